@@ -1,0 +1,189 @@
+//! What a link does to packets, and the check that a configuration has to pass.
+
+use core::fmt;
+use core::time::Duration;
+
+/// What one link does to packets on their way. The default is a perfect link without delay.
+///
+/// A packet meets the faults in the order of a real link: blackhole and MTU at the entrance,
+/// queue and rate, loss, duplication, damage to each copy, and the way through the air.
+/// Probabilities are per packet, from 0 to 1, and independent of each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// Which packets get lost after they left the queue. Default: [`Loss::None`].
+    pub loss: Loss,
+    /// Propagation time, the same for each packet. Default: zero.
+    pub delay: Duration,
+    /// Longest extra delay, drawn uniformly per packet. Default: zero.
+    ///
+    /// Jitter never reorders: a packet that would overtake its predecessor arrives together with
+    /// it. So packets that are closer together than the jitter arrive in bunches.
+    pub jitter: Duration,
+    /// Probability that a packet is held back while later ones pass. Default: 0.
+    pub reorder: f64,
+    /// How much longer a packet that is held back takes. Default: zero, which is refused as soon
+    /// as [`reorder`](Self::reorder) is above 0.
+    pub reorder_by: Duration,
+    /// Probability that a packet arrives twice. Default: 0.
+    ///
+    /// The copy takes no place in the queue; it is damaged and delayed independently.
+    pub duplicate: f64,
+    /// Probability that 1 to 3 random bits are flipped. Default: 0. An empty packet has none.
+    pub corrupt: f64,
+    /// Probability that a packet is cut to a random shorter length, possibly to nothing.
+    /// Default: 0. An empty packet cannot be cut.
+    pub truncate: f64,
+    /// Probability that 1 to 64 random bytes are appended. Default: 0.
+    ///
+    /// The [`mtu`](Self::mtu) does not apply to what was appended.
+    pub extend: f64,
+    /// Rate in bits per second. Default: `None`, packets take no time to send. `Some(0)` is
+    /// refused.
+    ///
+    /// Only the bytes given to [`Link::send`](super::Link::send) count, no headers below them.
+    pub rate: Option<u64>,
+    /// Most packets that have not departed yet, the one being sent included; further ones are
+    /// dropped. Default: 128. Without a [`rate`](Self::rate) nothing waits and it has no meaning;
+    /// with one, 0 is refused.
+    ///
+    /// A long queue turns overload into delay, a short one into loss.
+    pub queue: usize,
+    /// Longest packet in bytes that passes; longer ones vanish without a word, as in an MTU
+    /// black hole. Default: `None`, any length passes. `Some(0)` is refused.
+    pub mtu: Option<usize>,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            loss: Loss::None,
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            reorder: 0.0,
+            reorder_by: Duration::ZERO,
+            duplicate: 0.0,
+            corrupt: 0.0,
+            truncate: 0.0,
+            extend: 0.0,
+            rate: None,
+            queue: 128,
+            mtu: None,
+        }
+    }
+}
+
+impl LinkConfig {
+    /// Checks every field.
+    ///
+    /// # Errors
+    ///
+    /// The first field that makes no sense, with its value.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.loss.check()?;
+        probability("reorder", self.reorder)?;
+        probability("duplicate", self.duplicate)?;
+        probability("corrupt", self.corrupt)?;
+        probability("truncate", self.truncate)?;
+        probability("extend", self.extend)?;
+        if self.reorder > 0.0 && self.reorder_by.is_zero() {
+            return zero("reorder_by", "a packet held back for no time is overtaken by none");
+        }
+        if self.rate == Some(0) {
+            return zero("rate", "such a link sends nothing, ever");
+        }
+        if self.rate.is_some() && self.queue == 0 {
+            return zero("queue", "the packet that is being sent takes a place");
+        }
+        if self.mtu == Some(0) {
+            return zero("mtu", "no packet with content would pass");
+        }
+        Ok(())
+    }
+}
+
+/// Which packets a link loses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// None at all.
+    #[default]
+    None,
+    /// Each packet with this probability, independently.
+    Independent(f64),
+    /// In bursts: the model of Gilbert and Elliott, in the four-parameter form of Hasslinger and
+    /// Hohlfeld (MMB 2008), who call the parameters p, r, 1 - k and 1 - h.
+    ///
+    /// The link starts in a good state. A packet is first lost or not, as the state says, then
+    /// the state may change. The bad state lasts `1 / to_good` packets on average, and the link
+    /// is in it for a share of `to_bad / (to_bad + to_good)` of the packets.
+    Bursty {
+        /// Probability per packet to go from the good state to the bad one.
+        to_bad: f64,
+        /// Probability per packet to go back to the good state. With 0 the first burst never
+        /// ends.
+        to_good: f64,
+        /// Probability of loss in the good state, usually 0 or close to it.
+        loss_good: f64,
+        /// Probability of loss in the bad state, usually 1 or close to it.
+        loss_bad: f64,
+    },
+}
+
+impl Loss {
+    fn check(&self) -> Result<(), ConfigError> {
+        match *self {
+            Self::None => Ok(()),
+            Self::Independent(p) => probability("loss", p),
+            Self::Bursty { to_bad, to_good, loss_good, loss_bad } => {
+                probability("loss.to_bad", to_bad)?;
+                probability("loss.to_good", to_good)?;
+                probability("loss.loss_good", loss_good)?;
+                probability("loss.loss_bad", loss_bad)
+            }
+        }
+    }
+}
+
+/// Why a [`LinkConfig`] was refused. The caller is to blame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A probability that is below 0, above 1 or not a number.
+    NotAProbability {
+        /// The field, as the caller wrote it.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A 0 where there must be more.
+    Zero {
+        /// The field, as the caller wrote it.
+        field: &'static str,
+        /// What a 0 would mean.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAProbability { field, value } => {
+                write!(f, "`{field}` must be a probability from 0 to 1, got {value}")
+            }
+            Self::Zero { field, why } => write!(f, "`{field}` must be above 0, got 0: {why}"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(ConfigError::NotAProbability { field, value })
+    }
+}
+
+fn zero(field: &'static str, why: &'static str) -> Result<(), ConfigError> {
+    Err(ConfigError::Zero { field, why })
+}

@@ -1,0 +1,200 @@
+//! One emulated link in one direction, without I/O.
+//!
+//! Whoever drives a [`Link`] does three things, with a time that never runs backwards:
+//!
+//! 1. [`Link::send`] what enters the link at `now`;
+//! 2. wait until [`Link::next_at`], or until there is more to send;
+//! 3. [`Link::poll`] at the new `now` until it gives `None`.
+//!
+//! Times are counted from an epoch of the caller's choice. The same seed and the same calls give
+//! the same packets at the same times, on every platform.
+
+mod config;
+mod damage;
+mod stats;
+
+pub use config::{ConfigError, LinkConfig, Loss};
+pub use stats::LinkStats;
+
+use crate::rng::SplitMix64;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+/// One link in one direction: packets go in, and come out late, damaged, twice or never.
+///
+/// Packets under way are kept in memory, so a long delay without a [`LinkConfig::rate`] keeps
+/// all that is sent within it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    config: LinkConfig,
+    rng: SplitMix64,
+    stats: LinkStats,
+    /// While true, all that is sent vanishes.
+    down: bool,
+    /// The state of [`Loss::Bursty`].
+    in_burst: bool,
+    /// When each packet in the queue departs, in order of sending.
+    departures: VecDeque<Duration>,
+    /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
+    floor: Duration,
+    /// What is under way, by arrival and order of sending.
+    under_way: BTreeMap<(Duration, u64), Vec<u8>>,
+    /// Packets and copies that ever got under way: the second half of the key.
+    launched: u64,
+}
+
+impl Link {
+    /// A link that is up and empty, and whose faults are determined by `seed`.
+    ///
+    /// # Errors
+    ///
+    /// See [`LinkConfig::check`].
+    pub fn new(config: LinkConfig, seed: u64) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            config,
+            rng: SplitMix64::new(seed),
+            stats: LinkStats::default(),
+            down: false,
+            in_burst: false,
+            departures: VecDeque::new(),
+            floor: Duration::ZERO,
+            under_way: BTreeMap::new(),
+            launched: 0,
+        })
+    }
+
+    /// Lets `packet` enter the link at `now`.
+    pub fn send(&mut self, now: Duration, packet: &[u8]) {
+        self.stats.sent += 1;
+        if self.down {
+            self.stats.blackholed += 1;
+            return;
+        }
+        if self.config.mtu.is_some_and(|mtu| packet.len() > mtu) {
+            self.stats.too_long += 1;
+            return;
+        }
+        let Some(departure) = self.enqueue(now, packet.len()) else {
+            self.stats.queue_dropped += 1;
+            return;
+        };
+        if self.draw_loss() {
+            self.stats.lost += 1;
+            return;
+        }
+        self.launch(departure, packet.to_vec());
+        if self.rng.chance(self.config.duplicate) {
+            self.stats.duplicated += 1;
+            self.launch(departure, packet.to_vec());
+        }
+    }
+
+    /// When the next packet comes out, or `None` while nothing is under way.
+    pub fn next_at(&self) -> Option<Duration> {
+        self.under_way.first_key_value().map(|(&(due, _), _)| due)
+    }
+
+    /// The earliest packet that is out by `now`; among those due at the same time, the one sent
+    /// first.
+    pub fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
+        let first = self.under_way.first_entry()?;
+        if first.key().0 > now {
+            return None;
+        }
+        self.stats.delivered += 1;
+        Some(first.remove())
+    }
+
+    /// Packets that are queued or under way, copies included.
+    pub fn in_flight(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Changes the faults for what is sent from now on; what is under way stays as it is.
+    ///
+    /// The counters, and a blackhole set by [`Self::set_down`], stay too. [`Loss::Bursty`] starts
+    /// anew in its good state. A change of delay, jitter or rate is a change of route: if the new
+    /// one is shorter, what follows overtakes what is under way. With a new rate the packets
+    /// already queued depart first, at the times that they had.
+    ///
+    /// # Errors
+    ///
+    /// See [`LinkConfig::check`]. The link is then unchanged.
+    pub fn reconfigure(&mut self, config: LinkConfig) -> Result<(), ConfigError> {
+        config.check()?;
+        let route = |config: &LinkConfig| (config.delay, config.jitter, config.rate);
+        if route(&config) != route(&self.config) {
+            self.floor = Duration::ZERO;
+        }
+        self.in_burst = false;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Turns the link into a blackhole, or heals it. What is under way still arrives.
+    pub fn set_down(&mut self, down: bool) {
+        self.down = down;
+    }
+
+    /// What the link did since it was made.
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// Queues a packet of `len` bytes: when it has left the sender entirely, or `None` where the
+    /// queue is full.
+    fn enqueue(&mut self, now: Duration, len: usize) -> Option<Duration> {
+        let Some(rate) = self.config.rate else {
+            return Some(now);
+        };
+        while self.departures.front().is_some_and(|&departure| departure <= now) {
+            self.departures.pop_front();
+        }
+        if self.departures.len() >= self.config.queue {
+            return None;
+        }
+        let start = self.departures.back().copied().unwrap_or(now);
+        let departure = start.saturating_add(serialization(len, rate));
+        self.departures.push_back(departure);
+        Some(departure)
+    }
+
+    /// Whether the next packet is lost.
+    fn draw_loss(&mut self) -> bool {
+        match self.config.loss {
+            Loss::None => false,
+            Loss::Independent(p) => self.rng.chance(p),
+            Loss::Bursty { to_bad, to_good, loss_good, loss_bad } => {
+                let (loss, change) =
+                    if self.in_burst { (loss_bad, to_good) } else { (loss_good, to_bad) };
+                let lost = self.rng.chance(loss);
+                self.in_burst ^= self.rng.chance(change);
+                lost
+            }
+        }
+    }
+
+    /// Damages one copy of a packet and sets when it arrives.
+    fn launch(&mut self, departure: Duration, mut packet: Vec<u8>) {
+        damage::damage(&mut packet, &self.config, &mut self.rng, &mut self.stats);
+        let way = self.config.delay.saturating_add(self.rng.up_to(self.config.jitter));
+        let mut due = departure.saturating_add(way).max(self.floor);
+        if self.rng.chance(self.config.reorder) {
+            self.stats.reordered += 1;
+            due = due.saturating_add(self.config.reorder_by);
+        } else {
+            self.floor = due;
+        }
+        self.under_way.insert((due, self.launched), packet);
+        self.launched += 1;
+    }
+}
+
+/// How long `len` bytes take at `rate` bits per second, rounded up to nanoseconds. `rate` is not
+/// 0, which [`LinkConfig::check`] refuses.
+fn serialization(len: usize, rate: u64) -> Duration {
+    const NANOS_PER_SECOND: u128 = 1_000_000_000;
+    let nanos = (len as u128 * 8 * NANOS_PER_SECOND).div_ceil(u128::from(rate));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,32 @@
+//! The counters that prove which faults fired.
+
+/// What a link did so far, in packets, one counter per fault.
+///
+/// Nothing is forgotten: at any time
+/// `sent + duplicated == delivered + lost + queue_dropped + too_long + blackholed + in_flight`,
+/// where the last one is [`Link::in_flight`](super::Link::in_flight).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets given to the link, whatever became of them.
+    pub sent: u64,
+    /// Packets that came out at the far end, copies and damaged ones included.
+    pub delivered: u64,
+    /// Packets lost by [`LinkConfig::loss`](super::LinkConfig::loss).
+    pub lost: u64,
+    /// Packets that found the queue full.
+    pub queue_dropped: u64,
+    /// Packets of which a second copy was made.
+    pub duplicated: u64,
+    /// Packets and copies that were held back, overtaken or not.
+    pub reordered: u64,
+    /// Packets and copies with flipped bits.
+    pub corrupted: u64,
+    /// Packets and copies that were cut.
+    pub truncated: u64,
+    /// Packets and copies that got bytes appended.
+    pub extended: u64,
+    /// Packets longer than the MTU.
+    pub too_long: u64,
+    /// Packets sent while the link was down.
+    pub blackholed: u64,
+}

@@ -1,0 +1,205 @@
+//! A UDP relay on the loopback interface whose paths are emulated links.
+//!
+//! ```text
+//!   client 0 ─┐              ┌─ link up 0 ─▶ NAT socket 0 ─┐
+//!             ├─▶ one socket ┤                             ├─▶ target
+//!   client 1 ─┘   (`addr`)   └─ link up 1 ─▶ NAT socket 1 ─┘
+//! ```
+//!
+//! Each client address (IP and port) that ever sent is one path, numbered in the order of first
+//! appearance. The target sees a source address of its own for each path, and what it answers
+//! there comes back through that path's down link to that very client. Several local sockets of
+//! one endpoint so become several paths.
+//!
+//! A path needs one thread, the relay two more. What a link lets through at once is forwarded by
+//! the thread that read it, within some tens of microseconds. An idle relay only wakes to see
+//! whether it should end.
+//!
+//! Unlike a [`Link`] the relay is not reproducible to the packet: its times are real, and the
+//! kernel drops what overflows a socket's receive buffer, which no counter here sees. With the
+//! usual default of 208 KiB that is some 90 packets of 1,400 bytes: a client that sends more at
+//! once, over all its paths, loses some even on perfect links. A packet counts as delivered once
+//! it has left its link, just before it is sent on.
+//!
+//! # Example
+//!
+//! ```
+//! use cloudburst_netem::{LinkConfig, Relay};
+//! use std::net::UdpSocket;
+//!
+//! let target = UdpSocket::bind("127.0.0.1:0")?;
+//! let perfect = LinkConfig::default();
+//! let relay = Relay::start(target.local_addr()?, vec![(perfect.clone(), perfect)], 7)?;
+//!
+//! let client = UdpSocket::bind("127.0.0.1:0")?;
+//! client.send_to(b"ping", relay.addr())?;
+//! let mut buffer = [0; 16];
+//! let (len, nat) = target.recv_from(&mut buffer)?;
+//! assert_eq!(&buffer[..len], b"ping");
+//!
+//! target.send_to(b"pong", nat)?;
+//! let (len, from) = client.recv_from(&mut buffer)?;
+//! assert_eq!((&buffer[..len], from), (b"pong".as_slice(), relay.addr()));
+//!
+//! let (up, down) = relay.stats(0).expect("one client has sent");
+//! assert_eq!((up.delivered, down.delivered), (1, 1));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod shared;
+mod threads;
+
+use crate::link::{ConfigError, Link, LinkConfig, LinkStats};
+use core::fmt;
+use shared::{Path, Shared, State};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// A running relay. Dropping it ends its threads and closes its sockets.
+#[derive(Debug)]
+pub struct Relay {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Most client addresses that a relay serves. What further ones send is ignored.
+    pub const MAX_PATHS: usize = 256;
+
+    /// Starts a relay between a new loopback address, of the family of `target`, and `target`.
+    ///
+    /// The k-th client address gets the pair `links[k % links.len()]`: the link up to the target
+    /// first, the link down from it second. `seed` determines the seeds of all links.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::InvalidInput`] where `links` is empty or a [`LinkConfig`] is refused (the
+    /// [`ConfigError`] is inside); otherwise what the system says of sockets and threads.
+    pub fn start(
+        target: SocketAddr,
+        links: Vec<(LinkConfig, LinkConfig)>,
+        seed: u64,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::open(target, links, seed)?);
+        let addr = shared.front.local_addr()?;
+        // Built step by step: where the second thread fails, dropping this ends the first.
+        let mut relay = Self { addr, shared, threads: Vec::new() };
+        relay.spawn("netem clients", threads::read_clients)?;
+        relay.spawn("netem timer", threads::forward_when_due)?;
+        Ok(relay)
+    }
+
+    /// The loopback address that clients send to, and get answers from.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// How many client addresses have been seen, [`Self::MAX_PATHS`] at most.
+    pub fn paths(&self) -> usize {
+        self.shared.lock().paths.len()
+    }
+
+    /// The path of the client at this address, or `None` before its first packet.
+    pub fn path_of(&self, client: SocketAddr) -> Option<usize> {
+        self.shared.lock().path_of(client)
+    }
+
+    /// What the links of `path` did so far, up and down, or `None` where there is no such path.
+    pub fn stats(&self, path: usize) -> Option<(LinkStats, LinkStats)> {
+        let state = self.shared.lock();
+        state.paths.get(path).map(|path| (*path.up.stats(), *path.down.stats()))
+    }
+
+    /// Packets that belong to no path: from clients beyond [`Self::MAX_PATHS`], or for which the
+    /// system had no socket or thread.
+    pub fn ignored(&self) -> u64 {
+        self.shared.lock().ignored
+    }
+
+    /// Turns both links of `path` into blackholes, or heals them. See [`Link::set_down`].
+    ///
+    /// For a blackhole in one direction, [reconfigure](Self::reconfigure) that one to a loss of 1.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::UnknownPath`].
+    pub fn set_down(&self, path: usize, down: bool) -> Result<(), RelayError> {
+        let mut state = self.shared.lock();
+        let path = known(&mut state, path)?;
+        path.up.set_down(down);
+        path.down.set_down(down);
+        Ok(())
+    }
+
+    /// Changes both links of `path`. See [`Link::reconfigure`].
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::UnknownPath`], or [`RelayError::Config`] where one of the two is refused.
+    /// Both links are then unchanged.
+    pub fn reconfigure(
+        &self,
+        path: usize,
+        up: LinkConfig,
+        down: LinkConfig,
+    ) -> Result<(), RelayError> {
+        let mut state = self.shared.lock();
+        let path = known(&mut state, path)?;
+        down.check().map_err(RelayError::Config)?;
+        path.up.reconfigure(up).map_err(RelayError::Config)?;
+        path.down.reconfigure(down).map_err(RelayError::Config)
+    }
+
+    fn spawn(&mut self, name: &str, role: fn(&Shared)) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || role(&shared))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has already said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn known(state: &mut State, path: usize) -> Result<&mut Path, RelayError> {
+    let paths = state.paths.len();
+    state.paths.get_mut(path).ok_or(RelayError::UnknownPath { path, paths })
+}
+
+/// Why a path was not changed. The caller is to blame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RelayError {
+    /// There is no such path yet: paths come into being with a client's first packet.
+    UnknownPath {
+        /// The path asked for.
+        path: usize,
+        /// How many there are.
+        paths: usize,
+    },
+    /// A configuration was refused.
+    Config(ConfigError),
+}
+
+impl fmt::Display for RelayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPath { path, paths } => {
+                write!(f, "there is no path {path}: {paths} client addresses have been seen")
+            }
+            Self::Config(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for RelayError {}
