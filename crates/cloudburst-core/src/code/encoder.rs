@@ -1,0 +1,65 @@
+//! The encoder: (block, symbol id) to symbol, for every code.
+
+use bytes::Bytes;
+
+use super::block::{BlockShape, ShapeError, SourceBlock};
+use super::lt::LtEncoder;
+use super::name::Code;
+use super::rlf256;
+
+/// Makes the symbols of one block, without end and in any order.
+///
+/// It refers to the block's bytes and copies none, so a clone is cheap.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    code: Code,
+    block: SourceBlock,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Lt(LtEncoder),
+    Rlf256,
+}
+
+impl Encoder {
+    /// An encoder for `data`, which is at most `shape.len()` bytes; what is missing counts as
+    /// zeros (III-A). Longer data are refused.
+    pub fn new(code: Code, shape: BlockShape, data: Bytes) -> Result<Self, ShapeError> {
+        let n = shape.source_symbols();
+        let rule = match code {
+            Code::Lt(degree) => Rule::Lt(LtEncoder::new(degree, false, n)),
+            Code::LtSystematic(degree) => Rule::Lt(LtEncoder::new(degree, true, n)),
+            Code::Rlf256 => Rule::Rlf256,
+        };
+        Ok(Self { code, block: SourceBlock::new(shape, data)?, rule })
+    }
+
+    /// The code in use.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The shape of the block.
+    pub fn shape(&self) -> BlockShape {
+        self.block.shape()
+    }
+
+    /// Writes symbol `id`: its index set, as bytes of the wire, and its payload.
+    ///
+    /// # Panics
+    ///
+    /// If `index_set` is not [`Code::index_set_len`] bytes long, or `payload` not
+    /// [`BlockShape::symbol_size`]: the caller sized a buffer wrongly.
+    pub fn encode(&self, id: u32, index_set: &mut [u8], payload: &mut [u8]) {
+        let shape = self.shape();
+        let index_set_len = self.code.index_set_len(shape.source_symbols());
+        assert_eq!(index_set.len(), index_set_len, "length of the buffer for the index set");
+        assert_eq!(payload.len(), shape.symbol_size(), "length of the buffer for the payload");
+        match &self.rule {
+            Rule::Lt(lt) => lt.encode(&self.block, id, index_set, payload),
+            Rule::Rlf256 => rlf256::encode(&self.block, id, payload),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! LT encoding (III-A): a symbol is the XOR of the source symbols in its index set.
+
+use super::block::SourceBlock;
+use super::degree::{Degree, Sampler};
+use super::draw::{Stream, generator};
+use super::index_set::IndexSet;
+use super::kernel;
+
+/// The rule from id to index set.
+#[derive(Clone, Debug)]
+pub(super) struct LtEncoder {
+    sampler: Sampler,
+    /// Ids below this one are source symbols: n or 0.
+    source_ids: usize,
+}
+
+impl LtEncoder {
+    pub(super) fn new(degree: Degree, systematic: bool, source_symbols: usize) -> Self {
+        let sampler = Sampler::new(degree, source_symbols);
+        Self { sampler, source_ids: if systematic { source_symbols } else { 0 } }
+    }
+
+    pub(super) fn encode(
+        &self,
+        block: &SourceBlock,
+        id: u32,
+        index_set: &mut [u8],
+        payload: &mut [u8],
+    ) {
+        let set = self.index_set(id);
+        set.write(index_set);
+        let mut indices = set.iter();
+        if let Some(first) = indices.next() {
+            block.copy_symbol(first, payload);
+        }
+        for index in indices {
+            let symbol = block.symbol(index);
+            kernel::xor_into(&mut payload[..symbol.len()], symbol);
+        }
+    }
+
+    fn index_set(&self, id: u32) -> IndexSet {
+        if (id as usize) < self.source_ids {
+            return IndexSet::single(id as usize);
+        }
+        self.sampler.draw(&mut generator(Stream::LtIndexSet, id))
+    }
+}

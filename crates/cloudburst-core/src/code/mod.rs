@@ -1,0 +1,67 @@
+//! Fountain codes: a block of bytes becomes an endless stream of symbols, and almost any n of
+//! them become the block again (INFOCOM 2022, III-A).
+//!
+//! ```text
+//!              Encoder                                    Decoder
+//!  bytes ──► n source symbols ──► symbol id ──► ... ──► rank n? ──► solve ──► bytes
+//!             (block)              (lt, rlf256)          (lt_decoder, rlf256_decoder)
+//! ```
+//!
+//! | file | role |
+//! |---|---|
+//! | `block` | the shape of a block, and its bytes cut into source symbols |
+//! | `name` | [`Code`]: which code, on the wire and in text |
+//! | `encoder`, `decoder` | the two public types; they choose the code and keep count |
+//! | `degree`, `soliton` | how many source symbols an LT symbol joins |
+//! | `overhead` | how many symbols that costs, as measured |
+//! | `index_set` | a set of source symbols, and its bytes |
+//! | `lt`, `lt_decoder`, `lt_solve` | XOR codes: encode; follow the rank; peel and eliminate |
+//! | `rlf256`, `rlf256_decoder`, `rlf256_solve` | the code over GF(2^8), likewise |
+//! | `gf256`, `kernel` | the field; the inner loops over whole payloads |
+//! | `slab` | n symbols in one piece of memory |
+//! | `draw` | the generator that belongs to a symbol id |
+//!
+//! Nothing here knows of packets or of time, and nothing depends on the platform: equal
+//! (code, shape, data, id) give equal bytes everywhere. That mapping is part of the wire contract
+//! (`docs/spec.md`) and is pinned by the golden vectors in `tests/codes_golden.rs`.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Reception};
+//!
+//! let shape = BlockShape::new(4, 3)?;
+//! let encoder = Encoder::new(Code::Rlf256, shape, Bytes::from_static(b"hello world"))?;
+//! let mut decoder = Decoder::new(Code::Rlf256, shape);
+//! let mut payload = [0; 3];
+//! for id in [0, 2, 5, 200] {
+//!     encoder.encode(id, &mut [], &mut payload);
+//!     decoder.receive(id, &[], &payload)?;
+//! }
+//! assert_eq!(decoder.block(), Some(&b"hello world\0"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod block;
+mod decoder;
+mod degree;
+mod draw;
+mod encoder;
+mod gf256;
+mod index_set;
+mod kernel;
+mod lt;
+mod lt_decoder;
+mod lt_solve;
+mod name;
+mod overhead;
+mod rlf256;
+mod rlf256_decoder;
+mod rlf256_solve;
+mod slab;
+mod soliton;
+
+pub use block::{BlockShape, MAX_SOURCE_SYMBOLS, MAX_SYMBOL_SIZE, ShapeError};
+pub use decoder::{Decoder, Reception, SymbolError, Work};
+pub use degree::Degree;
+pub use encoder::Encoder;
+pub use name::{Code, CodeNameError};

@@ -1,0 +1,61 @@
+//! The names of the codes, on the wire and in text.
+
+mod codes_common;
+
+use std::collections::HashSet;
+
+use cloudburst_core::code::{Code, Degree};
+use codes_common::codes;
+
+#[test]
+fn the_wire_names_what_it_named() {
+    for code in codes() {
+        assert_eq!(Code::from_wire(code.to_wire()), Some(code));
+    }
+    assert_eq!(Code::Lt(Degree::Fixed(5)).to_wire(), [0x10, 5]);
+    assert_eq!(Code::LtSystematic(Degree::Dense).to_wire(), [0x24, 0]);
+    assert_eq!(Code::Rlf256.to_wire(), [0x30, 0]);
+    assert_eq!(Code::Lt(Degree::Fixed(0)).to_wire(), [0x10, 1]);
+}
+
+#[test]
+fn of_all_pairs_of_bytes_each_code_has_one() {
+    let mut known = HashSet::new();
+    for number in 0..=255 {
+        for parameter in 0..=255 {
+            if let Some(code) = Code::from_wire([number, parameter]) {
+                assert_eq!(code.to_wire(), [number, parameter]);
+                assert!(known.insert(code));
+            }
+        }
+    }
+    // Two families of 255 fixed, 255 uniform and 3 other distributions, and RLF-256.
+    assert_eq!(known.len(), 2 * (255 + 255 + 3) + 1);
+}
+
+#[test]
+fn text_names_what_it_named() {
+    for code in codes() {
+        assert_eq!(code.to_string().parse(), Ok(code));
+    }
+    assert_eq!("lt".parse(), Ok(Code::Lt(Degree::Fixed(5))));
+    assert_eq!("lt-systematic".parse(), Ok(Code::LtSystematic(Degree::Dense)));
+    assert_eq!("rlf256".parse(), Ok(Code::default()));
+}
+
+#[test]
+fn text_that_names_no_code_is_told_what_does() {
+    let wrong =
+        ["", "LT", "lt:", "lt:d", "lt:d=", "lt:d=0", "lt:d=256", "lt:uniform=-1", "rlf256:d=5"];
+    for text in wrong {
+        assert!(text.parse::<Code>().is_err(), "{text}");
+    }
+    insta::assert_snapshot!("raptor".parse::<Code>().unwrap_err(), @r#"no code is called "raptor"; there are rlf256, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where <degree> is d=<1..255>, uniform=<1..255>, ideal, robust or dense"#);
+}
+
+#[test]
+fn index_sets_have_a_bit_for_each_source_symbol() {
+    let lengths = |code: Code| [1, 8, 9, 64, 128].map(|n| code.index_set_len(n));
+    assert_eq!(lengths(Code::Lt(Degree::Fixed(5))), [1, 1, 2, 8, 16]);
+    assert_eq!(lengths(Code::Rlf256), [0; 5]);
+}

@@ -1,0 +1,145 @@
+//! What was encoded is decoded: every code, block shape, message length and pattern of loss.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod codes_common;
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Reception, ShapeError};
+use codes_common::{codes, message, shape, symbol};
+
+const SOURCE_SYMBOLS: [usize; 11] = [1, 2, 3, 4, 5, 7, 14, 35, 64, 127, 128];
+
+/// The ids that arrive, in their order.
+type Pattern = fn(u32) -> Box<dyn Iterator<Item = u32>>;
+
+const PATTERNS: [(&str, Pattern); 6] = [
+    ("all arrive", |_| Box::new(0..)),
+    ("one in five is lost", |_| Box::new((0..).filter(|id| id % 5 != 2))),
+    ("the first n are lost", |n| Box::new(n..)),
+    ("all but the first n - 1 are lost for long", |n| Box::new((0..n - 1).chain(1000..))),
+    ("backwards", |n| Box::new((0..2 * n).rev().chain(2 * n..))),
+    ("down from the highest id", |_| Box::new((0..=u32::MAX).rev())),
+];
+
+/// Feeds symbols until the block is complete, and checks what the decoder says of each.
+fn decode(encoder: &Encoder, decoder: &mut Decoder, ids: impl Iterator<Item = u32>) -> usize {
+    let n = encoder.shape().source_symbols();
+    for (received, id) in (1..).zip(ids.take(100 * n + 100)) {
+        let needed = decoder.needed();
+        let (index_set, payload) = symbol(encoder, id);
+        let reception = decoder.receive(id, &index_set, &payload).unwrap();
+        let expected = match decoder.needed() {
+            0 => Reception::Complete,
+            now if now == needed => Reception::Redundant,
+            _ => Reception::Innovative,
+        };
+        assert_eq!(reception, expected);
+        assert_eq!(decoder.is_complete(), decoder.block().is_some());
+        if decoder.is_complete() {
+            return received;
+        }
+    }
+    panic!("{} does not decode n = {n}", encoder.code());
+}
+
+fn lengths(shape: BlockShape) -> BTreeSet<usize> {
+    let size = shape.symbol_size();
+    let all = [0, 1, size, size + 1, shape.len() - 1, shape.len()];
+    all.into_iter().filter(|&len| len <= shape.len()).collect()
+}
+
+#[test]
+fn every_message_comes_back() {
+    for code in codes() {
+        let mut decoder = Decoder::new(code, shape(1, 1));
+        for n in SOURCE_SYMBOLS {
+            for size in [1, 19] {
+                let shape = shape(n, size);
+                for len in lengths(shape) {
+                    let data = message(len);
+                    let encoder = Encoder::new(code, shape, data.clone()).unwrap();
+                    for (pattern, ids) in PATTERNS {
+                        decoder.reset(code, shape);
+                        decode(&encoder, &mut decoder, ids(n as u32));
+                        let block = decoder.block().unwrap();
+                        assert_eq!(&block[..len], &data[..], "{code}, n = {n}, {pattern}");
+                        assert!(block[len..].iter().all(|&byte| byte == 0));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_symbols_come_back() {
+    for name in ["lt", "lt-systematic", "rlf256"] {
+        let code: Code = name.parse().unwrap();
+        let shape = shape(128, 65_535);
+        let data = message(shape.len());
+        let encoder = Encoder::new(code, shape, data.clone()).unwrap();
+        let mut decoder = Decoder::new(code, shape);
+        decode(&encoder, &mut decoder, (0..).filter(|id| id % 40 != 1));
+        assert_eq!(decoder.into_block().unwrap(), data);
+    }
+}
+
+#[test]
+fn systematic_codes_carry_the_message_first_and_decode_it_for_nothing() {
+    for code in codes().filter(|code| code.is_systematic()) {
+        for n in SOURCE_SYMBOLS {
+            let shape = shape(n, 8);
+            let data = message(shape.len());
+            let encoder = Encoder::new(code, shape, data.clone()).unwrap();
+            let mut decoder = Decoder::new(code, shape);
+            let sent: Vec<u8> = (0..n as u32).flat_map(|id| symbol(&encoder, id).1).collect();
+            assert_eq!(sent, data);
+            assert_eq!(decode(&encoder, &mut decoder, 0..), n);
+            let work = decoder.work();
+            assert_eq!((work.xors, work.multiply_adds), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn a_reset_decoder_is_as_good_as_new() {
+    let all: Vec<Code> = codes().collect();
+    let mut used = Decoder::new(all[0], shape(1, 1));
+    for (round, &code) in all.iter().chain(all.iter().rev()).enumerate() {
+        let shape = shape(1 + round * 17 % 128, 1 + round * 5 % 40);
+        used.reset(code, shape);
+        let mut new = Decoder::new(code, shape);
+        assert_eq!((used.code(), used.shape(), used.needed()), (code, shape, new.needed()));
+        assert_eq!(used.block(), None);
+        let encoder = Encoder::new(code, shape, message(shape.len())).unwrap();
+        // Every third block is abandoned half way.
+        let limit = if round % 3 == 0 { shape.source_symbols() / 2 } else { usize::MAX };
+        for id in (0..).filter(|id| id % 4 != 0).take(limit) {
+            let (index_set, payload) = symbol(&encoder, id);
+            let reception = used.receive(id, &index_set, &payload);
+            assert_eq!(reception, new.receive(id, &index_set, &payload));
+            assert_eq!((used.work(), used.block()), (new.work(), new.block()));
+            if used.is_complete() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn data_longer_than_the_block_are_refused() {
+    let error =
+        Encoder::new(Code::Rlf256, shape(2, 3), Bytes::from_static(b"1234567")).unwrap_err();
+    assert_eq!(error, ShapeError::DataTooLong { got: 7, block: 6 });
+    assert_eq!(error.to_string(), "7 bytes of data in a block that holds 6 bytes");
+}
+
+#[test]
+#[should_panic(expected = "length of the buffer for the payload")]
+fn a_payload_buffer_of_another_size_is_a_bug_of_the_caller() {
+    let encoder = Encoder::new(Code::Rlf256, shape(2, 3), Bytes::new()).unwrap();
+    encoder.encode(0, &mut [], &mut [0; 4]);
+}
