@@ -1,0 +1,364 @@
+//! The threads and what they share.
+
+use super::PacketIo;
+use crate::error::{Outcome, SendError};
+use crate::id::MessageId;
+use crate::path::PathStats;
+use crate::proto::{
+    Counters, Endpoint, Message, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent,
+    is_for_receiver,
+};
+use crate::time::Instant;
+use bytes::Bytes;
+use core::cell::RefCell;
+use core::time::Duration;
+use crossbeam_channel::{Receiver as Wakes, RecvTimeoutError, Sender as Waker, bounded};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::{io, thread};
+
+/// Called once, by whichever thread learns how a send ended.
+pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
+
+type OnMessage = Box<dyn Fn(Message) + Send + Sync>;
+
+/// A timer that fires this much late was held up together with the whole process: what came in
+/// meanwhile is read before the timer is believed.
+const HELD_UP: Duration = Duration::from_millis(5);
+/// How long no symbol must have come before a closing endpoint stops repeating its STOPs: twice
+/// the longest pause of a sender that hears nothing.
+const QUIET: Duration = Duration::from_millis(200);
+/// The longest sleep of the receiving thread.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
+
+/// An endpoint with its two threads. Dropping it stops both, and every burst, at once.
+#[derive(Debug)]
+pub struct Engine<I: PacketIo> {
+    shared: Arc<Shared<I>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared<I> {
+    io: I,
+    sending: Mutex<Sending>,
+    receiver: Mutex<Receiver>,
+    on_message: OnMessage,
+    waker: Waker<()>,
+    /// Signalled whenever a send has ended.
+    ended: Condvar,
+    stopping: AtomicBool,
+}
+
+struct Sending {
+    sender: Sender,
+    on_end: HashMap<MessageId, OnEnd>,
+    /// When the sending thread will wake by itself; `None`: not before it is woken.
+    planned: Option<Instant>,
+}
+
+thread_local! {
+    /// One transmit buffer a thread, used again for every batch.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<I: PacketIo> Engine<I> {
+    /// Starts the threads. `on_message` takes each delivered message, and must not block: when
+    /// it returns, the message counts as the application's.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses a thread.
+    pub fn start(
+        endpoint: Endpoint,
+        io: I,
+        on_message: impl Fn(Message) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = endpoint.split();
+        let (waker, wakes) = bounded(1);
+        let shared = Arc::new(Shared {
+            io,
+            sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
+            receiver: Mutex::new(receiver),
+            on_message: Box::new(on_message),
+            waker,
+            ended: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        });
+        let engine = Self { shared: shared.clone(), threads: Mutex::new(Vec::new()) };
+        let receiving = shared.clone();
+        engine.spawn("cbrst-send", move || shared.run_sending(&wakes))?;
+        engine.spawn("cbrst-recv", move || receiving.run_receiving())?;
+        Ok(engine)
+    }
+
+    fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = thread::Builder::new().name(name.into()).spawn(run)?;
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
+    /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped where
+    /// the engine is stopped before; it must not block.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then, and `on_end` is dropped.
+    pub fn send(
+        &self,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: &SendOptions,
+        on_end: OnEnd,
+    ) -> Result<MessageId, SendError> {
+        let mut sending = lock(&self.shared.sending);
+        let id = sending.sender.send(self.shared.io.now(), peer, bytes, options)?;
+        sending.on_end.insert(id, on_end);
+        drop(sending);
+        self.shared.pump(Who::Other);
+        Ok(id)
+    }
+
+    /// Stops the burst of a message at once. Does nothing if it has ended.
+    pub fn cancel(&self, id: MessageId) {
+        lock(&self.shared.sending).sender.cancel(id);
+        self.shared.pump(Who::Other);
+    }
+
+    /// The application has taken a message of `bytes` bytes from its queue.
+    pub fn release(&self, bytes: usize) {
+        lock(&self.shared.receiver).release(bytes);
+        self.shared.flush_receiver();
+    }
+
+    /// What was done and seen so far.
+    pub fn counters(&self) -> Counters {
+        let sender = *lock(&self.shared.sending).sender.counters();
+        Counters { sender, receiver: *lock(&self.shared.receiver).counters() }
+    }
+
+    /// Live counts of the paths to `peer`, by path number.
+    pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
+        lock(&self.shared.sending).sender.paths(peer).to_vec()
+    }
+
+    /// The sockets.
+    pub fn io(&self) -> &I {
+        &self.shared.io
+    }
+
+    /// Takes no new messages, waits at most `within` for those under way and for peers that miss
+    /// a STOP, then stops. Returns whether all sends had ended by then.
+    pub fn close(&self, within: Duration) -> bool {
+        let deadline = self.shared.io.now() + within;
+        lock(&self.shared.receiver).close();
+        let mut sending = lock(&self.shared.sending);
+        sending.sender.close();
+        let drained = loop {
+            let left = deadline.saturating_since(self.shared.io.now());
+            if sending.sender.unfinished() == 0 || left.is_zero() {
+                break sending.sender.unfinished() == 0;
+            }
+            (sending, _) =
+                self.shared.ended.wait_timeout(sending, left).expect("no thread panics with it");
+        };
+        // Nothing signals that symbols have ceased to come: wait out the quiet time.
+        loop {
+            let last = lock(&self.shared.receiver).last_symbol();
+            let Some(last) = last else { break };
+            let now = self.shared.io.now();
+            let wait = (last + QUIET).min(deadline).saturating_since(now);
+            if wait.is_zero() {
+                break;
+            }
+            (sending, _) =
+                self.shared.ended.wait_timeout(sending, wait).expect("no thread panics with it");
+        }
+        drop(sending);
+        self.stop();
+        drained
+    }
+
+    fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        let _ = self.shared.waker.try_send(());
+        self.shared.io.wake();
+        for thread in lock(&self.threads).drain(..) {
+            if thread.thread().id() != thread::current().id() && thread.join().is_err() {
+                tracing::error!("a thread of the endpoint panicked");
+            }
+        }
+        // Nothing ends any more. Dropped without the lock: callbacks may hold whatever they like.
+        let unended = core::mem::take(&mut lock(&self.shared.sending).on_end);
+        drop(unended);
+    }
+}
+
+impl<I: PacketIo> Drop for Engine<I> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who {
+    SendingThread,
+    Other,
+}
+
+impl<I: PacketIo> Shared<I> {
+    fn run_sending(&self, wakes: &Wakes<()>) {
+        while !self.is_stopping() {
+            let Some(at) = self.pump(Who::SendingThread) else {
+                if wakes.recv().is_err() {
+                    return;
+                }
+                continue;
+            };
+            let wait = at.saturating_since(self.io.now());
+            if wakes.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
+                && self.io.now().saturating_since(at) > HELD_UP
+            {
+                self.receive(Duration::ZERO);
+            }
+        }
+    }
+
+    fn run_receiving(&self) {
+        while !self.is_stopping() {
+            let sleep = lock(&self.receiver)
+                .poll_timeout()
+                .map_or(MAX_SLEEP, |at| at.saturating_since(self.io.now()).min(MAX_SLEEP));
+            // Zero would not wait at all; the sweep can wait for a millisecond.
+            self.receive(sleep.max(Duration::from_millis(1)));
+            lock(&self.receiver).handle_timeout(self.io.now());
+        }
+    }
+
+    fn receive(&self, timeout: Duration) {
+        let mut answers = false;
+        self.io.receive(timeout, &mut |via, packet| {
+            let now = self.io.now();
+            if is_for_receiver(packet) {
+                lock(&self.receiver).handle_datagram(now, via, packet);
+            } else {
+                answers = true;
+                lock(&self.sending).sender.handle_datagram(now, packet);
+            }
+        });
+        self.flush_receiver();
+        if answers {
+            self.pump(Who::Other);
+        }
+    }
+
+    /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
+    /// that the application has them.
+    fn flush_receiver(&self) {
+        loop {
+            let Some(event) = lock(&self.receiver).poll_event() else { break };
+            match event {
+                ReceiverEvent::Message(message) => (self.on_message)(message),
+                ReceiverEvent::Confirmed(peering) => {
+                    lock(&self.sending).sender.adopt(self.io.now(), peering);
+                }
+            }
+        }
+        with_buffer(|buffer| {
+            loop {
+                let Some(transmit) = lock(&self.receiver).poll_transmit(buffer) else { break };
+                self.io.transmit(&transmit, buffer);
+                buffer.clear();
+            }
+        });
+    }
+
+    /// Sends what may be sent now and reports what has ended. Returns when there is more to do.
+    fn pump(&self, who: Who) -> Option<Instant> {
+        with_buffer(|buffer| {
+            loop {
+                let now = self.io.now();
+                let mut sending = lock(&self.sending);
+                sending.sender.handle_timeout(now);
+                let transmit = sending.sender.poll_transmit(now, buffer);
+                let events: Vec<SenderEvent> =
+                    core::iter::from_fn(|| sending.sender.poll_event()).collect();
+                let mut ended = Vec::new();
+                let mut opened = Vec::new();
+                for event in events {
+                    match event {
+                        SenderEvent::Ended(id, outcome) => {
+                            ended.extend(sending.on_end.remove(&id).map(|call| (call, outcome)));
+                        }
+                        SenderEvent::Opened(peering) => opened.push(peering),
+                    }
+                }
+                let wake_at = sending.sender.poll_timeout();
+                if transmit.is_none() {
+                    self.plan(&mut sending, who, wake_at);
+                }
+                drop(sending);
+
+                if let Some(transmit) = &transmit {
+                    self.io.transmit(transmit, buffer);
+                    buffer.clear();
+                }
+                for peering in opened {
+                    lock(&self.receiver).adopt(now, peering);
+                }
+                if !ended.is_empty() {
+                    for (call, outcome) in ended {
+                        call(outcome);
+                    }
+                    self.ended.notify_all();
+                }
+                if transmit.is_none() {
+                    return wake_at;
+                }
+            }
+        })
+    }
+
+    /// Sees to it that the sending thread wakes no later than `wake_at`.
+    fn plan(&self, sending: &mut Sending, who: Who, wake_at: Option<Instant>) {
+        match who {
+            Who::SendingThread => sending.planned = wake_at,
+            Who::Other => {
+                let sleeps_past =
+                    wake_at.is_some_and(|at| sending.planned.is_none_or(|planned| at < planned));
+                if sleeps_past {
+                    sending.planned = wake_at;
+                    // Full means that it is being woken already.
+                    let _ = self.waker.try_send(());
+                }
+            }
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("whoever holds this lock runs state machines, which do not panic")
+}
+
+/// Lends this thread's buffer; a nested call, from within a callback, gets one of its own.
+fn with_buffer<T>(run: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    BUFFER.with(|cell| match cell.try_borrow_mut() {
+        Ok(mut buffer) => {
+            buffer.clear();
+            run(&mut buffer)
+        }
+        Err(_) => run(&mut Vec::new()),
+    })
+}
+
+impl<I> core::fmt::Debug for Shared<I> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! The paper's threads (section IV-A): one that encodes and sends, one that receives and decodes.
+//!
+//! [`Engine`] drives the two halves of an [`Endpoint`] over anything that
+//! is a [`PacketIo`]:
+//!
+//! ```text
+//!   caller ── send ──► Sender ──► PacketIo::transmit          thread "cbrst-send"
+//!                        ▲  the answers among them
+//!   caller ◄─ message ─ Receiver ◄── PacketIo::receive        thread "cbrst-recv"
+//! ```
+//!
+//! Each half has a lock of its own, and any thread may drive it: the caller's thread sends the
+//! first rounds of its message itself, and the receiving thread sends what an answer asks for,
+//! because handing work to another thread takes longer than doing it. What must wait for the
+//! rate or for an answer is the sending thread's.
+
+mod engine;
+
+pub use engine::{Engine, OnEnd};
+
+use crate::path::Via;
+use crate::proto::Transmit;
+use crate::time::Instant;
+use core::time::Duration;
+
+#[cfg(doc)]
+use crate::proto::Endpoint;
+
+/// Sockets, or what stands in for them, and the clock that belongs to them.
+pub trait PacketIo: Send + Sync + 'static {
+    /// The time on a monotonic clock.
+    fn now(&self) -> Instant;
+
+    /// Puts the datagrams in `contents` on the wire, as `transmit` says.
+    ///
+    /// Whatever goes wrong is the loss of these packets and nothing else: implementations count
+    /// it and return.
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]);
+
+    /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`; calls `deliver` with each
+    /// datagram that is there, then returns. A `timeout` of zero takes what is there and does not
+    /// wait. Several threads may call this at once.
+    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8]));
+
+    /// Makes a waiting [`receive`](Self::receive) return.
+    fn wake(&self);
+}

@@ -1,0 +1,289 @@
+//! What an endpoint may be told, with defaults, trade-offs and limits.
+
+use crate::code::{Code, MAX_SOURCE_SYMBOLS};
+use crate::wire::{keys::PresharedKey, symbol::SYMBOL_OVERHEAD};
+use core::time::Duration;
+
+/// How an endpoint tells its peers from strangers. There is no default: choose by name.
+#[derive(Clone, Debug)]
+pub struct Security(Mode);
+
+#[derive(Clone, Debug)]
+enum Mode {
+    PreShared(PresharedKey),
+    TrustedNetwork,
+}
+
+impl Security {
+    /// Only endpoints that hold the same 32 bytes can talk to each other, and nobody else can
+    /// read, forge or replay their messages.
+    pub const fn pre_shared(key: [u8; 32]) -> Self {
+        Self(Mode::PreShared(PresharedKey::new(key)))
+    }
+
+    /// Anyone who can reach this endpoint may send to it, and anyone on the way can read along.
+    ///
+    /// Packets are sealed all the same, under keys that both ends derive from what they say in
+    /// the open: that finds damage, and keeps out whoever cannot see the handshake.
+    pub const fn trusted_network() -> Self {
+        Self(Mode::TrustedNetwork)
+    }
+
+    /// Whether anyone may talk to this endpoint.
+    pub const fn is_trusted_network(&self) -> bool {
+        matches!(self.0, Mode::TrustedNetwork)
+    }
+
+    pub(crate) fn key(&self) -> PresharedKey {
+        match &self.0 {
+            Mode::PreShared(key) => key.clone(),
+            // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
+            Mode::TrustedNetwork => PresharedKey::new(*b"cloudburst v1: a trusted network"),
+        }
+    }
+}
+
+/// How long and how hard a sender bursts before it hears from the receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BurstPolicy {
+    /// Algorithm 1 to the letter: symbols without end, at the rate, until STOP. Lowest latency
+    /// under loss that nobody reports; up to one round trip of needless packets a message.
+    Oblivious,
+    /// Opens with as many symbols as decode without loss plus `margin` of them, then asks and
+    /// sends what is missing (section III-D); thins out while nobody answers.
+    Budgeted {
+        /// Share of the block that is sent on top at once; 0.0 to 4.0. More hides more loss
+        /// without a round trip, and costs as much more load.
+        margin: f32,
+    },
+}
+
+impl Default for BurstPolicy {
+    fn default() -> Self {
+        Self::Budgeted { margin: 1.0 / 16.0 }
+    }
+}
+
+/// Everything that can be set about an endpoint. Every limit is mandatory: none means "no limit".
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes in a UDP payload at most. Default 1,452: IP packets of 1,500 bytes, IPv6 included.
+    /// More than the path carries loses every packet.
+    pub max_datagram: usize,
+    /// The link's capacity in bits a second (LINK_CAP of Algorithm 1). Default 1 Gb/s.
+    pub capacity: u64,
+    /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
+    /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
+    pub rate: f64,
+    /// Packets that go back to back on one path in a round. Default 4. Algorithm 1 says 1; more
+    /// cost fewer system calls, and want that many places more in the switch's queue.
+    pub run: usize,
+    /// The code of messages that do not choose their own.
+    pub code: Code,
+    /// The burst policy of messages that do not choose their own.
+    pub policy: BurstPolicy,
+    /// How long a message may take that does not say so itself. Default 10 s.
+    pub deadline: Duration,
+    /// Packets for one block at most: this many times its source symbols, plus 256. Default 32.
+    pub max_redundancy: u32,
+    /// Blocks of one message under way at a time. Default 2.
+    pub blocks_in_flight: usize,
+    /// Messages that may wait or be under way, to all peers. Default 65,536.
+    pub send_messages: usize,
+    /// Bytes that may wait or be under way, to all peers. Default 256 MiB.
+    pub send_bytes: usize,
+    /// The longest message to send or to accept, in bytes. Default 16 MiB.
+    pub max_message: usize,
+    /// Messages that were delivered and that the application has not taken yet. Default 1,024.
+    pub receive_messages: usize,
+    /// Their bytes. Default 64 MiB; one message always fits.
+    pub receive_bytes: usize,
+    /// Bytes of messages being received, of all peers. Default 256 MiB.
+    pub decode_bytes: usize,
+    /// Bytes of messages being received, of one peer. Default 64 MiB.
+    pub decode_bytes_per_peer: usize,
+    /// A message of which nothing arrived for this long is forgotten by its receiver. Default 5 s.
+    pub decode_timeout: Duration,
+    /// Peers to remember, sending and receiving each. Default 4,096.
+    pub max_peers: usize,
+    /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
+    pub port: u16,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        Self {
+            max_datagram: 1452,
+            capacity: 1_000_000_000,
+            rate: 1.0,
+            run: 4,
+            code: Code::default(),
+            policy: BurstPolicy::default(),
+            deadline: Duration::from_secs(10),
+            max_redundancy: 32,
+            blocks_in_flight: 2,
+            send_messages: 65_536,
+            send_bytes: 256 * MIB,
+            max_message: 16 * MIB,
+            receive_messages: 1024,
+            receive_bytes: 64 * MIB,
+            decode_bytes: 256 * MIB,
+            decode_bytes_per_peer: 64 * MIB,
+            decode_timeout: Duration::from_secs(5),
+            max_peers: 4096,
+            port: 0,
+        }
+    }
+}
+
+/// A setting that the caller must change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("setting `{field}` is {value}: it must be {expected}")]
+pub struct ConfigError {
+    /// The field of [`Config`].
+    pub field: &'static str,
+    /// What it was set to.
+    pub value: String,
+    /// What it may be set to.
+    pub expected: &'static str,
+}
+
+impl Config {
+    /// The smallest `max_datagram`: what every IPv4 host must take (576) less its headers.
+    pub const MIN_DATAGRAM: usize = 548;
+
+    /// The largest symbol that a packet of this configuration carries under `code`.
+    pub fn max_symbol(&self, code: Code) -> usize {
+        self.max_datagram - SYMBOL_OVERHEAD - code.index_set_len(MAX_SOURCE_SYMBOLS)
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that is out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |field, value: &dyn ToString, expected| {
+            Err(ConfigError { field, value: value.to_string(), expected })
+        };
+        if !(Self::MIN_DATAGRAM..=65_507).contains(&self.max_datagram) {
+            return refuse("max_datagram", &self.max_datagram, "between 548 and 65507 bytes");
+        }
+        if self.capacity < 8_000 {
+            return refuse("capacity", &self.capacity, "at least 8000 bits a second");
+        }
+        if !(self.rate > 0.0 && self.rate <= 1.0) {
+            return refuse("rate", &self.rate, "above 0 and at most 1");
+        }
+        if !(1..=64).contains(&self.run) {
+            return refuse("run", &self.run, "between 1 and 64 packets");
+        }
+        self.policy.check()?;
+        check_code(self.code)?;
+        if self.deadline.is_zero() {
+            return refuse("deadline", &"0", "longer than nothing");
+        }
+        if !(2..=1_000).contains(&self.max_redundancy) {
+            return refuse("max_redundancy", &self.max_redundancy, "between 2 and 1000");
+        }
+        if self.decode_timeout.is_zero() {
+            return refuse("decode_timeout", &"0", "longer than nothing");
+        }
+        for (field, value) in [
+            ("blocks_in_flight", self.blocks_in_flight),
+            ("send_messages", self.send_messages),
+            ("send_bytes", self.send_bytes),
+            ("max_message", self.max_message),
+            ("receive_messages", self.receive_messages),
+            ("receive_bytes", self.receive_bytes),
+            ("max_peers", self.max_peers),
+        ] {
+            if value == 0 {
+                return refuse(field, &value, "at least 1");
+            }
+        }
+        for (field, value) in [
+            ("decode_bytes", self.decode_bytes),
+            ("decode_bytes_per_peer", self.decode_bytes_per_peer),
+        ] {
+            if value < 2 * self.max_message {
+                return refuse(field, &value, "at least twice `max_message`, or one never fits");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a code whose parameter means nothing.
+pub(crate) fn check_code(code: Code) -> Result<(), ConfigError> {
+    match Code::from_wire(code.to_wire()) {
+        Some(known) if known == code => Ok(()),
+        _ => Err(ConfigError {
+            field: "code",
+            value: code.to_string(),
+            expected: "a code with a degree that can be drawn, such as d=5",
+        }),
+    }
+}
+
+impl BurstPolicy {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Budgeted { margin } if !(0.0..=4.0).contains(margin) => Err(ConfigError {
+                field: "policy.margin",
+                value: margin.to_string(),
+                expected: "between 0 and 4",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_holds_and_carries_the_papers_largest_message_in_one_block() {
+        let config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        for code in [Code::Rlf256, "lt".parse().unwrap()] {
+            assert!(config.max_symbol(code) * MAX_SOURCE_SYMBOLS >= 93_000);
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_field_the_value_and_the_range() {
+        let refusals = [
+            Config { rate: 0.0, ..Config::default() },
+            Config { rate: f64::NAN, ..Config::default() },
+            Config { max_datagram: 100, ..Config::default() },
+            Config { run: 0, ..Config::default() },
+            Config { max_peers: 0, ..Config::default() },
+            Config { decode_bytes: 5, ..Config::default() },
+            Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
+            Config { capacity: 0, ..Config::default() },
+            Config { deadline: Duration::ZERO, ..Config::default() },
+            Config { max_redundancy: 1, ..Config::default() },
+        ];
+        let said: Vec<String> =
+            refusals.iter().map(|config| config.check().unwrap_err().to_string()).collect();
+        assert_eq!(
+            said,
+            [
+                "setting `rate` is 0: it must be above 0 and at most 1",
+                "setting `rate` is NaN: it must be above 0 and at most 1",
+                "setting `max_datagram` is 100: it must be between 548 and 65507 bytes",
+                "setting `run` is 0: it must be between 1 and 64 packets",
+                "setting `max_peers` is 0: it must be at least 1",
+                "setting `decode_bytes` is 5: it must be at least twice `max_message`, or one \
+                 never fits",
+                "setting `policy.margin` is -1: it must be between 0 and 4",
+                "setting `capacity` is 0: it must be at least 8000 bits a second",
+                "setting `deadline` is 0: it must be longer than nothing",
+                "setting `max_redundancy` is 1: it must be between 2 and 1000",
+            ]
+        );
+    }
+}

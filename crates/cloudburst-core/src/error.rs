@@ -1,0 +1,113 @@
+//! Errors and outcomes, sorted by who is to blame.
+
+use crate::config::ConfigError;
+use crate::id::PathId;
+use crate::wire::{Arrivals, RejectReason};
+use core::time::Duration;
+
+/// Why a message was not even queued. The blame is the caller's, and nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Longer than the configuration allows.
+    #[error("message of {len} bytes is larger than `max_message`, {max} bytes")]
+    TooLarge {
+        /// Bytes in the message.
+        len: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// As many messages or bytes are under way as may be: try again when one has ended.
+    #[error("{messages} messages of {bytes} bytes are waiting or under way: wait until one ends")]
+    Full {
+        /// Messages waiting or under way.
+        messages: usize,
+        /// Their bytes.
+        bytes: usize,
+    },
+    /// The path map knows no path to the peer.
+    #[error("the path map has no path to {0}")]
+    NoPath(std::net::SocketAddr),
+    /// The endpoint is closing.
+    #[error("this endpoint is closing")]
+    Closing,
+    /// An option of the message is out of its range.
+    #[error(transparent)]
+    Option(#[from] ConfigError),
+    /// 2^64 messages were sent.
+    #[error("this endpoint has used up its message ids: start another")]
+    OutOfIds,
+}
+
+/// How a send ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The receiver's application queue has the message, exactly once, byte for byte.
+    Delivered(Receipt),
+    /// The message was not delivered and never will be.
+    Rejected(Rejection),
+    /// The message may have been delivered, or not.
+    Unknown(Doubt),
+}
+
+/// Why a message was certainly not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Rejection {
+    /// The receiver said so.
+    #[error(transparent)]
+    ByPeer(RejectReason),
+    /// No session came about before the deadline: nobody there, another key, or no way through.
+    #[error("nobody who shares this key answered before the deadline")]
+    NoAnswer,
+    /// A session stood, but the rate or other messages left this one no turn before its deadline.
+    #[error("the message got no turn before its deadline")]
+    NotStarted,
+    /// It was cancelled before its first packet.
+    #[error("the message was cancelled before its first packet")]
+    Cancelled,
+}
+
+/// Why it is not known whether a message was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Doubt {
+    /// No STOP came before the deadline.
+    #[error("no STOP came before the deadline")]
+    Deadline,
+    /// The receiver restarted, or forgot the session, while the message was under way.
+    #[error("the receiver restarted while the message was under way")]
+    PeerRestarted,
+    /// It was cancelled when packets had been sent.
+    #[error("the message was cancelled while it was under way")]
+    Cancelled,
+}
+
+/// What a delivered message cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receipt {
+    /// Bytes in the message.
+    pub bytes: usize,
+    /// Blocks that it was cut into.
+    pub blocks: usize,
+    /// Source symbols in all blocks: the packets that a loss-free link needs.
+    pub source_symbols: usize,
+    /// Packets that were sent for it.
+    pub packets: usize,
+    /// Symbols that had arrived on each path when the receiver spoke last.
+    pub arrivals: Vec<Arrivals>,
+    /// From the call to the first packet: waiting for a session, for other messages, for the rate.
+    pub waited: Duration,
+    /// From the first packet to STOP: the message completion time (MCT) of the paper, plus the
+    /// way of the STOP.
+    pub completed_in: Duration,
+}
+
+impl Receipt {
+    /// Packets sent for each that a loss-free link would need (Table 14's sent/original).
+    pub fn redundancy(&self) -> f64 {
+        self.packets as f64 / self.source_symbols.max(1) as f64
+    }
+
+    /// Symbols that arrived on `path`.
+    pub fn arrived_on(&self, path: PathId) -> u16 {
+        self.arrivals.iter().find(|on| on.path == path).map_or(0, |on| on.count)
+    }
+}

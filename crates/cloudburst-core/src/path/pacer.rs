@@ -1,0 +1,62 @@
+//! The rate: rounds start as far apart as their packets take at the allowed rate.
+
+use crate::time::Instant;
+use core::time::Duration;
+
+/// How much of a late start may be made up for: timers wake late, and a link that idled because
+/// of that would fall behind its rate.
+const CATCH_UP: Duration = Duration::from_micros(500);
+
+/// Spaces what all messages of an endpoint send together (Algorithm 1, line 5).
+///
+/// Every byte sent moves the start of the next round by the time that it takes at `r` of the
+/// link; so a round of one packet a path is followed by
+/// `(1/r) * NUM_PATHS * PKT_SIZE / LINK_CAP`.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    nanos_per_byte: f64,
+    ready_at: Instant,
+}
+
+impl Pacer {
+    /// `capacity` in bits a second; `rate` is the share of it that may be used.
+    pub fn new(capacity: u64, rate: f64) -> Self {
+        Self { nanos_per_byte: 8e9 / (capacity as f64 * rate), ready_at: Instant::ZERO }
+    }
+
+    /// When the next round may start.
+    pub const fn ready_at(&self) -> Instant {
+        self.ready_at
+    }
+
+    /// Charges `bytes` that go on the wire at `now`.
+    pub fn charge(&mut self, now: Instant, bytes: usize) {
+        let cost = Duration::from_nanos((bytes as f64 * self.nanos_per_byte) as u64);
+        self.ready_at = self.ready_at.max(now - CATCH_UP) + cost;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_example_spaces_rounds_by_twelve_microseconds() {
+        let mut pacer = Pacer::new(10_000_000_000, 0.5);
+        let start = Instant::from_nanos(1_000_000_000);
+        pacer.charge(start, 0);
+        let before = pacer.ready_at();
+        for _ in 0..5 {
+            pacer.charge(start, 1500);
+        }
+        assert_eq!(pacer.ready_at().saturating_since(before), Duration::from_micros(12));
+    }
+
+    #[test]
+    fn an_idle_link_saves_up_no_more_than_the_catch_up() {
+        let mut pacer = Pacer::new(1_000_000_000, 1.0);
+        let now = Instant::from_nanos(60_000_000_000);
+        pacer.charge(now, 125);
+        assert_eq!(pacer.ready_at(), now - CATCH_UP + Duration::from_micros(1));
+    }
+}

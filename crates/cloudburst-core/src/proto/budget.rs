@@ -1,0 +1,141 @@
+//! How many symbols of one block may be sent, and when to ask: the burst policies.
+
+use crate::config::BurstPolicy;
+use crate::time::Instant;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+/// Symbols at the end of a grant that ask: their answers take different paths.
+const ASKERS: u32 = 2;
+/// Questions whose place in the burst is remembered.
+const REMEMBERED: usize = 16;
+/// Past this many times the block's symbols, whatever the policy, a burst is a trickle.
+const TRICKLE_AFTER: u32 = 8;
+const MAX_SILENCE: Duration = Duration::from_millis(100);
+
+/// The sending side of one block: how far it went and how far it may go.
+#[derive(Debug)]
+pub(super) struct Budget {
+    policy: BurstPolicy,
+    source_symbols: u32,
+    /// Symbols sent so far.
+    sent: u32,
+    /// Symbols that may have been sent by now.
+    granted: u32,
+    /// Symbols that may ever be sent: the packet cap.
+    cap: u32,
+    /// Grants in a row that nobody answered.
+    unanswered: u32,
+    /// When to grant more if nobody answers.
+    wake_at: Option<Instant>,
+    /// Packet numbers of symbols that asked, and how many symbols had been sent with them.
+    asked: VecDeque<(u64, u32)>,
+}
+
+impl Budget {
+    /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost.
+    pub(super) fn new(
+        policy: BurstPolicy,
+        source_symbols: usize,
+        expected: usize,
+        max_redundancy: u32,
+    ) -> Self {
+        let n = source_symbols as u32;
+        let cap = n * max_redundancy + 256;
+        let granted = match policy {
+            BurstPolicy::Oblivious => n * TRICKLE_AFTER,
+            BurstPolicy::Budgeted { margin } => expected as u32 + (n as f32 * margin) as u32,
+        };
+        Self {
+            policy,
+            source_symbols: n,
+            sent: 0,
+            granted: granted.min(cap),
+            cap,
+            unanswered: 0,
+            wake_at: None,
+            asked: VecDeque::new(),
+        }
+    }
+
+    /// Symbols that may be sent now.
+    pub(super) const fn ready(&self) -> u32 {
+        self.granted - self.sent
+    }
+
+    /// Symbols sent so far.
+    pub(super) const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// Whether the next symbol should ask what is missing.
+    pub(super) const fn asks(&self) -> bool {
+        self.ready() <= ASKERS
+    }
+
+    /// The symbol with packet number `number` is being sent; `wait` is how long an answer takes.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, wait: Duration) {
+        let asks = self.asks();
+        self.sent += 1;
+        if asks {
+            if self.asked.len() == REMEMBERED {
+                self.asked.pop_front();
+            }
+            self.asked.push_back((number, self.sent));
+        }
+        if self.ready() == 0 {
+            let wait = wait.saturating_mul(1 << self.unanswered.min(8)).min(MAX_SILENCE.max(wait));
+            self.wake_at = (self.sent < self.cap).then(|| now + wait);
+        }
+    }
+
+    /// The receiver said, answering packet `echo`, that it needs `needed` symbols more.
+    pub(super) fn on_status(&mut self, echo: u64, needed: u32) {
+        self.unanswered = 0;
+        let BurstPolicy::Budgeted { margin } = self.policy else { return };
+        // What was sent after the question may still be on its way, and counts.
+        let Some(&(_, sent_then)) = self.asked.iter().find(|(number, _)| *number == echo) else {
+            return;
+        };
+        let needed = needed.clamp(1, 2 * self.source_symbols);
+        // What was lost once is lost again: send as much more as went missing before.
+        let lost = lost_share(sent_then, self.source_symbols, needed);
+        let more = (needed as f32 / (1.0 - lost)).ceil() as u32 + (needed as f32 * margin) as u32;
+        let granted = (sent_then + more).max(self.sent).min(self.cap);
+        if granted > self.granted {
+            self.granted = granted;
+            self.wake_at = None;
+        }
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is due, if at all.
+    pub(super) const fn wake_at(&self) -> Option<Instant> {
+        if self.ready() > 0 { None } else { self.wake_at }
+    }
+
+    /// Grants one symbol, so that a receiver which had no room can be asked again.
+    pub(super) fn probe(&mut self) {
+        if self.ready() == 0 {
+            self.wake_at = None;
+            self.granted = (self.sent + 1).min(self.cap);
+        }
+    }
+
+    /// Nobody answered in time: grants a few symbols more, ever more slowly.
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        if self.wake_at().is_none_or(|at| at > now) {
+            return;
+        }
+        self.wake_at = None;
+        self.unanswered = self.unanswered.saturating_add(1);
+        let few = if self.sent > self.source_symbols * TRICKLE_AFTER { 1 } else { ASKERS };
+        self.granted = (self.sent + few).min(self.cap);
+    }
+}
+
+/// The share of `sent` symbols that cannot have arrived if `needed` of `source` are missing,
+/// at most nine in ten.
+fn lost_share(sent: u32, source: u32, needed: u32) -> f32 {
+    let arrived = source.saturating_sub(needed) as f32;
+    (1.0 - arrived / sent.max(1) as f32).clamp(0.0, 0.9)
+}

@@ -1,0 +1,38 @@
+//! Who this endpoint is, and whom it has met.
+
+use crate::config::Security;
+use crate::id::Incarnation;
+use crate::rng::Seed;
+use crate::wire::hello::HelloKey;
+use crate::wire::keys::{FlowKeys, PresharedKey};
+use std::net::SocketAddr;
+
+/// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub(super) incarnation: Incarnation,
+    pub(super) seed: Seed,
+    pub(super) key: PresharedKey,
+    pub(super) hello_key: HelloKey,
+}
+
+impl Identity {
+    /// A new life. `seed` must never have been used by another.
+    pub fn new(security: &Security, seed: Seed) -> Self {
+        let key = security.key();
+        let incarnation = Incarnation(seed.derive("incarnation", 0));
+        let hello_key = key.hello_key();
+        Self { incarnation, seed, key, hello_key }
+    }
+}
+
+/// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
+#[derive(Clone, Debug)]
+pub struct Peering {
+    /// Where the peer takes messages.
+    pub peer: SocketAddr,
+    /// The peer's life.
+    pub incarnation: Incarnation,
+    /// The keys of the direction that the other half takes up.
+    pub flow: FlowKeys,
+}

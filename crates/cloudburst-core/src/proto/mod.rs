@@ -1,0 +1,46 @@
+//! The state machines: [`Sender`], [`Receiver`], and [`Endpoint`], which is both.
+//!
+//! Here, and only here, codes, paths and packets meet. Nothing in this module reads a clock,
+//! owns a socket or blocks. Whoever drives an [`Endpoint`] follows this contract:
+//!
+//! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::cancel`], [`Endpoint::release`],
+//!    [`Endpoint::handle_datagram`] or [`Endpoint::handle_timeout`].
+//! 2. Drain the outputs: call [`Endpoint::poll_transmit`] until it returns `None`, putting each
+//!    batch on the wire, then [`Endpoint::poll_event`] until it returns `None`.
+//! 3. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When
+//!    the moment has come, that is the next input: go to 1.
+//!
+//! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
+//! size for one path, so that a batch is one system call.
+//!
+//! Threads that want to encode and decode at the same time [`split`](Endpoint::split) the
+//! endpoint and drive both halves; what one half must tell the other are its `Opened` and
+//! `Confirmed` events.
+
+mod budget;
+mod endpoint;
+mod identity;
+mod layout;
+mod receiver;
+mod rtt;
+mod sender;
+
+pub(crate) use endpoint::is_for_receiver;
+pub use endpoint::{Counters, Endpoint, Event};
+pub use identity::{Identity, Peering};
+pub use layout::Layout;
+pub use receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
+pub use sender::{SendOptions, Sender, SenderCounters, SenderEvent};
+
+use crate::path::Via;
+
+/// Datagrams to put on the wire: those in the caller's buffer, cut into `segment_size` bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The lane to send on and the address to send to.
+    pub via: Via,
+    /// Bytes in each datagram.
+    pub segment_size: usize,
+    /// Bytes in the buffer: a multiple of `segment_size`.
+    pub len: usize,
+}

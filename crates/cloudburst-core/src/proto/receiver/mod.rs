@@ -1,0 +1,322 @@
+//! Decodes messages, delivers each once, and says STOP (section III-B).
+
+mod handshake;
+mod incoming;
+mod session;
+mod symbols;
+
+use self::incoming::Incoming;
+use self::session::{Ending, Session};
+use super::Transmit;
+use super::identity::{Identity, Peering};
+use crate::config::Config;
+use crate::id::{Incarnation, MessageId, SessionId};
+use crate::path::Via;
+use crate::time::Instant;
+use crate::wire::answer::NO_ECHO;
+use crate::wire::{Answer, HelloAck, Kind, Prefix, Verdict};
+use bytes::Bytes;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// A session that nothing came of in this time is forgotten. Senders ask before they use one
+/// that idled for a quarter of it.
+const IDLE_AFTER: Duration = Duration::from_secs(120);
+/// How long, and how many, handshakes may be without a first symbol.
+const HALF_OPEN_FOR: Duration = Duration::from_secs(5);
+const MAX_HALF_OPEN: usize = 256;
+/// Answers that wait to be sent; older ones give way, for the next symbol asks again.
+const MAX_ANSWERS: usize = 4096;
+
+/// A message, delivered once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where the sender takes messages itself: answers go there.
+    pub peer: SocketAddr,
+    /// The sender's name for the message.
+    pub id: MessageId,
+    /// The bytes, as they were sent.
+    pub bytes: Bytes,
+}
+
+/// What a receiver tells its driver.
+#[derive(Clone, Debug)]
+pub enum ReceiverEvent {
+    /// A message is the application's; it must be [released](Receiver::release) when taken.
+    Message(Message),
+    /// A peer proved that it is there: the sender half may talk to it without a handshake.
+    Confirmed(Peering),
+}
+
+/// What a receiver has done and seen since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+pub struct ReceiverCounters {
+    pub symbols_received: u64,
+    pub useful_symbols: u64,
+    pub late_symbols: u64,
+    pub messages_delivered: u64,
+    pub bytes_delivered: u64,
+    pub sessions_confirmed: u64,
+    pub stops_sent: u64,
+    pub statuses_sent: u64,
+    pub busies_sent: u64,
+    pub rejects_sent: u64,
+    pub answers_dropped: u64,
+    pub decoders_expired: u64,
+    pub corrupt_blocks: u64,
+    pub nonsense: u64,
+    pub malformed: u64,
+    pub unknown_session: u64,
+    pub forged: u64,
+    pub replayed: u64,
+    pub refused_hellos: u64,
+    pub peers_refused: u64,
+}
+
+/// The receiving half of an endpoint.
+pub struct Receiver {
+    config: Config,
+    identity: Identity,
+    sessions: HashMap<SessionId, Session>,
+    /// Sessions by the HELLO that opened them, so that a repeated one gets the same answer.
+    by_hello: HashMap<(Incarnation, u64), SessionId>,
+    /// Sessions without a symbol so far, oldest first.
+    half_open: VecDeque<SessionId>,
+    opened: u64,
+    /// Messages that are whole, for which the application has no room yet; oldest first.
+    waiting: VecDeque<(SessionId, MessageId)>,
+    /// Delivered messages that the application has not released, and their bytes.
+    queued: (usize, usize),
+    /// Bytes that all messages being received may take.
+    memory: usize,
+    acks: VecDeque<(Via, HelloAck)>,
+    answers: VecDeque<(SessionId, Answer)>,
+    events: VecDeque<ReceiverEvent>,
+    next_sweep: Option<Instant>,
+    last_symbol: Option<Instant>,
+    closing: bool,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    pub(super) fn new(config: Config, identity: Identity) -> Self {
+        Self {
+            config,
+            identity,
+            sessions: HashMap::new(),
+            by_hello: HashMap::new(),
+            half_open: VecDeque::new(),
+            opened: 0,
+            waiting: VecDeque::new(),
+            queued: (0, 0),
+            memory: 0,
+            acks: VecDeque::new(),
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+            next_sweep: None,
+            last_symbol: None,
+            closing: false,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// Takes a HELLO or a SYMBOL that came in by `via`. The packet is garbled afterwards.
+    pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
+        match Kind::of(packet) {
+            Ok(Kind::Hello) => self.handle_hello(now, via, packet),
+            Ok(Kind::Symbol) => self.handle_symbol(now, via, packet),
+            _ => self.counters.malformed += 1,
+        }
+    }
+
+    /// The application has taken a message of `bytes` bytes: there is room for others.
+    pub fn release(&mut self, bytes: usize) {
+        self.queued.0 = self.queued.0.saturating_sub(1);
+        self.queued.1 = self.queued.1.saturating_sub(bytes);
+        while let Some(&(session, id)) = self.waiting.front() {
+            let length = self.sessions.get(&session).and_then(|s| s.incoming.get(&id));
+            let Some(length) = length.map(Incoming::length) else {
+                self.waiting.pop_front();
+                continue;
+            };
+            if !self.has_room(length) {
+                break;
+            }
+            self.waiting.pop_front();
+            // The symbol that completed the message was answered by BUSY long ago; this is for
+            // the sender to know without asking.
+            self.deliver(session, id, 0, NO_ECHO, usize::MAX);
+        }
+    }
+
+    /// Takes no messages that have not begun to arrive.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// When the last symbol came, of whatever message.
+    pub const fn last_symbol(&self) -> Option<Instant> {
+        self.last_symbol
+    }
+
+    /// What was done and seen so far.
+    pub const fn counters(&self) -> &ReceiverCounters {
+        &self.counters
+    }
+
+    /// Bytes that messages being received may take at this moment.
+    pub const fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Forgets what has expired.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next_sweep.is_none_or(|at| at > now) {
+            return;
+        }
+        let patience = self.config.decode_timeout;
+        for session in self.sessions.values_mut() {
+            let mut freed = 0;
+            session.incoming.retain(|_, incoming| {
+                let quiet = now.saturating_since(incoming.last_progress);
+                let keep = incoming.is_done() || quiet < patience;
+                if !keep {
+                    freed += incoming.memory();
+                    self.counters.decoders_expired += 1;
+                }
+                keep
+            });
+            session.memory -= freed;
+            self.memory -= freed;
+        }
+        while let Some(name) = self.half_open.front().copied() {
+            let expired = self.sessions.get(&name).is_none_or(|session| {
+                session.backward.is_none()
+                    || now.saturating_since(session.last_heard) >= HALF_OPEN_FOR
+            });
+            if !expired {
+                break;
+            }
+            self.half_open.pop_front();
+            if self.sessions.get(&name).is_some_and(|session| session.backward.is_some()) {
+                self.forget(name);
+            }
+        }
+        let idle: Vec<SessionId> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| {
+                session.incoming.is_empty()
+                    && now.saturating_since(session.last_heard) >= IDLE_AFTER
+            })
+            .map(|(name, _)| *name)
+            .collect();
+        for name in idle {
+            self.forget(name);
+        }
+        self.next_sweep = (!self.sessions.is_empty()).then(|| now + SWEEP_EVERY);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    pub const fn poll_timeout(&self) -> Option<Instant> {
+        self.next_sweep
+    }
+
+    /// The next thing that the driver should know.
+    pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
+        self.events.pop_front()
+    }
+
+    /// Fills `buffer`, which must be empty, with the next datagram. Answers are not paced: each
+    /// is smaller than the symbol that caused it.
+    pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        debug_assert!(buffer.is_empty());
+        if let Some((via, ack)) = self.acks.pop_front() {
+            ack.write(&self.identity.hello_key, buffer);
+            return Some(Transmit { via, segment_size: buffer.len(), len: buffer.len() });
+        }
+        while let Some((name, answer)) = self.answers.pop_front() {
+            let Some(session) = self.sessions.get_mut(&name) else { continue };
+            let Some((path, via)) = session.take_route() else { continue };
+            let prefix = Prefix {
+                kind: answer.kind(),
+                ask: false,
+                path,
+                session: session.sealer.session(),
+                number: session.sealer.next_number(),
+            };
+            answer.write(&prefix, buffer);
+            session.sealer.seal(buffer, 0, buffer.len());
+            match answer.kind() {
+                Kind::Stop => self.counters.stops_sent += 1,
+                Kind::Status => self.counters.statuses_sent += 1,
+                Kind::Busy => self.counters.busies_sent += 1,
+                _ => self.counters.rejects_sent += 1,
+            }
+            return Some(Transmit { via, segment_size: buffer.len(), len: buffer.len() });
+        }
+        None
+    }
+
+    fn forget(&mut self, name: SessionId) {
+        if let Some(session) = self.sessions.remove(&name) {
+            self.memory -= session.memory;
+            if let Some(nonce) = session.nonce {
+                self.by_hello.remove(&(session.incarnation, nonce));
+            }
+        }
+    }
+
+    fn has_room(&self, length: usize) -> bool {
+        let (messages, bytes) = self.queued;
+        messages < self.config.receive_messages
+            && (messages == 0 || bytes + length <= self.config.receive_bytes)
+    }
+
+    /// Hands a message that is whole to the application, and says STOP.
+    fn deliver(&mut self, name: SessionId, id: MessageId, block: u32, echo: u64, limit: usize) {
+        let Some(session) = self.sessions.get_mut(&name) else { return };
+        let Some(incoming) = session.incoming.get(&id) else { return };
+        let digest = incoming.digest(id, &session.digest);
+        let mut arrivals = incoming.arrivals.clone();
+        let ending = Ending::Delivered(digest, arrivals.clone().into());
+        arrivals.truncate(Answer::arrivals_within(limit));
+        let peer = session.peer;
+        let Some(incoming) = self.end(name, id, ending) else { return };
+        let bytes = incoming.into_bytes();
+        self.queued.0 += 1;
+        self.queued.1 += bytes.len();
+        self.counters.messages_delivered += 1;
+        self.counters.bytes_delivered += bytes.len() as u64;
+        self.events.push_back(ReceiverEvent::Message(Message { peer, id, bytes }));
+        self.answer(name, id, block, echo, Verdict::Delivered { digest, arrivals });
+    }
+
+    fn end(&mut self, name: SessionId, id: MessageId, ending: Ending) -> Option<Incoming> {
+        let incoming = self.sessions.get_mut(&name)?.end(id, ending)?;
+        self.memory -= incoming.memory();
+        Some(incoming)
+    }
+
+    fn answer(&mut self, name: SessionId, id: MessageId, block: u32, echo: u64, verdict: Verdict) {
+        if self.answers.len() == MAX_ANSWERS {
+            self.answers.pop_front();
+            self.counters.answers_dropped += 1;
+        }
+        self.answers.push_back((name, Answer { message: id, block, echo, verdict }));
+    }
+}
+
+impl core::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Receiver")
+            .field("incarnation", &self.identity.incarnation)
+            .field("sessions", &self.sessions.len())
+            .field("memory", &self.memory)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! What comes back: STOP, STATUS, BUSY, REJECT.
+
+use super::Sender;
+use crate::error::{Outcome, Rejection};
+use crate::time::Instant;
+use crate::wire::seal::{OpenError, TAG_LEN};
+use crate::wire::{Answer, Kind, Verdict};
+use std::net::SocketAddr;
+
+impl Sender {
+    /// Takes an answer or a HELLO_ACK that came in. The packet is garbled afterwards.
+    pub fn handle_datagram(&mut self, now: Instant, packet: &mut [u8]) {
+        match Kind::of(packet) {
+            Ok(Kind::HelloAck) => self.handle_hello_ack(now, packet),
+            Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject) => {
+                self.handle_answer(now, packet);
+            }
+            _ => self.counters.malformed += 1,
+        }
+    }
+
+    pub(super) fn handle_answer(&mut self, now: Instant, packet: &mut [u8]) {
+        let Ok((prefix, answer)) = Answer::parse(packet) else {
+            return self.counters.malformed += 1;
+        };
+        let Some(&address) = self.sessions.get(&prefix.session) else {
+            return self.counters.unknown_session += 1;
+        };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let Some(session) = &mut peer.session else { return };
+        let payload_at = packet.len() - TAG_LEN;
+        match session.opener.open(prefix.number, packet, payload_at) {
+            Ok(_) => {}
+            Err(OpenError::Replayed) => return self.counters.replayed += 1,
+            Err(OpenError::Forged) => return self.counters.forged += 1,
+        }
+        peer.heard(now);
+        peer.rtt.on_answer(now, answer.echo);
+        self.reschedule_peer(address);
+        match &answer.verdict {
+            Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {
+                self.counters.stops_received += 1;
+            }
+            Verdict::Status { .. } => self.counters.statuses_received += 1,
+            Verdict::Busy => self.counters.busies_received += 1,
+            Verdict::Reject(_) => {}
+        }
+        let mine = self.messages.get(&answer.message).is_some_and(|m| m.peer == address);
+        if !mine {
+            return self.counters.late_answers += 1;
+        }
+        self.handle_verdict(now, address, answer);
+    }
+
+    pub(super) fn handle_verdict(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
+        let Answer { message: id, block, echo, verdict } = answer;
+        let Some(message) = self.messages.get_mut(&id) else { return };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let Some(session) = &peer.session else { return };
+        match verdict {
+            Verdict::Delivered { digest, arrivals } => {
+                if !message.is_delivered_by(digest, &session.digest) {
+                    return self.counters.false_stops += 1;
+                }
+                message.on_arrivals(now, &arrivals, &mut peer.paths);
+                let receipt = message.receipt(now);
+                return self.finish(id, Outcome::Delivered(receipt));
+            }
+            Verdict::BlockDone { digest, arrivals } => {
+                if !message.on_block_done(block, digest) {
+                    return self.counters.false_stops += 1;
+                }
+                message.on_arrivals(now, &arrivals, &mut peer.paths);
+                message.on_progress();
+            }
+            Verdict::Status { needed, arrivals } => {
+                message.on_arrivals(now, &arrivals, &mut peer.paths);
+                message.on_progress();
+                message.on_status(block, echo, u32::from(needed));
+            }
+            Verdict::Busy => message.on_busy(now),
+            Verdict::Reject(reason) => {
+                return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
+            }
+        }
+        self.reschedule(id);
+    }
+}

@@ -1,0 +1,169 @@
+//! Peers and their sessions: opening, adopting, suspecting, forgetting them.
+
+use super::Sender;
+use super::SenderEvent;
+use super::peer::Peer;
+use super::schedule::Timer;
+use crate::error::{Doubt, Outcome, SendError};
+use crate::id::{Incarnation, MessageId};
+use crate::proto::identity::Peering;
+use crate::time::Instant;
+use crate::wire::HelloAck;
+use crate::wire::keys::FlowKeys;
+use std::net::SocketAddr;
+
+impl Sender {
+    /// Takes up a session that the receiver half accepted, so that messages to its initiator
+    /// need no handshake of their own.
+    pub fn adopt(&mut self, now: Instant, peering: Peering) {
+        let Peering { peer, incarnation, flow } = peering;
+        if self.enter_peer(now, peer).is_err() {
+            return;
+        }
+        let known = self.peers.get(&peer).and_then(|peer| peer.session.as_ref());
+        if known.is_none_or(|session| session.remote != incarnation) {
+            self.install(now, peer, incarnation, flow);
+        }
+    }
+
+    pub(super) fn handle_hello_ack(&mut self, now: Instant, packet: &[u8]) {
+        let ack = match HelloAck::parse(&self.identity.hello_key, packet) {
+            Ok(Some(ack)) => ack,
+            Ok(None) => return self.counters.forged += 1,
+            Err(_) => return self.counters.malformed += 1,
+        };
+        // Handshakes under way are few; the nonce finds the one that this answers.
+        let answered = self.peers.iter().find_map(|(address, peer)| {
+            let opening = peer.opening.as_ref()?;
+            let ours = opening.nonce == ack.nonce && ack.initiator == self.identity.incarnation;
+            ours.then_some(*address)
+        });
+        let Some(address) = answered else { return self.counters.late_answers += 1 };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        if let Some(sample) = peer.opening.take().and_then(|opening| opening.round_trip(now)) {
+            peer.rtt.sample(sample);
+        }
+        if ack.current_alive && peer.session.is_some() {
+            peer.heard(now);
+        } else {
+            let keys = self.identity.key.session(&ack);
+            let peering =
+                Peering { peer: address, incarnation: ack.responder, flow: keys.backward };
+            self.install(now, address, ack.responder, keys.forward);
+            self.events.push_back(SenderEvent::Opened(peering));
+        }
+        self.reschedule_all_of(address);
+    }
+
+    /// Uses a new session from now on. What was under way in the old one is in doubt.
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        remote: Incarnation,
+        flow: FlowKeys,
+    ) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        if let Some(old) = &peer.session {
+            self.sessions.remove(&old.opener.session());
+            let doubtful: Vec<MessageId> = self
+                .messages
+                .values()
+                .filter(|message| message.peer == address && message.started_at.is_some())
+                .map(|message| message.id)
+                .collect();
+            for id in doubtful {
+                self.finish(id, Outcome::Unknown(Doubt::PeerRestarted));
+            }
+        }
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        self.sessions.insert(flow.answers.session, address);
+        peer.install(now, remote, flow);
+        peer.opening = None;
+        self.counters.sessions_opened += 1;
+        tracing::debug!(peer = %address, ?remote, "session opened");
+        self.reschedule_all_of(address);
+    }
+
+    pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.timer_key = None;
+        if peer.is_idle() {
+            // Nobody waits for an answer any more.
+            (peer.opening, peer.silent_since) = (None, None);
+        } else if peer.wake_at().is_some_and(|at| at <= now) {
+            // A retry is due, or silence has lasted: perhaps the peer is another by now.
+            return self.begin_handshake(now, address);
+        }
+        self.reschedule_peer(address);
+    }
+
+    pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
+        let (seed, handshakes) = (&self.identity.seed, &mut self.handshakes);
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let due = peer.opening.as_ref().is_none_or(|opening| opening.next_at <= now);
+        peer.open(now, || {
+            *handshakes += 1;
+            let drawn = seed.derive("hello nonce", *handshakes);
+            u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"))
+        });
+        if due && !self.hellos.contains(&address) {
+            self.hellos.push_back(address);
+        }
+    }
+
+    /// Makes sure that `address` is among the peers.
+    pub(super) fn enter_peer(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+    ) -> Result<(), SendError> {
+        if self.peers.contains_key(&address) {
+            return Ok(());
+        }
+        let vias = self.path_map.paths(address);
+        if vias.is_empty() {
+            return Err(SendError::NoPath(address));
+        }
+        if self.peers.len() >= self.config.max_peers {
+            self.forget_an_idle_peer(now)?;
+        }
+        let start = self.rng.next_u64();
+        self.peers.insert(address, Peer::new(vias, start));
+        Ok(())
+    }
+
+    pub(super) fn forget_an_idle_peer(&mut self, now: Instant) -> Result<(), SendError> {
+        let idle = self.peers.iter().filter(|(_, peer)| peer.is_idle());
+        let Some((&address, _)) = idle.min_by_key(|(_, peer)| peer.last_heard()) else {
+            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
+        };
+        tracing::debug!(peer = %address, at = now.as_nanos(), "idle peer forgotten");
+        if let Some(mut peer) = self.peers.remove(&address) {
+            self.schedule.set_timer(&mut peer.timer_key, None, Timer::Peer(address));
+            if let Some(session) = peer.session {
+                self.sessions.remove(&session.opener.session());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reschedule_all_of(&mut self, address: SocketAddr) {
+        self.reschedule_peer(address);
+        let ids: Vec<MessageId> = self
+            .messages
+            .values()
+            .filter(|message| message.peer == address)
+            .map(|message| message.id)
+            .collect();
+        for id in ids {
+            self.reschedule(id);
+        }
+    }
+
+    pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let wake_at = peer.wake_at();
+        self.schedule.set_timer(&mut peer.timer_key, wake_at, Timer::Peer(address));
+    }
+}

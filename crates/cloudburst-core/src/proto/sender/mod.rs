@@ -1,0 +1,290 @@
+//! Bursts messages until the receiver says STOP (Algorithm 1, section III-B).
+
+mod answers;
+mod handshake;
+mod outgoing;
+mod peer;
+mod schedule;
+mod transmit;
+
+use self::outgoing::Outgoing;
+use self::peer::Peer;
+use self::schedule::{Schedule, Timer};
+use super::identity::{Identity, Peering};
+use crate::code::Code;
+use crate::config::{self, BurstPolicy, Config};
+use crate::error::{Doubt, Outcome, Rejection, SendError};
+use crate::id::{MessageId, SessionId};
+use crate::path::{Pacer, PathMap, PathStats};
+use crate::rng::SplitMix64;
+use crate::time::Instant;
+use bytes::Bytes;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+/// Messages to one peer, from the oldest unfinished on. Bounds what the receiver must remember.
+pub(super) const MESSAGE_WINDOW: usize = 65_536;
+
+/// What one message may want otherwise than the endpoint's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SendOptions {
+    /// How long the message may take.
+    pub deadline: Option<Duration>,
+    /// The code to send it in.
+    pub code: Option<Code>,
+    /// How it is burst.
+    pub policy: Option<BurstPolicy>,
+}
+
+/// What a sender tells its driver.
+#[derive(Clone, Debug)]
+pub enum SenderEvent {
+    /// The send has ended, and nothing more of it will go on the wire.
+    Ended(MessageId, Outcome),
+    /// A session was opened: the receiver half should take up its backward direction.
+    Opened(Peering),
+}
+
+/// What a sender has done and seen since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+pub struct SenderCounters {
+    pub hellos_sent: u64,
+    pub sessions_opened: u64,
+    pub symbols_sent: u64,
+    pub symbol_bytes_sent: u64,
+    pub delivered: u64,
+    pub rejected: u64,
+    pub unknown: u64,
+    pub stops_received: u64,
+    pub statuses_received: u64,
+    pub busies_received: u64,
+    pub false_stops: u64,
+    pub late_answers: u64,
+    pub malformed: u64,
+    pub unknown_session: u64,
+    pub forged: u64,
+    pub replayed: u64,
+}
+
+/// The sending half of an endpoint.
+pub struct Sender {
+    config: Config,
+    identity: Identity,
+    path_map: Box<dyn PathMap>,
+    rng: SplitMix64,
+    peers: HashMap<SocketAddr, Peer>,
+    /// Which peer the answers of a session come from.
+    sessions: HashMap<SessionId, SocketAddr>,
+    messages: HashMap<MessageId, Outgoing>,
+    /// Bytes of all messages.
+    bytes: usize,
+    schedule: Schedule,
+    pacer: Pacer,
+    round: Option<Round>,
+    /// Peers whose HELLO is due.
+    hellos: VecDeque<SocketAddr>,
+    next_id: u64,
+    handshakes: u64,
+    closing: bool,
+    events: VecDeque<SenderEvent>,
+    counters: SenderCounters,
+}
+
+/// A round under way: one run of packets on each path, all of one message.
+#[derive(Debug)]
+struct Round {
+    message: MessageId,
+    turns: usize,
+}
+
+impl Sender {
+    pub(super) fn new(config: Config, identity: Identity, path_map: Box<dyn PathMap>) -> Self {
+        let seed = identity.seed.derive("path order", 0);
+        let rng = SplitMix64::new(u64::from_be_bytes(seed[..8].try_into().expect("8 of 16 bytes")));
+        Self {
+            pacer: Pacer::new(config.capacity, config.rate),
+            config,
+            identity,
+            path_map,
+            rng,
+            peers: HashMap::new(),
+            sessions: HashMap::new(),
+            messages: HashMap::new(),
+            bytes: 0,
+            schedule: Schedule::default(),
+            round: None,
+            hellos: VecDeque::new(),
+            next_id: 0,
+            handshakes: 0,
+            closing: false,
+            events: VecDeque::new(),
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// Takes a message to burst to `peer`.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: &SendOptions,
+    ) -> Result<MessageId, SendError> {
+        if self.closing {
+            return Err(SendError::Closing);
+        }
+        let (len, max) = (bytes.len(), self.config.max_message);
+        if len > max {
+            return Err(SendError::TooLarge { len, max });
+        }
+        if let Some(policy) = &options.policy {
+            policy.check()?;
+        }
+        if let Some(code) = options.code {
+            config::check_code(code)?;
+        }
+        let full = self.messages.len() >= self.config.send_messages
+            || (self.bytes + len > self.config.send_bytes && !self.messages.is_empty())
+            || self.peers.get(&peer).is_some_and(|peer| peer.span() >= MESSAGE_WINDOW);
+        if full {
+            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
+        }
+        let id = MessageId(self.next_id);
+        let next_id = self.next_id.checked_add(1).ok_or(SendError::OutOfIds)?;
+        self.enter_peer(now, peer)?;
+        self.next_id = next_id;
+        self.bytes += len;
+
+        let handshake = self.peer(peer).map(|known| {
+            known.check_stale(now);
+            known.push_message(id);
+            !known.usable
+        });
+        if handshake == Some(true) {
+            self.begin_handshake(now, peer);
+        }
+        let outgoing = Outgoing::new(now, id, peer, bytes, options, &self.config);
+        self.messages.insert(id, outgoing);
+        self.reschedule(id);
+        Ok(id)
+    }
+
+    /// Stops the burst of a message at once. Does nothing if it has ended.
+    pub fn cancel(&mut self, id: MessageId) {
+        if let Some(message) = self.messages.get(&id) {
+            let outcome = match message.started_at {
+                Some(_) => Outcome::Unknown(Doubt::Cancelled),
+                None => Outcome::Rejected(Rejection::Cancelled),
+            };
+            self.finish(id, outcome);
+        }
+    }
+
+    /// Takes no more messages.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Messages that are waiting or under way.
+    pub fn unfinished(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// What was done and seen so far.
+    pub const fn counters(&self) -> &SenderCounters {
+        &self.counters
+    }
+
+    /// Live counts of the paths to `peer`, by path number; empty if nothing was sent there.
+    pub fn paths(&self, peer: SocketAddr) -> &[PathStats] {
+        self.peers.get(&peer).map_or(&[], |peer| peer.paths.stats())
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.schedule.pop_due(now) {
+            match timer {
+                Timer::Message(id) => self.message_timeout(now, id),
+                Timer::Peer(peer) => self.peer_timeout(now, peer),
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) or
+    /// [`poll_transmit`](Self::poll_transmit) has something to do next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let transmit = if !self.hellos.is_empty() {
+            Some(Instant::ZERO)
+        } else {
+            self.schedule.shortest().map(|_| self.pacer.ready_at())
+        };
+        [transmit, self.schedule.next_timer()].into_iter().flatten().min()
+    }
+
+    /// The next thing that the driver should know.
+    pub fn poll_event(&mut self) -> Option<SenderEvent> {
+        self.events.pop_front()
+    }
+
+    fn message_timeout(&mut self, now: Instant, id: MessageId) {
+        let Some(message) = self.messages.get_mut(&id) else { return };
+        message.timer_key = None;
+        if message.deadline <= now {
+            let connected = self.peers.get(&message.peer).is_some_and(|peer| peer.usable);
+            let outcome = match (message.started_at, connected) {
+                (Some(_), _) => Outcome::Unknown(Doubt::Deadline),
+                (None, true) => Outcome::Rejected(Rejection::NotStarted),
+                (None, false) => Outcome::Rejected(Rejection::NoAnswer),
+            };
+            return self.finish(id, outcome);
+        }
+        message.on_timeout(now);
+        self.reschedule(id);
+    }
+
+    fn peer(&mut self, address: SocketAddr) -> Option<&mut Peer> {
+        self.peers.get_mut(&address)
+    }
+
+    fn finish(&mut self, id: MessageId, outcome: Outcome) {
+        let Some(mut message) = self.messages.remove(&id) else { return };
+        self.schedule.set_ready(&mut message.ready_key, None, id);
+        self.schedule.set_timer(&mut message.timer_key, None, Timer::Message(id));
+        self.bytes -= message.bytes.len();
+        if let Some(peer) = self.peers.get_mut(&message.peer) {
+            peer.finish_message(id);
+        }
+        match outcome {
+            Outcome::Delivered(_) => self.counters.delivered += 1,
+            Outcome::Rejected(_) => self.counters.rejected += 1,
+            Outcome::Unknown(_) => self.counters.unknown += 1,
+        }
+        self.events.push_back(SenderEvent::Ended(id, outcome));
+    }
+
+    fn reschedule(&mut self, id: MessageId) {
+        let Some(message) = self.messages.get_mut(&id) else { return };
+        let usable = self.peers.get(&message.peer).is_some_and(|peer| peer.usable);
+        let ready = (usable && message.is_ready()).then(|| message.remaining());
+        let wake_at = Some(message.wake_at());
+        self.schedule.set_ready(&mut message.ready_key, ready, id);
+        self.schedule.set_timer(&mut message.timer_key, wake_at, Timer::Message(id));
+    }
+}
+
+impl core::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sender")
+            .field("incarnation", &self.identity.incarnation)
+            .field("peers", &self.peers.len())
+            .field("messages", &self.messages.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

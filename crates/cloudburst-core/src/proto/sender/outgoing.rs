@@ -1,0 +1,226 @@
+//! One message on its way out: its blocks, their budgets, its place in the schedule.
+
+use super::SendOptions;
+use crate::code::{Code, Encoder};
+use crate::config::{BurstPolicy, Config};
+use crate::error::Receipt;
+use crate::id::{Digest, MessageId, PathId};
+use crate::path::PathSet;
+use crate::proto::budget::Budget;
+use crate::proto::layout::Layout;
+use crate::time::Instant;
+use crate::wire::Arrivals;
+use crate::wire::keys::DigestKey;
+use bytes::Bytes;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
+const MAX_BUSY_WAIT: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) id: MessageId,
+    pub(super) peer: SocketAddr,
+    pub(super) bytes: Bytes,
+    pub(super) layout: Layout,
+    pub(super) code: Code,
+    pub(super) deadline: Instant,
+    pub(super) started_at: Option<Instant>,
+    pub(super) packets: usize,
+    policy: BurstPolicy,
+    max_redundancy: u32,
+    blocks_in_flight: usize,
+    accepted_at: Instant,
+    /// Blocks begun and not stopped, in order.
+    active: Vec<Block>,
+    /// Digests of all blocks begun, by block number.
+    digests: Vec<Digest>,
+    done: usize,
+    busy_until: Option<Instant>,
+    busy_wait: Duration,
+    arrivals: Vec<Arrivals>,
+    /// Where the schedule has this message: among the ready, and among the timers.
+    pub(super) ready_key: Option<usize>,
+    pub(super) timer_key: Option<Instant>,
+}
+
+/// One block under way.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) index: u32,
+    pub(super) encoder: Encoder,
+    pub(super) digest: Digest,
+    pub(super) budget: Budget,
+}
+
+impl Outgoing {
+    pub(super) fn new(
+        now: Instant,
+        id: MessageId,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: &SendOptions,
+        config: &Config,
+    ) -> Self {
+        let code = options.code.unwrap_or(config.code);
+        Self {
+            id,
+            peer,
+            layout: Layout::fit(bytes.len(), config.max_symbol(code)),
+            bytes,
+            code,
+            deadline: now + options.deadline.unwrap_or(config.deadline),
+            started_at: None,
+            packets: 0,
+            policy: options.policy.unwrap_or(config.policy),
+            max_redundancy: config.max_redundancy,
+            blocks_in_flight: config.blocks_in_flight,
+            accepted_at: now,
+            active: Vec::new(),
+            digests: Vec::new(),
+            done: 0,
+            busy_until: None,
+            busy_wait: FIRST_BUSY_WAIT,
+            arrivals: Vec::new(),
+            ready_key: None,
+            timer_key: None,
+        }
+    }
+
+    /// Whether a symbol may be sent now.
+    pub(super) fn is_ready(&self) -> bool {
+        self.busy_until.is_none()
+            && (self.may_begin() || self.active.iter().any(|block| block.budget.ready() > 0))
+    }
+
+    /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
+    pub(super) fn remaining(&self) -> usize {
+        let granted: usize = self.active.iter().map(|block| block.budget.ready() as usize).sum();
+        let to_begin = self.layout.blocks() - self.digests.len();
+        granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
+    }
+
+    /// The block whose turn it is; begins the next one where none is ready.
+    pub(super) fn turn(&mut self, digest: &DigestKey) -> Option<&mut Block> {
+        if let Some(at) = self.active.iter().position(|block| block.budget.ready() > 0) {
+            return Some(&mut self.active[at]);
+        }
+        if !self.may_begin() {
+            return None;
+        }
+        let index = self.digests.len();
+        let shape = self.layout.shape(index)?;
+        let bytes = self.bytes.slice(self.layout.bytes(index)?);
+        let digest = digest.block(self.id, index as u32, &bytes);
+        self.digests.push(digest);
+        let n = shape.source_symbols();
+        self.active.push(Block {
+            index: index as u32,
+            encoder: Encoder::new(self.code, shape, bytes).ok()?,
+            digest,
+            budget: Budget::new(self.policy, n, self.code.expected_symbols(n), self.max_redundancy),
+        });
+        self.active.last_mut()
+    }
+
+    fn may_begin(&self) -> bool {
+        self.active.len() < self.blocks_in_flight && self.digests.len() < self.layout.blocks()
+    }
+
+    /// The next moment at which the message itself wants something done.
+    pub(super) fn wake_at(&self) -> Instant {
+        let other = match self.busy_until {
+            Some(until) => Some(until),
+            None => self.active.iter().filter_map(|block| block.budget.wake_at()).min(),
+        };
+        other.map_or(self.deadline, |at| at.min(self.deadline))
+    }
+
+    /// Grants what is due; the deadline is the caller's business.
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        if self.busy_until.is_some_and(|until| until <= now) {
+            self.busy_until = None;
+            // One probe: it is answered by BUSY again, or by whatever is true by now.
+            if let Some(block) = self.active.first_mut() {
+                block.budget.probe();
+            }
+        }
+        if self.busy_until.is_none() {
+            for block in &mut self.active {
+                block.budget.on_timeout(now);
+            }
+        }
+    }
+
+    pub(super) fn on_busy(&mut self, now: Instant) {
+        if self.busy_until.is_none() {
+            self.busy_until = Some(now + self.busy_wait);
+            self.busy_wait = (self.busy_wait * 2).min(MAX_BUSY_WAIT);
+        }
+    }
+
+    /// The receiver works on the message (again).
+    pub(super) fn on_progress(&mut self) {
+        self.busy_until = None;
+        self.busy_wait = FIRST_BUSY_WAIT;
+    }
+
+    pub(super) fn on_status(&mut self, block: u32, echo: u64, needed: u32) {
+        if let Some(block) = self.active.iter_mut().find(|active| active.index == block) {
+            block.budget.on_status(echo, needed);
+        }
+    }
+
+    /// Stops a block if the digest is the right one. The last one stops with the message alone.
+    pub(super) fn on_block_done(&mut self, block: u32, digest: Digest) -> bool {
+        if self.digests.get(block as usize) != Some(&digest) {
+            return false;
+        }
+        let last = self.done + 1 == self.layout.blocks();
+        if let Some(at) = self.active.iter().position(|active| active.index == block && !last) {
+            self.active.remove(at);
+            self.done += 1;
+        }
+        true
+    }
+
+    /// Whether `digest` is that of the whole message: only then has the receiver all of it.
+    pub(super) fn is_delivered_by(&self, digest: Digest, key: &DigestKey) -> bool {
+        self.digests.len() == self.layout.blocks() && key.message(self.id, &self.digests) == digest
+    }
+
+    /// Takes in how many symbols the receiver has from each path, and tells `paths` what is new.
+    pub(super) fn on_arrivals(&mut self, now: Instant, arrivals: &[Arrivals], paths: &mut PathSet) {
+        for &Arrivals { path, count } in arrivals {
+            // The sender's own number of paths bounds what a lying receiver can make it remember.
+            if usize::from(path.0) >= paths.len() {
+                continue;
+            }
+            let known = self.arrivals_on(path);
+            paths.heard(now, path, u64::from(count.saturating_sub(*known)));
+            *known = count.max(*known);
+        }
+    }
+
+    fn arrivals_on(&mut self, path: PathId) -> &mut u16 {
+        let at = self.arrivals.iter().position(|on| on.path == path).unwrap_or_else(|| {
+            self.arrivals.push(Arrivals { path, count: 0 });
+            self.arrivals.len() - 1
+        });
+        &mut self.arrivals[at].count
+    }
+
+    pub(super) fn receipt(&self, now: Instant) -> Receipt {
+        let started = self.started_at.unwrap_or(now);
+        Receipt {
+            bytes: self.bytes.len(),
+            blocks: self.layout.blocks(),
+            source_symbols: self.layout.source_symbols(),
+            packets: self.packets,
+            arrivals: self.arrivals.clone(),
+            waited: started.saturating_since(self.accepted_at),
+            completed_in: now.saturating_since(started),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What a sender knows of one peer: paths, session, handshake, round-trip time.
+
+use crate::id::{Incarnation, MessageId};
+use crate::path::{PathSet, Via};
+use crate::proto::rtt::Rtt;
+use crate::time::Instant;
+use crate::wire::keys::{DigestKey, FlowKeys};
+use crate::wire::seal::{Opener, Sealer};
+use core::time::Duration;
+use std::collections::VecDeque;
+
+/// A session idle for longer may have been forgotten by the receiver: ask before using it.
+const STALE_AFTER: Duration = Duration::from_secs(30);
+const FIRST_RETRY: Duration = Duration::from_millis(2);
+const MAX_RETRY: Duration = Duration::from_millis(200);
+/// How long a peer with messages under way may be silent before it is asked who it is.
+const MIN_SILENCE: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) paths: PathSet,
+    pub(super) rtt: Rtt,
+    pub(super) session: Option<OpenSession>,
+    pub(super) opening: Option<Opening>,
+    /// The session may be used: it is there, and was heard of lately.
+    pub(super) usable: bool,
+    /// Messages from the oldest unfinished on, and whether each is finished.
+    recent: VecDeque<(MessageId, bool)>,
+    last_heard: Instant,
+    /// Since when symbols go out that nobody answers.
+    pub(super) silent_since: Option<Instant>,
+    /// Where the schedule has this peer among the timers.
+    pub(super) timer_key: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenSession {
+    pub(super) remote: Incarnation,
+    pub(super) sealer: Sealer,
+    pub(super) opener: Opener,
+    pub(super) digest: DigestKey,
+}
+
+/// A handshake under way.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) nonce: u64,
+    pub(super) attempts: u32,
+    pub(super) next_at: Instant,
+    sent_at: Instant,
+}
+
+impl Peer {
+    pub(super) fn new(vias: Vec<Via>, start: u64) -> Self {
+        Self {
+            paths: PathSet::new(vias, start),
+            rtt: Rtt::new(),
+            session: None,
+            opening: None,
+            usable: false,
+            recent: VecDeque::new(),
+            last_heard: Instant::ZERO,
+            silent_since: None,
+            timer_key: None,
+        }
+    }
+
+    /// Begins a handshake unless one is under way.
+    pub(super) fn open(&mut self, now: Instant, nonce: impl FnOnce() -> u64) {
+        if self.opening.is_none() {
+            self.opening =
+                Some(Opening { nonce: nonce(), attempts: 0, next_at: now, sent_at: now });
+        }
+    }
+
+    pub(super) fn install(&mut self, now: Instant, remote: Incarnation, flow: FlowKeys) {
+        self.session = Some(OpenSession {
+            remote,
+            sealer: Sealer::new(flow.symbols),
+            opener: Opener::new(flow.answers),
+            digest: flow.digest,
+        });
+        self.heard(now);
+    }
+
+    /// Something authentic came from the peer.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.last_heard = now;
+        self.silent_since = None;
+        self.usable = self.session.is_some();
+    }
+
+    /// Takes note that a session which idled for too long must be confirmed before use.
+    pub(super) fn check_stale(&mut self, now: Instant) {
+        if self.is_idle() && now.saturating_since(self.last_heard) > STALE_AFTER {
+            self.usable = false;
+        }
+    }
+
+    pub(super) fn push_message(&mut self, id: MessageId) {
+        self.recent.push_back((id, false));
+    }
+
+    pub(super) fn finish_message(&mut self, id: MessageId) {
+        if let Ok(at) = self.recent.binary_search_by_key(&id, |(id, _)| *id) {
+            self.recent[at].1 = true;
+        }
+        while self.recent.front().is_some_and(|(_, finished)| *finished) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The oldest message that is not finished.
+    pub(super) fn floor(&self) -> Option<MessageId> {
+        self.recent.front().map(|(id, _)| *id)
+    }
+
+    /// Messages from the oldest unfinished on.
+    pub(super) fn span(&self) -> usize {
+        self.recent.len()
+    }
+
+    /// No message is waiting or under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.recent.is_empty()
+    }
+
+    pub(super) const fn last_heard(&self) -> Instant {
+        self.last_heard
+    }
+
+    /// When to look after the handshake, or at the peer's silence.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        if let Some(opening) = &self.opening {
+            return Some(opening.next_at);
+        }
+        let silence = (self.rtt.wait() * 8).max(MIN_SILENCE);
+        self.silent_since.map(|since| since + silence)
+    }
+}
+
+impl Opening {
+    /// A HELLO is being sent.
+    pub(super) fn on_sent(&mut self, now: Instant) {
+        let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
+        self.attempts += 1;
+        self.next_at = now + retry;
+        self.sent_at = now;
+    }
+
+    /// The handshake's round-trip time, where it is certain which HELLO was answered.
+    pub(super) fn round_trip(&self, now: Instant) -> Option<Duration> {
+        (self.attempts == 1).then(|| now.saturating_since(self.sent_at))
+    }
+}

@@ -1,0 +1,148 @@
+//! What goes on the wire, and in which order: handshakes at once, symbols in paced rounds.
+
+use super::{Round, Sender};
+use crate::id::{MessageId, SessionId};
+use crate::proto::Transmit;
+use crate::time::Instant;
+use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
+
+/// IPv4 and UDP headers, which a packet on the wire has beside its payload.
+const HEADERS: usize = 28;
+
+impl Sender {
+    /// Fills `buffer`, which must be empty, with the next datagrams for one path.
+    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        debug_assert!(buffer.is_empty());
+        if let Some(transmit) = self.transmit_hello(now, buffer) {
+            return Some(transmit);
+        }
+        // A round whose message has nothing more to send gives way to the next one.
+        if let Some(round) = self.round.take()
+            && let Some(transmit) = self.transmit_turn(now, round, buffer)
+        {
+            return Some(transmit);
+        }
+        let round = self.begin_round(now)?;
+        self.transmit_turn(now, round, buffer)
+    }
+
+    pub(super) fn transmit_turn(
+        &mut self,
+        now: Instant,
+        round: Round,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let transmit = self.transmit_run(now, round.message, buffer)?;
+        let turns = round.turns - 1;
+        self.round = (turns > 0).then_some(Round { turns, ..round });
+        Some(transmit)
+    }
+
+    pub(super) fn begin_round(&self, now: Instant) -> Option<Round> {
+        if self.pacer.ready_at() > now {
+            return None;
+        }
+        let message = self.schedule.shortest()?;
+        let peer = self.peers.get(&self.messages.get(&message)?.peer)?;
+        Some(Round { message, turns: peer.paths.len() })
+    }
+
+    /// One run of packets of `id` on the next path.
+    pub(super) fn transmit_run(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let message = self.messages.get_mut(&id)?;
+        let peer = self.peers.get_mut(&message.peer)?;
+        if !message.is_ready() || !peer.usable {
+            return None;
+        }
+        let (layout, code) = (message.layout, message.code);
+        let length = layout.length() as u64;
+        let floor = peer.floor().unwrap_or(id);
+        let age = u32::try_from(id.0.saturating_sub(floor.0)).unwrap_or(u32::MAX);
+        let symbol_size = layout.symbol_size();
+
+        let session = peer.session.as_mut()?;
+        let block = message.turn(&session.digest)?;
+        let run = self.config.run.min(block.budget.ready() as usize);
+        let (path, via) = peer.paths.take_turn(run);
+        let n = block.encoder.shape().source_symbols();
+        let blank_index_set = &[0; 16][..code.index_set_len(n)];
+        for _ in 0..run {
+            let start = buffer.len();
+            let number = session.sealer.next_number();
+            let symbol = block.budget.sent();
+            let prefix = Prefix {
+                kind: Kind::Symbol,
+                ask: block.budget.asks(),
+                path,
+                session: session.sealer.session(),
+                number,
+            };
+            let header = SymbolHeader {
+                message: id,
+                length,
+                age,
+                block: block.index,
+                symbol,
+                symbol_size: symbol_size as u16,
+                code: code.to_wire(),
+                digest: block.digest,
+            };
+            header.write(&prefix, blank_index_set, buffer);
+            let payload_at = buffer.len() - start;
+            buffer.resize(buffer.len() + symbol_size, 0);
+            let (head, payload) = buffer[start..].split_at_mut(payload_at);
+            let index_set = &mut head[payload_at - blank_index_set.len()..];
+            block.encoder.encode(symbol, index_set, payload);
+            session.sealer.seal(buffer, start, payload_at);
+            peer.rtt.on_sent(now, number);
+            block.budget.on_sent(now, number, peer.rtt.wait());
+        }
+        let segment_size = buffer.len() / run;
+        message.packets += run;
+        message.started_at.get_or_insert(now);
+        let newly_silent = peer.silent_since.is_none();
+        peer.silent_since.get_or_insert(now);
+        let address = message.peer;
+
+        self.counters.symbols_sent += run as u64;
+        self.counters.symbol_bytes_sent += buffer.len() as u64;
+        self.pacer.charge(now, buffer.len() + run * HEADERS);
+        self.reschedule(id);
+        if newly_silent {
+            self.reschedule_peer(address);
+        }
+        Some(Transmit { via, segment_size, len: buffer.len() })
+    }
+
+    pub(super) fn transmit_hello(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        while let Some(address) = self.hellos.pop_front() {
+            let Some(peer) = self.peers.get_mut(&address) else { continue };
+            let Some(opening) = &mut peer.opening else { continue };
+            opening.on_sent(now);
+            // Each attempt takes another path: the first may lead through a black hole.
+            let (path, via) = peer.paths.take_turn(1);
+            let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
+            let hello = Hello {
+                path,
+                initiator: self.identity.incarnation,
+                nonce: opening.nonce,
+                port: self.config.port,
+                current,
+            };
+            hello.write(&self.identity.hello_key, buffer);
+            self.counters.hellos_sent += 1;
+            self.reschedule_peer(address);
+            return Some(Transmit { via, segment_size: buffer.len(), len: buffer.len() });
+        }
+        None
+    }
+}

@@ -1,0 +1,58 @@
+//! A bounds-checked way through bytes: reading past the end is an error, never a panic.
+
+use super::WireError;
+
+/// Reads big-endian fields off the front of a byte slice.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    taken: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, taken: 0 }
+    }
+
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let Some((head, rest)) = self.rest.split_at_checked(count) else {
+            let (needed, got) = (self.taken + count, self.taken + self.rest.len());
+            return Err(WireError::TooShort { needed, got });
+        };
+        self.rest = rest;
+        self.taken += count;
+        Ok(head)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let mut out = [0; N];
+        out.copy_from_slice(self.take(N)?);
+        Ok(out)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, WireError> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, WireError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, WireError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, WireError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// How many bytes have been taken so far.
+    pub(super) const fn position(&self) -> usize {
+        self.taken
+    }
+
+    /// How many bytes are left.
+    pub(super) const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+}

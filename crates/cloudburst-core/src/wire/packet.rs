@@ -1,0 +1,113 @@
+//! The first bytes of every packet: version, kind, flags, path, session, packet number.
+
+use super::{WireError, cursor::Cursor};
+use crate::id::{PathId, SessionId};
+
+/// The protocol version in the high nibble of the first byte.
+pub const VERSION: u8 = 1;
+
+/// Bytes of a [`Prefix`].
+pub const PREFIX_LEN: usize = 20;
+
+const FLAG_ASK: u8 = 0b0000_0001;
+
+/// What a packet is, in the low nibble of its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Opens a session.
+    Hello = 1,
+    /// Answers [`Kind::Hello`].
+    HelloAck = 2,
+    /// Carries one encoded symbol.
+    Symbol = 3,
+    /// The block is decoded, or the whole message is delivered: send no more of it.
+    Stop = 4,
+    /// What is still needed, in answer to an asking symbol.
+    Status = 5,
+    /// The receiver has no room now: pause, then probe.
+    Busy = 6,
+    /// The message will never be delivered.
+    Reject = 7,
+}
+
+impl Kind {
+    /// The kind of the packet that starts with these bytes.
+    ///
+    /// # Errors
+    ///
+    /// An empty packet, another version, or an undefined kind.
+    pub fn of(packet: &[u8]) -> Result<Self, WireError> {
+        let first = Cursor::new(packet).u8()?;
+        if first >> 4 != VERSION {
+            return Err(WireError::Version { got: first >> 4 });
+        }
+        Ok(match first & 0x0f {
+            1 => Self::Hello,
+            2 => Self::HelloAck,
+            3 => Self::Symbol,
+            4 => Self::Stop,
+            5 => Self::Status,
+            6 => Self::Busy,
+            7 => Self::Reject,
+            got => return Err(WireError::Undefined { field: "kind", got }),
+        })
+    }
+
+    pub(super) const fn first_byte(self) -> u8 {
+        VERSION << 4 | self as u8
+    }
+}
+
+/// What SYMBOL and the answers begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// The packet's kind; never a handshake kind.
+    pub kind: Kind,
+    /// The sender wants a [`Kind::Status`], or better, in return.
+    pub ask: bool,
+    /// The path that the packet was sent on, in its sender's numbering.
+    pub path: PathId,
+    /// The direction of the session that the packet belongs to.
+    pub session: SessionId,
+    /// Counts the packets of this direction; never repeats under one key.
+    pub number: u64,
+}
+
+impl Prefix {
+    /// Reads the prefix off the front of `packet`.
+    ///
+    /// # Errors
+    ///
+    /// Fewer than [`PREFIX_LEN`] bytes, another version, an undefined kind, or a handshake packet,
+    /// which has no such prefix.
+    pub fn parse(packet: &[u8]) -> Result<Self, WireError> {
+        Self::read(&mut Cursor::new(packet))
+    }
+
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
+        let first = cursor.take(1)?;
+        let kind = Kind::of(first)?;
+        if matches!(kind, Kind::Hello | Kind::HelloAck) {
+            return Err(WireError::Undefined { field: "kind", got: kind as u8 });
+        }
+        let flags = cursor.u8()?;
+        if flags & !FLAG_ASK != 0 {
+            return Err(WireError::Undefined { field: "flags", got: flags });
+        }
+        Ok(Self {
+            kind,
+            ask: flags & FLAG_ASK != 0,
+            path: PathId(cursor.u16()?),
+            session: SessionId(cursor.u64()?),
+            number: cursor.u64()?,
+        })
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.kind.first_byte());
+        out.push(if self.ask { FLAG_ASK } else { 0 });
+        out.extend_from_slice(&self.path.0.to_be_bytes());
+        out.extend_from_slice(&self.session.0.to_be_bytes());
+        out.extend_from_slice(&self.number.to_be_bytes());
+    }
+}

@@ -1,0 +1,221 @@
+//! Sealing: AES-128-GCM over every packet of a session.
+//!
+//! Header fields are authenticated in the clear; a symbol's payload is encrypted as well. The
+//! nonce is the packet number, which one [`Sealer`] counts and which never repeats; the key
+//! changes with every [`EPOCH_PACKETS`] of them, far below the limits of the cipher (RFC 9001,
+//! section 6.6), without a word on the wire.
+
+use super::{keys::DirectionKey, packet::Prefix, window::ReplayWindow};
+use crate::id::SessionId;
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+/// Bytes of the authentication tag at the end of a packet.
+pub const TAG_LEN: usize = 16;
+
+/// Packets sealed under one key.
+pub const EPOCH_PACKETS: u64 = 1 << 24;
+
+/// Why a packet was not opened. Neither is worth an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Its number was seen before, or is too old to tell.
+    #[error("packet is a replay, or older than the replay window")]
+    Replayed,
+    /// It is not authentic.
+    #[error("packet is not authentic")]
+    Forged,
+}
+
+/// Numbers and seals the packets of one direction.
+#[derive(Debug)]
+pub struct Sealer {
+    direction: DirectionKey,
+    epoch: u64,
+    key: LessSafeKey,
+    next: u64,
+}
+
+/// Opens the packets of one direction, each once.
+#[derive(Debug)]
+pub struct Opener {
+    direction: DirectionKey,
+    /// The keys of epochs `first` and `first + 1`.
+    keys: [LessSafeKey; 2],
+    first: u64,
+    window: ReplayWindow,
+}
+
+impl Sealer {
+    /// Starts at packet number 0.
+    ///
+    /// There must be one sealer a direction, ever: two would repeat nonces.
+    pub fn new(direction: DirectionKey) -> Self {
+        let key = epoch_key(&direction, 0);
+        Self { direction, epoch: 0, key, next: 0 }
+    }
+
+    /// What the packets of this direction carry as their session.
+    pub const fn session(&self) -> SessionId {
+        self.direction.session
+    }
+
+    /// The number that the next packet's prefix must carry.
+    pub const fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Seals the packet that starts at `start` in `buffer` and whose prefix carries
+    /// [`next_number`]: encrypts from `payload_at` on (an index into the packet), authenticates
+    /// all, and appends the tag.
+    ///
+    /// # Panics
+    ///
+    /// When `payload_at` lies outside the packet, or after 2^64 packets.
+    ///
+    /// [`next_number`]: Self::next_number
+    pub fn seal(&mut self, buffer: &mut Vec<u8>, start: usize, payload_at: usize) {
+        let number = self.next;
+        self.next = number.checked_add(1).expect("2^64 packets take longer than any process lives");
+        if number / EPOCH_PACKETS != self.epoch {
+            self.epoch = number / EPOCH_PACKETS;
+            self.key = epoch_key(&self.direction, self.epoch);
+        }
+        let (header, payload) = buffer[start..].split_at_mut(payload_at);
+        debug_assert_eq!(Prefix::parse(header).map(|prefix| prefix.number), Ok(number));
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce(number), Aad::from(&*header), payload)
+            .expect("a packet is far shorter than the cipher's limit of 64 GiB");
+        buffer.extend_from_slice(tag.as_ref());
+    }
+}
+
+impl Opener {
+    /// Expects packets from number 0 on.
+    pub fn new(direction: DirectionKey) -> Self {
+        let keys = [epoch_key(&direction, 0), epoch_key(&direction, 1)];
+        Self { direction, keys, first: 0, window: ReplayWindow::default() }
+    }
+
+    /// What the packets of this direction carry as their session.
+    pub const fn session(&self) -> SessionId {
+        self.direction.session
+    }
+
+    /// Authenticates `packet`, decrypts what stands between `payload_at` and the tag, and returns
+    /// it. The packet's number counts as seen from then on, and only then.
+    ///
+    /// # Errors
+    ///
+    /// A replay, or a packet that the holder of the key did not make; `packet` is then garbled.
+    pub fn open<'a>(
+        &mut self,
+        number: u64,
+        packet: &'a mut [u8],
+        payload_at: usize,
+    ) -> Result<&'a mut [u8], OpenError> {
+        if !self.window.is_fresh(number) {
+            return Err(OpenError::Replayed);
+        }
+        let epoch = number / EPOCH_PACKETS;
+        // Two epochs are open at a time: the newest seen and its neighbour. A packet from beyond
+        // them would have crossed 2^24 others on its way.
+        let Some(key) = epoch
+            .checked_sub(self.first)
+            .and_then(|ahead| self.keys.get(usize::try_from(ahead).unwrap_or(usize::MAX)))
+        else {
+            return Err(OpenError::Forged);
+        };
+        let (header, sealed) = packet.split_at_mut_checked(payload_at).ok_or(OpenError::Forged)?;
+        let payload = key
+            .open_in_place(nonce(number), Aad::from(&*header), sealed)
+            .map_err(|_| OpenError::Forged)?;
+        self.window.mark(number);
+        // Half-way through the later epoch the earlier one has no packets left on the way.
+        if epoch > self.first && number % EPOCH_PACKETS >= EPOCH_PACKETS / 2 {
+            self.first += 1;
+            self.keys = [
+                epoch_key(&self.direction, self.first),
+                epoch_key(&self.direction, self.first + 1),
+            ];
+        }
+        Ok(payload)
+    }
+}
+
+fn nonce(number: u64) -> Nonce {
+    let mut bytes = [0; NONCE_LEN];
+    bytes[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+fn epoch_key(direction: &DirectionKey, epoch: u64) -> LessSafeKey {
+    let mut hasher = blake3::Hasher::new_derive_key("cloudburst v1 packet key");
+    hasher.update(&direction.secret).update(&epoch.to_be_bytes());
+    let key: [u8; 32] = hasher.finalize().into();
+    LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key[..16]).expect("AES-128 keys have 16 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Incarnation, PathId};
+    use crate::wire::hello::HelloAck;
+    use crate::wire::keys::PresharedKey;
+    use crate::wire::packet::{Kind, PREFIX_LEN};
+
+    fn direction() -> DirectionKey {
+        let ack = HelloAck {
+            path: PathId(0),
+            initiator: Incarnation([1; 16]),
+            nonce: 2,
+            responder: Incarnation([3; 16]),
+            session_nonce: [4; 16],
+            current_alive: false,
+        };
+        PresharedKey::new([5; 32]).session(&ack).forward.symbols
+    }
+
+    fn seal_as(sealer: &mut Sealer, number: u64) -> Vec<u8> {
+        sealer.next = number;
+        let session = sealer.session();
+        let prefix = Prefix { kind: Kind::Busy, ask: false, path: PathId(0), session, number };
+        let mut packet = Vec::new();
+        prefix.write(&mut packet);
+        packet.extend_from_slice(b"payload");
+        sealer.seal(&mut packet, 0, PREFIX_LEN);
+        packet
+    }
+
+    #[test]
+    fn keys_change_with_the_epoch_and_the_opener_follows() {
+        let (mut sealer, mut opener) = (Sealer::new(direction()), Opener::new(direction()));
+        let mut open = |number: u64, mut packet: Vec<u8>| {
+            opener.open(number, &mut packet, PREFIX_LEN).map(|payload| payload.to_vec())
+        };
+        let early = EPOCH_PACKETS - 2;
+        let late_packet = seal_as(&mut sealer, early + 1);
+        for number in
+            [0, early, EPOCH_PACKETS, EPOCH_PACKETS + 1, EPOCH_PACKETS * 3 / 2, EPOCH_PACKETS * 2]
+        {
+            let packet = seal_as(&mut sealer, number);
+            assert_eq!(open(number, packet), Ok(b"payload".to_vec()), "number {number}");
+            if number == EPOCH_PACKETS + 1 {
+                // Late, from the epoch before: still open.
+                assert!(open(early + 1, late_packet.clone()).is_ok());
+            }
+        }
+        let beyond = seal_as(&mut sealer, EPOCH_PACKETS * 9);
+        assert_eq!(open(EPOCH_PACKETS * 9, beyond), Err(OpenError::Forged));
+    }
+
+    #[test]
+    fn the_same_text_is_sealed_differently_in_each_epoch() {
+        let mut sealer = Sealer::new(direction());
+        let texts = [0, EPOCH_PACKETS, 1].map(|number| {
+            let packet = seal_as(&mut sealer, number);
+            packet[PREFIX_LEN..].to_vec()
+        });
+        assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
+    }
+}

@@ -1,0 +1,150 @@
+//! A peer made by hand: it holds the key, and says whatever a test wants it to say.
+
+use bytes::Bytes;
+use cloudburst_core::code::{BlockShape, Code, Encoder};
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{Endpoint, Event, Message};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::hello::{Hello, HelloAck};
+use cloudburst_core::wire::keys::{FlowKeys, PresharedKey};
+use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
+use cloudburst_core::wire::{Answer, Kind, Prefix, SymbolHeader};
+
+pub const KEY: [u8; 32] = [7; 32];
+
+/// An endpoint, and a peer that a test speaks for.
+pub struct Liar {
+    pub endpoint: Endpoint,
+    pub now: Instant,
+    pub flow: FlowKeys,
+    pub sealer: Sealer,
+    opener: Opener,
+    pub via: Via,
+}
+
+impl Liar {
+    /// Shakes hands with an endpoint of configuration `config`.
+    pub fn meet(config: Config) -> Self {
+        Self::join(endpoint(config), 1)
+    }
+
+    /// Shakes hands with `endpoint` as the incarnation `who`.
+    pub fn join(mut endpoint: Endpoint, who: u8) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let via = Via { lane: 0, remote: ([10, 0, 0, who], 7000).into() };
+        let key = PresharedKey::new(KEY);
+        let hello = Hello {
+            path: PathId(0),
+            initiator: Incarnation([who; 16]),
+            nonce: 5,
+            port: 7000,
+            current: SessionId(0),
+        };
+        let mut packet = Vec::new();
+        hello.write(&key.hello_key(), &mut packet);
+        endpoint.handle_datagram(now, via, &mut packet);
+        let mut answer = Vec::new();
+        endpoint.poll_transmit(now, &mut answer).unwrap();
+        let ack = HelloAck::parse(&key.hello_key(), &answer).unwrap().unwrap();
+        let flow = key.session(&ack).forward;
+        let sealer = Sealer::new(flow.symbols.clone());
+        let opener = Opener::new(flow.answers.clone());
+        Self { endpoint, now, flow, sealer, opener, via }
+    }
+
+    /// A truthful header of symbol `symbol` of a one-block message.
+    pub fn header(&self, id: u64, bytes: &[u8], symbol_size: u16, symbol: u32) -> SymbolHeader {
+        SymbolHeader {
+            message: MessageId(id),
+            length: bytes.len() as u64,
+            age: 0,
+            block: 0,
+            symbol,
+            symbol_size,
+            code: Code::Rlf256.to_wire(),
+            digest: self.flow.digest.block(MessageId(id), 0, bytes),
+        }
+    }
+
+    /// Seals and hands in one symbol; returns the answers.
+    pub fn say(&mut self, header: &SymbolHeader, ask: bool, payload: &[u8]) -> Vec<Answer> {
+        self.say_with(header, ask, &[], payload)
+    }
+
+    pub fn say_with(
+        &mut self,
+        header: &SymbolHeader,
+        ask: bool,
+        index_set: &[u8],
+        payload: &[u8],
+    ) -> Vec<Answer> {
+        let prefix = Prefix {
+            kind: Kind::Symbol,
+            ask,
+            path: PathId(0),
+            session: self.sealer.session(),
+            number: self.sealer.next_number(),
+        };
+        let mut packet = Vec::new();
+        header.write(&prefix, index_set, &mut packet);
+        let payload_at = packet.len();
+        packet.extend_from_slice(payload);
+        self.sealer.seal(&mut packet, 0, payload_at);
+        let caused_by = packet.len();
+        self.endpoint.handle_datagram(self.now, self.via, &mut packet);
+        let answers = self.answers();
+        assert!(answers.iter().all(|(len, _)| *len <= caused_by), "no answer is larger");
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// Sends all of a message truthfully; returns the answers.
+    pub fn say_message(&mut self, id: u64, bytes: &[u8], symbol_size: u16) -> Vec<Answer> {
+        let n = bytes.len().div_ceil(usize::from(symbol_size)).max(1);
+        let shape = BlockShape::new(n, usize::from(symbol_size)).unwrap();
+        let encoder = Encoder::new(Code::Rlf256, shape, Bytes::copy_from_slice(bytes)).unwrap();
+        let mut payload = vec![0; usize::from(symbol_size)];
+        let mut answers = Vec::new();
+        for symbol in 0..n as u32 {
+            encoder.encode(symbol, &mut [], &mut payload);
+            let header = self.header(id, bytes, symbol_size, symbol);
+            answers.extend(self.say(&header, false, &payload));
+        }
+        answers
+    }
+
+    pub fn answers(&mut self) -> Vec<(usize, Answer)> {
+        let mut answers = Vec::new();
+        let mut packet = Vec::new();
+        while self.endpoint.poll_transmit(self.now, &mut packet).is_some() {
+            let (prefix, answer) = Answer::parse(&packet).unwrap();
+            let at = packet.len() - TAG_LEN;
+            self.opener.open(prefix.number, &mut packet, at).unwrap();
+            answers.push((packet.len(), answer));
+            packet.clear();
+        }
+        answers
+    }
+
+    pub fn messages(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        while let Some(event) = self.endpoint.poll_event(self.now) {
+            if let Event::Message(message) = event {
+                self.endpoint.release(message.bytes.len());
+                messages.push(message);
+            }
+        }
+        messages
+    }
+
+    pub fn block_digest(&self, id: u64, block: u32, bytes: &[u8]) -> Digest {
+        self.flow.digest.block(MessageId(id), block, bytes)
+    }
+}
+
+pub fn endpoint(config: Config) -> Endpoint {
+    let security = Security::pre_shared(KEY);
+    Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Lanes(1))).unwrap()
+}

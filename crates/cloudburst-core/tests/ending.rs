@@ -1,0 +1,137 @@
+//! Cancelling, deadlines, refusals, and closing: every send ends, and says truly how.
+
+mod common;
+
+use bytes::Bytes;
+use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::error::{Doubt, Outcome, Rejection, SendError};
+use cloudburst_core::proto::SendOptions;
+use cloudburst_core::wire::RejectReason;
+use common::{Pair, Setup, Side, message};
+use core::time::Duration;
+
+#[test]
+fn cancelling_stops_the_burst_at_once() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    let policy = Some(BurstPolicy::Oblivious);
+    let id = pair.send_from(
+        Side::A,
+        message(2_000_000, 1),
+        SendOptions { policy, ..SendOptions::default() },
+    );
+    pair.run_for(Duration::from_millis(2));
+    pair.a.endpoint.cancel(id);
+    let sent = pair.a.counters().sender.symbols_sent;
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Cancelled));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.a.counters().sender.symbols_sent, sent);
+    // The next message tells the receiver to forget it.
+    pair.deliver(message(1, 2));
+    assert_eq!(pair.b.endpoint.receive_memory(), 0);
+}
+
+#[test]
+fn what_is_cancelled_before_its_first_packet_was_certainly_not_delivered() {
+    let mut pair = Pair::new(Setup::default());
+    let id = pair.send(message(10, 1));
+    pair.a.endpoint.cancel(id);
+    assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::Cancelled));
+    pair.a.endpoint.cancel(id);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.b.inbox.len(), 0);
+}
+
+#[test]
+fn nobody_there_is_told_at_the_deadline() {
+    let mut pair = Pair::new(Setup::default());
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    let start = pair.now;
+    let id = pair.send(message(10, 1));
+    assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
+    assert_eq!(pair.now.saturating_since(start), Config::default().deadline);
+    // The knocking ends with the last message.
+    let hellos = pair.a.counters().sender.hellos_sent;
+    pair.run_for(Duration::from_secs(10));
+    assert!(pair.a.counters().sender.hellos_sent <= hellos + 1);
+}
+
+#[test]
+fn another_key_gets_no_answer_and_makes_no_state() {
+    for key_b in [Security::pre_shared([9; 32]), Security::trusted_network()] {
+        let mut pair = Pair::new(Setup { key_b, ..Setup::default() });
+        let id = pair.send(message(10, 1));
+        assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
+        assert_eq!(pair.link_stats(Side::B).sent, 0, "a stranger gets no answer");
+        assert!(pair.b.counters().receiver.refused_hellos > 5);
+        assert_eq!(pair.b.endpoint.poll_timeout(), None, "nothing to clean up");
+    }
+}
+
+#[test]
+fn a_trusted_network_delivers_too() {
+    let trusted = Security::trusted_network();
+    assert!(trusted.is_trusted_network());
+    let mut pair = Pair::new(Setup { key_a: trusted.clone(), key_b: trusted, ..Setup::default() });
+    pair.deliver(message(93_000, 1));
+    assert_eq!(pair.b.inbox[0].bytes, message(93_000, 1));
+}
+
+#[test]
+fn a_message_too_large_is_refused_by_the_caller_or_by_the_receiver() {
+    let b = Config { max_message: 1_000, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    let id = pair.send(message(1_001, 1));
+    assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::ByPeer(RejectReason::TooLarge)));
+    pair.deliver(message(1_000, 2));
+    let max = Config::default().max_message;
+    let refused = pair.a.endpoint.send(
+        pair.now,
+        Side::B.address(0),
+        Bytes::from(vec![0; max + 1]),
+        &SendOptions::default(),
+    );
+    assert_eq!(refused, Err(SendError::TooLarge { len: max + 1, max }));
+}
+
+#[test]
+fn options_out_of_range_are_refused_by_name() {
+    let mut pair = Pair::new(Setup::default());
+    let options = SendOptions {
+        policy: Some(BurstPolicy::Budgeted { margin: f32::NAN }),
+        ..SendOptions::default()
+    };
+    let refused =
+        pair.a.endpoint.send(pair.now, Side::B.address(0), Bytes::new(), &options).unwrap_err();
+    assert_eq!(refused.to_string(), "setting `policy.margin` is NaN: it must be between 0 and 4");
+}
+
+#[test]
+fn a_full_sender_refuses_until_something_ends() {
+    let a = Config { send_messages: 2, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { a, ..Setup::default() });
+    pair.send(message(10, 1));
+    pair.send(message(10, 2));
+    let (now, to) = (pair.now, Side::B.address(0));
+    let full = pair.a.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
+    assert_eq!(full, Err(SendError::Full { messages: 2, bytes: 20 }));
+    pair.settle();
+    pair.deliver(message(10, 3));
+}
+
+#[test]
+fn a_closing_receiver_takes_no_new_message_and_finishes_the_others() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    let begun = pair.send(message(93_000, 1));
+    pair.run_for(Duration::from_micros(300));
+    pair.b.endpoint.close();
+    let late = pair.send(message(10, 2));
+    assert_eq!(pair.outcome(late), Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing)));
+    assert!(matches!(pair.outcome(begun), Outcome::Delivered(_)));
+    let (now, to) = (pair.now, Side::A.address(0));
+    let refused = pair.b.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
+    assert_eq!(refused, Err(SendError::Closing));
+}

@@ -1,0 +1,124 @@
+//! Floods: memory stays under its caps, and one peer cannot take another's share.
+
+mod common;
+
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::id::{Incarnation, PathId, SessionId};
+use cloudburst_core::path::Via;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Verdict;
+use cloudburst_core::wire::hello::{HELLO_LEN, Hello};
+use cloudburst_core::wire::keys::PresharedKey;
+use common::peer::{KEY, Liar, endpoint};
+use common::{Pair, Setup, message};
+use core::time::Duration;
+
+fn small() -> Config {
+    Config {
+        max_message: 10_000,
+        decode_bytes: 100_000,
+        decode_bytes_per_peer: 40_000,
+        ..Config::default()
+    }
+}
+
+/// Begins messages of 10,000 bytes until the receiver says BUSY.
+fn flood(peer: &mut Liar, from: u64) -> u64 {
+    for id in from..from + 1_000 {
+        let header = peer.header(id, &[0; 10_000], 1_000, 0);
+        let header = cloudburst_core::wire::SymbolHeader { age: (id - from) as u32, ..header };
+        let answers = peer.say(&header, false, &[0; 1_000]);
+        if let [answer] = &answers[..] {
+            assert_eq!(answer.verdict, Verdict::Busy);
+            return id - from;
+        }
+    }
+    panic!("1,000 messages were begun, and none was refused");
+}
+
+#[test]
+fn begun_messages_are_bounded_by_peer_and_in_all() {
+    let mut first = Liar::meet(small());
+    let begun = flood(&mut first, 0);
+    assert_eq!(begun, 3, "of 10,000 bytes, and some bookkeeping, in 40,000");
+    assert!(first.endpoint.receive_memory() <= 40_000);
+    let mut second = Liar::join(first.endpoint, 2);
+    assert_eq!(flood(&mut second, 0), 3);
+    let mut third = Liar::join(second.endpoint, 3);
+    assert_eq!(flood(&mut third, 0), 3);
+    assert!(third.endpoint.receive_memory() <= 100_000);
+    // What was begun can still be finished: nothing that makes progress is evicted.
+    let mut bytes = vec![0; 10_000];
+    bytes[9_999] = 0;
+    let answers = third.say_message(0, &bytes, 1_000);
+    assert!(answers.iter().any(|a| matches!(a.verdict, Verdict::Delivered { .. })));
+}
+
+#[test]
+fn stalled_messages_expire_and_make_room() {
+    let mut peer = Liar::meet(small());
+    let begun = flood(&mut peer, 0);
+    for _ in 0..7 {
+        peer.now += Duration::from_secs(1);
+        peer.endpoint.handle_timeout(peer.now);
+    }
+    assert_eq!(peer.endpoint.receive_memory(), 0);
+    assert_eq!(peer.endpoint.counters().receiver.decoders_expired, begun);
+    assert_eq!(flood(&mut peer, 10), 3);
+}
+
+#[test]
+fn handshakes_without_symbols_are_bounded_and_forgotten() {
+    let mut endpoint = endpoint(Config::default());
+    let now = Instant::from_nanos(1);
+    let key = PresharedKey::new(KEY).hello_key();
+    for nonce in 0..10_000 {
+        let via = Via { lane: 0, remote: ([10, 1, (nonce / 256) as u8, nonce as u8], 1).into() };
+        let initiator = Incarnation([1; 16]);
+        let hello = Hello { path: PathId(0), initiator, nonce, port: 0, current: SessionId(0) };
+        let mut packet = Vec::new();
+        hello.write(&key, &mut packet);
+        endpoint.handle_datagram(now, via, &mut packet);
+        let mut answer = Vec::new();
+        let transmit = endpoint.poll_transmit(now, &mut answer).unwrap();
+        assert_eq!((transmit.via, answer.len()), (via, HELLO_LEN), "no larger than its cause");
+    }
+    let debug = format!("{endpoint:?}");
+    let sessions = debug.split("sessions: ").nth(1).unwrap();
+    assert!(sessions.starts_with("256,"), "{debug}");
+    let mut later = now;
+    for _ in 0..8 {
+        later += Duration::from_secs(1);
+        endpoint.handle_timeout(later);
+    }
+    assert_eq!(endpoint.poll_timeout(), None, "all are forgotten");
+}
+
+#[test]
+fn a_sender_that_meets_a_full_receiver_waits_and_gets_through() {
+    let b = Config { port: 7000, ..small() };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    let ids: Vec<_> = (0..200).map(|seed| pair.send(message(9_000, seed))).collect();
+    pair.settle();
+    assert_eq!(pair.a.delivered(), ids.len());
+    assert_eq!(pair.b.inbox.len(), ids.len());
+}
+
+#[test]
+fn idle_peers_give_way_to_new_ones() {
+    let config = Config { max_peers: 1, port: 7000, ..Config::default() };
+    let mut endpoint = cloudburst_core::proto::Endpoint::new(
+        config,
+        &Security::pre_shared(KEY),
+        cloudburst_core::rng::Seed::new([1; 32]),
+        Box::new(cloudburst_core::path::Lanes(1)),
+    )
+    .unwrap();
+    let now = Instant::from_nanos(1);
+    let options = Default::default();
+    let first = endpoint.send(now, ([10, 0, 0, 1], 1).into(), b"x"[..].into(), &options).unwrap();
+    let busy = endpoint.send(now, ([10, 0, 0, 2], 1).into(), b"x"[..].into(), &options);
+    assert!(busy.is_err(), "the first has a message under way");
+    endpoint.cancel(first);
+    endpoint.send(now, ([10, 0, 0, 2], 1).into(), b"x"[..].into(), &options).unwrap();
+}

@@ -1,0 +1,74 @@
+//! An application that takes nothing: BUSY, a sender that pauses, and nothing dropped.
+
+mod common;
+
+use cloudburst_core::config::Config;
+use cloudburst_core::error::{Doubt, Outcome};
+use common::{Pair, Setup, message};
+use core::time::Duration;
+
+fn setup(messages: usize, bytes: usize) -> Setup {
+    let b = Config {
+        receive_messages: messages,
+        receive_bytes: bytes,
+        port: 7000,
+        ..Config::default()
+    };
+    let a = Config { deadline: Duration::from_secs(30), port: 7000, ..Config::default() };
+    Setup { a, b, ..Setup::default() }
+}
+
+#[test]
+fn senders_pause_while_the_queue_is_full_and_go_on_when_it_is_not() {
+    let mut pair = Pair::new(setup(3, 1 << 20));
+    pair.b.takes = false;
+    for seed in 0..10 {
+        pair.send(message(5_000, seed));
+    }
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!((pair.a.delivered(), pair.b.inbox.len()), (3, 3));
+    assert!(pair.a.counters().sender.busies_received > 0);
+    let sent = pair.a.counters().sender.symbols_sent;
+    pair.run_for(Duration::from_secs(2));
+    let probes = pair.a.counters().sender.symbols_sent - sent;
+    assert!(probes <= 7 * 25, "seven messages probe ten times a second: {probes}");
+    pair.b.takes = true;
+    pair.b.take_all();
+    let freed = pair.now;
+    pair.settle();
+    assert_eq!((pair.a.delivered(), pair.b.inbox.len()), (10, 10));
+    assert!(pair.now.saturating_since(freed) < Duration::from_millis(250));
+}
+
+#[test]
+fn bytes_bound_the_queue_as_messages_do() {
+    let mut pair = Pair::new(setup(1_000, 100_000));
+    pair.b.takes = false;
+    for seed in 0..10 {
+        pair.send(message(40_000, seed));
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.b.inbox.len(), 2);
+    // A message larger than the whole queue goes through when the queue is empty.
+    pair.b.takes = true;
+    pair.b.take_all();
+    pair.settle();
+    pair.deliver(message(300_000, 99));
+    assert_eq!(pair.b.inbox.len(), 11);
+}
+
+#[test]
+fn what_waits_at_the_deadline_is_unknown_and_still_delivered_once() {
+    let mut setup = setup(1, 1 << 20);
+    setup.a.deadline = Duration::from_secs(1);
+    let mut pair = Pair::new(setup);
+    pair.b.takes = false;
+    let first = pair.send(message(500, 1));
+    pair.outcome(first);
+    let second = pair.send(message(500, 2));
+    assert_eq!(pair.outcome(second), Outcome::Unknown(Doubt::Deadline));
+    assert_eq!(pair.b.inbox.len(), 1);
+    pair.b.take_all();
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.b.inbox.len(), 2, "whole, and waiting: it is not thrown away");
+}

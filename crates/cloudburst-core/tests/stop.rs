@@ -1,0 +1,121 @@
+//! STOP: lost ones are repeated, false ones believed by nobody, late symbols answered.
+
+mod common;
+
+use cloudburst_core::config::BurstPolicy;
+use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::proto::SendOptions;
+use cloudburst_netem::{LinkConfig, Loss};
+use common::{Pair, Setup, Side, lossy, message};
+use core::time::Duration;
+
+fn dead() -> LinkConfig {
+    LinkConfig { loss: Loss::Independent(1.0), ..Setup::default().link }
+}
+
+#[test]
+fn lost_stops_are_repeated_for_late_symbols_and_deliver_only_once() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    pair.set_links(Side::B, None, &lossy(0.9));
+    let ids: Vec<_> = (1..50).map(|seed| pair.send(message(2_000, seed))).collect();
+    pair.settle();
+    assert!(ids.iter().all(|id| matches!(pair.a.outcomes[id], Outcome::Delivered(_))));
+    assert_eq!(pair.b.inbox.len(), 50);
+    assert!(pair.b.counters().receiver.stops_sent > 100);
+}
+
+#[test]
+fn without_any_stop_the_outcome_is_unknown_at_the_deadline_though_the_message_arrived() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    pair.set_links(Side::B, None, &dead());
+    let start = pair.now;
+    let options = SendOptions { deadline: Some(Duration::from_secs(2)), ..SendOptions::default() };
+    let id = pair.send_from(Side::A, message(5_000, 1), options);
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Deadline));
+    assert_eq!(pair.now.saturating_since(start), Duration::from_secs(2));
+    assert_eq!(pair.b.inbox.len(), 2);
+    // A few packets in two seconds of silence: the burst has thinned out.
+    assert!(pair.a.counters().sender.symbols_sent < 100, "{:?}", pair.a.counters().sender);
+}
+
+#[test]
+fn an_oblivious_burst_stops_with_the_stop() {
+    let mut pair = Pair::new(Setup::default());
+    let policy = Some(BurstPolicy::Oblivious);
+    let options = SendOptions { policy, ..SendOptions::default() };
+    let id = pair.send_from(Side::A, message(93_000, 1), options);
+    pair.outcome(id);
+    let sent = pair.a.counters().sender.symbols_sent;
+    assert!(sent > 69, "it bursts until STOP: {sent}");
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.a.counters().sender.symbols_sent, sent);
+}
+
+#[test]
+fn an_oblivious_burst_that_nobody_hears_ends_at_its_caps() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    pair.set_links(Side::A, None, &dead());
+    let policy = Some(BurstPolicy::Oblivious);
+    let deadline = Some(Duration::from_secs(5));
+    let id = pair.send_from(
+        Side::A,
+        message(93_000, 1),
+        SendOptions { policy, deadline, ..SendOptions::default() },
+    );
+    let before = pair.a.counters().sender.symbols_sent;
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Deadline));
+    let sent = pair.a.counters().sender.symbols_sent - before;
+    assert!((8 * 69..8 * 69 + 200).contains(&sent), "eight times, then a trickle: {sent}");
+}
+
+#[test]
+fn packets_are_capped_even_where_the_deadline_is_far() {
+    let mut setup = Setup::default();
+    setup.a.max_redundancy = 2;
+    let mut pair = Pair::new(setup);
+    pair.deliver(message(1, 0));
+    pair.set_links(Side::A, None, &dead());
+    let deadline = Some(Duration::from_secs(300));
+    let before = pair.a.counters().sender.symbols_sent;
+    let id =
+        pair.send_from(Side::A, message(93_000, 1), SendOptions { deadline, ..Default::default() });
+    pair.outcome(id);
+    let sent = pair.a.counters().sender.symbols_sent - before;
+    assert_eq!(sent, 2 * 69 + 256);
+}
+
+#[test]
+fn a_false_stop_is_not_believed() {
+    // Somebody replays STOPs of another message, and sends noise in their shape.
+    let mut pair = Pair::new(Setup::default());
+    pair.tap = Some(Vec::new());
+    pair.deliver(message(3_000, 1));
+    let stops: Vec<_> = pair
+        .tap
+        .take()
+        .unwrap()
+        .into_iter()
+        .filter(|(side, _, packet)| *side == Side::B && packet[0] & 0x0f == 4)
+        .collect();
+    assert!(!stops.is_empty());
+    pair.set_links(Side::A, None, &dead());
+    let deadline = Some(Duration::from_secs(1));
+    let id =
+        pair.send_from(Side::A, message(3_000, 2), SendOptions { deadline, ..Default::default() });
+    pair.run_for(Duration::from_millis(10));
+    for (_, via, packet) in &stops {
+        let mut replayed = packet.clone();
+        pair.a.endpoint.handle_datagram(pair.now, *via, &mut replayed);
+        let mut forged = packet.clone();
+        forged[27] = id.0 as u8;
+        forged[19] ^= 0x7f;
+        pair.a.endpoint.handle_datagram(pair.now, *via, &mut forged);
+    }
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Deadline));
+    let seen = pair.a.counters().sender;
+    assert!(seen.replayed > 0 && seen.forged > 0, "{seen:?}");
+    assert_eq!(pair.b.inbox.len(), 1);
+}
