@@ -75,8 +75,9 @@ pub struct Config {
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
     /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
     pub rate: f64,
-    /// Packets that go back to back on one path in a round. Default 4. Algorithm 1 says 1; more
-    /// cost fewer system calls, and want that many places more in the switch's queue.
+    /// Packets that go back to back on one path in a round, where there are enough for all paths.
+    /// Default 4. Algorithm 1 says 1; more cost fewer system calls, and want that many places
+    /// more in the switch's queue.
     pub run: usize,
     /// The code of messages that do not choose their own.
     pub code: Code,

@@ -40,7 +40,9 @@ impl Sender {
         });
         let Some(address) = answered else { return self.counters.late_answers += 1 };
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        if let Some(sample) = peer.opening.take().and_then(|opening| opening.round_trip(now)) {
+        if let Some(sample) =
+            peer.opening.take().and_then(|opening| opening.round_trip(now, ack.path))
+        {
             peer.rtt.sample(sample);
         }
         if ack.current_alive && peer.session.is_some() {
@@ -108,7 +110,10 @@ impl Sender {
             u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"))
         });
         if due && !self.hellos.contains(&address) {
-            self.hellos.push_back(address);
+            // The first attempt goes over two paths at once: one may be a black hole.
+            let first = peer.opening.as_ref().is_some_and(|opening| opening.is_first());
+            let copies = if first { 2.min(peer.paths.len()) } else { 1 };
+            self.hellos.extend(core::iter::repeat_n(address, copies));
         }
     }
 

@@ -52,6 +52,14 @@ pub(super) struct Block {
     pub(super) encoder: Encoder,
     pub(super) digest: Digest,
     pub(super) budget: Budget,
+    first_symbol: u32,
+}
+
+impl Block {
+    /// The symbol to send next.
+    pub(super) fn next_symbol(&self) -> u32 {
+        self.first_symbol.wrapping_add(self.budget.sent())
+    }
 }
 
 impl Outgoing {
@@ -115,8 +123,13 @@ impl Outgoing {
         let digest = digest.block(self.id, index as u32, &bytes);
         self.digests.push(digest);
         let n = shape.source_symbols();
+        // Where symbols are drawn by their ids, blocks that all began with id 0 would all share
+        // its luck, good or bad; the digest is as good as a random start.
+        let [a, b, c, d, ..] = digest.0;
+        let drawn = u32::from_be_bytes([a, b, c, d]);
         self.active.push(Block {
             index: index as u32,
+            first_symbol: if self.code.is_systematic() { 0 } else { drawn },
             encoder: Encoder::new(self.code, shape, bytes).ok()?,
             digest,
             budget: Budget::new(self.policy, n, self.code.expected_symbols(n), self.max_redundancy),

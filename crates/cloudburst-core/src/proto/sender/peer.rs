@@ -1,6 +1,6 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
-use crate::id::{Incarnation, MessageId};
+use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::{PathSet, Via};
 use crate::proto::rtt::Rtt;
 use crate::time::Instant;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// A session idle for longer may have been forgotten by the receiver: ask before using it.
 const STALE_AFTER: Duration = Duration::from_secs(30);
-const FIRST_RETRY: Duration = Duration::from_millis(2);
+const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
 /// How long a peer with messages under way may be silent before it is asked who it is.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
@@ -45,9 +45,10 @@ pub(super) struct OpenSession {
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) nonce: u64,
-    pub(super) attempts: u32,
     pub(super) next_at: Instant,
-    sent_at: Instant,
+    attempts: u32,
+    /// The last HELLO on each path tried, and how many went that way.
+    sent: Vec<(PathId, Instant, u32)>,
 }
 
 impl Peer {
@@ -69,7 +70,7 @@ impl Peer {
     pub(super) fn open(&mut self, now: Instant, nonce: impl FnOnce() -> u64) {
         if self.opening.is_none() {
             self.opening =
-                Some(Opening { nonce: nonce(), attempts: 0, next_at: now, sent_at: now });
+                Some(Opening { nonce: nonce(), next_at: now, attempts: 0, sent: Vec::new() });
         }
     }
 
@@ -140,16 +141,25 @@ impl Peer {
 }
 
 impl Opening {
-    /// A HELLO is being sent.
-    pub(super) fn on_sent(&mut self, now: Instant) {
+    /// A HELLO is being sent on `path`.
+    pub(super) fn on_sent(&mut self, now: Instant, path: PathId) {
         let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
         self.attempts += 1;
         self.next_at = now + retry;
-        self.sent_at = now;
+        match self.sent.iter_mut().find(|(known, ..)| *known == path) {
+            Some((_, at, times)) => (*at, *times) = (now, *times + 1),
+            None => self.sent.push((path, now, 1)),
+        }
     }
 
-    /// The handshake's round-trip time, where it is certain which HELLO was answered.
-    pub(super) fn round_trip(&self, now: Instant) -> Option<Duration> {
-        (self.attempts == 1).then(|| now.saturating_since(self.sent_at))
+    /// Whether no HELLO was sent yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.attempts == 0
+    }
+
+    /// The round-trip time of the HELLO on `path`, if it is certain which one was answered.
+    pub(super) fn round_trip(&self, now: Instant, path: PathId) -> Option<Duration> {
+        let (_, at, times) = self.sent.iter().find(|(known, ..)| *known == path)?;
+        (*times == 1).then(|| now.saturating_since(*at))
     }
 }

@@ -67,14 +67,16 @@ impl Sender {
 
         let session = peer.session.as_mut()?;
         let block = message.turn(&session.digest)?;
-        let run = self.config.run.min(block.budget.ready() as usize);
+        // A few symbols go over many paths rather than many over one: a path may be dead.
+        let ready = block.budget.ready() as usize;
+        let run = (ready / peer.paths.len()).clamp(1, self.config.run);
         let (path, via) = peer.paths.take_turn(run);
         let n = block.encoder.shape().source_symbols();
         let blank_index_set = &[0; 16][..code.index_set_len(n)];
         for _ in 0..run {
             let start = buffer.len();
             let number = session.sealer.next_number();
-            let symbol = block.budget.sent();
+            let symbol = block.next_symbol();
             let prefix = Prefix {
                 kind: Kind::Symbol,
                 ask: block.budget.asks(),
@@ -127,9 +129,9 @@ impl Sender {
         while let Some(address) = self.hellos.pop_front() {
             let Some(peer) = self.peers.get_mut(&address) else { continue };
             let Some(opening) = &mut peer.opening else { continue };
-            opening.on_sent(now);
-            // Each attempt takes another path: the first may lead through a black hole.
+            // Each attempt takes another path: the last may have led through a black hole.
             let (path, via) = peer.paths.take_turn(1);
+            opening.on_sent(now, path);
             let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
             let hello = Hello {
                 path,
