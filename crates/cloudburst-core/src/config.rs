@@ -4,6 +4,9 @@ use crate::code::{Code, MAX_SOURCE_SYMBOLS};
 use crate::wire::{keys::PresharedKey, symbol::SYMBOL_OVERHEAD};
 use core::time::Duration;
 
+/// Blocks of one message that may be under way at a time; a receiver decodes no more at once.
+pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
+
 /// How an endpoint tells its peers from strangers. There is no default: choose by name.
 #[derive(Clone, Debug)]
 pub struct Security(Mode);
@@ -46,8 +49,9 @@ impl Security {
 /// How long and how hard a sender bursts before it hears from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BurstPolicy {
-    /// Algorithm 1 to the letter: symbols without end, at the rate, until STOP. Lowest latency
-    /// under loss that nobody reports; up to one round trip of needless packets a message.
+    /// Algorithm 1: symbols at the rate until STOP, without asking. After eight times the block
+    /// the burst thins out to a trickle. Lowest latency under loss that nobody reports; one round
+    /// trip of needless packets a message.
     Oblivious,
     /// Opens with as many symbols as decode without loss plus `margin` of them, then asks and
     /// sends what is missing (section III-D); thins out while nobody answers.
@@ -87,7 +91,7 @@ pub struct Config {
     pub deadline: Duration,
     /// Packets for one block at most: this many times its source symbols, plus 256. Default 32.
     pub max_redundancy: u32,
-    /// Blocks of one message under way at a time. Default 2.
+    /// Blocks of one message under way at a time, at most 8. Default 2.
     pub blocks_in_flight: usize,
     /// Messages that may wait or be under way, to all peers. Default 65,536.
     pub send_messages: usize,
@@ -103,7 +107,8 @@ pub struct Config {
     pub decode_bytes: usize,
     /// Bytes of messages being received, of one peer. Default 64 MiB.
     pub decode_bytes_per_peer: usize,
-    /// A message of which nothing arrived for this long is forgotten by its receiver. Default 5 s.
+    /// A message of which nothing new arrived for this long is forgotten by its receiver. Default
+    /// 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
     /// Peers to remember, sending and receiving each. Default 4,096.
     pub max_peers: usize,
@@ -131,7 +136,7 @@ impl Default for Config {
             receive_bytes: 64 * MIB,
             decode_bytes: 256 * MIB,
             decode_bytes_per_peer: 64 * MIB,
-            decode_timeout: Duration::from_secs(5),
+            decode_timeout: Duration::from_secs(15),
             max_peers: 4096,
             port: 0,
         }
@@ -180,6 +185,9 @@ impl Config {
         if !(1..=64).contains(&self.run) {
             return refuse("run", &self.run, "between 1 and 64 packets");
         }
+        if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
+            return refuse("blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
+        }
         self.policy.check()?;
         check_code(self.code)?;
         if self.deadline.is_zero() {
@@ -192,7 +200,6 @@ impl Config {
             return refuse("decode_timeout", &"0", "longer than nothing");
         }
         for (field, value) in [
-            ("blocks_in_flight", self.blocks_in_flight),
             ("send_messages", self.send_messages),
             ("send_bytes", self.send_bytes),
             ("max_message", self.max_message),
@@ -208,7 +215,7 @@ impl Config {
             ("decode_bytes", self.decode_bytes),
             ("decode_bytes_per_peer", self.decode_bytes_per_peer),
         ] {
-            if value < 2 * self.max_message {
+            if value < self.max_message.saturating_mul(2) {
                 return refuse(field, &value, "at least twice `max_message`, or one never fits");
             }
         }

@@ -3,9 +3,14 @@
 mod common;
 
 use cloudburst_core::config::Config;
-use cloudburst_core::id::{Digest, MessageId};
-use cloudburst_core::wire::{RejectReason, Verdict};
-use common::peer::Liar;
+use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::SendOptions;
+use cloudburst_core::wire::keys::PresharedKey;
+use cloudburst_core::wire::seal::Sealer;
+use cloudburst_core::wire::{Hello, HelloAck, Kind, Prefix, RejectReason, SymbolHeader, Verdict};
+use common::peer::{KEY, Liar};
+use common::{Pair, Setup, Side, message};
 
 fn verdicts(answers: Vec<cloudburst_core::wire::Answer>) -> Vec<Verdict> {
     answers.into_iter().map(|answer| answer.verdict).collect()
@@ -128,4 +133,102 @@ fn a_message_is_delivered_once_however_often_it_is_told() {
         "STOP carries the digest of what was delivered, not of what was claimed"
     );
     assert_eq!(peer.messages(), []);
+}
+
+#[test]
+fn a_nonsensical_first_symbol_pins_nothing() {
+    let mut peer = Liar::meet(Config::default());
+    // An index set where the code has none, with another digest than the truth.
+    let mut lie = peer.header(0, b"12345678", 4, 0);
+    lie.digest = Digest([9; 16]);
+    assert_eq!(peer.say_with(&lie, true, &[0x80], b"1234"), []);
+    assert_eq!(peer.endpoint.receive_memory(), 0);
+    let answers = verdicts(peer.say_message(0, b"12345678", 4));
+    assert!(matches!(answers[..], [Verdict::Delivered { .. }]), "{answers:?}");
+}
+
+#[test]
+fn tiny_symbols_are_charged_what_their_decoders_take() {
+    let mut peer = Liar::meet(Config { decode_bytes_per_peer: 40 << 20, ..Config::default() });
+    let mut begun = 0;
+    for id in 0..5_000 {
+        let mut header = peer.header(id, &[7; 128], 1, 300);
+        header.age = id as u32;
+        if !peer.say(&header, false, b"x").is_empty() {
+            break;
+        }
+        begun += 1;
+    }
+    assert!(begun > 500, "{begun}");
+    let charged = peer.endpoint.receive_memory() / begun;
+    assert!(charged > 128 * 128, "n rows of n coefficients: {charged} bytes for each");
+}
+
+#[test]
+fn of_a_message_of_many_blocks_a_few_are_decoded_at_a_time() {
+    let mut peer = Liar::meet(Config::default());
+    let mut header = peer.header(0, b"", 1, 300);
+    header.length = 16 << 20;
+    for block in 0..2_000 {
+        header.block = block;
+        peer.say(&header, false, b"x");
+    }
+    let seen = peer.endpoint.counters().receiver;
+    assert_eq!((seen.useful_symbols, seen.nonsense), (8, 1_992));
+    assert!(peer.endpoint.receive_memory() < 32 << 20, "{}", peer.endpoint.receive_memory());
+}
+
+#[test]
+fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
+    let mut pair = Pair::new(Setup { paths: 1, ..Setup::default() });
+    pair.deliver(message(10, 1));
+    pair.send_from(Side::B, message(10, 2), SendOptions::default());
+    pair.settle();
+    // Another process at A's address shakes hands with B, and says that A's port is its own.
+    let key = PresharedKey::new(KEY);
+    let hello = Hello {
+        path: PathId(0),
+        initiator: Incarnation([66; 16]),
+        nonce: 1,
+        port: 7000,
+        current: SessionId(0),
+    };
+    let mut packet = Vec::new();
+    hello.write(&key.hello_key(), &mut packet);
+    let via = Via { lane: 0, remote: ([10, 0, 0, 1], 6666).into() };
+    pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
+    let mut answer = Vec::new();
+    pair.b.endpoint.poll_transmit(pair.now, &mut answer).unwrap();
+    let ack = HelloAck::parse(&key.hello_key(), &answer).unwrap().unwrap();
+    let flow = key.session(&ack).forward;
+    let mut sealer = Sealer::new(flow.symbols.clone());
+    let prefix = Prefix {
+        kind: Kind::Symbol,
+        ask: false,
+        partial: false,
+        path: PathId(0),
+        session: sealer.session(),
+        number: 0,
+    };
+    let header = SymbolHeader {
+        message: MessageId(0),
+        length: 1,
+        age: 0,
+        block: 0,
+        symbol: 0,
+        symbol_size: 1,
+        code: [0x30, 0],
+        digest: flow.digest.block(MessageId(0), 0, b"x"),
+    };
+    let mut packet = Vec::new();
+    header.write(&prefix, &[], &mut packet);
+    let payload_at = packet.len();
+    packet.push(b'x');
+    sealer.seal(&mut packet, 0, payload_at);
+    pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
+    // B asks who is at that address; it is A, in the session that they have.
+    pair.send_from(Side::B, message(10, 3), SendOptions::default());
+    pair.settle();
+    assert_eq!(pair.b.delivered(), 2, "{:?}", pair.b.outcomes);
+    assert_eq!(pair.a.inbox.len(), 2);
 }

@@ -45,7 +45,7 @@ fn begun_messages_are_bounded_by_peer_and_in_all() {
     let mut second = Liar::join(first.endpoint, 2);
     assert_eq!(flood(&mut second, 0), 3);
     let mut third = Liar::join(second.endpoint, 3);
-    assert_eq!(flood(&mut third, 0), 3);
+    assert_eq!(flood(&mut third, 0), 2, "what is left of 100,000");
     assert!(third.endpoint.receive_memory() <= 100_000);
     // What was begun can still be finished: nothing that makes progress is evicted.
     let mut bytes = vec![0; 10_000];
@@ -58,7 +58,7 @@ fn begun_messages_are_bounded_by_peer_and_in_all() {
 fn stalled_messages_expire_and_make_room() {
     let mut peer = Liar::meet(small());
     let begun = flood(&mut peer, 0);
-    for _ in 0..7 {
+    for _ in 0..17 {
         peer.now += Duration::from_secs(1);
         peer.endpoint.handle_timeout(peer.now);
     }
@@ -84,8 +84,7 @@ fn handshakes_without_symbols_are_bounded_and_forgotten() {
         assert_eq!((transmit.via, answer.len()), (via, HELLO_LEN), "no larger than its cause");
     }
     let debug = format!("{endpoint:?}");
-    let sessions = debug.split("sessions: ").nth(1).unwrap();
-    assert!(sessions.starts_with("256,"), "{debug}");
+    assert!(debug.contains("sessions: 0, half_open: 4096,"), "{debug}");
     let mut later = now;
     for _ in 0..8 {
         later += Duration::from_secs(1);

@@ -44,7 +44,7 @@ fn nothing_of_a_restarted_sender_is_mixed_with_what_it_sent_before() {
     assert_eq!(pair.b.inbox.len(), 1);
     assert_eq!(pair.b.inbox[0].bytes, message(93_000, 2));
     // What the former life left behind is forgotten in time.
-    pair.run_for(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(20));
     assert_eq!(pair.b.endpoint.receive_memory(), 0);
     assert_eq!(pair.b.counters().receiver.decoders_expired, 1);
 }

@@ -41,6 +41,7 @@ fn symbol(header: &SymbolHeader, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
     let prefix = Prefix {
         kind: Kind::Symbol,
         ask: true,
+        partial: false,
         path: PathId(3),
         session: sealer.session(),
         number: sealer.next_number(),
@@ -73,6 +74,7 @@ fn answer(verdict: Verdict) -> Vec<u8> {
     let prefix = Prefix {
         kind: answer.kind(),
         ask: false,
+        partial: false,
         path: PathId(0),
         session: sealer.session(),
         number: 0,

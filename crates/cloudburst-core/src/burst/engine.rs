@@ -6,7 +6,7 @@ use crate::id::MessageId;
 use crate::path::PathStats;
 use crate::proto::{
     Counters, Endpoint, Message, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent,
-    is_for_receiver,
+    Transmit, is_for_receiver,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -255,22 +255,34 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
-    /// that the application has them.
+    /// that the application has them. Both are taken out together, so that no other thread can
+    /// send the STOP of a message which this one has not passed on yet.
     fn flush_receiver(&self) {
-        loop {
-            let Some(event) = lock(&self.receiver).poll_event() else { break };
-            match event {
-                ReceiverEvent::Message(message) => (self.on_message)(message),
-                ReceiverEvent::Confirmed(peering) => {
-                    lock(&self.sending).sender.adopt(self.io.now(), peering);
+        with_buffer(|buffer| {
+            let mut receiver = lock(&self.receiver);
+            let events: Vec<ReceiverEvent> =
+                core::iter::from_fn(|| receiver.poll_event()).collect();
+            let transmits: Vec<Transmit> =
+                core::iter::from_fn(|| receiver.poll_transmit(buffer)).collect();
+            drop(receiver);
+            let mut met = false;
+            for event in events {
+                match event {
+                    ReceiverEvent::Message(message) => (self.on_message)(message),
+                    ReceiverEvent::Confirmed(peering) => {
+                        lock(&self.sending).sender.adopt(self.io.now(), peering);
+                        met = true;
+                    }
                 }
             }
-        }
-        with_buffer(|buffer| {
-            loop {
-                let Some(transmit) = lock(&self.receiver).poll_transmit(buffer) else { break };
-                self.io.transmit(&transmit, buffer);
-                buffer.clear();
+            let mut contents = &buffer[..];
+            for transmit in &transmits {
+                let (packet, rest) = contents.split_at(transmit.len);
+                self.io.transmit(transmit, packet);
+                contents = rest;
+            }
+            if met {
+                self.pump(Who::Other);
             }
         });
     }
@@ -281,7 +293,10 @@ impl<I: PacketIo> Shared<I> {
             loop {
                 let now = self.io.now();
                 let mut sending = lock(&self.sending);
-                sending.sender.handle_timeout(now);
+                // Only the sending thread knows whether its timers can be believed.
+                if who == Who::SendingThread {
+                    sending.sender.handle_timeout(now);
+                }
                 let transmit = sending.sender.poll_transmit(now, buffer);
                 let events: Vec<SenderEvent> =
                     core::iter::from_fn(|| sending.sender.poll_event()).collect();
@@ -301,12 +316,13 @@ impl<I: PacketIo> Shared<I> {
                 }
                 drop(sending);
 
+                // Before the peer can answer in a session, our receiver must know it.
+                for peering in opened {
+                    lock(&self.receiver).adopt(now, peering);
+                }
                 if let Some(transmit) = &transmit {
                     self.io.transmit(transmit, buffer);
                     buffer.clear();
-                }
-                for peering in opened {
-                    lock(&self.receiver).adopt(now, peering);
                 }
                 if !ended.is_empty() {
                     for (call, outcome) in ended {

@@ -164,6 +164,13 @@ impl Decoder {
         self.is_complete().then(|| self.slab.into_bytes())
     }
 
+    /// Bytes that a decoder of one block of this shape takes at most, whatever it is fed: the
+    /// block and one symbol to work with, n rows of n coefficients, and what stands beside them.
+    pub const fn memory(shape: BlockShape) -> usize {
+        let n = shape.source_symbols();
+        (n + 1) * shape.symbol_size() + n * (n + 64) + size_of::<Self>()
+    }
+
     /// Forgets everything and expects another block; memory is kept, and the largest block so far
     /// decides how much.
     pub fn reset(&mut self, code: Code, shape: BlockShape) {

@@ -9,7 +9,7 @@ const CATCH_UP: Duration = Duration::from_micros(500);
 
 /// Spaces what all messages of an endpoint send together (Algorithm 1, line 5).
 ///
-/// Every byte sent moves the start of the next round by the time that it takes at `r` of the
+/// Every byte of a symbol moves the start of the next round by the time that it takes at `r` of the
 /// link; so a round of one packet a path is followed by
 /// `(1/r) * NUM_PATHS * PKT_SIZE / LINK_CAP`.
 #[derive(Clone, Debug)]

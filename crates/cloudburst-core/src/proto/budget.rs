@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 const ASKERS: u32 = 2;
 /// Questions whose place in the burst is remembered.
 const REMEMBERED: usize = 16;
-/// Past this many times the block's symbols, whatever the policy, a burst is a trickle.
+/// Past this many times the block's symbols, a burst that nobody answers is a trickle.
 const TRICKLE_AFTER: u32 = 8;
 const MAX_SILENCE: Duration = Duration::from_millis(100);
 
@@ -24,6 +24,8 @@ pub(super) struct Budget {
     granted: u32,
     /// Symbols that may ever be sent: the packet cap.
     cap: u32,
+    /// Symbols that the policy opens with.
+    opening: u32,
     /// Grants in a row that nobody answered.
     unanswered: u32,
     /// When to grant more if nobody answers.
@@ -42,7 +44,7 @@ impl Budget {
     ) -> Self {
         let n = source_symbols as u32;
         let cap = n * max_redundancy + 256;
-        let granted = match policy {
+        let opening = match policy {
             BurstPolicy::Oblivious => n * TRICKLE_AFTER,
             BurstPolicy::Budgeted { margin } => expected as u32 + (n as f32 * margin) as u32,
         };
@@ -50,7 +52,8 @@ impl Budget {
             policy,
             source_symbols: n,
             sent: 0,
-            granted: granted.min(cap),
+            granted: opening.min(cap),
+            opening,
             cap,
             unanswered: 0,
             wake_at: None,
@@ -113,12 +116,23 @@ impl Budget {
         if self.ready() > 0 { None } else { self.wake_at }
     }
 
-    /// Grants one symbol, so that a receiver which had no room can be asked again.
+    /// The receiver has no room: what was granted and not sent is not to be sent.
+    pub(super) fn revoke(&mut self) {
+        self.granted = self.sent;
+        self.wake_at = None;
+    }
+
+    /// Grants one symbol, so that a receiver which had no room can be asked again. Probes are
+    /// slow and end with the deadline: they do not count towards the cap.
     pub(super) fn probe(&mut self) {
-        if self.ready() == 0 {
-            self.wake_at = None;
-            self.granted = (self.sent + 1).min(self.cap);
-        }
+        self.cap = self.cap.saturating_add(1);
+        self.granted = self.granted.max(self.sent + 1).min(self.cap);
+    }
+
+    /// The receiver has room again: the burst goes on as if it began.
+    pub(super) fn resume(&mut self) {
+        self.wake_at = None;
+        self.granted = self.granted.max(self.sent + self.opening).min(self.cap);
     }
 
     /// Nobody answered in time: grants a few symbols more, ever more slowly.

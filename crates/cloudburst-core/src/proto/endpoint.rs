@@ -167,6 +167,11 @@ impl Endpoint {
 pub(crate) fn is_for_receiver(packet: &[u8]) -> bool {
     !matches!(
         Kind::of(packet),
-        Ok(Kind::HelloAck | Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject)
+        Ok(Kind::HelloAck
+            | Kind::Stop
+            | Kind::Status
+            | Kind::Busy
+            | Kind::Reject
+            | Kind::Forgotten)
     )
 }

@@ -5,6 +5,7 @@ use crate::id::Incarnation;
 use crate::rng::Seed;
 use crate::wire::hello::HelloKey;
 use crate::wire::keys::{FlowKeys, PresharedKey};
+use core::time::Duration;
 use std::net::SocketAddr;
 
 /// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
@@ -25,6 +26,10 @@ impl Identity {
         Self { incarnation, seed, key, hello_key }
     }
 }
+
+/// A session idle for longer may have been forgotten by the receiver: its sender asks before it
+/// uses it again.
+pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 
 /// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crate::time::Instant;
 use core::time::Duration;
 
 /// Packets whose sending times are remembered, newest first to be overwritten.
-const REMEMBERED: usize = 1024;
+const REMEMBERED: usize = 256;
 
 /// The shortest wait for an answer: threads that wake late must not look like loss.
 const MIN_WAIT: Duration = Duration::from_micros(500);

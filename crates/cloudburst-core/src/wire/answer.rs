@@ -1,4 +1,4 @@
-//! STOP, STATUS, BUSY, REJECT: what a receiver says about a message.
+//! STOP, STATUS, BUSY, REJECT, FORGOTTEN: what a receiver says about a message.
 
 use super::{
     WireError,
@@ -23,8 +23,8 @@ pub enum RejectReason {
     /// Its code, its symbol size or its numbers make no sense to the receiver.
     #[error("the receiver does not know the message's code or shape")]
     Unsupported = 2,
-    /// It was decoded twice and did not match its digest either time.
-    #[error("the message was decoded twice and did not match its digest")]
+    /// Its blocks did not match their digests when they were decoded, twice.
+    #[error("blocks of the message did not match their digests, twice")]
     Corrupt = 3,
     /// The receiver is closing and takes no new messages.
     #[error("the receiver is closing")]
@@ -68,6 +68,8 @@ pub enum Verdict {
     Busy,
     /// Never.
     Reject(RejectReason),
+    /// The blocks that were done are forgotten, and nothing was delivered: begin again.
+    Forgotten,
 }
 
 /// A packet in answer to a symbol.
@@ -91,6 +93,7 @@ impl Answer {
             Verdict::Status { .. } => Kind::Status,
             Verdict::Busy => Kind::Busy,
             Verdict::Reject(_) => Kind::Reject,
+            Verdict::Forgotten => Kind::Forgotten,
         }
     }
 
@@ -124,7 +127,7 @@ impl Answer {
                 out.extend_from_slice(&needed.to_be_bytes());
                 write_arrivals(arrivals, out);
             }
-            Verdict::Busy => {}
+            Verdict::Busy | Verdict::Forgotten => {}
             Verdict::Reject(reason) => out.push(*reason as u8),
         }
     }
@@ -156,6 +159,7 @@ impl Answer {
                 Verdict::Status { needed: cursor.u16()?, arrivals: read_arrivals(&mut cursor)? }
             }
             Kind::Busy => Verdict::Busy,
+            Kind::Forgotten => Verdict::Forgotten,
             Kind::Reject => Verdict::Reject(match cursor.u8()? {
                 1 => RejectReason::TooLarge,
                 2 => RejectReason::Unsupported,

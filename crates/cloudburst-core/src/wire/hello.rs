@@ -23,7 +23,7 @@ pub struct Hello {
     pub path: PathId,
     /// Who opens the session.
     pub initiator: Incarnation,
-    /// Drawn anew for each attempt, and sent back, so that an old answer is not taken for a new.
+    /// Drawn anew for each handshake, and sent back, so that an old answer is not taken for a new.
     pub nonce: u64,
     /// The UDP port at which the initiator takes messages; 0 for the one it sent this from.
     pub port: u16,

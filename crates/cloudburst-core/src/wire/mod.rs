@@ -5,10 +5,11 @@
 //! ```text
 //! hello   HELLO, HELLO_ACK     the handshake: who we are, under a keyed checksum
 //! symbol  SYMBOL               one encoded symbol of one block of one message
-//! answer  STOP STATUS BUSY REJECT   what the receiver says about a message
+//! answer  STOP STATUS BUSY REJECT FORGOTTEN   what the receiver says about a message
 //! packet  the first 20 bytes that SYMBOL and the answers share
 //! keys    pre-shared key and incarnations -> the keys of both directions
-//! seal    authenticate headers, encrypt payloads; the replay window
+//! seal    authenticate headers, encrypt payloads
+//! window  which packet numbers were seen
 //! cursor  bounds-checked reading
 //! ```
 //!

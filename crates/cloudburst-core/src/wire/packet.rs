@@ -1,4 +1,5 @@
-//! The first bytes of every packet: version, kind, flags, path, session, packet number.
+//! The first bytes of every packet but the handshake's: version, kind, flags, path, session,
+//! packet number.
 
 use super::{WireError, cursor::Cursor};
 use crate::id::{PathId, SessionId};
@@ -10,6 +11,7 @@ pub const VERSION: u8 = 1;
 pub const PREFIX_LEN: usize = 20;
 
 const FLAG_ASK: u8 = 0b0000_0001;
+const FLAG_PARTIAL: u8 = 0b0000_0010;
 
 /// What a packet is, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum Kind {
     Busy = 6,
     /// The message will never be delivered.
     Reject = 7,
+    /// The receiver has forgotten the blocks that it had: begin the message again.
+    Forgotten = 8,
 }
 
 impl Kind {
@@ -49,6 +53,7 @@ impl Kind {
             5 => Self::Status,
             6 => Self::Busy,
             7 => Self::Reject,
+            8 => Self::Forgotten,
             got => return Err(WireError::Undefined { field: "kind", got }),
         })
     }
@@ -65,6 +70,8 @@ pub struct Prefix {
     pub kind: Kind,
     /// The sender wants a [`Kind::Status`], or better, in return.
     pub ask: bool,
+    /// The receiver has said of some blocks of this message that they are done.
+    pub partial: bool,
     /// The path that the packet was sent on, in its sender's numbering.
     pub path: PathId,
     /// The direction of the session that the packet belongs to.
@@ -91,12 +98,13 @@ impl Prefix {
             return Err(WireError::Undefined { field: "kind", got: kind as u8 });
         }
         let flags = cursor.u8()?;
-        if flags & !FLAG_ASK != 0 {
+        if flags & !(FLAG_ASK | FLAG_PARTIAL) != 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
         Ok(Self {
             kind,
             ask: flags & FLAG_ASK != 0,
+            partial: flags & FLAG_PARTIAL != 0,
             path: PathId(cursor.u16()?),
             session: SessionId(cursor.u64()?),
             number: cursor.u64()?,
@@ -105,7 +113,8 @@ impl Prefix {
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.push(self.kind.first_byte());
-        out.push(if self.ask { FLAG_ASK } else { 0 });
+        let ask = if self.ask { FLAG_ASK } else { 0 };
+        out.push(ask | if self.partial { FLAG_PARTIAL } else { 0 });
         out.extend_from_slice(&self.path.0.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());
         out.extend_from_slice(&self.number.to_be_bytes());

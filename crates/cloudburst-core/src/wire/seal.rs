@@ -179,7 +179,14 @@ mod tests {
     fn seal_as(sealer: &mut Sealer, number: u64) -> Vec<u8> {
         sealer.next = number;
         let session = sealer.session();
-        let prefix = Prefix { kind: Kind::Busy, ask: false, path: PathId(0), session, number };
+        let prefix = Prefix {
+            kind: Kind::Busy,
+            ask: false,
+            partial: false,
+            path: PathId(0),
+            session,
+            number,
+        };
         let mut packet = Vec::new();
         prefix.write(&mut packet);
         packet.extend_from_slice(b"payload");

@@ -54,11 +54,6 @@ impl ReplayWindow {
         self.seen[word] |= bit;
     }
 
-    /// One above the newest number accepted.
-    pub const fn end(&self) -> u64 {
-        self.end
-    }
-
     const fn place(number: u64) -> (usize, u64) {
         let slot = number % REPLAY_WINDOW;
         ((slot / 64) as usize, 1 << (slot % 64))

@@ -274,7 +274,8 @@ impl Pair {
                 let Some(transmit) = transmit else { break };
                 assert_eq!(self.buffer.len(), transmit.len);
                 assert_eq!(transmit.len % transmit.segment_size, 0);
-                let to = transmit.via.remote.port() - 7000;
+                // What goes to anybody else's port leaves the pair.
+                let Some(to) = transmit.via.remote.port().checked_sub(7000) else { continue };
                 let buffer = core::mem::take(&mut self.buffer);
                 for packet in buffer.chunks(transmit.segment_size) {
                     if let Some(tap) = &mut self.tap {

@@ -84,6 +84,7 @@ impl Liar {
         let prefix = Prefix {
             kind: Kind::Symbol,
             ask,
+            partial: false,
             path: PathId(0),
             session: self.sealer.session(),
             number: self.sealer.next_number(),

@@ -1,23 +1,24 @@
-//! Sessions: answering a HELLO, adopting what the sender half opened, making room.
+//! Sessions: answering a HELLO, confirming it by the first symbol, making room, forgetting.
 
-use super::Receiver;
 use super::session::Session;
-use super::{HALF_OPEN_FOR, MAX_HALF_OPEN, SWEEP_EVERY};
+use super::{Receiver, ReceiverEvent, SWEEP_EVERY};
+use crate::id::SessionId;
 use crate::path::Via;
-use crate::proto::identity::Peering;
+use crate::proto::identity::{Peering, STALE_AFTER};
 use crate::time::Instant;
+use crate::wire::packet::Prefix;
+use crate::wire::seal::OpenError;
 use crate::wire::{Hello, HelloAck};
+
+/// Answers to HELLOs that wait to be sent.
+const MAX_ACKS: usize = 256;
 
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
     pub fn adopt(&mut self, now: Instant, peering: Peering) {
-        if !self.make_room(now) {
-            return self.counters.peers_refused += 1;
-        }
         let Peering { peer, incarnation, flow } = peering;
         let name = flow.symbols.session;
-        self.sessions.insert(name, Session::new(now, peer, incarnation, flow));
-        self.next_sweep.get_or_insert(now + SWEEP_EVERY);
+        self.enter(now, name, Session::new(now, peer, incarnation, flow));
     }
 
     pub(super) fn handle_hello(&mut self, now: Instant, via: Via, packet: &[u8]) {
@@ -26,70 +27,88 @@ impl Receiver {
             Ok(None) => return self.counters.refused_hellos += 1,
             Err(_) => return self.counters.malformed += 1,
         };
+        let current = self.sessions.get_mut(&hello.current);
+        let current = current.filter(|session| session.incarnation == hello.initiator);
         let mut ack = HelloAck {
             path: hello.path,
             initiator: hello.initiator,
             nonce: hello.nonce,
             responder: self.identity.incarnation,
             session_nonce: [0; 16],
-            current_alive: self
-                .sessions
-                .get(&hello.current)
-                .is_some_and(|session| session.incarnation == hello.initiator),
+            current_alive: current.is_some(),
         };
-        if !ack.current_alive {
-            let known = self.by_hello.get(&(hello.initiator, hello.nonce));
-            if let Some(session) = known.and_then(|name| self.sessions.get(name)) {
-                ack.session_nonce = session.session_nonce;
-            } else if self.make_room(now) {
-                self.opened += 1;
-                ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
-                self.open_session(now, via, &hello, &ack);
-            } else {
-                return self.counters.peers_refused += 1;
+        if let Some(session) = current {
+            // Its owner will rely on it from now on: it must not be the next to be forgotten.
+            session.last_heard = now;
+        } else if let Some(before) = self.half_open.answered(hello.initiator, hello.nonce) {
+            ack.session_nonce = before.session_nonce;
+        } else {
+            self.opened += 1;
+            ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
+            let name = self.identity.key.session(&ack).forward.symbols.session;
+            let mut peer = via.remote;
+            if hello.port != 0 {
+                peer.set_port(hello.port);
             }
+            self.half_open.insert(now, name, peer, ack);
+            self.next_sweep.get_or_insert(now + SWEEP_EVERY);
         }
-        if self.acks.len() < MAX_HALF_OPEN {
+        if self.acks.len() < MAX_ACKS {
             self.acks.push_back((via, ack));
         }
     }
 
-    pub(super) fn open_session(&mut self, now: Instant, via: Via, hello: &Hello, ack: &HelloAck) {
-        let keys = self.identity.key.session(ack);
-        let mut peer = via.remote;
-        if hello.port != 0 {
-            peer.set_port(hello.port);
+    /// Opens the packet of a session that has had none so far: whoever sealed it has got our
+    /// HELLO_ACK, so the peer is there, and the session begins.
+    pub(super) fn confirm(
+        &mut self,
+        now: Instant,
+        via: Via,
+        prefix: &Prefix,
+        packet: &mut [u8],
+        payload_at: usize,
+    ) -> Result<usize, OpenError> {
+        let name = prefix.session;
+        let Some(pending) = self.half_open.get(name) else { return Err(OpenError::Forged) };
+        let keys = self.identity.key.session(&pending.ack);
+        let incarnation = pending.ack.initiator;
+        // The address is the symbol's, which was sealed; the HELLO's could have been anybody's.
+        let peer = (via.remote.ip(), pending.peer.port()).into();
+        let mut session = Session::new(now, peer, incarnation, keys.forward);
+        let payload = session.opener.open(prefix.number, packet, payload_at)?.len();
+        self.half_open.remove(name);
+        if self.enter(now, name, session) {
+            self.counters.sessions_confirmed += 1;
+            let peering = Peering { peer, incarnation, flow: keys.backward };
+            self.events.push_back(ReceiverEvent::Confirmed(peering));
         }
-        let name = keys.forward.symbols.session;
-        let mut session = Session::new(now, peer, hello.initiator, keys.forward);
-        session.nonce = Some(hello.nonce);
-        session.session_nonce = ack.session_nonce;
-        session.backward = Some(keys.backward);
-        self.sessions.insert(name, session);
-        self.by_hello.insert((hello.initiator, hello.nonce), name);
-        self.half_open.push_back(name);
-        self.next_sweep.get_or_insert(now + SWEEP_EVERY);
+        Ok(payload)
     }
 
-    /// Makes room for one more session: strangers give way to strangers, and known peers only
-    /// when they have been idle.
-    pub(super) fn make_room(&mut self, now: Instant) -> bool {
-        if self.half_open.len() >= MAX_HALF_OPEN
-            && let Some(oldest) = self.half_open.pop_front()
-            && self.sessions.get(&oldest).is_some_and(|session| session.backward.is_some())
-        {
-            self.forget(oldest);
+    /// Adds a session. Where there are too many, one must have idled for so long that its peer
+    /// asks before it uses it again; else the new one is refused.
+    fn enter(&mut self, now: Instant, name: SessionId, session: Session) -> bool {
+        // Sessions that were accepted, and as many that were adopted.
+        if self.sessions.len() >= 2 * self.config.max_peers {
+            let idle = self.sessions.iter().filter(|(_, session)| {
+                session.incoming.is_empty()
+                    && now.saturating_since(session.last_heard) > STALE_AFTER
+            });
+            let Some((&name, _)) = idle.min_by_key(|(_, session)| session.last_heard) else {
+                self.counters.peers_refused += 1;
+                return false;
+            };
+            self.forget(name);
         }
-        if self.sessions.len() < self.config.max_peers + MAX_HALF_OPEN {
-            return true;
-        }
-        let idle = self.sessions.iter().filter(|(_, session)| {
-            session.incoming.is_empty() && now.saturating_since(session.last_heard) >= HALF_OPEN_FOR
-        });
-        let Some((&name, _)) = idle.min_by_key(|(_, session)| session.last_heard) else {
-            return false;
-        };
-        self.forget(name);
+        self.sessions.insert(name, session);
+        self.next_sweep.get_or_insert(now + SWEEP_EVERY);
         true
+    }
+
+    pub(super) fn forget(&mut self, name: SessionId) {
+        if let Some(session) = self.sessions.remove(&name) {
+            self.memory -= session.memory;
+            self.endings -= session.endings();
+        }
     }
 }

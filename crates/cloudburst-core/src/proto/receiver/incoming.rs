@@ -1,6 +1,7 @@
 //! One message on its way in: its blocks and their decoders.
 
 use crate::code::{Code, Decoder, Reception};
+use crate::config::MAX_BLOCKS_IN_FLIGHT as MAX_DECODING;
 use crate::id::{Digest, MessageId, PathId};
 use crate::proto::layout::Layout;
 use crate::time::Instant;
@@ -9,8 +10,8 @@ use crate::wire::{Arrivals, SymbolHeader};
 use bytes::Bytes;
 
 /// Paths of one message whose arrivals are counted; what comes on others is counted nowhere.
-const MAX_PATHS: usize = 16;
-/// How often a message may decode to something else than its digest says.
+const MAX_PATHS: usize = 64;
+/// How often blocks of a message may decode to something else than their digests say.
 const MAX_CORRUPT: u8 = 2;
 
 #[derive(Debug)]
@@ -21,10 +22,9 @@ pub(super) struct Incoming {
     /// The message's bytes, once one of several blocks is there.
     bytes: Vec<u8>,
     done: usize,
+    decoding: usize,
     corrupt: u8,
     pub(super) arrivals: Vec<Arrivals>,
-    /// Symbols that told something new.
-    pub(super) useful: u32,
     pub(super) last_progress: Instant,
 }
 
@@ -40,13 +40,15 @@ enum Block {
 pub(super) enum Step {
     /// It contradicts what the message's first symbol said, or makes no sense: ignored.
     Nonsense,
-    /// Its block needs this many more.
-    Needs(usize),
+    /// Its block needs `needed` more.
+    Needs { needed: usize, useful: bool },
     /// Its block is decoded and verified, others are not.
-    BlockDone(Digest),
-    /// All blocks are decoded and verified.
+    BlockDone { digest: Digest, useful: bool },
+    /// All blocks are decoded and verified, by this symbol.
     MessageDone,
-    /// The block matched its digest neither this time nor before.
+    /// Its block was decoded and did not match its digest: it is collected again.
+    Again,
+    /// The same, once too often.
     Corrupt,
 }
 
@@ -62,18 +64,19 @@ impl Incoming {
             blocks: Vec::new(),
             bytes: Vec::new(),
             done: 0,
+            decoding: 0,
             corrupt: 0,
             arrivals: Vec::new(),
-            useful: 0,
             last_progress: now,
         })
     }
 
-    /// Bytes that receiving the message takes at most: its blocks, its decoders, its bookkeeping.
+    /// Bytes that receiving the message takes at most: its bytes, its decoders, its bookkeeping.
     pub(super) fn memory(&self) -> usize {
-        let symbols = self.layout.source_symbols() * self.layout.symbol_size();
-        let copies = if self.layout.blocks() == 1 { 1 } else { 2 };
-        symbols * copies + self.layout.blocks() * size_of::<Block>() + size_of::<Self>()
+        let blocks = self.layout.blocks();
+        let bytes = if blocks == 1 { 0 } else { self.layout.length() };
+        let decoders = self.layout.shape(0).map_or(0, Decoder::memory) * blocks.min(MAX_DECODING);
+        bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>()
     }
 
     pub(super) fn length(&self) -> usize {
@@ -105,42 +108,49 @@ impl Incoming {
             self.blocks.resize_with(self.layout.blocks(), || Block::Unseen);
         }
         let block = &mut self.blocks[index];
-        if let Block::Unseen = block {
-            *block = Block::Decoding(Box::new(Decoder::new(self.code, shape)), header.digest);
+        if let Block::Done(digest) = *block {
+            return Step::BlockDone { digest, useful: false };
         }
-        let Block::Decoding(decoder, digest) = block else {
-            let Block::Done(digest) = *block else { return Step::Nonsense };
-            return Step::BlockDone(digest);
-        };
+        if let Block::Unseen = block {
+            // The sender keeps to the limit; one that does not must send the symbol again.
+            if self.decoding == MAX_DECODING {
+                return Step::Nonsense;
+            }
+            let decoder = Decoder::new(self.code, shape);
+            *block = Block::Decoding(Box::new(decoder), header.digest);
+            self.decoding += 1;
+        }
+        let Block::Decoding(decoder, digest) = block else { return Step::Nonsense };
         if *digest != header.digest {
             return Step::Nonsense;
         }
-        match decoder.receive(header.symbol, index_set, payload) {
-            Err(_) => return Step::Nonsense,
-            Ok(Reception::Redundant) => {}
+        let reception = decoder.receive(header.symbol, index_set, payload);
+        match reception {
+            Err(_) => {
+                if decoder.work().received == 0 {
+                    // Nonsense must not pin the digest of a block.
+                    *block = Block::Unseen;
+                    self.decoding -= 1;
+                }
+                Step::Nonsense
+            }
+            Ok(Reception::Redundant) => Step::Needs { needed: decoder.needed(), useful: false },
             Ok(Reception::Innovative) => {
                 self.last_progress = now;
-                self.useful += 1;
+                Step::Needs { needed: decoder.needed(), useful: true }
             }
             Ok(Reception::Complete) => {
                 self.last_progress = now;
-                self.useful += 1;
                 let decoded = decoder.block().unwrap_or_default();
-                if key.block(message, header.block, &decoded[..range.len()]) != *digest {
-                    decoder.reset(self.code, shape);
-                    self.corrupt += 1;
-                    let needed = decoder.needed();
-                    return if self.corrupt < MAX_CORRUPT {
-                        Step::Needs(needed)
-                    } else {
-                        Step::Corrupt
-                    };
+                if key.block(message, header.block, &decoded[..range.len()]) == *digest {
+                    let digest = *digest;
+                    return self.finish(index, digest);
                 }
-                let digest = *digest;
-                return self.finish(index, digest);
+                decoder.reset(self.code, shape);
+                self.corrupt += 1;
+                if self.corrupt < MAX_CORRUPT { Step::Again } else { Step::Corrupt }
             }
         }
-        Step::Needs(decoder.needed())
     }
 
     fn finish(&mut self, index: usize, digest: Digest) -> Step {
@@ -158,8 +168,13 @@ impl Incoming {
                 self.bytes[range].copy_from_slice(&decoded[..len]);
             }
         }
+        self.decoding -= 1;
         self.done += 1;
-        if self.done == self.layout.blocks() { Step::MessageDone } else { Step::BlockDone(digest) }
+        if self.done == self.layout.blocks() {
+            Step::MessageDone
+        } else {
+            Step::BlockDone { digest, useful: true }
+        }
     }
 
     /// Whether all blocks are decoded and verified.

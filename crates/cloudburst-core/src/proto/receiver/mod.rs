@@ -1,19 +1,22 @@
 //! Decodes messages, delivers each once, and says STOP (section III-B).
 
+mod half_open;
 mod handshake;
 mod incoming;
 mod session;
 mod symbols;
 
+use self::half_open::HalfOpen;
 use self::incoming::Incoming;
 use self::session::{Ending, Session};
 use super::Transmit;
 use super::identity::{Identity, Peering};
 use crate::config::Config;
-use crate::id::{Incarnation, MessageId, SessionId};
+use crate::id::{MessageId, SessionId};
 use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::answer::NO_ECHO;
+use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, HelloAck, Kind, Prefix, Verdict};
 use bytes::Bytes;
 use core::time::Duration;
@@ -24,9 +27,6 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// A session that nothing came of in this time is forgotten. Senders ask before they use one
 /// that idled for a quarter of it.
 const IDLE_AFTER: Duration = Duration::from_secs(120);
-/// How long, and how many, handshakes may be without a first symbol.
-const HALF_OPEN_FOR: Duration = Duration::from_secs(5);
-const MAX_HALF_OPEN: usize = 256;
 /// Answers that wait to be sent; older ones give way, for the next symbol asks again.
 const MAX_ANSWERS: usize = 4096;
 
@@ -64,6 +64,7 @@ pub struct ReceiverCounters {
     pub statuses_sent: u64,
     pub busies_sent: u64,
     pub rejects_sent: u64,
+    pub forgottens_sent: u64,
     pub answers_dropped: u64,
     pub decoders_expired: u64,
     pub corrupt_blocks: u64,
@@ -81,10 +82,8 @@ pub struct Receiver {
     config: Config,
     identity: Identity,
     sessions: HashMap<SessionId, Session>,
-    /// Sessions by the HELLO that opened them, so that a repeated one gets the same answer.
-    by_hello: HashMap<(Incarnation, u64), SessionId>,
-    /// Sessions without a symbol so far, oldest first.
-    half_open: VecDeque<SessionId>,
+    /// Handshakes without a symbol so far.
+    half_open: HalfOpen,
     opened: u64,
     /// Messages that are whole, for which the application has no room yet; oldest first.
     waiting: VecDeque<(SessionId, MessageId)>,
@@ -92,6 +91,8 @@ pub struct Receiver {
     queued: (usize, usize),
     /// Bytes that all messages being received may take.
     memory: usize,
+    /// Endings that all sessions remember.
+    endings: usize,
     acks: VecDeque<(Via, HelloAck)>,
     answers: VecDeque<(SessionId, Answer)>,
     events: VecDeque<ReceiverEvent>,
@@ -107,12 +108,12 @@ impl Receiver {
             config,
             identity,
             sessions: HashMap::new(),
-            by_hello: HashMap::new(),
-            half_open: VecDeque::new(),
+            half_open: HalfOpen::default(),
             opened: 0,
             waiting: VecDeque::new(),
             queued: (0, 0),
             memory: 0,
+            endings: 0,
             acks: VecDeque::new(),
             answers: VecDeque::new(),
             events: VecDeque::new(),
@@ -148,7 +149,10 @@ impl Receiver {
             self.waiting.pop_front();
             // The symbol that completed the message was answered by BUSY long ago; this is for
             // the sender to know without asking.
-            self.deliver(session, id, 0, NO_ECHO, usize::MAX);
+            if let Some(verdict) = self.deliver(session, id) {
+                let answer = Answer { message: id, block: 0, echo: NO_ECHO, verdict };
+                self.answer(session, answer, SYMBOL_OVERHEAD);
+            }
         }
     }
 
@@ -192,19 +196,7 @@ impl Receiver {
             session.memory -= freed;
             self.memory -= freed;
         }
-        while let Some(name) = self.half_open.front().copied() {
-            let expired = self.sessions.get(&name).is_none_or(|session| {
-                session.backward.is_none()
-                    || now.saturating_since(session.last_heard) >= HALF_OPEN_FOR
-            });
-            if !expired {
-                break;
-            }
-            self.half_open.pop_front();
-            if self.sessions.get(&name).is_some_and(|session| session.backward.is_some()) {
-                self.forget(name);
-            }
-        }
+        self.half_open.expire(now);
         let idle: Vec<SessionId> = self
             .sessions
             .iter()
@@ -217,7 +209,8 @@ impl Receiver {
         for name in idle {
             self.forget(name);
         }
-        self.next_sweep = (!self.sessions.is_empty()).then(|| now + SWEEP_EVERY);
+        let busy = !self.sessions.is_empty() || self.half_open.len() > 0;
+        self.next_sweep = busy.then(|| now + SWEEP_EVERY);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
@@ -230,13 +223,15 @@ impl Receiver {
         self.events.pop_front()
     }
 
-    /// Fills `buffer`, which must be empty, with the next datagram. Answers are not paced: each
-    /// is smaller than the symbol that caused it.
+    /// Appends the next datagram to `buffer`. Answers are not paced: none is larger than the
+    /// packet that caused it.
     pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        debug_assert!(buffer.is_empty());
+        let start = buffer.len();
+        let transmit =
+            |via, end: usize| Some(Transmit { via, segment_size: end - start, len: end - start });
         if let Some((via, ack)) = self.acks.pop_front() {
             ack.write(&self.identity.hello_key, buffer);
-            return Some(Transmit { via, segment_size: buffer.len(), len: buffer.len() });
+            return transmit(via, buffer.len());
         }
         while let Some((name, answer)) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&name) else { continue };
@@ -244,30 +239,23 @@ impl Receiver {
             let prefix = Prefix {
                 kind: answer.kind(),
                 ask: false,
+                partial: false,
                 path,
                 session: session.sealer.session(),
                 number: session.sealer.next_number(),
             };
             answer.write(&prefix, buffer);
-            session.sealer.seal(buffer, 0, buffer.len());
+            session.sealer.seal(buffer, start, buffer.len() - start);
             match answer.kind() {
                 Kind::Stop => self.counters.stops_sent += 1,
                 Kind::Status => self.counters.statuses_sent += 1,
                 Kind::Busy => self.counters.busies_sent += 1,
+                Kind::Forgotten => self.counters.forgottens_sent += 1,
                 _ => self.counters.rejects_sent += 1,
             }
-            return Some(Transmit { via, segment_size: buffer.len(), len: buffer.len() });
+            return transmit(via, buffer.len());
         }
         None
-    }
-
-    fn forget(&mut self, name: SessionId) {
-        if let Some(session) = self.sessions.remove(&name) {
-            self.memory -= session.memory;
-            if let Some(nonce) = session.nonce {
-                self.by_hello.remove(&(session.incarnation, nonce));
-            }
-        }
     }
 
     fn has_room(&self, length: usize) -> bool {
@@ -276,37 +264,48 @@ impl Receiver {
             && (messages == 0 || bytes + length <= self.config.receive_bytes)
     }
 
-    /// Hands a message that is whole to the application, and says STOP.
-    fn deliver(&mut self, name: SessionId, id: MessageId, block: u32, echo: u64, limit: usize) {
-        let Some(session) = self.sessions.get_mut(&name) else { return };
-        let Some(incoming) = session.incoming.get(&id) else { return };
-        let digest = incoming.digest(id, &session.digest);
-        let mut arrivals = incoming.arrivals.clone();
-        let ending = Ending::Delivered(digest, arrivals.clone().into());
-        arrivals.truncate(Answer::arrivals_within(limit));
+    /// Hands a message that is whole to the application; returns what to say of it.
+    fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
+        let session = self.sessions.get_mut(&name)?;
+        let digest = session.incoming.get(&id)?.digest(id, &session.digest);
         let peer = session.peer;
-        let Some(incoming) = self.end(name, id, ending) else { return };
+        let incoming = self.end(name, id, Ending::Delivered(digest))?;
+        let arrivals = incoming.arrivals.clone();
+        if let Some(session) = self.sessions.get_mut(&name) {
+            session.keep_arrivals(id, arrivals.clone());
+        }
         let bytes = incoming.into_bytes();
         self.queued.0 += 1;
         self.queued.1 += bytes.len();
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;
         self.events.push_back(ReceiverEvent::Message(Message { peer, id, bytes }));
-        self.answer(name, id, block, echo, Verdict::Delivered { digest, arrivals });
+        Some(Verdict::Delivered { digest, arrivals })
     }
 
     fn end(&mut self, name: SessionId, id: MessageId, ending: Ending) -> Option<Incoming> {
-        let incoming = self.sessions.get_mut(&name)?.end(id, ending)?;
+        let session = self.sessions.get_mut(&name)?;
+        let before = session.endings();
+        let incoming = session.end(id, ending);
+        self.endings += session.endings() - before;
+        let incoming = incoming?;
         self.memory -= incoming.memory();
         Some(incoming)
     }
 
-    fn answer(&mut self, name: SessionId, id: MessageId, block: u32, echo: u64, verdict: Verdict) {
+    /// Queues an answer of at most `limit` bytes.
+    fn answer(&mut self, name: SessionId, mut answer: Answer, limit: usize) {
+        if let Verdict::Delivered { arrivals, .. }
+        | Verdict::BlockDone { arrivals, .. }
+        | Verdict::Status { arrivals, .. } = &mut answer.verdict
+        {
+            arrivals.truncate(Answer::arrivals_within(limit));
+        }
         if self.answers.len() == MAX_ANSWERS {
             self.answers.pop_front();
             self.counters.answers_dropped += 1;
         }
-        self.answers.push_back((name, Answer { message: id, block, echo, verdict }));
+        self.answers.push_back((name, answer));
     }
 }
 
@@ -315,6 +314,7 @@ impl core::fmt::Debug for Receiver {
         f.debug_struct("Receiver")
             .field("incarnation", &self.identity.incarnation)
             .field("sessions", &self.sessions.len())
+            .field("half_open", &self.half_open.len())
             .field("memory", &self.memory)
             .field("counters", &self.counters)
             .finish_non_exhaustive()

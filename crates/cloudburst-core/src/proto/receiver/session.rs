@@ -7,22 +7,21 @@ use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Arrivals, RejectReason};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
 /// Reverse paths that are remembered of one peer.
 const MAX_ROUTES: usize = 256;
+/// Messages whose arrivals are remembered after their delivery.
+const KEPT_ARRIVALS: usize = 32;
+/// What remembering one ending takes, about.
+pub(super) const ENDING_BYTES: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Session {
     /// Where the peer takes messages.
     pub(super) peer: SocketAddr,
     pub(super) incarnation: Incarnation,
-    /// Which HELLO opened the session, where one did.
-    pub(super) nonce: Option<u64>,
-    pub(super) session_nonce: [u8; 16],
-    /// The other direction's keys, until the first symbol confirms the peer.
-    pub(super) backward: Option<FlowKeys>,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
@@ -35,14 +34,16 @@ pub(super) struct Session {
     next_route: usize,
     /// The peer has finished with all messages below.
     floor: MessageId,
-    /// What became of messages from `floor` on, in order of their ids.
-    ended: VecDeque<(MessageId, Ending)>,
+    /// What became of messages from `floor` on.
+    ended: BTreeMap<MessageId, Ending>,
+    /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
+    arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
 }
 
 /// How the receiver ended a message, for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    Delivered(Digest, Box<[Arrivals]>),
+    Delivered(Digest),
     Rejected(RejectReason),
 }
 
@@ -56,9 +57,6 @@ impl Session {
         Self {
             peer,
             incarnation,
-            nonce: None,
-            session_nonce: [0; 16],
-            backward: None,
             opener: Opener::new(flow.symbols),
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
@@ -68,7 +66,8 @@ impl Session {
             routes: Vec::new(),
             next_route: 0,
             floor: MessageId(0),
-            ended: VecDeque::new(),
+            ended: BTreeMap::new(),
+            arrivals: VecDeque::new(),
         }
     }
 
@@ -95,8 +94,7 @@ impl Session {
             return 0;
         }
         self.floor = floor;
-        let below = self.ended.partition_point(|(id, _)| *id < floor);
-        self.ended.drain(..below);
+        self.ended = self.ended.split_off(&floor);
         let mut freed = 0;
         self.incoming.retain(|id, incoming| {
             // What is decoded and waits for the application was promised nothing yet, but is
@@ -119,16 +117,32 @@ impl Session {
     }
 
     pub(super) fn ending(&self, id: MessageId) -> Option<&Ending> {
-        let at = self.ended.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(&self.ended[at].1)
+        self.ended.get(&id)
+    }
+
+    /// How many endings are remembered.
+    pub(super) fn endings(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Keeps the arrivals of a message that was delivered, for a while.
+    pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: Vec<Arrivals>) {
+        if self.arrivals.len() == KEPT_ARRIVALS {
+            self.arrivals.pop_front();
+        }
+        self.arrivals.push_back((id, arrivals));
+    }
+
+    /// The arrivals of a message that was delivered, if it was one of the last.
+    pub(super) fn late_arrivals(&self, id: MessageId) -> Vec<Arrivals> {
+        let kept = self.arrivals.iter().rev().find(|(kept, _)| *kept == id);
+        kept.map(|(_, arrivals)| arrivals.clone()).unwrap_or_default()
     }
 
     /// Remembers how `id` ended, and returns its memory.
     pub(super) fn end(&mut self, id: MessageId, ending: Ending) -> Option<Incoming> {
-        if id >= self.floor
-            && let Err(at) = self.ended.binary_search_by_key(&id, |(id, _)| *id)
-        {
-            self.ended.insert(at, (id, ending));
+        if id >= self.floor {
+            self.ended.entry(id).or_insert(ending);
         }
         let incoming = self.incoming.remove(&id)?;
         self.memory -= incoming.memory();

@@ -12,7 +12,7 @@ impl Sender {
     pub fn handle_datagram(&mut self, now: Instant, packet: &mut [u8]) {
         match Kind::of(packet) {
             Ok(Kind::HelloAck) => self.handle_hello_ack(now, packet),
-            Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject) => {
+            Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {
                 self.handle_answer(now, packet);
             }
             _ => self.counters.malformed += 1,
@@ -43,7 +43,7 @@ impl Sender {
             }
             Verdict::Status { .. } => self.counters.statuses_received += 1,
             Verdict::Busy => self.counters.busies_received += 1,
-            Verdict::Reject(_) => {}
+            Verdict::Reject(_) | Verdict::Forgotten => {}
         }
         let mine = self.messages.get(&answer.message).is_some_and(|m| m.peer == address);
         if !mine {
@@ -79,6 +79,7 @@ impl Sender {
                 message.on_status(block, echo, u32::from(needed));
             }
             Verdict::Busy => message.on_busy(now),
+            Verdict::Forgotten => message.on_forgotten(),
             Verdict::Reject(reason) => {
                 return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
             }

@@ -20,10 +20,13 @@ impl Sender {
         if self.enter_peer(now, peer).is_err() {
             return;
         }
-        let known = self.peers.get(&peer).and_then(|peer| peer.session.as_ref());
-        if known.is_none_or(|session| session.remote != incarnation) {
-            self.install(now, peer, incarnation, flow);
+        match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
+            None => self.install(now, peer, incarnation, flow),
+            Some(session) if session.remote == incarnation => {}
+            // It restarted, or somebody else claims its port: whoever is at that address says.
+            Some(_) => self.begin_handshake(now, peer),
         }
+        self.reschedule_peer(peer);
     }
 
     pub(super) fn handle_hello_ack(&mut self, now: Instant, packet: &[u8]) {

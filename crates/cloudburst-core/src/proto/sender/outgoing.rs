@@ -17,6 +17,8 @@ use std::net::SocketAddr;
 
 const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
 const MAX_BUSY_WAIT: Duration = Duration::from_millis(100);
+/// A receiver that forgets more often than this is not believed: the deadline will do.
+const MAX_RESTARTS: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -37,8 +39,13 @@ pub(super) struct Outgoing {
     /// Digests of all blocks begun, by block number.
     digests: Vec<Digest>,
     done: usize,
+    /// The receiver had no room: nothing but a probe after this moment, until it has.
     busy_until: Option<Instant>,
+    /// A probe is out.
+    probing: bool,
     busy_wait: Duration,
+    /// How often the receiver forgot what it had.
+    restarts: u32,
     arrivals: Vec<Arrivals>,
     /// Where the schedule has this message: among the ready, and among the timers.
     pub(super) ready_key: Option<usize>,
@@ -89,6 +96,8 @@ impl Outgoing {
             digests: Vec::new(),
             done: 0,
             busy_until: None,
+            probing: false,
+            restarts: 0,
             busy_wait: FIRST_BUSY_WAIT,
             arrivals: Vec::new(),
             ready_key: None,
@@ -138,7 +147,14 @@ impl Outgoing {
     }
 
     fn may_begin(&self) -> bool {
-        self.active.len() < self.blocks_in_flight && self.digests.len() < self.layout.blocks()
+        !self.probing
+            && self.active.len() < self.blocks_in_flight
+            && self.digests.len() < self.layout.blocks()
+    }
+
+    /// Whether the receiver has said of some blocks, but not of all, that they are done.
+    pub(super) fn is_partial(&self) -> bool {
+        self.done > 0
     }
 
     /// The next moment at which the message itself wants something done.
@@ -154,7 +170,8 @@ impl Outgoing {
     pub(super) fn on_timeout(&mut self, now: Instant) {
         if self.busy_until.is_some_and(|until| until <= now) {
             self.busy_until = None;
-            // One probe: it is answered by BUSY again, or by whatever is true by now.
+            self.probing = true;
+            // One symbol: it is answered by BUSY again, or by whatever is true by now.
             if let Some(block) = self.active.first_mut() {
                 block.budget.probe();
             }
@@ -170,13 +187,32 @@ impl Outgoing {
         if self.busy_until.is_none() {
             self.busy_until = Some(now + self.busy_wait);
             self.busy_wait = (self.busy_wait * 2).min(MAX_BUSY_WAIT);
+            for block in &mut self.active {
+                block.budget.revoke();
+            }
         }
     }
 
     /// The receiver works on the message (again).
     pub(super) fn on_progress(&mut self) {
-        self.busy_until = None;
+        if self.busy_until.take().is_some() || self.probing {
+            self.probing = false;
+            for block in &mut self.active {
+                block.budget.resume();
+            }
+        }
         self.busy_wait = FIRST_BUSY_WAIT;
+    }
+
+    /// The receiver has forgotten the blocks that were done: all begin again. Late echoes of the
+    /// same news find no block done, and change nothing.
+    pub(super) fn on_forgotten(&mut self) {
+        if self.is_partial() && self.restarts < MAX_RESTARTS {
+            self.restarts += 1;
+            self.active.clear();
+            self.digests.clear();
+            self.done = 0;
+        }
     }
 
     pub(super) fn on_status(&mut self, block: u32, echo: u64, needed: u32) {

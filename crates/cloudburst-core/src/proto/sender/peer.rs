@@ -2,6 +2,7 @@
 
 use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::{PathSet, Via};
+use crate::proto::identity::STALE_AFTER;
 use crate::proto::rtt::Rtt;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
@@ -9,8 +10,6 @@ use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// A session idle for longer may have been forgotten by the receiver: ask before using it.
-const STALE_AFTER: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
 /// How long a peer with messages under way may be silent before it is asked who it is.

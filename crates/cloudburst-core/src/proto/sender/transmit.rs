@@ -2,12 +2,15 @@
 
 use super::{Round, Sender};
 use crate::id::{MessageId, SessionId};
+use crate::path::Via;
 use crate::proto::Transmit;
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
 
-/// IPv4 and UDP headers, which a packet on the wire has beside its payload.
-const HEADERS: usize = 28;
+/// IP and UDP headers, which a packet on the wire has beside its payload.
+const fn headers(via: &Via) -> usize {
+    if via.remote.is_ipv4() { 28 } else { 48 }
+}
 
 impl Sender {
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
@@ -66,6 +69,7 @@ impl Sender {
         let symbol_size = layout.symbol_size();
 
         let session = peer.session.as_mut()?;
+        let partial = message.is_partial();
         let block = message.turn(&session.digest)?;
         // A few symbols go over many paths rather than many over one: a path may be dead.
         let ready = block.budget.ready() as usize;
@@ -73,6 +77,7 @@ impl Sender {
         let (path, via) = peer.paths.take_turn(run);
         let n = block.encoder.shape().source_symbols();
         let blank_index_set = &[0; 16][..code.index_set_len(n)];
+        let mut asked = false;
         for _ in 0..run {
             let start = buffer.len();
             let number = session.sealer.next_number();
@@ -80,6 +85,7 @@ impl Sender {
             let prefix = Prefix {
                 kind: Kind::Symbol,
                 ask: block.budget.asks(),
+                partial,
                 path,
                 session: session.sealer.session(),
                 number,
@@ -102,18 +108,22 @@ impl Sender {
             block.encoder.encode(symbol, index_set, payload);
             session.sealer.seal(buffer, start, payload_at);
             peer.rtt.on_sent(now, number);
+            asked |= prefix.ask;
             block.budget.on_sent(now, number, peer.rtt.wait());
         }
         let segment_size = buffer.len() / run;
         message.packets += run;
         message.started_at.get_or_insert(now);
-        let newly_silent = peer.silent_since.is_none();
-        peer.silent_since.get_or_insert(now);
+        // An answer is due from the first question on.
+        let newly_silent = asked && peer.silent_since.is_none();
+        if newly_silent {
+            peer.silent_since = Some(now);
+        }
         let address = message.peer;
 
         self.counters.symbols_sent += run as u64;
         self.counters.symbol_bytes_sent += buffer.len() as u64;
-        self.pacer.charge(now, buffer.len() + run * HEADERS);
+        self.pacer.charge(now, buffer.len() + run * headers(&via));
         self.reschedule(id);
         if newly_silent {
             self.reschedule_peer(address);

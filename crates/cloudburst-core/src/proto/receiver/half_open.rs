@@ -1,0 +1,85 @@
+//! Handshakes without a first symbol: a few bytes each, and no keys until one comes.
+
+use crate::id::{Incarnation, SessionId};
+use crate::time::Instant;
+use crate::wire::HelloAck;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+/// How long, and how many, handshakes may be without a first symbol. Strangers who replay
+/// handshakes push out those of others only if they are faster than these two allow.
+const KEEP_FOR: Duration = Duration::from_secs(5);
+pub(super) const MAX_HALF_OPEN: usize = 4096;
+
+/// A HELLO that was answered.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// Where the initiator says that it takes messages.
+    pub(super) peer: SocketAddr,
+    pub(super) ack: HelloAck,
+    since: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct HalfOpen {
+    pending: HashMap<SessionId, Pending>,
+    /// By initiator and nonce, so that a repeated HELLO gets the same answer.
+    by_hello: HashMap<(Incarnation, u64), SessionId>,
+    /// In order of arrival.
+    order: VecDeque<SessionId>,
+}
+
+impl HalfOpen {
+    /// The answer that this HELLO has got before.
+    pub(super) fn answered(&self, initiator: Incarnation, nonce: u64) -> Option<&HelloAck> {
+        let name = self.by_hello.get(&(initiator, nonce))?;
+        self.pending.get(name).map(|pending| &pending.ack)
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        name: SessionId,
+        peer: SocketAddr,
+        ack: HelloAck,
+    ) {
+        if self.pending.len() >= MAX_HALF_OPEN {
+            self.pop();
+        }
+        self.by_hello.insert((ack.initiator, ack.nonce), name);
+        self.pending.insert(name, Pending { peer, ack, since: now });
+        self.order.push_back(name);
+    }
+
+    pub(super) fn get(&self, name: SessionId) -> Option<&Pending> {
+        self.pending.get(&name)
+    }
+
+    /// The first symbol came.
+    pub(super) fn remove(&mut self, name: SessionId) {
+        if let Some(pending) = self.pending.remove(&name) {
+            self.by_hello.remove(&(pending.ack.initiator, pending.ack.nonce));
+            self.order.retain(|other| *other != name);
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some(name) = self.order.front()
+            && let Some(pending) = self.pending.get(name)
+            && now.saturating_since(pending.since) >= KEEP_FOR
+        {
+            self.pop();
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn pop(&mut self) {
+        if let Some(oldest) = self.order.front().copied() {
+            self.remove(oldest);
+        }
+    }
+}

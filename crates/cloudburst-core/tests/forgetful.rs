@@ -1,0 +1,97 @@
+//! Receivers that forget: a message whose blocks were partly done begins again, and sessions
+//! that somebody relies on are not the ones to go.
+
+mod common;
+
+use cloudburst_core::error::Outcome;
+use cloudburst_core::proto::SendOptions;
+use common::{Pair, Setup, Side, message};
+use core::time::Duration;
+
+fn patient() -> SendOptions {
+    SendOptions { deadline: Some(Duration::from_secs(120)), ..SendOptions::default() }
+}
+
+#[test]
+fn a_message_of_many_blocks_survives_a_blackout_in_which_the_receiver_forgot_it() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    let sent = message(1_000_000, 1);
+    let id = pair.send_from(Side::A, sent.clone(), patient());
+    pair.run_for(Duration::from_millis(4));
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    pair.run_for(Duration::from_secs(40));
+    assert_eq!(pair.b.counters().receiver.decoders_expired, 1);
+    for path in 0..4 {
+        pair.set_down(path, false);
+    }
+    let healed = pair.now;
+    assert!(matches!(pair.outcome(id), Outcome::Delivered(_)), "{:?}", pair.a.outcomes[&id]);
+    assert!(pair.now.saturating_since(healed) < Duration::from_secs(1));
+    assert_eq!(pair.b.inbox.len(), 2);
+    assert_eq!(pair.b.inbox[1].bytes, sent);
+    assert!(pair.b.counters().receiver.forgottens_sent > 0);
+    assert_eq!(pair.b.endpoint.receive_memory(), 0);
+}
+
+#[test]
+fn a_session_that_was_confirmed_alive_is_not_swept_soon_after() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(1, 0));
+    pair.run_for(Duration::from_secs(100));
+    // Idle for so long, the sender asks first; the message itself never leaves.
+    let id = pair.send(message(1, 1));
+    pair.run_for(Duration::from_micros(60));
+    pair.a.endpoint.cancel(id);
+    pair.run_for(Duration::from_secs(25));
+    pair.deliver(message(1, 2));
+    assert_eq!(pair.b.inbox.last().unwrap().bytes, message(1, 2));
+}
+
+#[test]
+fn an_oblivious_burst_stops_while_the_receiver_is_busy_too() {
+    let mut setup = Setup::default();
+    setup.b.receive_messages = 1;
+    let mut pair = Pair::new(setup);
+    pair.b.takes = false;
+    pair.deliver(message(1, 0));
+    let policy = Some(cloudburst_core::config::BurstPolicy::Oblivious);
+    let id = pair.send_from(Side::A, message(20_000, 1), SendOptions { policy, ..patient() });
+    pair.run_for(Duration::from_millis(100));
+    let sent = pair.a.counters().sender.symbols_sent;
+    pair.run_for(Duration::from_secs(2));
+    let probes = pair.a.counters().sender.symbols_sent - sent;
+    assert!((15..=25).contains(&probes), "ten probes a second: {probes}");
+    pair.b.takes = true;
+    pair.b.take_all();
+    pair.outcome(id);
+    assert_eq!(pair.a.delivered(), 2);
+}
+
+#[test]
+fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
+    let mut setup = Setup::default();
+    setup.a.max_redundancy = 2;
+    setup.b.receive_messages = 1;
+    let mut pair = Pair::new(setup);
+    pair.b.takes = false;
+    pair.deliver(message(1, 0));
+    let id = pair.send_from(Side::A, message(100, 1), patient());
+    pair.run_for(Duration::from_secs(60));
+    // The STOP that the freed queue triggers is lost: only a probe can bring another.
+    pair.set_links(
+        Side::B,
+        None,
+        &cloudburst_netem::LinkConfig {
+            loss: cloudburst_netem::Loss::Independent(1.0),
+            ..Setup::default().link
+        },
+    );
+    pair.b.takes = true;
+    pair.b.take_all();
+    pair.run_for(Duration::from_millis(1));
+    pair.set_links(Side::B, None, &Setup::default().link);
+    assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
+}
