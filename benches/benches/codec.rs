@@ -1,0 +1,145 @@
+//! What it costs to encode and to decode one block, beside the libraries that users would take
+//! otherwise.
+//!
+//! | benchmark | what is timed |
+//! |---|---|
+//! | `encode/<code>/n<n>` | from the bare message to its first repair symbol, all set-up included |
+//! | `decode/<code>/n<n>-loss<percent>` | from the received symbols to the block, in one piece |
+//! | `reference/memcpy/n<n>` | copying the message: no code can be faster |
+//! | `reference/xor/n<n>` | adding its n symbols up: the least that a dense repair symbol takes |
+//!
+//! Symbols have 1,408 bytes, and n is 4, 14 or 64. The codes are `lt`, `lt-systematic`, `rlf256`,
+//! `raptorq` and `reed-solomon-simd`; `raptorq-cached-plan` is `raptorq` with a plan made before,
+//! and only encodes. [`codes`] says how each library is used, and [`codes::workload`] which
+//! symbols are lost.
+//!
+//! Every code runs under the same rules. What it returns, and what it needed to get there, is
+//! freed outside the timing. The symbols that it decodes are fresh copies, as they are when a
+//! packet has just come in. What comes out is compared with the message once, before the timing.
+//! Where decoding takes more than n symbols, standard error says how many.
+//!
+//! `scripts/bench-table` shows the results side by side. They belong together only if they are
+//! of one run.
+
+mod codes;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cloudburst_core::code::{Code, Degree};
+use criterion::measurement::WallTime;
+use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion};
+
+use codes::workload::{SYMBOL_SIZE, message, received, source_symbols};
+use codes::{Cloudburst, Decode, Encode, Raptorq, RaptorqCachedPlan, ReedSolomonSimd};
+
+/// The paper's code; the systematic one with the degree that suits it; the default.
+const LT: Cloudburst = Cloudburst { name: "lt", code: Code::Lt(Degree::Fixed(5)) };
+const LT_SYSTEMATIC: Cloudburst =
+    Cloudburst { name: "lt-systematic", code: Code::LtSystematic(Degree::Dense) };
+const RLF256: Cloudburst = Cloudburst { name: "rlf256", code: Code::Rlf256 };
+
+/// The numbers of source symbols, n.
+const BLOCKS: [usize; 3] = [4, 14, 64];
+
+/// How much of the source is lost, in percent.
+const LOSSES: [usize; 4] = [0, 5, 20, 100];
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .sample_size(30)
+        .nresamples(10_000)
+        .configure_from_args();
+    reference(&mut criterion);
+    encode(&mut criterion);
+    decode(&mut criterion);
+    criterion.final_summary();
+}
+
+fn encode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("encode");
+    for n in BLOCKS {
+        let message = message(n);
+        bench_encode(&mut group, &LT, &message);
+        bench_encode(&mut group, &LT_SYSTEMATIC, &message);
+        bench_encode(&mut group, &RLF256, &message);
+        bench_encode(&mut group, &Raptorq, &message);
+        bench_encode(&mut group, &RaptorqCachedPlan::new(n), &message);
+        bench_encode(&mut group, &ReedSolomonSimd, &message);
+    }
+    group.finish();
+}
+
+fn decode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decode");
+    for n in BLOCKS {
+        let message = message(n);
+        for percent in LOSSES {
+            bench_decode(&mut group, &LT, &message, percent);
+            bench_decode(&mut group, &LT_SYSTEMATIC, &message, percent);
+            bench_decode(&mut group, &RLF256, &message, percent);
+            bench_decode(&mut group, &Raptorq, &message, percent);
+            bench_decode(&mut group, &ReedSolomonSimd, &message, percent);
+        }
+    }
+    group.finish();
+}
+
+fn bench_encode<E: Encode>(group: &mut BenchmarkGroup<'_, WallTime>, code: &E, message: &Bytes) {
+    let n = source_symbols(message);
+    let id = BenchmarkId::new(code.name(), format!("n{n}"));
+    group.bench_function(id, |bencher| {
+        bencher.iter_batched(|| message.clone(), |message| code.encode(&message), batch(n));
+    });
+}
+
+fn bench_decode<D: Decode>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    code: &D,
+    message: &Bytes,
+    percent: usize,
+) {
+    let n = source_symbols(message);
+    let id = BenchmarkId::new(code.name(), format!("n{n}-loss{percent}"));
+    let symbols = received(code, message, percent);
+    if symbols.len() > n {
+        eprintln!("decode/{}/n{n}-loss{percent} takes {} symbols", code.name(), symbols.len());
+    }
+    group.bench_function(id, |bencher| {
+        bencher.iter_batched_ref(|| symbols.clone(), |symbols| code.decode(n, symbols), batch(n));
+    });
+}
+
+fn reference(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("reference");
+    for n in BLOCKS {
+        let message = message(n);
+        let mut copy = vec![0; message.len()];
+        group.bench_function(BenchmarkId::new("memcpy", format!("n{n}")), |bencher| {
+            bencher.iter(|| black_box(&mut copy).copy_from_slice(black_box(&message)));
+        });
+        let mut sum = [0; SYMBOL_SIZE];
+        group.bench_function(BenchmarkId::new("xor", format!("n{n}")), |bencher| {
+            bencher.iter(|| xor_all(black_box(&mut sum), black_box(&message)));
+        });
+    }
+    group.finish();
+}
+
+fn xor_all(sum: &mut [u8; SYMBOL_SIZE], message: &[u8]) {
+    sum.fill(0);
+    for symbol in message.chunks_exact(SYMBOL_SIZE) {
+        for (sum, byte) in sum.iter_mut().zip(symbol) {
+            *sum ^= byte;
+        }
+    }
+}
+
+/// So many calls between two looks at the clock that it does not show in small blocks, and so few
+/// that large ones stay in the cache: 64 symbols in all.
+fn batch(n: usize) -> BatchSize {
+    BatchSize::NumIterations((64 / n) as u64)
+}
