@@ -95,3 +95,32 @@ fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
     pair.set_links(Side::B, None, &Setup::default().link);
     assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
 }
+
+#[test]
+fn forgottens_that_come_late_cost_a_repetition_and_no_message() {
+    for moment in 0..40 {
+        let mut setup = Setup::default();
+        setup.b.decode_timeout = Duration::from_secs(2);
+        let mut pair = Pair::new(setup);
+        pair.deliver(message(1, 0));
+        let id = pair.send_from(Side::A, message(600_000, 1), patient());
+        pair.run_for(Duration::from_micros(3_000));
+        for path in 0..4 {
+            pair.set_down(path, true);
+        }
+        pair.run_for(Duration::from_secs(5));
+        // The answers of two paths crawl: what they say is old when it comes.
+        let slow = cloudburst_netem::LinkConfig {
+            delay: Duration::from_micros(1_000 + moment * 150),
+            ..Setup::default().link
+        };
+        pair.set_links(Side::B, Some(1), &slow);
+        pair.set_links(Side::B, Some(2), &slow);
+        for path in 0..4 {
+            pair.set_down(path, false);
+        }
+        let healed = pair.now;
+        assert!(matches!(pair.outcome(id), Outcome::Delivered(_)), "{:?}", pair.a.outcomes[&id]);
+        assert!(pair.now.saturating_since(healed) < Duration::from_secs(1), "{moment}");
+    }
+}

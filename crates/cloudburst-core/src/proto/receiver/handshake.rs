@@ -73,7 +73,8 @@ impl Receiver {
         let keys = self.identity.key.session(&pending.ack);
         let incarnation = pending.ack.initiator;
         // The address is the symbol's, which was sealed; the HELLO's could have been anybody's.
-        let peer = (via.remote.ip(), pending.peer.port()).into();
+        let mut peer = via.remote;
+        peer.set_port(pending.peer.port());
         let mut session = Session::new(now, peer, incarnation, keys.forward);
         let payload = session.opener.open(prefix.number, packet, payload_at)?.len();
         self.half_open.remove(name);

@@ -11,6 +11,9 @@ use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
 use crate::wire::{Answer, Prefix, RejectReason, SymbolHeader, Verdict};
 
+/// Endings that a session may always remember, whatever others do.
+const MODEST_ENDINGS: usize = 256;
+
 /// An authentic symbol, and where it came from.
 struct Symbol<'a> {
     session: SessionId,
@@ -125,9 +128,11 @@ impl Receiver {
                 || messages + endings * ENDING_BYTES + memory <= limit
         };
         let config = &self.config;
+        // Many sessions that remember much must not keep out those that remember little.
+        let all_endings = if session.endings() > MODEST_ENDINGS { self.endings } else { 0 };
         let room = session.span() < MESSAGE_WINDOW
             && fits(session.memory, session.endings(), config.decode_bytes_per_peer)
-            && fits(self.memory, self.endings, config.decode_bytes);
+            && fits(self.memory, all_endings, config.decode_bytes);
         if !room {
             return Err(Verdict::Busy);
         }

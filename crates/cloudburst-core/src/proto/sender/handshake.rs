@@ -24,9 +24,15 @@ impl Sender {
             None => self.install(now, peer, incarnation, flow),
             Some(session) if session.remote == incarnation => {}
             // It restarted, or somebody else claims its port: whoever is at that address says.
-            Some(_) => self.begin_handshake(now, peer),
+            // Until then nothing is begun in a session that may be dead.
+            Some(_) => {
+                if let Some(known) = self.peers.get_mut(&peer) {
+                    known.usable = false;
+                }
+                self.begin_handshake(now, peer);
+                self.reschedule_all_of(peer);
+            }
         }
-        self.reschedule_peer(peer);
     }
 
     pub(super) fn handle_hello_ack(&mut self, now: Instant, packet: &[u8]) {

@@ -36,13 +36,13 @@ pub(super) struct Outgoing {
     accepted_at: Instant,
     /// Blocks begun and not stopped, in order.
     active: Vec<Block>,
-    /// Digests of all blocks begun, by block number.
+    /// Digests of all blocks that were ever begun, by block number.
     digests: Vec<Digest>,
+    /// Blocks begun, since the receiver last forgot them.
+    begun: usize,
     done: usize,
-    /// The receiver had no room: nothing but a probe after this moment, until it has.
+    /// The receiver had no room: nothing but a probe at this moment, until it has.
     busy_until: Option<Instant>,
-    /// A probe is out.
-    probing: bool,
     busy_wait: Duration,
     /// How often the receiver forgot what it had.
     restarts: u32,
@@ -94,11 +94,11 @@ impl Outgoing {
             accepted_at: now,
             active: Vec::new(),
             digests: Vec::new(),
+            begun: 0,
             done: 0,
             busy_until: None,
-            probing: false,
-            restarts: 0,
             busy_wait: FIRST_BUSY_WAIT,
+            restarts: 0,
             arrivals: Vec::new(),
             ready_key: None,
             timer_key: None,
@@ -107,14 +107,13 @@ impl Outgoing {
 
     /// Whether a symbol may be sent now.
     pub(super) fn is_ready(&self) -> bool {
-        self.busy_until.is_none()
-            && (self.may_begin() || self.active.iter().any(|block| block.budget.ready() > 0))
+        self.may_begin() || self.active.iter().any(|block| block.budget.ready() > 0)
     }
 
     /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
     pub(super) fn remaining(&self) -> usize {
         let granted: usize = self.active.iter().map(|block| block.budget.ready() as usize).sum();
-        let to_begin = self.layout.blocks() - self.digests.len();
+        let to_begin = self.layout.blocks() - self.begun;
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
 
@@ -126,11 +125,14 @@ impl Outgoing {
         if !self.may_begin() {
             return None;
         }
-        let index = self.digests.len();
+        let index = self.begun;
         let shape = self.layout.shape(index)?;
         let bytes = self.bytes.slice(self.layout.bytes(index)?);
-        let digest = digest.block(self.id, index as u32, &bytes);
-        self.digests.push(digest);
+        if index == self.digests.len() {
+            self.digests.push(digest.block(self.id, index as u32, &bytes));
+        }
+        let digest = self.digests[index];
+        self.begun += 1;
         let n = shape.source_symbols();
         // Where symbols are drawn by their ids, blocks that all began with id 0 would all share
         // its luck, good or bad; the digest is as good as a random start.
@@ -147,9 +149,9 @@ impl Outgoing {
     }
 
     fn may_begin(&self) -> bool {
-        !self.probing
+        self.busy_until.is_none()
             && self.active.len() < self.blocks_in_flight
-            && self.digests.len() < self.layout.blocks()
+            && self.begun < self.layout.blocks()
     }
 
     /// Whether the receiver has said of some blocks, but not of all, that they are done.
@@ -168,38 +170,34 @@ impl Outgoing {
 
     /// Grants what is due; the deadline is the caller's business.
     pub(super) fn on_timeout(&mut self, now: Instant) {
-        if self.busy_until.is_some_and(|until| until <= now) {
-            self.busy_until = None;
-            self.probing = true;
+        let Some(until) = self.busy_until else {
+            return self.active.iter_mut().for_each(|block| block.budget.on_timeout(now));
+        };
+        if until <= now {
+            self.pause(now);
             // One symbol: it is answered by BUSY again, or by whatever is true by now.
             if let Some(block) = self.active.first_mut() {
                 block.budget.probe();
-            }
-        }
-        if self.busy_until.is_none() {
-            for block in &mut self.active {
-                block.budget.on_timeout(now);
             }
         }
     }
 
     pub(super) fn on_busy(&mut self, now: Instant) {
         if self.busy_until.is_none() {
-            self.busy_until = Some(now + self.busy_wait);
-            self.busy_wait = (self.busy_wait * 2).min(MAX_BUSY_WAIT);
-            for block in &mut self.active {
-                block.budget.revoke();
-            }
+            self.pause(now);
+            self.active.iter_mut().for_each(|block| block.budget.revoke());
         }
+    }
+
+    fn pause(&mut self, now: Instant) {
+        self.busy_until = Some(now + self.busy_wait);
+        self.busy_wait = (self.busy_wait * 2).min(MAX_BUSY_WAIT);
     }
 
     /// The receiver works on the message (again).
     pub(super) fn on_progress(&mut self) {
-        if self.busy_until.take().is_some() || self.probing {
-            self.probing = false;
-            for block in &mut self.active {
-                block.budget.resume();
-            }
+        if self.busy_until.take().is_some() {
+            self.active.iter_mut().for_each(|block| block.budget.resume());
         }
         self.busy_wait = FIRST_BUSY_WAIT;
     }
@@ -209,9 +207,10 @@ impl Outgoing {
     pub(super) fn on_forgotten(&mut self) {
         if self.is_partial() && self.restarts < MAX_RESTARTS {
             self.restarts += 1;
+            self.busy_until = None;
             self.active.clear();
-            self.digests.clear();
-            self.done = 0;
+            self.arrivals.clear();
+            (self.begun, self.done) = (0, 0);
         }
     }
 
