@@ -1,0 +1,157 @@
+//! The endpoint for callers that wait in their own thread. Needs no async runtime.
+
+use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
+use crate::error::{Closed, SendError};
+use crate::io::GrantedBuffers;
+use crate::park::block_on_for;
+use crate::sending::Sending as AsyncSending;
+use bytes::Bytes;
+use cloudburst_core::error::Receipt;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::path::PathStats;
+use cloudburst_core::proto::{Message, SendOptions};
+use core::time::Duration;
+use pollster::block_on;
+use std::net::SocketAddr;
+
+/// An [`Endpoint`](AsyncEndpoint) whose methods block. Not for use within async code.
+///
+/// It is the same endpoint as the one that it was made from, and its clones are as well.
+#[derive(Clone, Debug)]
+pub struct Endpoint(AsyncEndpoint);
+
+/// A send under way. Dropping it stops the burst at once.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the send"]
+pub struct Sending(AsyncSending);
+
+impl Endpoint {
+    /// The same endpoint for async callers.
+    pub const fn as_async(&self) -> &AsyncEndpoint {
+        &self.0
+    }
+
+    /// The address that peers send to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.0.local_addr()
+    }
+
+    /// The sizes of the socket buffers that the system granted.
+    pub fn granted_buffers(&self) -> GrantedBuffers {
+        self.0.granted_buffers()
+    }
+
+    /// What was done and seen so far.
+    pub fn counters(&self) -> Counters {
+        self.0.counters()
+    }
+
+    /// Live counts of the paths to `peer`. See [`AsyncEndpoint::paths`].
+    pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
+        self.0.paths(peer)
+    }
+
+    /// Bursts a message until its receiver has it. See [`AsyncEndpoint::send`].
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
+        self.send_with(peer, bytes, SendOptions::default())
+    }
+
+    /// [`send`](Self::send) with settings of the message's own.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn send_with(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<Receipt, SendError> {
+        block_on(self.0.send_with(peer, bytes, options))
+    }
+
+    /// Begins to burst a message. See [`AsyncEndpoint::try_send`].
+    ///
+    /// # Errors
+    ///
+    /// See [`AsyncEndpoint::try_send`].
+    pub fn try_send(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+    ) -> Result<Sending, SendError> {
+        self.0.try_send(peer, bytes).map(Sending)
+    }
+
+    /// [`try_send`](Self::try_send) with settings of the message's own.
+    ///
+    /// # Errors
+    ///
+    /// See [`AsyncEndpoint::try_send`].
+    pub fn try_send_with(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<Sending, SendError> {
+        self.0.try_send_with(peer, bytes, options).map(Sending)
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] when the endpoint is closed and all messages were taken.
+    pub fn recv(&self) -> Result<Message, Closed> {
+        block_on(self.0.recv())
+    }
+
+    /// Waits for the next message, but no longer than `timeout`: `None` then.
+    ///
+    /// # Errors
+    ///
+    /// See [`recv`](Self::recv).
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Message>, Closed> {
+        block_on_for(self.0.recv(), timeout).transpose()
+    }
+
+    /// The next message if there is one.
+    ///
+    /// # Errors
+    ///
+    /// See [`recv`](Self::recv).
+    pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
+        self.0.try_recv()
+    }
+
+    /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::close`].
+    pub fn close(&self, within: Duration) -> bool {
+        self.0.close_blocking(within)
+    }
+}
+
+impl From<AsyncEndpoint> for Endpoint {
+    fn from(endpoint: AsyncEndpoint) -> Self {
+        Self(endpoint)
+    }
+}
+
+impl Sending {
+    /// The message's name, unique within this endpoint.
+    pub const fn id(&self) -> MessageId {
+        self.0.id()
+    }
+
+    /// Waits until the send has ended.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn wait(self) -> Result<Receipt, SendError> {
+        block_on(self.0)
+    }
+}

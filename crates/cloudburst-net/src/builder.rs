@@ -1,0 +1,203 @@
+//! How endpoints are made.
+
+use crate::capacity;
+use crate::endpoint::Endpoint;
+use crate::error::BuildError;
+use crate::io::{UdpConfig, UdpIo};
+use crate::path_map::PathMap;
+use cloudburst_core::burst::Engine;
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::proto;
+use cloudburst_core::rng::Seed;
+use rand::RngReader;
+use rand::rngs::SysRng;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// The DSCP of packets unless [`Builder::dscp`] says otherwise.
+pub const DEFAULT_DSCP: u8 = 43;
+/// Bytes of each socket buffer that are asked for unless [`Builder::socket_buffers`] says
+/// otherwise.
+pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
+
+/// Settings of an [`Endpoint`] to be. All but [`security`](Self::security) have defaults, and all
+/// are checked by [`build`](Self::build).
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `build`"]
+pub struct Builder {
+    bind: SocketAddr,
+    paths: PathMap,
+    security: Option<Security>,
+    config: Config,
+    capacity: Option<u64>,
+    rate: Option<f64>,
+    dscp: u8,
+    socket_buffers: usize,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            bind: (Ipv4Addr::UNSPECIFIED, 0).into(),
+            paths: PathMap::default(),
+            security: None,
+            config: Config::default(),
+            capacity: None,
+            rate: None,
+            dscp: DEFAULT_DSCP,
+            socket_buffers: DEFAULT_SOCKET_BUFFERS,
+        }
+    }
+
+    /// The address that peers send to. Default `0.0.0.0:0`: any IPv4 address of this host, and a
+    /// port that the system picks.
+    ///
+    /// An IPv6 address takes IPv6 alone, but for `[::]`, which takes IPv4 as well.
+    pub const fn bind(mut self, addr: SocketAddr) -> Self {
+        self.bind = addr;
+        self
+    }
+
+    /// The paths to spread packets over. Default [`PathMap::ecmp(8)`](PathMap::ecmp).
+    pub const fn paths(mut self, paths: PathMap) -> Self {
+        self.paths = paths;
+        self
+    }
+
+    /// How peers are told from strangers. Mandatory.
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = Some(security);
+        self
+    }
+
+    /// Everything that the protocol may be told.
+    ///
+    /// [`capacity`](Self::capacity) and [`rate`](Self::rate) override the fields of these names.
+    /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
+    /// [`bind`](Self::bind).
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The link's capacity in bits a second. Default: what the interface reports; 10 Gb/s for
+    /// loopback; 1 Gb/s, and a warning, where nothing is known.
+    ///
+    /// Too much overflows queues and receive buffers; too little leaves the link idle.
+    pub const fn capacity(mut self, bits_per_second: u64) -> Self {
+        self.capacity = Some(bits_per_second);
+        self
+    }
+
+    /// The share of the capacity that all messages together may use, above 0 and at most 1.
+    /// Default 1.
+    pub const fn rate(mut self, share: f64) -> Self {
+        self.rate = Some(share);
+        self
+    }
+
+    /// The DSCP of every packet, from 0 to 63. Default [`DEFAULT_DSCP`].
+    ///
+    /// It should select a queue that is a few packets deep: in a deep one, symbols that nobody
+    /// needs any more delay those that somebody does.
+    pub const fn dscp(mut self, dscp: u8) -> Self {
+        self.dscp = dscp;
+        self
+    }
+
+    /// Bytes to ask for, for each receive and each send buffer of each socket. Default
+    /// [`DEFAULT_SOCKET_BUFFERS`].
+    ///
+    /// What the system grants may be less: see [`Endpoint::granted_buffers`].
+    pub const fn socket_buffers(mut self, bytes: usize) -> Self {
+        self.socket_buffers = bytes;
+        self
+    }
+
+    /// Opens the sockets and starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// See [`BuildError`].
+    pub fn build(self) -> Result<Endpoint, BuildError> {
+        let (io, parts) = self.open()?;
+        parts.start(io)
+    }
+
+    /// Checks everything and opens the sockets.
+    fn open(self) -> Result<(UdpIo, Parts), BuildError> {
+        let security = self.security.ok_or(BuildError::NoSecurity)?;
+        let paths = self.paths.check()?;
+        let mut config = self.config;
+        config.rate = self.rate.unwrap_or(config.rate);
+        let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
+        let set = self.capacity.or(set);
+        config.capacity = set.unwrap_or(config.capacity);
+        config.check()?;
+
+        let io = UdpIo::open(&UdpConfig {
+            bind: self.bind,
+            lanes: paths.lanes(),
+            dscp: self.dscp,
+            socket_buffers: self.socket_buffers,
+        })?;
+        if set.is_none() {
+            config.capacity = capacity::detect(self.bind.ip());
+        }
+        if config.port == 0 {
+            config.port = io.local_addr().port();
+        }
+        if security.is_trusted_network() && !self.bind.ip().is_loopback() {
+            tracing::warn!(
+                addr = %io.local_addr(),
+                "whoever reaches this address may send to this endpoint, and whoever is on the \
+                 way may read along: `Security::trusted_network` was chosen"
+            );
+        }
+        tracing::info!(
+            addr = %io.local_addr(),
+            %paths,
+            dscp = self.dscp,
+            capacity = config.capacity,
+            buffers = ?io.granted_buffers(),
+            "endpoint opened"
+        );
+        Ok((io, Parts { config, security, paths, bind: self.bind }))
+    }
+}
+
+/// What an endpoint is made of, beside its sockets.
+struct Parts {
+    config: Config,
+    security: Security,
+    paths: PathMap,
+    bind: SocketAddr,
+}
+
+impl Parts {
+    fn start(self, io: UdpIo) -> Result<Endpoint, BuildError> {
+        let mut secret = [0; 32];
+        RngReader(SysRng).read_exact(&mut secret).map_err(BuildError::Threads)?;
+        let path_map = Box::new(self.paths.for_sockets(UdpIo::reach_of(self.bind)));
+        let protocol =
+            proto::Endpoint::new(self.config, &self.security, Seed::new(secret), path_map)?;
+        // Unbounded here, bounded by the core: it counts what was not released.
+        let (deliver, messages) = async_channel::unbounded();
+        let engine = Engine::start(protocol, io, move |message| {
+            // It fails when the endpoint is gone, and the message's sender will hear nothing.
+            let _ = deliver.try_send(message);
+        })
+        .map_err(BuildError::Threads)?;
+        Ok(Endpoint::new(engine, messages))
+    }
+}
+
+#[cfg(test)]
+impl Builder {
+    /// An endpoint on a device that cannot segment.
+    pub(crate) fn build_without_segmentation(self) -> Result<Endpoint, BuildError> {
+        let (io, parts) = self.open()?;
+        io.break_segmentation();
+        parts.start(io)
+    }
+}

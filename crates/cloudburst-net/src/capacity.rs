@@ -1,0 +1,85 @@
+//! How fast the link is, as far as the system knows.
+
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
+use std::fs;
+use std::net::IpAddr;
+
+/// What the loopback interface counts as: it reports no speed.
+const LOOPBACK: u64 = 10_000_000_000;
+/// Where nothing is known.
+const UNKNOWN: u64 = 1_000_000_000;
+
+/// The capacity in bits a second of the interface that holds `ip`; for an unspecified one, of the
+/// fastest interface that is up.
+pub(crate) fn detect(ip: IpAddr) -> u64 {
+    if ip.is_loopback() {
+        return LOOPBACK;
+    }
+    let found = getifaddrs().ok().and_then(|all| {
+        let usable = all.filter(|interface| holds(interface, ip));
+        usable.filter_map(|interface| speed(&interface.interface_name)).max()
+    });
+    if let Some(capacity) = found {
+        tracing::info!(%ip, capacity, "link capacity as the interface reports it");
+        return capacity;
+    }
+    tracing::warn!(
+        %ip,
+        capacity = UNKNOWN,
+        "no interface reports its speed: set the link's bits a second with `Builder::capacity`"
+    );
+    UNKNOWN
+}
+
+fn holds(interface: &InterfaceAddress, ip: IpAddr) -> bool {
+    let flags = interface.flags;
+    if ip.is_unspecified() {
+        return flags.contains(InterfaceFlags::IFF_UP)
+            && !flags.contains(InterfaceFlags::IFF_LOOPBACK);
+    }
+    let Some(address) = &interface.address else { return false };
+    match ip {
+        IpAddr::V4(ip) => address.as_sockaddr_in().is_some_and(|held| held.ip() == ip),
+        IpAddr::V6(ip) => address.as_sockaddr_in6().is_some_and(|held| held.ip() == ip),
+    }
+}
+
+/// Bits a second; `None` where the interface does not say.
+fn speed(interface: &str) -> Option<u64> {
+    // An alias such as `eth0:1` is an address of the interface before the colon.
+    let device = interface.split(':').next()?;
+    let text = fs::read_to_string(format!("/sys/class/net/{device}/speed")).ok()?;
+    parse_speed(&text)
+}
+
+/// The file holds Mb/s; -1 or 4294967295 where they are unknown.
+fn parse_speed(text: &str) -> Option<u64> {
+    match text.trim().parse::<i64>() {
+        Ok(megabits) if megabits > 0 && megabits < i64::from(u32::MAX) => {
+            Some(megabits as u64 * 1_000_000)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_in_megabits() {
+        assert_eq!(parse_speed("10000\n"), Some(10_000_000_000));
+        for unknown in ["-1\n", "0\n", "4294967295\n", "", "fast"] {
+            assert_eq!(parse_speed(unknown), None);
+        }
+    }
+
+    #[test]
+    fn loopback_and_strangers_have_their_defaults() {
+        assert_eq!(detect(IpAddr::from([127, 0, 0, 1])), LOOPBACK);
+        assert_eq!(detect("::1".parse().unwrap()), LOOPBACK);
+        // TEST-NET-3: no interface holds it.
+        assert_eq!(detect(IpAddr::from([203, 0, 113, 7])), UNKNOWN);
+    }
+}

@@ -1,0 +1,272 @@
+//! The endpoint that applications hold.
+
+use crate::blocking;
+use crate::builder::Builder;
+use crate::error::{Closed, SendError};
+use crate::inner::Inner;
+use crate::io::{GrantedBuffers, IoCounters, UdpIo};
+use crate::sending::Sending;
+use async_channel::{Receiver, TryRecvError};
+use bytes::Bytes;
+use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::error::{Receipt, SendError as Refusal};
+use cloudburst_core::path::PathStats;
+use cloudburst_core::proto::{Message, ReceiverCounters, SendOptions, SenderCounters};
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use tokio::sync::oneshot;
+
+/// Sends messages to peers and receives theirs.
+///
+/// Cloning is cheap, and all clones are one endpoint, for as many tasks and threads as there are.
+/// Dropping the last one stops its threads and its bursts at once; [`close`](Self::close) first
+/// lets them finish.
+///
+/// A fork of the process can neither send nor receive with it: build endpoints after forking.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let security = Security::pre_shared([7; 32]);
+/// let loopback = "127.0.0.1:0".parse()?;
+/// let one = Endpoint::builder().bind(loopback).security(security.clone()).build()?;
+/// let other = Endpoint::builder().bind(loopback).security(security).build()?;
+///
+/// let receipt = one.send(other.local_addr(), "hello").await?;
+/// println!("{} packets, {:?}", receipt.packets, receipt.completed_in);
+/// assert_eq!(other.recv().await?.bytes, "hello");
+/// assert!(one.close(std::time::Duration::from_secs(1)).await);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What an endpoint has done and seen since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The sending half.
+    pub sender: SenderCounters,
+    /// The receiving half.
+    pub receiver: ReceiverCounters,
+    /// The sockets.
+    pub io: IoCounters,
+}
+
+impl Endpoint {
+    /// Settings to start from.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(engine: Engine<UdpIo>, messages: Receiver<Message>) -> Self {
+        Self { inner: Arc::new(Inner::new(engine, messages)) }
+    }
+
+    /// The same endpoint for callers that wait in their own thread.
+    pub fn blocking(&self) -> blocking::Endpoint {
+        self.clone().into()
+    }
+
+    /// The address that peers send to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.inner.engine.io().local_addr()
+    }
+
+    /// The sizes of the socket buffers that the system granted.
+    pub fn granted_buffers(&self) -> GrantedBuffers {
+        self.inner.engine.io().granted_buffers()
+    }
+
+    /// What was done and seen so far.
+    pub fn counters(&self) -> Counters {
+        let core = self.inner.engine.counters();
+        let io = self.inner.engine.io().counters();
+        Counters { sender: core.sender, receiver: core.receiver, io }
+    }
+
+    /// The time on the endpoint's clock, which [`PathStats::last_heard`] was read from.
+    pub fn now(&self) -> Instant {
+        self.inner.engine.io().now()
+    }
+
+    /// Live counts of the paths to `peer`, by path number; empty if nothing was sent there.
+    pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
+        self.inner.engine.paths(crate::io::plain(peer))
+    }
+
+    /// Bursts a message to `peer` until its receiver has it.
+    ///
+    /// Waits for room first where as much is under way as may be. Dropping the future stops the
+    /// burst at once.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]: it says whether the message may have been delivered all the same.
+    pub async fn send(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+    ) -> Result<Receipt, SendError> {
+        self.send_with(peer, bytes, SendOptions::default()).await
+    }
+
+    /// [`send`](Self::send) with a deadline, a code or a burst policy of the message's own.
+    ///
+    /// The deadline counts from when there is room.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub async fn send_with(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<Receipt, SendError> {
+        self.begin(peer, bytes.into(), &options).await?.await
+    }
+
+    /// Begins to burst a message to `peer`: the first packets are on their way when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Refused`] with [`Refusal::Full`] where as much is under way as may be.
+    pub fn try_send(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+    ) -> Result<Sending, SendError> {
+        self.try_send_with(peer, bytes, SendOptions::default())
+    }
+
+    /// [`try_send`](Self::try_send) with a deadline, a code or a burst policy of the message's own.
+    ///
+    /// # Errors
+    ///
+    /// See [`try_send`](Self::try_send).
+    pub fn try_send_with(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<Sending, SendError> {
+        self.burst(peer, bytes.into(), &options)
+    }
+
+    /// The next message that came in.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] when the endpoint is closed and all messages were taken.
+    pub async fn recv(&self) -> Result<Message, Closed> {
+        if self.inner.is_forked() {
+            return Err(Closed);
+        }
+        let message = self.inner.messages.recv().await.map_err(|_| Closed)?;
+        Ok(self.take(message))
+    }
+
+    /// The next message if there is one.
+    ///
+    /// # Errors
+    ///
+    /// See [`recv`](Self::recv).
+    pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
+        if self.inner.is_forked() {
+            return Err(Closed);
+        }
+        match self.inner.messages.try_recv() {
+            Ok(message) => Ok(Some(self.take(message))),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Closed) => Err(Closed),
+        }
+    }
+
+    /// Takes no new messages, waits at most `within` for those under way and for peers that miss
+    /// a STOP, then stops. Returns whether all sends had ended by then.
+    ///
+    /// Sends that had not ended resolve to [`SendError::Closed`]. Messages that came in can still
+    /// be received. Closing goes on where this future is dropped.
+    pub async fn close(&self, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        let endpoint = self.clone();
+        // Closing blocks, and no runtime is at hand that could spare a thread.
+        let close = move || {
+            let drained = endpoint.inner.close(within);
+            drop(endpoint);
+            let _ = done.send(drained);
+        };
+        match thread::Builder::new().name("cbrst-close".into()).spawn(close) {
+            Ok(_) => wait.await.unwrap_or(false),
+            Err(_) => self.close_blocking(within),
+        }
+    }
+
+    pub(crate) fn close_blocking(&self, within: Duration) -> bool {
+        self.inner.close(within)
+    }
+
+    async fn begin(
+        &self,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: &SendOptions,
+    ) -> Result<Sending, SendError> {
+        loop {
+            // Made before trying, so that it hears of the room that is left right after.
+            let room = self.inner.room.notified();
+            match self.burst(peer, bytes.clone(), options) {
+                Err(SendError::Refused(Refusal::Full { .. })) => room.await,
+                other => {
+                    // There may be room for one more: each waiter wakes the next.
+                    self.inner.room.notify_one();
+                    return other;
+                }
+            }
+        }
+    }
+
+    fn burst(
+        &self,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: &SendOptions,
+    ) -> Result<Sending, SendError> {
+        self.inner.check_process()?;
+        let peer = crate::io::plain(peer);
+        let len = bytes.len();
+        let span = tracing::debug_span!(
+            "send",
+            %peer,
+            bytes = len,
+            id = tracing::field::Empty,
+            outcome = tracing::field::Empty,
+        );
+        let (ended, outcome) = oneshot::channel();
+        let room = self.inner.room.clone();
+        let on_end = Box::new(move |outcome| {
+            let _ = ended.send(outcome);
+            room.notify_one();
+        });
+        let begun = span.in_scope(|| self.inner.engine.send(peer, bytes, options, on_end));
+        let id = begun.map_err(SendError::Refused)?;
+        span.record("id", id.0);
+        Ok(Sending::new(id, outcome, Arc::downgrade(&self.inner), span))
+    }
+
+    /// The application has the message: there is room for another.
+    fn take(&self, message: Message) -> Message {
+        // Room makes the core deliver what waits for it, which nobody could take after closing.
+        self.inner.unless_closed(|engine| engine.release(message.bytes.len()));
+        message
+    }
+}

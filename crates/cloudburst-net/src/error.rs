@@ -1,0 +1,133 @@
+//! Errors, sorted by who is to blame.
+
+use crate::path_map::PathMapError;
+use cloudburst_core::config::ConfigError;
+use cloudburst_core::error::{Doubt, Rejection, SendError as Refusal};
+use cloudburst_core::wire::RejectReason;
+use std::io;
+use std::net::SocketAddr;
+
+/// Why an endpoint was not built. Nothing is left of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The caller must say how peers are told from strangers.
+    #[error(
+        "no security was chosen: call `.security(Security::pre_shared(key))`, or \
+         `.security(Security::trusted_network())` where whoever reaches the endpoint may use it"
+    )]
+    NoSecurity,
+    /// A DSCP has six bits.
+    #[error("DSCP {value} does not exist: it must be between 0 and 63")]
+    Dscp {
+        /// What was asked for.
+        value: u8,
+    },
+    /// A path map that does not exist.
+    #[error(transparent)]
+    Paths(#[from] PathMapError),
+    /// A setting that is out of its range.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system refuses the address.
+    #[error("cannot bind a UDP socket to {addr}")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refuses an option that the endpoint cannot do without.
+    #[error("cannot set the socket option {option}")]
+    SocketOption {
+        /// Its name in the manual.
+        option: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refuses a thread, an event descriptor, or random bytes.
+    #[error("cannot start the endpoint's threads")]
+    Threads(#[source] io::Error),
+}
+
+/// Why a message was not delivered, or may not have been.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The message was not even queued; the caller, or this endpoint, is to blame.
+    #[error("not sent: {0}")]
+    Refused(Refusal),
+    /// The message was not delivered and never will be.
+    #[error("not delivered: {0}; {advice}", advice = after_rejection(.0))]
+    Rejected(Rejection),
+    /// The message may have been delivered, or not. It will not be later.
+    #[error("perhaps not delivered: {0}; {advice}", advice = after_doubt(.0))]
+    Unknown(Doubt),
+    /// This endpoint was closed or dropped while the message was under way.
+    #[error(
+        "perhaps not delivered: this endpoint was closed while the message was under way; \
+         give `close` more time"
+    )]
+    Closed,
+    /// This process is a fork of the one that built the endpoint, whose threads and nonces it
+    /// does not share.
+    #[error(
+        "not sent: this endpoint belongs to process {built_in}, and this is its fork {here}; \
+         build endpoints after the fork"
+    )]
+    Forked {
+        /// The process that built the endpoint.
+        built_in: u32,
+        /// The process that tried to send.
+        here: u32,
+    },
+}
+
+/// The endpoint is closed, and its last message was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this endpoint is closed, and all its messages were taken")]
+pub struct Closed;
+
+const fn after_rejection(rejection: &Rejection) -> &'static str {
+    match rejection {
+        Rejection::ByPeer(RejectReason::TooLarge) => "raise `max_message` there, or send less",
+        Rejection::ByPeer(RejectReason::Unsupported) => "run the same version at both ends",
+        Rejection::ByPeer(RejectReason::Corrupt) => "this host's memory or a bug is to blame",
+        Rejection::ByPeer(RejectReason::Closing) => "send again once the receiver is back",
+        Rejection::NoAnswer => "check the peer's address, its key, and the firewalls on the way",
+        Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
+        Rejection::Cancelled => "the caller wanted it so",
+    }
+}
+
+const fn after_doubt(doubt: &Doubt) -> &'static str {
+    match doubt {
+        Doubt::Deadline => "allow more time, or ask the peer before sending again",
+        Doubt::PeerRestarted => "ask the peer before sending again",
+        Doubt::Cancelled => "the caller wanted it so",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_what_is_certain_and_what_to_do() {
+        let lines = [
+            SendError::Refused(Refusal::TooLarge { len: 2, max: 1 }).to_string(),
+            SendError::Rejected(Rejection::NoAnswer).to_string(),
+            SendError::Unknown(Doubt::Deadline).to_string(),
+        ];
+        assert_eq!(
+            lines,
+            [
+                "not sent: message of 2 bytes is larger than `max_message`, 1 bytes",
+                "not delivered: nobody who shares this key answered before the deadline; \
+                 check the peer's address, its key, and the firewalls on the way",
+                "perhaps not delivered: no STOP came before the deadline; \
+                 allow more time, or ask the peer before sending again",
+            ]
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! What the sockets did and what they lost.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the sockets of an endpoint did since they were opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoCounters {
+    /// Datagrams that the system took.
+    pub datagrams_sent: u64,
+    /// System calls that they took: a batch for one path is one call.
+    pub batches_sent: u64,
+    /// Sockets whose device cannot cut batches into datagrams (GSO), and which send one by one.
+    pub gso_fallbacks: u64,
+    /// Datagrams that the system did not take. They are lost as if on the wire.
+    pub send_errors: SendErrors,
+    /// Datagrams that came in.
+    pub datagrams_received: u64,
+    /// Buffers that they came in: the system joins datagrams of one flow (GRO).
+    pub batches_received: u64,
+    /// Errors of sockets at receiving, ICMP messages among them.
+    pub receive_errors: u64,
+    /// Datagrams that the system dropped because a socket's receive buffer was full.
+    pub kernel_drops: u64,
+    /// Datagrams that came in cut off. They were thrown away.
+    pub truncated: u64,
+}
+
+/// Datagrams that the system did not take, by what it said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendErrors {
+    /// A buffer or a queue of this host is full (EAGAIN, ENOBUFS, ENOMEM).
+    pub no_buffer: u64,
+    /// The peer's host said that nobody is there (ECONNREFUSED).
+    pub refused: u64,
+    /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and kin).
+    pub unreachable: u64,
+    /// This host's firewall said no (EPERM, EACCES).
+    pub denied: u64,
+    /// Longer than the path takes (EMSGSIZE): `max_datagram` is too large.
+    pub too_large: u64,
+    /// Anything else.
+    pub other: u64,
+}
+
+impl SendErrors {
+    /// Of all classes.
+    pub const fn total(&self) -> u64 {
+        let Self { no_buffer, refused, unreachable, denied, too_large, other } = *self;
+        no_buffer + refused + unreachable + denied + too_large + other
+    }
+}
+
+/// The counters, for several threads to add to.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub(super) datagrams_sent: Count,
+    pub(super) batches_sent: Count,
+    pub(super) gso_fallbacks: Count,
+    pub(super) no_buffer: Count,
+    pub(super) refused: Count,
+    pub(super) unreachable: Count,
+    pub(super) denied: Count,
+    pub(super) too_large: Count,
+    pub(super) other: Count,
+    pub(super) datagrams_received: Count,
+    pub(super) batches_received: Count,
+    pub(super) receive_errors: Count,
+    pub(super) kernel_drops: Count,
+    pub(super) truncated: Count,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, more: usize) {
+        self.0.fetch_add(more as u64, Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Meter {
+    pub(super) fn read(&self) -> IoCounters {
+        IoCounters {
+            datagrams_sent: self.datagrams_sent.read(),
+            batches_sent: self.batches_sent.read(),
+            gso_fallbacks: self.gso_fallbacks.read(),
+            send_errors: SendErrors {
+                no_buffer: self.no_buffer.read(),
+                refused: self.refused.read(),
+                unreachable: self.unreachable.read(),
+                denied: self.denied.read(),
+                too_large: self.too_large.read(),
+                other: self.other.read(),
+            },
+            datagrams_received: self.datagrams_received.read(),
+            batches_received: self.batches_received.read(),
+            receive_errors: self.receive_errors.read(),
+            kernel_drops: self.kernel_drops.read(),
+            truncated: self.truncated.read(),
+        }
+    }
+}

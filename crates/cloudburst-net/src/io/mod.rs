@@ -1,0 +1,155 @@
+//! UDP sockets behind the core's [`PacketIo`].
+//!
+//! A lane is a socket. Lane 0 has the address that peers send to; the others have ports that the
+//! system picks, and exist for switches to hash their packets onto other paths.
+//!
+//! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
+//! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
+
+mod counters;
+mod receive;
+mod send;
+mod socket;
+
+pub use counters::{IoCounters, SendErrors};
+pub use socket::GrantedBuffers;
+pub(crate) use socket::plain;
+
+use crate::error::BuildError;
+use cloudburst_core::burst::PacketIo;
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::Transmit;
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use counters::Meter;
+use nix::sys::epoll::Epoll;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use receive::Batches;
+use socket::{Family, Lane};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::time::Instant as Clock;
+
+/// How the sockets are to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpConfig {
+    /// The address of lane 0; the others have its IP.
+    pub bind: SocketAddr,
+    /// How many sockets, at least one.
+    pub lanes: u16,
+    /// The DSCP of every packet, from 0 to 63.
+    pub dscp: u8,
+    /// Bytes to ask for, for each receive and each send buffer.
+    pub socket_buffers: usize,
+}
+
+/// Sockets, one a lane, and a monotonic clock that began when they were opened.
+#[derive(Debug)]
+pub struct UdpIo {
+    lanes: Vec<Lane>,
+    family: Family,
+    local_addr: SocketAddr,
+    granted: GrantedBuffers,
+    epoch: Clock,
+    meter: Meter,
+    /// Counts tokens: each ends the wait of one thread.
+    wakes: EventFd,
+    /// Tells which lanes have something, and of tokens.
+    ready: Epoll,
+    /// Threads that are waiting for packets.
+    waiting: AtomicUsize,
+    /// How often in a row sockets were ready and had nothing.
+    fruitless: AtomicU32,
+    /// Receive buffers that no thread is using.
+    batches: Mutex<Vec<Batches>>,
+    /// As if this device could not segment.
+    #[cfg(test)]
+    gso_broken: std::sync::atomic::AtomicBool,
+}
+
+impl UdpIo {
+    /// Opens the sockets.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::SocketOption`] or
+    /// [`BuildError::Threads`].
+    pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
+        let UdpConfig { bind, lanes, dscp, socket_buffers } = *config;
+        if dscp > 63 {
+            return Err(BuildError::Dscp { value: dscp });
+        }
+        let family = Family::of(bind);
+        let first = Lane::open(bind, family, dscp, socket_buffers)?;
+        let local_addr = first.local_addr()?;
+        let mut pool_addr = bind;
+        pool_addr.set_port(0);
+        let mut all = vec![first];
+        for _ in 1..lanes {
+            all.push(Lane::open(pool_addr, family, dscp, socket_buffers)?);
+        }
+        let granted = socket::granted(&all, socket_buffers)?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
+        let wakes = EventFd::from_flags(flags).map_err(|e| BuildError::Threads(e.into()))?;
+        let ready = receive::watch(&all, &wakes).map_err(|e| BuildError::Threads(e.into()))?;
+        Ok(Self {
+            lanes: all,
+            family,
+            local_addr,
+            granted,
+            epoch: Clock::now(),
+            meter: Meter::default(),
+            wakes,
+            ready,
+            waiting: AtomicUsize::new(0),
+            fruitless: AtomicU32::new(0),
+            batches: Mutex::new(Vec::new()),
+            #[cfg(test)]
+            gso_broken: false.into(),
+        })
+    }
+
+    /// The address of lane 0, which peers send to.
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The sizes of the socket buffers: the smallest of all lanes.
+    pub const fn granted_buffers(&self) -> GrantedBuffers {
+        self.granted
+    }
+
+    /// What was sent, received and lost so far.
+    pub fn counters(&self) -> IoCounters {
+        self.meter.read()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn break_segmentation(&self) {
+        self.gso_broken.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Which peers sockets that were bound to `bind` can send to.
+    pub(crate) const fn reach_of(bind: SocketAddr) -> fn(SocketAddr) -> bool {
+        Family::of(bind).reach()
+    }
+}
+
+impl PacketIo for UdpIo {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]) {
+        self.send_batch(transmit, contents);
+    }
+
+    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+        self.receive_batches(timeout, deliver);
+    }
+
+    fn wake(&self) {
+        self.wake_waiting();
+    }
+}

@@ -1,0 +1,248 @@
+//! Waits for datagrams and takes them in batches.
+
+use super::UdpIo;
+use super::socket::{Lane, plain};
+use cloudburst_core::path::Via;
+use core::time::Duration;
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::EventFd;
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg,
+};
+use std::io::IoSliceMut;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::{array, thread};
+
+/// Buffers that one call fills. Each may hold many datagrams that the system has joined.
+const BUFFERS: usize = 16;
+/// The longest that the system joins.
+const BUFFER_LEN: usize = 65_536;
+/// Lanes that one wait reports at most; the others' turn is next.
+const MAX_READY: usize = 16;
+/// What the wait reports where a token is there.
+const WAKE: u64 = u64::MAX;
+/// Rounds over all lanes that a call without waiting makes at most.
+const MAX_ROUNDS: usize = 64;
+/// Sockets that claim to be ready so often in a row and have nothing are let rest.
+const MAX_FRUITLESS: u32 = 16;
+const REST: Duration = Duration::from_millis(1);
+
+/// Receive buffers of one thread at a time.
+#[derive(Debug)]
+pub(super) struct Batches(Vec<u8>);
+
+/// What came in one buffer.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    from: SocketAddr,
+    len: usize,
+    /// Bytes in each datagram but the last.
+    segment: usize,
+}
+
+/// What waits for all lanes and for tokens. Its cost does not depend on how many there are.
+pub(super) fn watch(lanes: &[Lane], wakes: &EventFd) -> Result<Epoll, Errno> {
+    let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    ready.add(wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
+    for (number, lane) in lanes.iter().enumerate() {
+        ready.add(&lane.socket, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
+    }
+    Ok(ready)
+}
+
+impl UdpIo {
+    pub(super) fn receive_batches(
+        &self,
+        timeout: Duration,
+        deliver: &mut dyn FnMut(Via, &mut [u8]),
+    ) {
+        if !timeout.is_zero() {
+            self.receive_round(timeout, deliver);
+            return;
+        }
+        for _ in 0..MAX_ROUNDS {
+            if !self.receive_round(Duration::ZERO, deliver) {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn wake_waiting(&self) {
+        let tokens = self.waiting.load(SeqCst).max(1) as u64;
+        // It fails when 2^64 tokens are there: nobody sleeps then.
+        let _ = self.wakes.write(tokens);
+    }
+
+    /// Waits, then takes one batch of each lane that is ready: no more, because the caller has
+    /// to answer what came. Returns whether anything came.
+    fn receive_round(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) -> bool {
+        let mut events = [EpollEvent::empty(); MAX_READY];
+        let waits = usize::from(!timeout.is_zero());
+        self.waiting.fetch_add(waits, SeqCst);
+        // No lock is held here: several threads may wait.
+        let ready = self.ready.wait(&mut events, in_milliseconds(timeout));
+        self.waiting.fetch_sub(waits, SeqCst);
+        let events = match ready {
+            Ok(0) | Err(Errno::EINTR) => return false,
+            Ok(ready) => &events[..ready],
+            Err(_) => {
+                // Waiting may help here; trying again at once would not.
+                self.meter.receive_errors.add(1);
+                thread::sleep(REST);
+                return false;
+            }
+        };
+        let mut batches = self.take_batches();
+        let (mut came, mut woken) = (0, false);
+        for event in events {
+            if event.data() == WAKE {
+                // Not for those who do not wait: they would take the token of one who does.
+                woken = waits > 0 && self.wakes.read().is_ok();
+                continue;
+            }
+            let lane = event.data() as usize;
+            if event.events().intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+                self.take_error(&self.lanes[lane]);
+            }
+            came += self.receive_lane(lane, &mut batches, deliver);
+        }
+        self.return_batches(batches);
+        self.rest_if_fruitless(came > 0 || woken);
+        came > 0
+    }
+
+    /// Takes one batch of a lane. Returns how many buffers it filled.
+    fn receive_lane(
+        &self,
+        number: usize,
+        batches: &mut Batches,
+        deliver: &mut dyn FnMut(Via, &mut [u8]),
+    ) -> usize {
+        let lane = &self.lanes[number];
+        let mut arrived = [None; BUFFERS];
+        let filled = match self.read(lane, batches, &mut arrived) {
+            Ok(filled) => filled,
+            Err(Errno::EAGAIN | Errno::EINTR) => return 0,
+            Err(_) => {
+                // An ICMP message about an earlier packet, or trouble with the interface.
+                self.meter.receive_errors.add(1);
+                return 0;
+            }
+        };
+        self.meter.batches_received.add(filled);
+        for (buffer, arrived) in batches.0.chunks_mut(BUFFER_LEN).zip(arrived) {
+            let Some(Arrived { from, len, segment }) = arrived else { continue };
+            let via = Via { lane: number as u16, remote: from };
+            self.meter.datagrams_received.add(len.div_ceil(segment).max(1));
+            if len == 0 {
+                deliver(via, &mut []);
+            }
+            for datagram in buffer[..len].chunks_mut(segment) {
+                deliver(via, datagram);
+            }
+        }
+        filled
+    }
+
+    fn read(
+        &self,
+        lane: &Lane,
+        batches: &mut Batches,
+        arrived: &mut [Option<Arrived>; BUFFERS],
+    ) -> Result<usize, Errno> {
+        // New headers for each call: the system shortens them to what it wrote, and a shortened
+        // one would have no room for what the next call has to say.
+        let mut headers =
+            MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(cmsg_space!(i32, u32)));
+        let mut buffers = batches.0.chunks_mut(BUFFER_LEN);
+        let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
+            array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
+        let results = recvmmsg(
+            lane.socket.as_raw_fd(),
+            &mut headers,
+            slices.iter_mut(),
+            MsgFlags::MSG_DONTWAIT,
+            None,
+        )?;
+        let mut filled = 0;
+        for (message, arrived) in results.zip(arrived) {
+            filled += 1;
+            *arrived = self.read_header(lane, &message);
+        }
+        Ok(filled)
+    }
+
+    /// What is in the buffer, unless it was cut off.
+    fn read_header(
+        &self,
+        lane: &Lane,
+        message: &RecvMsg<'_, '_, SockaddrStorage>,
+    ) -> Option<Arrived> {
+        let mut segment = message.bytes.max(1);
+        let whole = !message.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
+        let Some(control) = message.cmsgs().ok().filter(|_| whole) else {
+            self.meter.truncated.add(1);
+            return None;
+        };
+        for control in control {
+            match control {
+                ControlMessageOwned::UdpGroSegments(size) if size > 0 => segment = size as usize,
+                ControlMessageOwned::RxqOvfl(drops) => self.count_drops(lane, drops),
+                _ => {}
+            }
+        }
+        let address = message.address.as_ref()?;
+        let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
+        let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
+        Some(Arrived { from: plain(v4.or_else(v6)?), len: message.bytes, segment })
+    }
+
+    /// Takes in the system's own count, which wraps around, and which another thread may have
+    /// read later than this one.
+    fn count_drops(&self, lane: &Lane, drops: u32) {
+        let newer = |known: u32| {
+            let more = drops.wrapping_sub(known);
+            (1..u32::MAX / 2).contains(&more).then_some(drops)
+        };
+        if let Ok(known) = lane.drops.fetch_update(Relaxed, Relaxed, newer) {
+            self.meter.kernel_drops.add(drops.wrapping_sub(known) as usize);
+        }
+    }
+
+    /// Clears a socket's pending error, which would keep it ready for ever.
+    fn take_error(&self, lane: &Lane) {
+        if let Ok(Some(error)) = lane.socket.take_error() {
+            self.meter.receive_errors.add(1);
+            tracing::debug!(%error, "a socket reports an error");
+        }
+    }
+
+    fn rest_if_fruitless(&self, fruitful: bool) {
+        if fruitful {
+            self.fruitless.store(0, Relaxed);
+        } else if self.fruitless.fetch_add(1, Relaxed) >= MAX_FRUITLESS {
+            thread::sleep(REST);
+        }
+    }
+
+    fn take_batches(&self) -> Batches {
+        let spare = self.batches.lock().ok().and_then(|mut spare| spare.pop());
+        spare.unwrap_or_else(|| Batches(vec![0; BUFFERS * BUFFER_LEN]))
+    }
+
+    fn return_batches(&self, batches: Batches) {
+        if let Ok(mut spare) = self.batches.lock() {
+            spare.push(batches);
+        }
+    }
+}
+
+/// Rounded up: a wait that ends early would be repeated at once.
+fn in_milliseconds(timeout: Duration) -> EpollTimeout {
+    let millis = timeout.as_nanos().div_ceil(1_000_000);
+    EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX)
+}

@@ -1,0 +1,141 @@
+//! Batches to the wire: whatever goes wrong is packet loss, counted.
+
+use super::UdpIo;
+use super::socket::Lane;
+use cloudburst_core::proto::Transmit;
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
+use std::io::IoSlice;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What one call with UDP_SEGMENT takes at most (UDP_MAX_SEGMENTS of older kernels).
+const MAX_SEGMENTS: usize = 64;
+/// The largest UDP payload over IPv4.
+const MAX_BYTES: usize = 65_507;
+
+impl UdpIo {
+    pub(super) fn send_batch(&self, transmit: &Transmit, contents: &[u8]) {
+        let Some(lane) = self.lanes.get(usize::from(transmit.via.lane)) else {
+            debug_assert!(false, "the path map knows only lanes that exist");
+            return;
+        };
+        let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
+        let to = SockaddrStorage::from(self.family.to_socket(transmit.via.remote));
+        let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
+        for batch in contents[..len].chunks(most * size) {
+            if batch.len() > size && lane.gso.load(Relaxed) {
+                self.send_segmented(lane, &to, batch, size);
+            } else {
+                self.send_singly(lane, &to, batch, size);
+            }
+        }
+    }
+
+    /// One call for all datagrams; where the device cannot do that, one for each.
+    fn send_segmented(&self, lane: &Lane, to: &SockaddrStorage, batch: &[u8], size: usize) {
+        let datagrams = batch.len().div_ceil(size);
+        match self.send_once(lane, to, batch, Some(size)) {
+            Ok(()) => {
+                self.meter.batches_sent.add(1);
+                self.meter.datagrams_sent.add(datagrams);
+            }
+            Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
+                // The address may be to blame, or a path too narrow for a segment, which the
+                // system would cut into fragments: the device is, if single datagrams pass.
+                let device = self.send_singly(lane, to, batch, size) && error != Errno::EMSGSIZE;
+                if device && lane.gso.swap(false, Relaxed) {
+                    self.meter.gso_fallbacks.add(1);
+                    tracing::debug!(socket = ?lane.socket, "no segmentation offload: one by one");
+                }
+            }
+            Err(error) => self.count_loss(error, datagrams),
+        }
+    }
+
+    /// Returns whether the system took any.
+    fn send_singly(&self, lane: &Lane, to: &SockaddrStorage, batch: &[u8], size: usize) -> bool {
+        let mut taken = 0;
+        for datagram in batch.chunks(size) {
+            match self.send_once(lane, to, datagram, None) {
+                Ok(()) => taken += 1,
+                Err(error) => self.count_loss(error, 1),
+            }
+        }
+        self.meter.batches_sent.add(taken);
+        self.meter.datagrams_sent.add(taken);
+        taken > 0
+    }
+
+    fn send_once(
+        &self,
+        lane: &Lane,
+        to: &SockaddrStorage,
+        bytes: &[u8],
+        segment: Option<usize>,
+    ) -> Result<(), Errno> {
+        #[cfg(test)]
+        if segment.is_some() && self.gso_broken.load(Relaxed) {
+            return Err(Errno::EIO);
+        }
+        let segment = segment.map(|size| size as u16);
+        let control = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        loop {
+            let sent = sendmsg(
+                lane.socket.as_raw_fd(),
+                &[IoSlice::new(bytes)],
+                control.as_slice(),
+                MsgFlags::MSG_DONTWAIT,
+                Some(to),
+            );
+            match sent {
+                Ok(_) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn count_loss(&self, error: Errno, datagrams: usize) {
+        let meter = &self.meter;
+        let class = match error {
+            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => &meter.no_buffer,
+            Errno::ECONNREFUSED => &meter.refused,
+            Errno::ENETUNREACH
+            | Errno::EHOSTUNREACH
+            | Errno::ENETDOWN
+            | Errno::EHOSTDOWN
+            | Errno::EADDRNOTAVAIL
+            | Errno::ENODEV => &meter.unreachable,
+            Errno::EPERM | Errno::EACCES => &meter.denied,
+            Errno::EMSGSIZE => &meter.too_large,
+            _ => &meter.other,
+        };
+        class.add(datagrams);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builder::Builder;
+    use cloudburst_core::config::Security;
+
+    #[test]
+    fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
+        let builder = || {
+            let loopback = "127.0.0.1:0".parse().unwrap();
+            Builder::new().bind(loopback).security(Security::pre_shared([7; 32]))
+        };
+        let client = builder().build_without_segmentation().unwrap().blocking();
+        let server = builder().build().unwrap().blocking();
+        let bytes: Vec<u8> = (0..93_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+        for _ in 0..3 {
+            client.send(server.local_addr(), bytes.clone()).unwrap();
+            assert_eq!(server.recv().unwrap().bytes, bytes);
+        }
+        let io = client.counters().io;
+        assert_eq!(io.gso_fallbacks, 8, "once a socket");
+        assert_eq!(io.batches_sent, io.datagrams_sent);
+        assert_eq!(io.send_errors.total(), 0, "what the device refused was sent again");
+    }
+}

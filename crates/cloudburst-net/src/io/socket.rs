@@ -1,0 +1,196 @@
+//! One socket and its options.
+
+use crate::error::BuildError;
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+/// The socket of one lane.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) socket: UdpSocket,
+    /// Batches may be handed to the system as one.
+    pub(super) gso: AtomicBool,
+    /// Drops that the system has reported, as its own counter stood.
+    pub(super) drops: AtomicU32,
+}
+
+/// Which addresses a socket deals in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    V4,
+    V6,
+    /// IPv6, and IPv4 in mapped form.
+    Both,
+}
+
+/// The sizes of a socket's buffers, as the system accounts for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantedBuffers {
+    /// Bytes that were asked for, for each.
+    pub wanted: usize,
+    /// Bytes of each receive buffer.
+    pub receive: usize,
+    /// Bytes of each send buffer.
+    pub send: usize,
+}
+
+impl Family {
+    pub(super) const fn of(bind: SocketAddr) -> Self {
+        match bind.ip() {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(ip) if ip.is_unspecified() => Self::Both,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
+    /// Says of a plain address whether such a socket can send to it.
+    pub(super) const fn reach(self) -> fn(SocketAddr) -> bool {
+        match self {
+            Self::V4 => |peer| peer.is_ipv4() && peer.port() != 0,
+            Self::V6 => |peer| peer.is_ipv6() && peer.port() != 0,
+            Self::Both => |peer| peer.port() != 0,
+        }
+    }
+
+    /// The address as the socket wants it.
+    pub(super) fn to_socket(self, peer: SocketAddr) -> SocketAddr {
+        match (self, peer) {
+            (Self::Both, SocketAddr::V4(peer)) => {
+                SocketAddrV6::new(peer.ip().to_ipv6_mapped(), peer.port(), 0, 0).into()
+            }
+            _ => peer,
+        }
+    }
+}
+
+/// The plain form of an address: IPv4 where it is a mapped one.
+pub(crate) fn plain(peer: SocketAddr) -> SocketAddr {
+    match peer.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), peer.port()),
+        IpAddr::V6(_) => peer,
+    }
+}
+
+impl Lane {
+    pub(super) fn open(
+        addr: SocketAddr,
+        family: Family,
+        dscp: u8,
+        buffers: usize,
+    ) -> Result<Self, BuildError> {
+        let refused = |source| BuildError::Bind { addr, source };
+        let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))
+            .map_err(refused)?;
+        if addr.is_ipv6() {
+            let only_v6 = family != Family::Both;
+            socket.set_only_v6(only_v6).map_err(|e| failed("IPV6_V6ONLY", e))?;
+        }
+        // Without these, more drops happen or fewer are seen, and nothing else.
+        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
+        ask_for_buffers(&socket, buffers)?;
+        mark(&socket, family, dscp)?;
+        socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))?;
+        socket.bind(&addr.into()).map_err(refused)?;
+        Ok(Self { socket: socket.into(), gso: AtomicBool::new(true), drops: AtomicU32::new(0) })
+    }
+
+    pub(super) fn local_addr(&self) -> Result<SocketAddr, BuildError> {
+        self.socket.local_addr().map_err(|e| failed("getsockname", e))
+    }
+}
+
+/// Sets DSCP and ECN as the one byte that they are, and reads it back. Packets carry no byte of
+/// their own: it would take the place of this one.
+fn mark(socket: &Socket, family: Family, dscp: u8) -> Result<(), BuildError> {
+    let byte = i32::from(dscp) << 2;
+    let verify = |option, granted| {
+        if granted == byte {
+            return Ok(());
+        }
+        let said = format!("asked for {byte:#04x}, got {granted:#04x}");
+        Err(failed(option, io::Error::other(said)))
+    };
+    if family != Family::V6 {
+        let granted = setsockopt(socket, sockopt::Ipv4Tos, &byte)
+            .and_then(|()| getsockopt(socket, sockopt::Ipv4Tos));
+        verify("IP_TOS", granted.map_err(|e| failed("IP_TOS", e))?)?;
+    }
+    if family != Family::V4 {
+        let granted = setsockopt(socket, sockopt::Ipv6TClass, &byte)
+            .and_then(|()| getsockopt(socket, sockopt::Ipv6TClass));
+        verify("IPV6_TCLASS", granted.map_err(|e| failed("IPV6_TCLASS", e))?)?;
+    }
+    Ok(())
+}
+
+/// Asks within the system's limits first, and beyond them where that is allowed.
+fn ask_for_buffers(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
+    let wanted = wanted.min(i32::MAX as usize);
+    socket.set_recv_buffer_size(wanted).map_err(|e| failed("SO_RCVBUF", e))?;
+    if granted_receive(socket)? < wanted {
+        // Needs CAP_NET_ADMIN; where it is missing, `granted` says so to the user.
+        let _ = setsockopt(socket, sockopt::RcvBufForce, &wanted);
+    }
+    socket.set_send_buffer_size(wanted).map_err(|e| failed("SO_SNDBUF", e))?;
+    if granted_send(socket)? < wanted {
+        let _ = setsockopt(socket, sockopt::SndBufForce, &wanted);
+    }
+    Ok(())
+}
+
+/// The smallest buffers of all lanes. Warns, once, where they are less than `wanted`.
+pub(super) fn granted(lanes: &[Lane], wanted: usize) -> Result<GrantedBuffers, BuildError> {
+    let mut least = GrantedBuffers { wanted, receive: usize::MAX, send: usize::MAX };
+    for Lane { socket, .. } in lanes {
+        least.receive = least.receive.min(granted_receive(socket)?);
+        least.send = least.send.min(granted_send(socket)?);
+    }
+    for (granted, sysctl) in
+        [(least.receive, "net.core.rmem_max"), (least.send, "net.core.wmem_max")]
+    {
+        if granted < wanted {
+            tracing::warn!(
+                wanted,
+                granted,
+                "socket buffers are smaller than wanted, and bursts will overflow them: \
+                 `sysctl -w {sysctl}={wanted}`"
+            );
+        }
+    }
+    Ok(least)
+}
+
+/// Linux doubles what it is asked for, to make room for its own bookkeeping, and reports that.
+fn granted_receive(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
+    Ok(getsockopt(socket, sockopt::RcvBuf).map_err(|e| failed("SO_RCVBUF", e))? / 2)
+}
+
+fn granted_send(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
+    Ok(getsockopt(socket, sockopt::SndBuf).map_err(|e| failed("SO_SNDBUF", e))? / 2)
+}
+
+fn failed(option: &'static str, source: impl Into<io::Error>) -> BuildError {
+    BuildError::SocketOption { option, source: source.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv4_addresses_are_plain_outside_and_mapped_inside_of_sockets_for_both() {
+        let (v4, v6): (SocketAddr, SocketAddr) =
+            ("10.0.0.1:7".parse().unwrap(), "[fe80::1]:7".parse().unwrap());
+        let both = Family::of("[::]:0".parse().unwrap());
+        assert_eq!(both.to_socket(v4), "[::ffff:10.0.0.1]:7".parse().unwrap());
+        assert_eq!(plain(both.to_socket(v4)), v4);
+        assert_eq!(plain(both.to_socket(v6)), v6);
+        assert!(both.reach()(v4) && both.reach()(v6));
+        assert!(!Family::of(v4).reach()(v6) && !Family::of(v6).reach()(v4));
+        assert!(!both.reach()("10.0.0.1:0".parse().unwrap()));
+    }
+}

@@ -1,0 +1,81 @@
+//! Cloudburst over UDP sockets: endpoints that burst messages over many paths until they arrive.
+//!
+//! ```text
+//!   Endpoint (async)   blocking::Endpoint        what applications hold
+//!         └───────┬────────┘
+//!    cloudburst_core::burst::Engine              two threads and the protocol
+//!                 │
+//!            io::UdpIo                           sockets, DSCP, batches, counters
+//! ```
+//!
+//! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio,
+//! on any other executor, and under [`blocking`] on none.
+//!
+//! # Example
+//!
+//! ```
+//! use cloudburst_net::{Endpoint, PathMap, Security};
+//!
+//! let key = [7; 32]; // from a safe place, the same at both ends
+//! let server = Endpoint::builder()
+//!     .bind("127.0.0.1:0".parse()?)
+//!     .security(Security::pre_shared(key))
+//!     .build()?
+//!     .blocking();
+//! let client = Endpoint::builder()
+//!     .bind("127.0.0.1:0".parse()?)
+//!     .paths(PathMap::ecmp(4))
+//!     .security(Security::pre_shared(key))
+//!     .build()?
+//!     .blocking();
+//!
+//! let receipt = client.send(server.local_addr(), "a question")?; // Ok: the server has it
+//! assert_eq!(receipt.bytes, 10);
+//! let question = server.recv()?;
+//! assert_eq!(question.bytes, "a question");
+//! server.send(question.peer, "an answer")?;
+//! assert_eq!(client.recv()?.bytes, "an answer");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What success means
+//!
+//! `Ok` from a send says that the message was put into the receiver's queue, once, byte for byte.
+//! [`SendError`] says otherwise, and whether it is certain.
+//!
+//! # Networks
+//!
+//! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00.
+//! Switches should give that DSCP a shallow queue of its own. How fast an endpoint may send is
+//! its `capacity`, which is the speed that the interface reports unless it is set.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
+
+pub mod blocking;
+mod builder;
+mod capacity;
+mod endpoint;
+mod error;
+mod inner;
+pub mod io;
+mod park;
+mod path_map;
+mod sending;
+
+pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
+pub use endpoint::{Counters, Endpoint};
+pub use error::{BuildError, Closed, SendError};
+pub use io::{GrantedBuffers, IoCounters, SendErrors};
+pub use path_map::{PathMap, PathMapError};
+pub use sending::Sending;
+
+pub use bytes::Bytes;
+pub use cloudburst_core::code::Code;
+pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Security};
+pub use cloudburst_core::error::{Doubt, Receipt, Rejection, SendError as Refusal};
+pub use cloudburst_core::id::{MessageId, PathId};
+pub use cloudburst_core::path::{PathStats, Via};
+pub use cloudburst_core::proto::{Message, ReceiverCounters, SendOptions, SenderCounters};
+pub use cloudburst_core::time;
+pub use cloudburst_core::wire::{Arrivals, RejectReason};

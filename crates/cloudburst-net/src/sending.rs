@@ -1,0 +1,74 @@
+//! A send under way.
+
+use crate::error::SendError;
+use crate::inner::Inner;
+use cloudburst_core::error::{Outcome, Receipt};
+use cloudburst_core::id::MessageId;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use std::sync::Weak;
+use tokio::sync::oneshot::Receiver;
+use tracing::Span;
+
+/// A send under way: a future that resolves when it has ended.
+///
+/// The burst needs no polling. Dropping this stops it at once.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the send"]
+pub struct Sending {
+    id: MessageId,
+    outcome: Receiver<Outcome>,
+    /// Weak: sends under way do not keep an endpoint alive.
+    endpoint: Weak<Inner>,
+    span: Span,
+    ended: bool,
+}
+
+impl Sending {
+    pub(crate) const fn new(
+        id: MessageId,
+        outcome: Receiver<Outcome>,
+        endpoint: Weak<Inner>,
+        span: Span,
+    ) -> Self {
+        Self { id, outcome, endpoint, span, ended: false }
+    }
+
+    /// The message's name, unique within this endpoint.
+    pub const fn id(&self) -> MessageId {
+        self.id
+    }
+}
+
+impl Future for Sending {
+    type Output = Result<Receipt, SendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
+        self.ended = true;
+        let result = match outcome {
+            Ok(Outcome::Delivered(receipt)) => Ok(receipt),
+            Ok(Outcome::Rejected(rejection)) => Err(SendError::Rejected(rejection)),
+            Ok(Outcome::Unknown(doubt)) => Err(SendError::Unknown(doubt)),
+            // The engine was stopped and dropped whoever waited for it.
+            Err(_) => Err(SendError::Closed),
+        };
+        match &result {
+            Ok(_) => self.span.record("outcome", "delivered"),
+            Err(error) => self.span.record("outcome", tracing::field::display(error)),
+        };
+        Poll::Ready(result)
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.span.record("outcome", "dropped");
+            if let Some(endpoint) = self.endpoint.upgrade() {
+                endpoint.cancel(self.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Full queues make senders wait, at both ends, and nothing is dropped.
+
+mod common;
+
+use cloudburst_net::{Config, Refusal, SendError};
+use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn try_send_says_full_and_how_full() {
+    let config = Config { send_messages: 2, ..Config::default() };
+    let client = builder().config(config).build().unwrap();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = silent.local_addr().unwrap();
+    let one = client.try_send(to, bytes(100, 1)).unwrap();
+    let two = client.try_send(to, bytes(100, 2)).unwrap();
+    assert_ne!(one.id(), two.id());
+    match client.try_send(to, bytes(100, 3)) {
+        Err(SendError::Refused(Refusal::Full { messages: 2, bytes: 200 })) => {}
+        other => panic!("full, not {other:?}"),
+    }
+    drop(one);
+    client.try_send(to, bytes(100, 3)).map(drop).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sends_that_wait_for_room_all_get_their_turn() {
+    const MESSAGES: u64 = 400;
+    // Room for three messages, or for fewer long ones.
+    let config = Config { send_messages: 3, send_bytes: 30_000, ..Config::default() };
+    let client = builder().config(config).build().unwrap();
+    let server = endpoint();
+    let to = server.local_addr();
+    let sends: Vec<_> = (0..MESSAGES)
+        .map(|n| {
+            let client = client.clone();
+            let len = if n % 7 == 0 { 25_000 } else { 100 };
+            tokio::spawn(async move {
+                if n % 11 == 0 {
+                    // Gives up while it waits, or right after: the others must not notice.
+                    let soon = Duration::from_micros(n);
+                    let _ = tokio::time::timeout(soon, client.send(to, bytes(len, n))).await;
+                    return;
+                }
+                client.send(to, bytes(len, n)).await.expect("the server takes everything");
+            })
+        })
+        .collect();
+    let reader = tokio::spawn(async move { while server.recv().await.is_ok() {} });
+    for send in sends {
+        tokio::time::timeout(PATIENCE, send).await.expect("no wake-up is lost").unwrap();
+    }
+    reader.abort();
+}
+
+#[test]
+fn a_slow_application_makes_its_senders_wait() {
+    const MESSAGES: u64 = 60;
+    let config = Config { receive_messages: 4, ..Config::default() };
+    let server = builder().config(config).build().unwrap().blocking();
+    let client = blocking();
+    let to = server.local_addr();
+    let sends: Vec<_> =
+        (0..MESSAGES).map(|n| client.try_send(to, bytes(2_000, n)).unwrap()).collect();
+    eventually("the receiver says that it is busy", || {
+        client.counters().sender.busies_received > 0
+    });
+    assert!(server.counters().receiver.messages_delivered <= 4);
+
+    let reader = thread::spawn(move || {
+        let mut came = BTreeSet::new();
+        for _ in 0..MESSAGES {
+            let message = server.recv_timeout(PATIENCE).unwrap().expect("all are delivered");
+            assert!(came.insert(message.bytes), "each once");
+        }
+        (server.try_recv(), came)
+    });
+    for send in sends {
+        send.wait().unwrap();
+    }
+    let (rest, came) = reader.join().unwrap();
+    assert_eq!(rest, Ok(None));
+    assert!((0..MESSAGES).all(|n| came.contains(&*bytes(2_000, n))));
+}

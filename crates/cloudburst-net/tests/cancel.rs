@@ -1,0 +1,70 @@
+//! Dropping a send stops its burst at once.
+
+mod common;
+
+use cloudburst_net::{Config, Endpoint, SendError};
+use cloudburst_netem::{LinkConfig, Relay};
+use common::{builder, bytes, endpoint, eventually};
+use std::time::Duration;
+
+/// A client whose packets to the server vanish from now on, and the way to that server.
+fn cut_off() -> (Endpoint, Endpoint, Relay) {
+    let config = Config { send_messages: 1, ..Config::default() };
+    let client = builder().config(config).build().expect("a client");
+    let server = endpoint();
+    let links = vec![(LinkConfig::default(), LinkConfig::default())];
+    let relay = Relay::start(server.local_addr(), links, 7).expect("a relay");
+    client.blocking().send(relay.addr(), bytes(90_000, 1)).expect("a way through");
+    eventually("all sockets have sent", || relay.paths() == 4);
+    for path in 0..relay.paths() {
+        relay.set_down(path, true).expect("it exists");
+    }
+    (client, server, relay)
+}
+
+/// Asserts that the client stops sending at once.
+fn assert_silent(client: &Endpoint) {
+    let sent = client.counters().sender.symbols_sent;
+    // Time enough for hundreds of symbols, and for a timer that should not be there.
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(client.counters().sender.symbols_sent, sent);
+}
+
+#[test]
+fn dropping_a_sending_stops_it() {
+    let (client, _server, relay) = cut_off();
+    let before = client.counters().sender.symbols_sent;
+    let sending = client.try_send(relay.addr(), bytes(1_000_000, 2)).unwrap();
+    eventually("it bursts", || client.counters().sender.symbols_sent > before);
+    assert!(client.try_send(relay.addr(), "another").is_err(), "there is room for one");
+    drop(sending);
+    assert_eq!(client.counters().sender.unknown, 1);
+    let next = client.try_send(relay.addr(), "another").expect("the room is free again");
+    drop(next);
+    assert_silent(&client);
+}
+
+#[tokio::test]
+async fn dropping_a_send_future_stops_it() {
+    let (client, _server, relay) = cut_off();
+    let before = client.counters().sender.symbols_sent;
+    let send = client.send(relay.addr(), bytes(1_000_000, 2));
+    let timed_out = tokio::time::timeout(Duration::from_millis(50), send).await;
+    assert!(timed_out.is_err());
+    assert!(client.counters().sender.symbols_sent > before);
+    assert_eq!(client.counters().sender.unknown, 1);
+    assert_silent(&client);
+}
+
+#[tokio::test]
+async fn a_send_that_waits_for_room_is_dropped_without_a_trace() {
+    let (client, _server, relay) = cut_off();
+    let sending = client.try_send(relay.addr(), bytes(1_000, 2)).unwrap();
+    let waiting = client.send(relay.addr(), "waits");
+    assert!(tokio::time::timeout(Duration::from_millis(20), waiting).await.is_err());
+    assert_eq!(client.counters().sender.unknown, 0);
+    drop(sending);
+    let closing = client.close(Duration::ZERO).await;
+    assert!(closing, "nothing was under way");
+    assert!(matches!(client.try_send(relay.addr(), "late"), Err(SendError::Refused(_))));
+}

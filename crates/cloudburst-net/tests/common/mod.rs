@@ -1,0 +1,53 @@
+//! What the tests share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod tap;
+
+use cloudburst_net::{Builder, Endpoint, PathMap, Security, blocking};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+pub(crate) const KEY: [u8; 32] = [7; 32];
+/// How long anything may take that should happen soon.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn builder_on(ip: &str) -> Builder {
+    let ip = ip.parse().expect("an IP address");
+    Endpoint::builder()
+        .bind(SocketAddr::new(ip, 0))
+        .paths(PathMap::ecmp(4))
+        .security(Security::pre_shared(KEY))
+}
+
+pub(crate) fn builder() -> Builder {
+    builder_on("127.0.0.1")
+}
+
+pub(crate) fn endpoint() -> Endpoint {
+    builder().build().expect("loopback endpoints can be built")
+}
+
+pub(crate) fn blocking() -> blocking::Endpoint {
+    endpoint().blocking()
+}
+
+/// Bytes that differ everywhere and from one seed to the next.
+pub(crate) fn bytes(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Waits until something holds, and fails where it does not within [`PATIENCE`].
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,120 @@
+//! A relay that forwards everything and notes what the kernel says about each packet.
+
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
+use std::collections::HashMap;
+use std::io::IoSliceMut;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// One packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) from: SocketAddr,
+    /// DSCP and ECN.
+    pub(crate) tos: Option<u8>,
+}
+
+/// All packets so far, to the target and back from it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) up: Vec<Packet>,
+    pub(crate) down: Vec<Packet>,
+}
+
+pub(crate) struct Tap {
+    front: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Tap {
+    pub(crate) fn start(target: SocketAddr) -> Self {
+        let front = Arc::new(open(target));
+        let tap = Self {
+            front: front.local_addr().expect("it is bound"),
+            seen: Arc::default(),
+            stopping: Arc::default(),
+        };
+        let (seen, stopping) = (tap.seen.clone(), tap.stopping.clone());
+        thread::spawn(move || {
+            let mut clients: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
+            while !stopping.load(Ordering::SeqCst) {
+                let Some((packet, bytes)) = read(&front) else { continue };
+                seen.lock().expect("no panic").up.push(packet);
+                let nat = clients.entry(packet.from).or_insert_with(|| {
+                    let nat = Arc::new(open(target));
+                    let back = (nat.clone(), front.clone(), seen.clone(), stopping.clone());
+                    thread::spawn(move || pass_back(back, packet.from));
+                    nat
+                });
+                let _ = nat.send_to(&bytes, target);
+            }
+        });
+        tap
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.front
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.lock().expect("no panic").clone()
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+}
+
+type Back = (Arc<UdpSocket>, Arc<UdpSocket>, Arc<Mutex<Seen>>, Arc<AtomicBool>);
+
+fn pass_back((nat, front, seen, stopping): Back, client: SocketAddr) {
+    while !stopping.load(Ordering::SeqCst) {
+        let Some((packet, bytes)) = read(&nat) else { continue };
+        seen.lock().expect("no panic").down.push(packet);
+        let _ = front.send_to(&bytes, client);
+    }
+}
+
+fn open(target: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind((target.ip(), 0)).expect("a loopback socket");
+    let told = match target {
+        SocketAddr::V4(_) => setsockopt(&socket, sockopt::IpRecvTos, &true),
+        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
+    };
+    told.expect("the kernel tells the TOS byte");
+    socket.set_read_timeout(Some(Duration::from_millis(50))).expect("an option");
+    socket
+}
+
+fn read(socket: &UdpSocket) -> Option<(Packet, Vec<u8>)> {
+    let mut bytes = vec![0; 65_536];
+    let mut control = nix::cmsg_space!(i32);
+    let mut slices = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut slices,
+        Some(&mut control),
+        MsgFlags::empty(),
+    )
+    .ok()?;
+    let from = received.address?;
+    let v4 = from.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
+    let from = v4.or_else(|| from.as_sockaddr_in6().map(|v6| (v6.ip(), v6.port()).into()))?;
+    let tos = received.cmsgs().ok()?.find_map(|control| match control {
+        ControlMessageOwned::Ipv4Tos(tos) => Some(tos),
+        ControlMessageOwned::Ipv6TClass(class) => u8::try_from(class).ok(),
+        _ => None,
+    });
+    let len = received.bytes;
+    bytes.truncate(len);
+    Some((Packet { from, tos }, bytes))
+}

@@ -1,0 +1,144 @@
+//! What cannot be delivered is reported as such, in time.
+
+mod common;
+
+use cloudburst_net::{
+    Bytes, Closed, Config, Endpoint, Refusal, RejectReason, Rejection, Security, SendError,
+    SendOptions,
+};
+use common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint, eventually};
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_millis(300);
+
+fn within_deadline() -> SendOptions {
+    SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() }
+}
+
+#[test]
+fn another_key_gets_no_answer() {
+    let server = blocking();
+    let stranger = Endpoint::builder()
+        .bind("127.0.0.1:0".parse().unwrap())
+        .security(Security::pre_shared([8; 32]))
+        .build()
+        .unwrap()
+        .blocking();
+    let start = Instant::now();
+    let result = stranger.send_with(server.local_addr(), "let me in", within_deadline());
+    assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
+    assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
+    let receiver = server.counters().receiver;
+    assert!(receiver.refused_hellos > 0);
+    assert_eq!((receiver.sessions_confirmed, receiver.messages_delivered), (0, 0));
+    assert_eq!(server.counters().io.datagrams_sent, 0, "strangers are not answered");
+}
+
+#[test]
+fn nobody_there_is_no_answer() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for nobody in [silent.local_addr().unwrap(), closed] {
+        let start = Instant::now();
+        let result = blocking().send_with(nobody, "hello", within_deadline());
+        assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
+        assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
+    }
+}
+
+#[test]
+fn a_dead_peer_does_not_hold_up_another() {
+    let (client, server) = (blocking(), blocking());
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let doomed = client.try_send_with(closed, bytes(50_000, 1), within_deadline()).unwrap();
+    for n in 0..20 {
+        client.send(server.local_addr(), bytes(5_000, n)).unwrap();
+    }
+    assert_eq!(doomed.wait(), Err(SendError::Rejected(Rejection::NoAnswer)));
+}
+
+#[test]
+fn what_the_caller_does_wrong_is_refused_at_once() {
+    let client = blocking();
+    let too_long = Bytes::from(vec![0; Config::default().max_message + 1]);
+    let v6 = "[::1]:9".parse().unwrap();
+    let port_0 = "127.0.0.1:0".parse().unwrap();
+    let refusal = |result| match result {
+        Err(SendError::Refused(refusal)) => refusal,
+        other => panic!("refused, not {other:?}"),
+    };
+    let len = too_long.len();
+    let error = refusal(client.send("127.0.0.1:9".parse().unwrap(), too_long));
+    assert_eq!(error, Refusal::TooLarge { len, max: len - 1 });
+    assert_eq!(refusal(client.send(v6, "hello")), Refusal::NoPath(v6));
+    assert_eq!(refusal(client.send(port_0, "hello")), Refusal::NoPath(port_0));
+    let v4 = "127.0.0.1:9".parse().unwrap();
+    let six = builder_on("::1").build().unwrap().blocking();
+    assert_eq!(refusal(six.send(v4, "hello")), Refusal::NoPath(v4));
+}
+
+#[test]
+fn the_receivers_limit_is_its_own() {
+    let client = blocking();
+    let config = Config { max_message: 10_000, ..Config::default() };
+    let server = builder().config(config).build().unwrap().blocking();
+    let result = client.send(server.local_addr(), bytes(10_001, 1));
+    assert_eq!(result, Err(SendError::Rejected(Rejection::ByPeer(RejectReason::TooLarge))));
+    client.send(server.local_addr(), bytes(10_000, 1)).unwrap();
+    assert_eq!(server.recv().unwrap().bytes.len(), 10_000);
+}
+
+#[tokio::test]
+async fn a_receiver_that_restarts_loses_nothing_silently() {
+    // Room for one message: the second is under way when the receiver goes.
+    let config = Config { receive_messages: 1, ..Config::default() };
+    let first = builder().config(config).build().unwrap();
+    let addr = first.local_addr();
+    let client = endpoint();
+    client.send(addr, "first").await.unwrap();
+    let in_flight = client.try_send(addr, bytes(9_000, 2)).unwrap();
+    eventually("the receiver is busy", || first.counters().receiver.busies_sent > 0);
+    drop(first);
+
+    let second = cloudburst_net::Endpoint::builder()
+        .bind(addr)
+        .security(Security::pre_shared(common::KEY))
+        .build()
+        .unwrap();
+    let outcome = in_flight.await;
+    client.send(addr, "third").await.unwrap();
+    let mut came = Vec::new();
+    loop {
+        let message = second.recv().await.unwrap();
+        if message.bytes == "third" {
+            break;
+        }
+        came.push(message.bytes);
+    }
+    match outcome {
+        Ok(_) => assert_eq!(came, [bytes(9_000, 2)]),
+        Err(SendError::Unknown(_)) => assert!(came.len() <= 1),
+        other => panic!("delivered or unknown, not {other:?}"),
+    }
+    assert_eq!(second.try_recv(), Ok(None));
+}
+
+#[tokio::test]
+async fn a_sender_that_restarts_is_another_one() {
+    let server = endpoint();
+    let client = endpoint();
+    let addr = client.local_addr();
+    client.send(server.local_addr(), "one").await.unwrap();
+    drop(client);
+    let again =
+        Endpoint::builder().bind(addr).security(Security::pre_shared(common::KEY)).build().unwrap();
+    again.send(server.local_addr(), "two").await.unwrap();
+    assert_eq!(server.recv().await.unwrap().bytes, "one");
+    let two = server.recv().await.unwrap();
+    assert_eq!(two.bytes, "two");
+    server.send(two.peer, "answer").await.unwrap();
+    assert_eq!(again.recv().await.unwrap().bytes, "answer");
+    server.close(PATIENCE).await;
+    assert_eq!(server.recv().await, Err(Closed));
+}

@@ -1,0 +1,106 @@
+//! Through links that lose, reorder, duplicate and damage packets: each message exactly once.
+
+mod common;
+
+use cloudburst_net::Endpoint;
+use cloudburst_netem::{LinkConfig, Loss, Relay};
+use common::{builder, bytes};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const MESSAGES: u64 = 120;
+
+/// Sends messages of many sizes through links like `link`, some at a time, both ways.
+async fn exactly_once_through(link: LinkConfig) -> (Endpoint, Endpoint) {
+    // Slow enough for the relay, which reads with default buffers.
+    let build = || builder().capacity(200_000_000).build().expect("an endpoint");
+    let (client, server) = (build(), build());
+    let links = vec![(link.clone(), link)];
+    let relay = Relay::start(server.local_addr(), links, 11).expect("a relay");
+    let to = relay.addr();
+
+    let sends: Vec<_> = (0..MESSAGES)
+        .map(|n| {
+            let client = client.clone();
+            let len = [0, 1, 700, 1_500, 5_000, 20_000, 93_000][n as usize % 7];
+            tokio::spawn(async move { client.send(to, numbered(n, len)).await })
+        })
+        .collect();
+    let mut came: BTreeMap<u64, usize> = BTreeMap::new();
+    for _ in 0..MESSAGES {
+        let next = tokio::time::timeout(common::PATIENCE, server.recv());
+        let message = next.await.expect("in time").expect("the server is open");
+        let (number, _) = message.bytes.split_at(8);
+        let number = u64::from_be_bytes(number.try_into().expect("eight bytes"));
+        assert!(message.bytes == numbered(number, message.bytes.len() - 8));
+        *came.entry(number).or_default() += 1;
+    }
+    for send in sends {
+        send.await.expect("no panic").expect("delivered");
+    }
+    assert!((0..MESSAGES).all(|n| came.get(&n) == Some(&1)), "{came:?}");
+    assert_eq!(server.try_recv(), Ok(None));
+    assert_eq!(client.counters().sender.delivered, MESSAGES);
+    assert_eq!(relay.paths(), 4, "every socket of the pool sends");
+    (client, server)
+}
+
+fn numbered(n: u64, len: usize) -> Vec<u8> {
+    [n.to_be_bytes().to_vec(), bytes(len, n)].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loss() {
+    let link = LinkConfig { loss: Loss::Independent(0.2), ..LinkConfig::default() };
+    let (client, _server) = exactly_once_through(link).await;
+    let sender = client.counters().sender;
+    assert!(sender.symbols_sent > sender.delivered);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bursty_loss() {
+    let loss = Loss::Bursty { to_bad: 0.02, to_good: 0.1, loss_good: 0.0, loss_bad: 0.9 };
+    exactly_once_through(LinkConfig { loss, ..LinkConfig::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reordering() {
+    let link = LinkConfig {
+        delay: Duration::from_millis(1),
+        reorder: 0.3,
+        reorder_by: Duration::from_millis(5),
+        ..LinkConfig::default()
+    };
+    exactly_once_through(link).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn duplication() {
+    let link = LinkConfig { duplicate: 0.5, ..LinkConfig::default() };
+    let (_client, server) = exactly_once_through(link).await;
+    assert!(server.counters().receiver.replayed > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage() {
+    let link = LinkConfig { corrupt: 0.2, truncate: 0.05, extend: 0.05, ..LinkConfig::default() };
+    let (_client, server) = exactly_once_through(link).await;
+    let receiver = server.counters().receiver;
+    assert!(receiver.forged + receiver.malformed + receiver.unknown_session > 0);
+    assert_eq!(receiver.corrupt_blocks, 0, "damaged packets do not reach the decoder");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_at_once() {
+    let link = LinkConfig {
+        loss: Loss::Independent(0.1),
+        delay: Duration::from_micros(300),
+        jitter: Duration::from_millis(1),
+        reorder: 0.1,
+        reorder_by: Duration::from_millis(3),
+        duplicate: 0.1,
+        corrupt: 0.1,
+        ..LinkConfig::default()
+    };
+    exactly_once_through(link).await;
+}

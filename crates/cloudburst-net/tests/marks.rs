@@ -1,0 +1,71 @@
+//! Every packet carries the DSCP, ECN bits 00, and comes from the pool of source ports.
+
+mod common;
+
+use cloudburst_net::{Endpoint, PathMap};
+use common::{builder_on, bytes, tap::Tap};
+use std::collections::BTreeSet;
+
+fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {
+    let build = || configure(builder_on(ip)).build().expect("an endpoint");
+    let (client, server): (Endpoint, Endpoint) = (build(), build());
+    let tap = Tap::start(server.local_addr());
+    for n in 0..8 {
+        client.blocking().send(tap.addr(), bytes(50_000, n)).expect("it passes");
+        server.blocking().recv().expect("it came");
+    }
+    assert!(server.counters().receiver.stops_sent >= 8, "STOPs are among the packets");
+    assert!(client.counters().io.batches_sent < client.counters().io.datagrams_sent, "batches");
+    tap
+}
+
+#[test]
+fn all_packets_carry_the_default_dscp() {
+    for ip in ["127.0.0.1", "::1"] {
+        let seen = through_tap(ip, |builder| builder).seen();
+        assert!(seen.up.len() > 8 * 30 && seen.down.len() >= 8);
+        for packet in seen.up.iter().chain(&seen.down) {
+            assert_eq!(packet.tos, Some(43 << 2), "{packet:?}");
+        }
+    }
+}
+
+#[test]
+fn so_do_ipv4_packets_of_an_endpoint_on_all_ipv6_addresses() {
+    let server = builder_on("::").build().unwrap();
+    let client = builder_on("127.0.0.1").build().unwrap();
+    let tap = Tap::start(([127, 0, 0, 1], server.local_addr().port()).into());
+    client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
+    let seen = tap.seen();
+    assert!(!seen.down.is_empty());
+    assert!(seen.down.iter().all(|packet| packet.tos == Some(43 << 2)), "{seen:?}");
+}
+
+#[test]
+fn all_packets_carry_the_dscp_that_was_chosen() {
+    for (dscp, byte) in [(0, 0), (63, 0xfc)] {
+        let configure: fn(_) -> _ = match dscp {
+            0 => |builder: cloudburst_net::Builder| builder.dscp(0),
+            _ => |builder: cloudburst_net::Builder| builder.dscp(63),
+        };
+        let seen = through_tap("127.0.0.1", configure).seen();
+        assert!(seen.up.iter().chain(&seen.down).all(|packet| packet.tos == Some(byte)));
+    }
+}
+
+#[test]
+fn every_port_of_the_pool_is_used() {
+    let seen = through_tap("127.0.0.1", |builder| builder.paths(PathMap::ecmp(16))).seen();
+    let ports: BTreeSet<u16> = seen.up.iter().map(|packet| packet.from.port()).collect();
+    assert_eq!(ports.len(), 16);
+}
+
+#[test]
+fn a_pool_of_one_is_the_bound_port_alone() {
+    let server = builder_on("127.0.0.1").build().unwrap();
+    let client = builder_on("127.0.0.1").paths(PathMap::ecmp(1)).build().unwrap();
+    let tap = Tap::start(server.local_addr());
+    client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
+    assert!(tap.seen().up.iter().all(|packet| packet.from == client.local_addr()));
+    assert_eq!(client.paths(tap.addr()).len(), 1);
+}

@@ -1,0 +1,158 @@
+//! Messages of all sizes arrive as they were sent, and are answered.
+
+mod common;
+
+use cloudburst_net::{Endpoint, PathMap, Security};
+use common::{PATIENCE, blocking, builder_on, bytes, endpoint};
+use std::net::SocketAddr;
+use std::thread;
+
+#[tokio::test]
+async fn an_async_question_is_answered() {
+    let (client, server) = (endpoint(), endpoint());
+    let receipt = client.send(server.local_addr(), "question").await.unwrap();
+    assert_eq!((receipt.bytes, receipt.blocks), (8, 1));
+
+    let question = server.recv().await.unwrap();
+    assert_eq!(question.peer, client.local_addr(), "answers go to the port that was bound");
+    assert_eq!(question.bytes, "question");
+    server.send(question.peer, "answer").await.unwrap();
+    assert_eq!(client.recv().await.unwrap().bytes, "answer");
+    assert_eq!(server.try_recv(), Ok(None));
+}
+
+#[test]
+fn a_blocking_question_is_answered_over_either_ip() {
+    for ip in ["127.0.0.1", "::1"] {
+        let client = builder_on(ip).build().unwrap().blocking();
+        let server = builder_on(ip).build().unwrap().blocking();
+        client.send(server.local_addr(), "question").unwrap();
+        let question = server.recv().unwrap();
+        let answer = server.try_send(question.peer, "answer").unwrap();
+        assert_eq!(client.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "answer");
+        answer.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_endpoint_on_all_ipv6_addresses_talks_to_ipv4_as_well() {
+    let server = builder_on("::").build().unwrap().blocking();
+    for ip in ["127.0.0.1", "::1"] {
+        let client = builder_on(ip).build().unwrap().blocking();
+        let here = SocketAddr::new(ip.parse().unwrap(), server.local_addr().port());
+        client.send(here, "question").unwrap();
+        let question = server.recv().unwrap();
+        assert_eq!(question.peer, client.local_addr());
+        server.send(question.peer, "answer").unwrap();
+        assert_eq!(client.recv().unwrap().bytes, "answer");
+    }
+}
+
+#[test]
+fn every_size_arrives_byte_for_byte() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let sizes: Vec<usize> = (0..40)
+        .chain([1_339, 1_340, 1_341, 1_400, 2_719, 5_000, 14_000, 64_000, 65_507, 65_536])
+        .chain((0..=93_000).step_by(3_100))
+        .chain([92_999, 171_000, 180_000, 3_000_000])
+        .collect();
+    let expected = sizes.clone();
+    let reader = thread::spawn(move || {
+        for (seed, len) in expected.into_iter().enumerate() {
+            let message = server.recv_timeout(PATIENCE).unwrap().expect("it was sent");
+            assert!(message.bytes == bytes(len, seed as u64), "{len} bytes changed on the way");
+        }
+        assert_eq!(server.try_recv(), Ok(None));
+    });
+    for (seed, len) in sizes.into_iter().enumerate() {
+        let receipt = client.send(to, bytes(len, seed as u64)).unwrap();
+        assert_eq!(receipt.bytes, len);
+        assert!(receipt.packets >= receipt.source_symbols);
+        let arrived: usize = receipt.arrivals.iter().map(|on| usize::from(on.count)).sum();
+        assert!(arrived <= receipt.packets, "{arrived} arrived of {}", receipt.packets);
+        // At the scale of a symbol: the last of a block may have come over several paths.
+        assert!(arrived >= receipt.source_symbols, "{receipt:?}");
+        assert!(receipt.redundancy() >= 1.0);
+        assert!(receipt.waited < PATIENCE && receipt.completed_in < PATIENCE);
+        assert_eq!(receipt.blocks > 1, len > 180_000 || receipt.source_symbols > 128);
+    }
+    reader.join().unwrap();
+    let counters = client.counters();
+    assert_eq!(counters.sender.rejected + counters.sender.unknown, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_messages_at_once_arrive_once_each() {
+    const MESSAGES: u64 = 500;
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let sends: Vec<_> = (0..MESSAGES)
+        .map(|n| {
+            let client = client.clone();
+            tokio::spawn(async move { client.send(to, bytes(8 + n as usize * 37, n)).await })
+        })
+        .collect();
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..MESSAGES {
+        seen.push(server.recv().await.unwrap().bytes.to_vec());
+    }
+    for send in sends {
+        send.await.unwrap().unwrap();
+    }
+    seen.sort();
+    let mut sent: Vec<Vec<u8>> = (0..MESSAGES).map(|n| bytes(8 + n as usize * 37, n)).collect();
+    sent.sort();
+    assert!(seen == sent);
+    assert_eq!(server.try_recv(), Ok(None));
+    assert_eq!(server.counters().receiver.messages_delivered, MESSAGES);
+}
+
+#[test]
+fn threads_share_an_endpoint_in_both_directions() {
+    let (one, other) = (blocking(), blocking());
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            for (from, to) in [(one.clone(), other.clone()), (other.clone(), one.clone())] {
+                scope.spawn(move || {
+                    for n in 0..25 {
+                        from.send(to.local_addr(), bytes(3_000, seed * 100 + n)).unwrap();
+                    }
+                });
+            }
+            for endpoint in [one.clone(), other.clone()] {
+                scope.spawn(move || {
+                    for _ in 0..25 {
+                        let message = endpoint.recv_timeout(PATIENCE).unwrap().expect("a message");
+                        assert_eq!(message.bytes.len(), 3_000);
+                    }
+                });
+            }
+        }
+    });
+    assert_eq!((one.try_recv(), other.try_recv()), (Ok(None), Ok(None)));
+}
+
+#[test]
+fn a_trusted_network_needs_no_key() {
+    let build = || {
+        Endpoint::builder()
+            .bind("127.0.0.1:0".parse().unwrap())
+            .paths(PathMap::ecmp(1))
+            .security(Security::trusted_network())
+            .build()
+            .unwrap()
+            .blocking()
+    };
+    let (client, server) = (build(), build());
+    client.send(server.local_addr(), "hello").unwrap();
+    assert_eq!(server.recv().unwrap().bytes, "hello");
+}
+
+#[test]
+fn an_endpoint_may_send_to_itself() {
+    let endpoint = blocking();
+    let sending = endpoint.try_send(endpoint.local_addr(), bytes(50_000, 3)).unwrap();
+    assert_eq!(endpoint.recv_timeout(PATIENCE).unwrap().unwrap().bytes, bytes(50_000, 3));
+    sending.wait().unwrap();
+}

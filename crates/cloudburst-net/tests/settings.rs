@@ -1,0 +1,120 @@
+//! What is wrong with an endpoint's settings is said when it is built.
+
+mod common;
+
+use cloudburst_net::{BuildError, Config, Endpoint, PathMap, Security};
+use common::{builder, endpoint};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+#[test]
+fn security_must_be_chosen_by_name() {
+    let error = Endpoint::builder().build().unwrap_err();
+    assert!(matches!(error, BuildError::NoSecurity));
+    let line = error.to_string();
+    assert!(line.contains("pre_shared") && line.contains("trusted_network"), "{line}");
+}
+
+#[test]
+fn what_is_out_of_range_is_refused_with_its_value() {
+    let said = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
+    assert_eq!(said(builder().dscp(64)), "DSCP 64 does not exist: it must be between 0 and 63");
+    assert!(said(builder().rate(1.5)).contains("`rate` is 1.5"));
+    assert!(said(builder().capacity(7)).contains("`capacity` is 7"));
+    assert!(said(builder().paths(PathMap::ecmp(65))).contains("`ecmp:65`"));
+    let config = Config { max_datagram: 7, ..Config::default() };
+    assert!(said(builder().config(config)).contains("`max_datagram` is 7"));
+}
+
+#[test]
+fn an_address_that_cannot_be_bound_is_named() {
+    let holder = endpoint();
+    let taken = holder.local_addr();
+    let error = builder().bind(taken).build().unwrap_err();
+    assert!(matches!(error, BuildError::Bind { addr, .. } if addr == taken), "{error}");
+    assert_eq!(error.to_string(), format!("cannot bind a UDP socket to {taken}"));
+}
+
+#[test]
+fn small_buffers_are_reported_and_warned_about() {
+    let log = Log::default();
+    // More than any system grants: it counts in 32 bits and doubles.
+    let wanted = i32::MAX as usize;
+    let endpoint = tracing::subscriber::with_default(log.clone(), || {
+        builder().paths(PathMap::ecmp(1)).socket_buffers(wanted).build().unwrap()
+    });
+    let granted = endpoint.granted_buffers();
+    assert_eq!(granted.wanted, wanted);
+    assert!(granted.receive < wanted && granted.send < wanted);
+    for sysctl in ["net.core.rmem_max", "net.core.wmem_max"] {
+        assert_eq!(log.warnings(sysctl), 1, "{log:?}");
+    }
+    assert!(log.warnings(&format!("granted={}", granted.receive)) > 0, "{log:?}");
+
+    let small = builder().socket_buffers(64 << 10).build().unwrap().granted_buffers();
+    assert_eq!((small.receive, small.send), (64 << 10, 64 << 10));
+}
+
+#[test]
+fn openness_to_a_whole_network_is_warned_about() {
+    let open_on = |addr: &str| {
+        let log = Log::default();
+        tracing::subscriber::with_default(log.clone(), || {
+            Endpoint::builder()
+                .bind(addr.parse().unwrap())
+                .paths(PathMap::ecmp(1))
+                .security(Security::trusted_network())
+                .capacity(1_000_000_000)
+                .build()
+                .unwrap()
+        });
+        log.warnings("trusted_network")
+    };
+    assert_eq!((open_on("0.0.0.0:0"), open_on("127.0.0.1:0"), open_on("[::1]:0")), (1, 0, 0));
+}
+
+/// Keeps the lines that were logged on one thread.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<Vec<(Level, String)>>>);
+
+impl Log {
+    fn warnings(&self, about: &str) -> usize {
+        let lines = self.0.lock().expect("no panic");
+        lines.iter().filter(|(level, line)| *level == Level::WARN && line.contains(about)).count()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, "{field}={value:?} ").expect("strings take everything");
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().expect("no panic").push((*event.metadata().level(), line.0));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}

@@ -1,0 +1,157 @@
+//! The sockets alone: batches, waiting, waking, and what is lost.
+
+mod common;
+
+use cloudburst_core::burst::PacketIo;
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::Transmit;
+use cloudburst_net::io::{UdpConfig, UdpIo};
+use common::{PATIENCE, bytes, eventually};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn open(lanes: u16, socket_buffers: usize) -> UdpIo {
+    let bind = "127.0.0.1:0".parse().expect("an address");
+    UdpIo::open(&UdpConfig { bind, lanes, dscp: 43, socket_buffers }).expect("loopback sockets")
+}
+
+fn send(from: &UdpIo, lane: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {
+    let via = Via { lane, remote };
+    from.transmit(&Transmit { via, segment_size, len: contents.len() }, contents);
+}
+
+fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
+    let mut came = Vec::new();
+    let start = Instant::now();
+    while came.len() < count {
+        assert!(start.elapsed() < PATIENCE, "{} of {count}", came.len());
+        io.receive(Duration::from_secs(1), &mut |via, packet| came.push((via, packet.to_vec())));
+    }
+    came
+}
+
+#[test]
+fn a_batch_is_one_call_and_arrives_as_single_datagrams() {
+    let (from, to) = (open(3, 1 << 20), open(1, 1 << 20));
+    let contents = bytes(40 * 1_452, 1);
+    send(&from, 2, to.local_addr(), 1_452, &contents);
+    let came = receive(&to, 40);
+    let sent: Vec<&[u8]> = contents.chunks(1_452).collect();
+    assert_eq!(came.iter().map(|(_, packet)| &packet[..]).collect::<Vec<_>>(), sent);
+    assert!(came.iter().all(|(via, _)| via.lane == 0 && via.remote != from.local_addr()));
+    let (sent, received) = (from.counters(), to.counters());
+    assert_eq!((sent.batches_sent, sent.datagrams_sent), (1, 40));
+    assert_eq!(received.datagrams_received, 40);
+    assert!(received.batches_received < 40, "GRO");
+}
+
+#[test]
+fn a_batch_beyond_the_limits_of_a_call_takes_more_calls() {
+    // (bytes a segment, segments, calls): at most 64 segments, and at most 65,507 bytes.
+    for (size, segments, calls) in [(100, 64, 1), (100, 65, 2), (1_452, 90, 2), (60_000, 2, 2)] {
+        let (from, to) = (open(1, 1 << 20), open(1, 1 << 20));
+        let contents = bytes(size * segments, 1);
+        send(&from, 0, to.local_addr(), size, &contents);
+        let came = receive(&to, segments);
+        assert!(came.iter().all(|(_, packet)| packet.len() == size));
+        assert_eq!(from.counters().batches_sent, calls, "{size} {segments}");
+    }
+}
+
+#[test]
+fn waiting_ends_with_a_packet_a_wake_or_the_time() {
+    let io = open(2, 1 << 20);
+    let nothing = &mut |_: Via, _: &mut [u8]| panic!("nothing was sent");
+    let start = Instant::now();
+    io.receive(Duration::from_millis(30), nothing);
+    assert!(start.elapsed() >= Duration::from_millis(30));
+    io.receive(Duration::ZERO, nothing);
+
+    thread::scope(|scope| {
+        let waiters: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| io.receive(Duration::from_secs(600), &mut |_, _| {})))
+            .collect();
+        eventually("one wake after another ends all waits", || {
+            io.wake();
+            waiters.iter().all(|waiter| waiter.is_finished())
+        });
+    });
+    assert!(io.now() >= cloudburst_core::time::Instant::from_nanos(30_000_000));
+}
+
+#[test]
+fn several_threads_share_what_comes_in() {
+    const DATAGRAMS: usize = 2_000;
+    let (from, to) = (open(4, 4 << 20), open(1, 8 << 20));
+    let came = Mutex::new(BTreeSet::new());
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let start = Instant::now();
+                while came.lock().unwrap().len() < DATAGRAMS && start.elapsed() < PATIENCE {
+                    to.receive(Duration::from_millis(5), &mut |_, packet| {
+                        let number = usize::from_be_bytes(packet.try_into().unwrap());
+                        assert!(came.lock().unwrap().insert(number), "each once");
+                    });
+                }
+            });
+        }
+        for number in 0..DATAGRAMS {
+            send(&from, (number % 4) as u16, to.local_addr(), 8, &number.to_be_bytes());
+            if number % 100 == 0 {
+                thread::yield_now();
+            }
+        }
+    });
+    let lost = to.counters().kernel_drops as usize;
+    assert!(came.lock().unwrap().len() + lost >= DATAGRAMS);
+}
+
+#[test]
+fn what_the_kernel_drops_is_counted() {
+    let (from, to) = (open(1, 1 << 20), open(1, 4 << 10));
+    for _ in 0..50 {
+        send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
+    }
+    let mut came = 0;
+    to.receive(Duration::ZERO, &mut |_, _| came += 1);
+    assert!((1..50).contains(&came), "{came}");
+    // The next datagram brings the news.
+    send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
+    receive(&to, 1);
+    assert_eq!(to.counters().kernel_drops, 50 - came);
+    assert_eq!(to.counters().datagrams_received, came + 1);
+}
+
+#[test]
+fn what_the_system_refuses_is_lost_and_counted() {
+    let (from, to) = (open(1, 1 << 20), open(1, 1 << 20));
+    send(&from, 0, to.local_addr(), 65_508, &bytes(65_508, 1));
+    assert_eq!(from.counters().send_errors.too_large, 1);
+
+    // No way leads from loopback to the world. The address is to blame, not segmentation.
+    let world = "203.0.113.7:9".parse().unwrap();
+    send(&from, 0, world, 1_000, &bytes(3_000, 1));
+    let counters = from.counters();
+    assert_eq!(counters.send_errors.total(), 4);
+    assert_eq!((counters.gso_fallbacks, counters.datagrams_sent), (0, 0));
+
+    send(&from, 0, to.local_addr(), 1_000, &bytes(3_000, 1));
+    assert_eq!(receive(&to, 3).len(), 3);
+    assert_eq!(from.counters().batches_sent, 1);
+}
+
+#[test]
+fn empty_and_odd_datagrams_of_strangers_are_passed_on() {
+    let to = open(1, 1 << 20);
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for len in [0, 1, 65_507] {
+        stranger.send_to(&bytes(len, 1), to.local_addr()).unwrap();
+        let came = receive(&to, 1);
+        assert_eq!((came[0].0.remote, came[0].1.len()), (stranger.local_addr().unwrap(), len));
+    }
+    assert_eq!(to.counters().datagrams_received, 3);
+}
