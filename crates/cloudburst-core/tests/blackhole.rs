@@ -56,3 +56,17 @@ fn a_network_that_comes_back_is_used_again_at_once() {
     assert_eq!(pair.a.delivered(), 1);
     assert!(pair.now.saturating_since(healed) < Duration::from_millis(400));
 }
+
+#[test]
+fn three_dead_paths_and_loss_on_the_fourth_cost_milliseconds() {
+    for seed in 0..10 {
+        let mut pair = Pair::new(Setup { seed, link: common::lossy(0.2), ..Setup::default() });
+        for path in 1..4 {
+            pair.set_down(path, true);
+        }
+        for length in [1_500, 5_000, 10_000, 20_000, 50_000, 93_000] {
+            let receipt = pair.deliver(message(length, seed));
+            assert!(receipt.completed_in < Duration::from_millis(60), "{seed}: {receipt:?}");
+        }
+    }
+}

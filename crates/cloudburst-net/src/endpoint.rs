@@ -81,6 +81,11 @@ impl Endpoint {
         self.inner.engine.io().local_addr()
     }
 
+    /// The addresses that packets leave from: of a port pool, path `k` is the `k`-th.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        self.inner.engine.io().local_addrs()
+    }
+
     /// The sizes of the socket buffers that the system granted.
     pub fn granted_buffers(&self) -> GrantedBuffers {
         self.inner.engine.io().granted_buffers()

@@ -9,8 +9,12 @@ use std::collections::VecDeque;
 const ASKERS: u32 = 2;
 /// Questions whose place in the burst is remembered.
 const REMEMBERED: usize = 16;
-/// Past this many times the block's symbols, a burst that nobody answers is a trickle.
+/// Past this many times the block's symbols, a burst that nobody answers is a trickle; but not
+/// before it has had some symbols for each of several paths.
 const TRICKLE_AFTER: u32 = 8;
+const MIN_BURST: u32 = 32;
+/// Symbols in a grant after silence, at most: one for each path, for most may be dead.
+const MAX_PROBES: u32 = 8;
 const MAX_SILENCE: Duration = Duration::from_millis(100);
 
 /// The sending side of one block: how far it went and how far it may go.
@@ -26,6 +30,8 @@ pub(super) struct Budget {
     cap: u32,
     /// Symbols that the policy opens with.
     opening: u32,
+    /// Symbols that are granted after silence.
+    probes: u32,
     /// Grants in a row that nobody answered.
     unanswered: u32,
     /// When to grant more if nobody answers.
@@ -35,12 +41,14 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost.
+    /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost, for a
+    /// peer to which there are `paths` paths.
     pub(super) fn new(
         policy: BurstPolicy,
         source_symbols: usize,
         expected: usize,
         max_redundancy: u32,
+        paths: usize,
     ) -> Self {
         let n = source_symbols as u32;
         let cap = n * max_redundancy + 256;
@@ -54,6 +62,7 @@ impl Budget {
             sent: 0,
             granted: opening.min(cap),
             opening,
+            probes: u32::try_from(paths).unwrap_or(u32::MAX).clamp(ASKERS, MAX_PROBES),
             cap,
             unanswered: 0,
             wake_at: None,
@@ -73,7 +82,7 @@ impl Budget {
 
     /// Whether the next symbol should ask what is missing.
     pub(super) const fn asks(&self) -> bool {
-        self.ready() <= ASKERS
+        self.ready() <= ASKERS || self.unanswered > 0
     }
 
     /// The symbol with packet number `number` is being sent; `wait` is how long an answer takes.
@@ -87,7 +96,9 @@ impl Budget {
             self.asked.push_back((number, self.sent));
         }
         if self.ready() == 0 {
-            let wait = wait.saturating_mul(1 << self.unanswered.min(8)).min(MAX_SILENCE.max(wait));
+            // The first silences may well be bad luck: twice each before the wait doubles.
+            let doublings = (self.unanswered / 2).min(8);
+            let wait = wait.saturating_mul(1 << doublings).min(MAX_SILENCE.max(wait));
             self.wake_at = (self.sent < self.cap).then(|| now + wait);
         }
     }
@@ -142,7 +153,8 @@ impl Budget {
         }
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
-        let few = if self.sent > self.source_symbols * TRICKLE_AFTER { 1 } else { ASKERS };
+        let much = (self.source_symbols * TRICKLE_AFTER).max(MIN_BURST);
+        let few = if self.sent > much { 1 } else { self.probes };
         self.granted = (self.sent + few).min(self.cap);
     }
 }
@@ -172,7 +184,7 @@ mod tests {
     #[test]
     fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
         let policy = BurstPolicy::Budgeted { margin: 0.25 };
-        let mut budget = Budget::new(policy, 8, 8, 32);
+        let mut budget = Budget::new(policy, 8, 8, 32, 4);
         assert_eq!(budget.ready(), 10);
         let asks: Vec<bool> = (0..10)
             .map(|number| {
@@ -191,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_an_early_question_counts_what_was_sent_since() {
-        let mut budget = Budget::new(BurstPolicy::Budgeted { margin: 0.0 }, 8, 8, 32);
+        let mut budget = Budget::new(BurstPolicy::Budgeted { margin: 0.0 }, 8, 8, 32, 4);
         let next = send_all(&mut budget, Instant::ZERO, 0);
         budget.on_status(next - 1, 4);
         let granted = budget.ready();
@@ -206,7 +218,7 @@ mod tests {
 
     #[test]
     fn silence_thins_the_burst_out_and_the_cap_ends_it() {
-        let mut budget = Budget::new(BurstPolicy::default(), 4, 4, 2);
+        let mut budget = Budget::new(BurstPolicy::default(), 4, 4, 2, 4);
         let mut number = send_all(&mut budget, Instant::ZERO, 0);
         let mut pauses = Vec::new();
         let mut now = Instant::ZERO;

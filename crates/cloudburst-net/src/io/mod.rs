@@ -49,7 +49,7 @@ pub struct UdpConfig {
 pub struct UdpIo {
     lanes: Vec<Lane>,
     family: Family,
-    local_addr: SocketAddr,
+    local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
     epoch: Clock,
     meter: Meter,
@@ -82,13 +82,13 @@ impl UdpIo {
         }
         let family = Family::of(bind);
         let first = Lane::open(bind, family, dscp, socket_buffers)?;
-        let local_addr = first.local_addr()?;
         let mut pool_addr = bind;
         pool_addr.set_port(0);
         let mut all = vec![first];
         for _ in 1..lanes {
             all.push(Lane::open(pool_addr, family, dscp, socket_buffers)?);
         }
+        let local_addrs = all.iter().map(Lane::local_addr).collect::<Result<_, _>>()?;
         let granted = socket::granted(&all, socket_buffers)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         let wakes = EventFd::from_flags(flags).map_err(|e| BuildError::Threads(e.into()))?;
@@ -96,7 +96,7 @@ impl UdpIo {
         Ok(Self {
             lanes: all,
             family,
-            local_addr,
+            local_addrs,
             granted,
             epoch: Clock::now(),
             meter: Meter::default(),
@@ -111,8 +111,13 @@ impl UdpIo {
     }
 
     /// The address of lane 0, which peers send to.
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addrs[0]
+    }
+
+    /// The addresses of all lanes, by lane.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
     }
 
     /// The sizes of the socket buffers: the smallest of all lanes.

@@ -118,7 +118,7 @@ impl Outgoing {
     }
 
     /// The block whose turn it is; begins the next one where none is ready.
-    pub(super) fn turn(&mut self, digest: &DigestKey) -> Option<&mut Block> {
+    pub(super) fn turn(&mut self, digest: &DigestKey, paths: usize) -> Option<&mut Block> {
         if let Some(at) = self.active.iter().position(|block| block.budget.ready() > 0) {
             return Some(&mut self.active[at]);
         }
@@ -143,7 +143,13 @@ impl Outgoing {
             first_symbol: if self.code.is_systematic() { 0 } else { drawn },
             encoder: Encoder::new(self.code, shape, bytes).ok()?,
             digest,
-            budget: Budget::new(self.policy, n, self.code.expected_symbols(n), self.max_redundancy),
+            budget: Budget::new(
+                self.policy,
+                n,
+                self.code.expected_symbols(n),
+                self.max_redundancy,
+                paths,
+            ),
         });
         self.active.last_mut()
     }

@@ -70,7 +70,7 @@ impl Sender {
 
         let session = peer.session.as_mut()?;
         let partial = message.is_partial();
-        let block = message.turn(&session.digest)?;
+        let block = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one: a path may be dead.
         let ready = block.budget.ready() as usize;
         let run = (ready / peer.paths.len()).clamp(1, self.config.run);
