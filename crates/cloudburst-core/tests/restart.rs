@@ -151,3 +151,37 @@ fn restarts_at_any_moment_deliver_nothing_twice_and_leave_nobody_hanging() {
         }
     }
 }
+
+#[test]
+fn a_blackout_right_after_the_handshake_leaves_no_doubt_either() {
+    for blackout in [100, 1_000, 8_000] {
+        let mut pair = Pair::new(Setup::default());
+        let options = SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() };
+        let id = pair.send_from(Side::A, message(20_000, 1), options);
+        // The HELLO has arrived, its answer is on the way.
+        pair.run_for(Duration::from_micros(60));
+        pair.set_links(
+            Side::A,
+            None,
+            &LinkConfig { loss: Loss::Independent(1.0), ..Setup::default().link },
+        );
+        pair.run_for(Duration::from_millis(blackout));
+        assert!(pair.a.counters().sender.symbols_sent > 15);
+        assert_eq!(pair.b.counters().receiver.symbols_received, 0);
+        pair.set_links(Side::A, None, &Setup::default().link);
+        assert!(matches!(pair.outcome(id), Outcome::Delivered(_)), "{:?}", pair.a.outcomes);
+    }
+}
+
+#[test]
+fn a_session_that_was_opened_and_never_used_is_not_relied_upon_for_long() {
+    let mut pair = Pair::new(Setup::default());
+    for (seed, rest) in [(0, 4), (1, 10), (2, 20), (3, 28)] {
+        let id = pair.send(message(10, seed));
+        pair.run_for(Duration::from_micros(90));
+        pair.a.endpoint.cancel(id);
+        pair.run_for(Duration::from_secs(rest));
+        pair.deliver(message(10, seed));
+        pair.restart(Side::A);
+    }
+}

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 /// How long, and how many, handshakes may be without a first symbol. Strangers who replay
 /// handshakes push out those of others only if they are faster than these two allow.
-const KEEP_FOR: Duration = Duration::from_secs(5);
+const HALF_OPEN_FOR: Duration = Duration::from_secs(15);
 pub(super) const MAX_HALF_OPEN: usize = 4096;
 
 /// A HELLO that was answered.
@@ -52,6 +52,11 @@ impl HalfOpen {
         self.order.push_back(name);
     }
 
+    /// Whether `initiator` has got a session of this name, and not used it yet.
+    pub(super) fn is_of(&self, name: SessionId, initiator: Incarnation) -> bool {
+        self.pending.get(&name).is_some_and(|pending| pending.ack.initiator == initiator)
+    }
+
     pub(super) fn get(&self, name: SessionId) -> Option<&Pending> {
         self.pending.get(&name)
     }
@@ -67,7 +72,7 @@ impl HalfOpen {
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some(name) = self.order.front()
             && let Some(pending) = self.pending.get(name)
-            && now.saturating_since(pending.since) >= KEEP_FOR
+            && now.saturating_since(pending.since) >= HALF_OPEN_FOR
         {
             self.pop();
         }

@@ -35,11 +35,14 @@ impl Receiver {
             nonce: hello.nonce,
             responder: self.identity.incarnation,
             session_nonce: [0; 16],
-            current_alive: current.is_some(),
+            current_alive: current.is_some()
+                || self.half_open.is_of(hello.current, hello.initiator),
         };
         if let Some(session) = current {
             // Its owner will rely on it from now on: it must not be the next to be forgotten.
             session.last_heard = now;
+        } else if ack.current_alive {
+            // Its first symbols were lost: they are on their way again.
         } else if let Some(before) = self.half_open.answered(hello.initiator, hello.nonce) {
             ack.session_nonce = before.session_nonce;
         } else {

@@ -30,7 +30,7 @@ impl Sender {
         let Some(session) = &mut peer.session else { return };
         let payload_at = packet.len() - TAG_LEN;
         match session.opener.open(prefix.number, packet, payload_at) {
-            Ok(_) => {}
+            Ok(_) => session.confirmed = true,
             Err(OpenError::Replayed) => return self.counters.replayed += 1,
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }

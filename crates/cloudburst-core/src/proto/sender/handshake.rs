@@ -21,7 +21,13 @@ impl Sender {
             return;
         }
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
-            None => self.install(now, peer, incarnation, flow),
+            None => {
+                self.install(now, peer, incarnation, flow);
+                let session = self.peers.get_mut(&peer).and_then(|peer| peer.session.as_mut());
+                if let Some(session) = session {
+                    session.confirmed = true;
+                }
+            }
             Some(session) if session.remote == incarnation => {}
             // It restarted, or somebody else claims its port: whoever is at that address says.
             // Until then nothing is begun in a session that may be dead.

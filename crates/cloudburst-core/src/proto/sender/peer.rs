@@ -10,6 +10,9 @@ use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
 use std::collections::VecDeque;
 
+/// The same for a session in which no symbol was answered yet: receivers keep those for a shorter
+/// time (`HALF_OPEN_FOR`).
+const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
 /// How long a peer with messages under way may be silent before it is asked who it is.
@@ -38,6 +41,8 @@ pub(super) struct OpenSession {
     pub(super) sealer: Sealer,
     pub(super) opener: Opener,
     pub(super) digest: DigestKey,
+    /// The receiver holds the session for good: it has answered a symbol of it, or sent one in it.
+    pub(super) confirmed: bool,
 }
 
 /// A handshake under way.
@@ -79,6 +84,7 @@ impl Peer {
             sealer: Sealer::new(flow.symbols),
             opener: Opener::new(flow.answers),
             digest: flow.digest,
+            confirmed: false,
         });
         self.heard(now);
     }
@@ -92,7 +98,9 @@ impl Peer {
 
     /// Takes note that a session which idled for too long must be confirmed before use.
     pub(super) fn check_stale(&mut self, now: Instant) {
-        if self.is_idle() && now.saturating_since(self.last_heard) > STALE_AFTER {
+        let confirmed = self.session.as_ref().is_some_and(|session| session.confirmed);
+        let limit = if confirmed { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
+        if self.is_idle() && now.saturating_since(self.last_heard) > limit {
             self.usable = false;
         }
     }
