@@ -1,0 +1,24 @@
+//! The bodies of the fuzz targets: bytes in, a panic where a promise is broken.
+//!
+//! ```text
+//!   scripts/fuzz ─► fuzz_targets/*.rs (libFuzzer) ─┐
+//!                                                  ├─► wire | decoder | pair ─► cloudburst-core
+//!   cargo test   ─► tests/*.rs (corpus/, seeds)   ─┘
+//! ```
+//!
+//! | target | its input is | what must hold |
+//! |---|---|---|
+//! | [`wire()`] | one packet | what parses is written back as it was; only sealed packets open, once |
+//! | [`decoder()`] | a code, a block, a list of symbols and lies | the rank alone decides, and the block is the one that the symbols describe |
+//! | [`pair()`] | two configurations and a schedule | at most one delivery, true outcomes, deadlines, quotas, progress after faults |
+//!
+//! Nothing here needs libFuzzer: it is in the binaries alone, behind the feature `libfuzzer`.
+
+mod decoder;
+mod input;
+mod pair;
+mod wire;
+
+pub use decoder::{Gauge, decoder, decoder_measured};
+pub use pair::pair;
+pub use wire::wire;

@@ -1,0 +1,106 @@
+//! Replays the corpora, and a fixed set of random inputs, so that each test run fuzzes a little.
+
+use cloudburst_core::rng::SplitMix64;
+use cloudburst_fuzz::{decoder, pair, wire};
+use std::path::{Path, PathBuf};
+
+/// Random inputs of each target.
+const RANDOM: u64 = 2_000;
+
+#[test]
+fn the_corpus_of_the_wire_holds() {
+    replay("wire", wire);
+}
+
+#[test]
+fn the_corpus_of_the_decoder_holds() {
+    replay("decoder", decoder);
+}
+
+#[test]
+fn the_corpus_of_the_pair_holds() {
+    replay("pair", pair);
+}
+
+#[test]
+fn random_packets_hold() {
+    for seed in 0..RANDOM {
+        let mut data = random(seed, 200);
+        // Of our version and of a kind that there is: else little of it would be read.
+        if let Some(first) = data.first_mut().filter(|_| seed % 8 != 0) {
+            *first = 0x10 | (1 + *first % 7);
+        }
+        run("wire", &format!("seed {seed}"), &data, wire);
+    }
+}
+
+#[test]
+fn mutants_of_the_wires_corpus_hold() {
+    let files = files("wire");
+    for seed in 0..RANDOM {
+        let mut rng = SplitMix64::new(seed);
+        let mut data = read(&files[rng.below(files.len() as u64) as usize]);
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(data.len() as u64 + 1) as usize;
+            match rng.below(4) {
+                0 => data.truncate(at),
+                1 => data.insert(at, rng.next_u64() as u8),
+                _ => data.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << rng.below(8)),
+            }
+        }
+        run("wire", &format!("mutant {seed}"), &data, wire);
+    }
+}
+
+#[test]
+fn random_symbols_hold() {
+    for seed in 0..RANDOM {
+        run("decoder", &format!("seed {seed}"), &random(seed, 120), decoder);
+    }
+}
+
+#[test]
+fn random_schedules_hold() {
+    for seed in 0..RANDOM {
+        run("pair", &format!("seed {seed}"), &random(seed, 250), pair);
+    }
+}
+
+fn random(seed: u64, max_len: u64) -> Vec<u8> {
+    let mut rng = SplitMix64::new(seed);
+    (0..rng.below(max_len)).map(|_| rng.next_u64() as u8).collect()
+}
+
+fn replay(target: &'static str, body: fn(&[u8])) {
+    let files = files(target);
+    assert!(files.len() >= 10, "{} files in the corpus of `{target}`", files.len());
+    for file in files {
+        run(target, &file.display().to_string(), &read(&file), body);
+    }
+}
+
+fn files(target: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let entries = folder.read_dir().unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> Vec<u8> {
+    std::fs::read(file).unwrap_or_else(|error| panic!("{file:?}: {error}"))
+}
+
+/// Runs one input; says which it was if it fails.
+fn run(target: &'static str, name: &str, data: &[u8], body: fn(&[u8])) {
+    struct Blame<'a>(&'static str, &'a str);
+    impl Drop for Blame<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("`{}` does not hold for {}", self.0, self.1);
+            }
+        }
+    }
+    let _blame = Blame(target, name);
+    body(data);
+}
