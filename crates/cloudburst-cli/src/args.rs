@@ -1,0 +1,149 @@
+//! What may stand on the command lines. What takes more than one argument, or a look at the
+//! system, is checked when a plan is made of them.
+
+use clap::{Args, Parser};
+use cloudburst_net::{Code, PathMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::plan::units::{Bits, Bytes, Seconds};
+
+const SEND_HELP: &str = "\
+Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
+  cbrst-recv without --key-file makes one and prints the line to run here, which has it in
+  CBRST_KEY. There only this user and root can read it, while arguments are for everyone; the
+  shell's history may keep it, but it ends with that receiver. For a key that lasts:
+    (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+
+Exit codes:
+  0    every file is at the receiver, verified, durable and under its name
+  1    at least one is not, or it is not known
+  2    the command line makes no sense, or names a file that cannot be read; nothing was sent
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP
+
+Examples:
+  CBRST_KEY=... cbrst-send 10.0.0.2:7000 a.iso b.iso
+  tar c photos | cbrst-send --key-file k --name photos.tar host:7000 -";
+
+const RECV_HELP: &str = "\
+Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
+  Without --key-file and CBRST_KEY a key is made for this run. It is never stored, and is printed
+  as part of the line to run at the sender: who can read this screen can send to this receiver.
+  For a key that lasts:
+    (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+
+Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
+BLAKE3 are verified and they are durable. What did not get that far is removed.
+
+Exit codes:
+  0    with --once or --stdout: all files of the one sender were received
+  1    with --once or --stdout: not all of them; or the receiver could not start
+  2    the command line makes no sense
+  130  stopped by Ctrl-C, SIGTERM or SIGHUP
+
+Examples:
+  cbrst-recv --out incoming
+  cbrst-recv --stdout | tar x";
+
+/// Sends files to a cbrst-recv, over many paths at once.
+#[derive(Debug, Parser)]
+#[command(name = "cbrst-send", version, after_help = SEND_HELP)]
+pub struct SendArgs {
+    /// Where `cbrst-recv` listens.
+    #[arg(
+        value_name = "ADDR",
+        help = "Where cbrst-recv listens: host:port, 192.0.2.1:port or [2001:db8::1]:port"
+    )]
+    pub addr: String,
+
+    /// Files to send; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Name at the receiver, for a single FILE [default: its own; for -, "stdin"]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<OsString>,
+
+    /// Paths to spread packets over: ecmp:N for N source ports, 1 to 64
+    #[arg(long, value_name = "MAP", default_value = "ecmp:8")]
+    pub paths: PathMap,
+
+    /// Share of the link's capacity to use, above 0 and at most 1
+    #[arg(long, value_name = "R", default_value_t = 1.0)]
+    pub rate: f64,
+
+    /// The link's bits a second, such as 100M or 10G [default: what the interface reports]
+    #[arg(long, value_name = "BITS")]
+    pub capacity: Option<Bits>,
+
+    /// Code: rlf256, lt, lt:d=9, lt-systematic, ... [default: rlf256]
+    #[arg(long, value_name = "CODE")]
+    pub code: Option<Code>,
+
+    /// What both programs have.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Receives files from cbrst-send, over many paths at once.
+#[derive(Debug, Parser)]
+#[command(name = "cbrst-recv", version, after_help = RECV_HELP)]
+pub struct RecvArgs {
+    /// Address and UDP port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
+    pub listen: String,
+
+    /// Directory to put files in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+
+    /// Write the files of one cbrst-send to standard output as they come, and exit. Whether they
+    /// are what was sent shows at their end: check the exit code
+    #[arg(long, conflicts_with_all = ["out", "overwrite"])]
+    pub stdout: bool,
+
+    /// Exit when one cbrst-send has sent all its files
+    #[arg(long)]
+    pub once: bool,
+
+    /// Replace files that exist [default: refuse]
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Refuse larger files; such as 100M or 2Gi [default: no limit]
+    #[arg(long, value_name = "BYTES")]
+    pub max_size: Option<Bytes>,
+
+    /// What both programs have.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// What both programs have.
+#[derive(Args, Debug)]
+pub struct CommonArgs {
+    /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
+    /// Use no key: whoever reaches the receiver can send, and whoever is on the way can read.
+    /// Both ends must say so
+    #[arg(long, conflicts_with = "key_file")]
+    pub insecure: bool,
+
+    /// Give up when nothing moves for so long: no answer, no progress, no sign of life
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    pub deadline: Seconds,
+
+    /// DSCP of all packets, 0 to 63 [default: the library's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    pub dscp: Option<u8>,
+
+    /// Print a JSON object for each file on standard output (with --stdout: on standard error)
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print errors only, and the line with a new key
+    #[arg(long, short)]
+    pub quiet: bool,
+}

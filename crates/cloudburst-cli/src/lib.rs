@@ -1,0 +1,62 @@
+//! Files over Cloudburst: what `cbrst-send` and `cbrst-recv` are made of.
+//!
+//! ```text
+//!   args  ->  plan  ->  sender    source, transfer      ui, signals
+//!                   ->  receiver  store, transfer       courier
+//!                           \       /                      |
+//!                           protocol (no I/O)        cloudburst-net
+//! ```
+//!
+//! [`args`] is what may stand on a command line, a plan is what makes sense of it, and a run is
+//! one loop on the main thread that waits for the network, the disk and the user at once.
+//! [`protocol`] specifies what the two programs say to each other.
+
+pub mod args;
+mod courier;
+mod plan;
+pub mod protocol;
+mod receiver;
+mod sender;
+mod signals;
+mod ui;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// How the programs end; each code is in their `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// All of `cbrst-send`.
+pub fn send_main() -> ExitCode {
+    let args = args::SendArgs::parse();
+    match plan::SendPlan::new(args, std::env::var(plan::key::VARIABLE).ok()) {
+        Ok(plan) => sender::run(&plan).into(),
+        Err(error) => usage("cbrst-send", &error),
+    }
+}
+
+/// All of `cbrst-recv`.
+pub fn recv_main() -> ExitCode {
+    let args = args::RecvArgs::parse();
+    match plan::ReceivePlan::new(args, std::env::var(plan::key::VARIABLE).ok()) {
+        Ok(plan) => receiver::run(plan).into(),
+        Err(error) => usage("cbrst-recv", &error),
+    }
+}
+
+fn usage(program: &str, error: &plan::PlanError) -> ExitCode {
+    ui::complain(&format!("{program}: {error}"));
+    Exit::Usage.into()
+}

@@ -1,0 +1,134 @@
+//! Which key to use, and where it comes from.
+
+use super::PlanError;
+use crate::args::CommonArgs;
+use cloudburst_net::Security;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// The environment variable that may hold the key.
+pub(crate) const VARIABLE: &str = "CBRST_KEY";
+
+/// A key file has 64 digits and a line end; nobody gains from more.
+const MAX_KEY_FILE: u64 = 4096;
+
+/// How this end tells its peers from strangers.
+#[derive(Clone)]
+pub(crate) enum Key {
+    /// From a file.
+    File(PathBuf, [u8; 32]),
+    /// From the environment.
+    Environment([u8; 32]),
+    /// Made for this run.
+    Made([u8; 32]),
+    /// None: `--insecure`.
+    Insecure,
+}
+
+impl Key {
+    /// What the options and the environment say; `None` if they say nothing.
+    pub(super) fn given(
+        args: &CommonArgs,
+        environment: Option<String>,
+    ) -> Result<Option<Self>, PlanError> {
+        if args.insecure {
+            return match environment {
+                Some(_) => Err(PlanError::KeyAndInsecure),
+                None => Ok(Some(Self::Insecure)),
+            };
+        }
+        if let Some(path) = &args.key_file {
+            let key = parse(&read(path)?);
+            return key
+                .map(|key| Some(Self::File(path.clone(), key)))
+                .ok_or_else(|| PlanError::KeyFileContent { path: path.clone() });
+        }
+        environment
+            .map(|text| parse(&text).map(Self::Environment).ok_or(PlanError::KeyVariable))
+            .transpose()
+    }
+
+    /// A new one.
+    pub(super) fn make() -> Self {
+        Self::Made(rand::random())
+    }
+
+    /// For the endpoint.
+    pub(crate) const fn security(&self) -> Security {
+        match self {
+            Self::File(_, key) | Self::Environment(key) | Self::Made(key) => {
+                Security::pre_shared(*key)
+            }
+            Self::Insecure => Security::trusted_network(),
+        }
+    }
+
+    /// The file that others can read too, if it is so.
+    pub(crate) fn exposed_file(&self) -> Option<&Path> {
+        use std::os::unix::fs::PermissionsExt;
+        let Self::File(path, _) = self else { return None };
+        let metadata = fs::metadata(path).ok()?;
+        (metadata.is_file() && metadata.permissions().mode() & 0o077 != 0).then_some(path)
+    }
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::File(..) => "File(..)",
+            Self::Environment(_) => "Environment(..)",
+            Self::Made(_) => "Made(..)",
+            Self::Insecure => "Insecure",
+        })
+    }
+}
+
+/// The digits of a key.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn read(path: &Path) -> Result<String, PlanError> {
+    use io::Read;
+    let mut text = String::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text))
+        .map_err(|source| PlanError::KeyFile { path: path.to_owned(), source })?;
+    Ok(text)
+}
+
+fn parse(text: &str) -> Option<[u8; 32]> {
+    let digits = text.trim().as_bytes();
+    let mut key = [0; 32];
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let nibble = |digit: u8| char::from(digit).to_digit(16);
+        *byte = u8::try_from(nibble(pair[0])? << 4 | nibble(pair[1])?).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_and_keys_are_the_same() {
+        let key: [u8; 32] = core::array::from_fn(|i| (i * 9) as u8);
+        assert_eq!(parse(&hex(&key)), Some(key));
+        assert_eq!(parse(&format!("  {}\n", hex(&key).to_uppercase())), Some(key));
+    }
+
+    #[test]
+    fn anything_but_64_digits_is_no_key() {
+        for text in ["", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! From arguments to validated plans: whatever is wrong with a command line is found here, before
+//! anything is sent, listened on or written.
+
+pub(crate) mod key;
+mod receive;
+mod send;
+pub(crate) mod units;
+
+pub(crate) use key::Key;
+pub(crate) use receive::{Destination, ReceivePlan};
+pub(crate) use send::{Input, SendPlan, Source};
+
+use crate::protocol::NameError;
+use core::time::Duration;
+use std::io;
+use std::path::PathBuf;
+
+/// What both programs want of their user's terminal, their peers and their packets.
+#[derive(Clone, Debug)]
+pub(crate) struct CommonPlan {
+    pub(crate) key: Key,
+    pub(crate) deadline: Duration,
+    pub(crate) dscp: Option<u8>,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+}
+
+/// What is wrong with a command line. The user is to blame, and each line names the remedy.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlanError {
+    #[error(
+        "no key: run the line that cbrst-recv printed, which has CBRST_KEY=... before the \
+         command, or give --key-file FILE, or --insecure at both ends"
+    )]
+    NoKey,
+    #[error("CBRST_KEY is set, but --insecure says to use no key: unset it, or drop --insecure")]
+    KeyAndInsecure,
+    #[error("cannot read the key file {}: {source}", path.display())]
+    KeyFile { path: PathBuf, source: io::Error },
+    #[error("the key file {} does not hold a key: expected 64 hexadecimal digits", path.display())]
+    KeyFileContent { path: PathBuf },
+    #[error("CBRST_KEY does not hold a key: expected 64 hexadecimal digits")]
+    KeyVariable,
+    #[error("--rate {0}: expected a share of the capacity, above 0 and at most 1")]
+    Rate(f64),
+    #[error("{addr}: expected host:port, 192.0.2.1:port or [2001:db8::1]:port")]
+    Address { addr: String },
+    #[error("--listen {addr}: expected an address of this host and a port: {source}")]
+    Listen { addr: String, source: io::Error },
+    #[error("{}: {source}", path.display())]
+    Input { path: PathBuf, source: io::Error },
+    #[error(
+        "{} is a directory: send an archive of it: tar c {} | cbrst-send --name NAME.tar ADDR -",
+        path.display(), path.display()
+    )]
+    Directory { path: PathBuf },
+    #[error("{} cannot be stored by that name, for {source}: choose another by --name", path.display())]
+    Name { path: PathBuf, source: NameError },
+    #[error("{} and {} would have the same name at the receiver: send them one by one", first.display(), second.display())]
+    SameName { first: PathBuf, second: PathBuf },
+    #[error("--name is for a single FILE, not for {0}")]
+    NameOfMany(usize),
+    #[error("--out {}: {source}", path.display())]
+    Out { path: PathBuf, source: io::Error },
+    #[error("--out {} is not a directory", path.display())]
+    OutNoDirectory { path: PathBuf },
+}

@@ -1,0 +1,69 @@
+//! What a `cbrst-recv` is going to do.
+
+use super::{CommonPlan, Key, PlanError};
+use crate::args::RecvArgs;
+use std::fs;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub(crate) struct ReceivePlan {
+    pub(crate) listen: SocketAddr,
+    pub(crate) destination: Destination,
+    /// Exit after one sender.
+    pub(crate) once: bool,
+    /// Bytes in a file at most.
+    pub(crate) max_size: u64,
+    pub(crate) common: CommonPlan,
+}
+
+/// Where files go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Directory { dir: PathBuf, overwrite: bool },
+    StandardOutput,
+}
+
+impl ReceivePlan {
+    /// # Errors
+    ///
+    /// The first thing that is wrong with the command line.
+    pub(crate) fn new(args: RecvArgs, environment: Option<String>) -> Result<Self, PlanError> {
+        let listen = resolve(args.listen)?;
+        let destination = if args.stdout {
+            Destination::StandardOutput
+        } else {
+            let out = |source| PlanError::Out { path: args.out.clone(), source };
+            // Absolute, so that a link on the way there cannot be changed under us.
+            let dir = fs::canonicalize(&args.out).map_err(out)?;
+            if !dir.is_dir() {
+                return Err(PlanError::OutNoDirectory { path: args.out });
+            }
+            Destination::Directory { dir, overwrite: args.overwrite }
+        };
+        let key = Key::given(&args.common, environment)?.unwrap_or_else(Key::make);
+        Ok(Self {
+            listen,
+            destination,
+            // A pipe ends with its data.
+            once: args.once || args.stdout,
+            max_size: args.max_size.map_or(u64::MAX, |bytes| bytes.0),
+            common: CommonPlan {
+                key,
+                deadline: args.common.deadline.0,
+                dscp: args.common.dscp,
+                json: args.common.json,
+                quiet: args.common.quiet,
+            },
+        })
+    }
+}
+
+fn resolve(addr: String) -> Result<SocketAddr, PlanError> {
+    let resolved = addr.to_socket_addrs().map(|mut all| all.next());
+    match resolved {
+        Ok(Some(listen)) => Ok(listen),
+        Ok(None) => Err(PlanError::Listen { addr, source: std::io::ErrorKind::NotFound.into() }),
+        Err(source) => Err(PlanError::Listen { addr, source }),
+    }
+}

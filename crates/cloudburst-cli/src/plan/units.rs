@@ -1,0 +1,111 @@
+//! Numbers with units, as people write them.
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+/// Bits a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits(pub u64);
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+/// A time of at least a tenth of a second, and at most a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub Duration);
+
+/// Text that is no such number.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnitError(&'static str);
+
+impl FromStr for Bits {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let bits = scaled(text).filter(|bits| *bits >= 8_000);
+        bits.map(Self).ok_or(UnitError("expected at least 8k, such as 100M, 2.5G or 1000000000"))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        scaled(text).map(Self).ok_or(UnitError("expected a number such as 5000, 100M or 2Gi"))
+    }
+}
+
+impl FromStr for Seconds {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let seconds = text.parse::<f64>().ok().filter(|s| (0.1..=86_400.0).contains(s));
+        let error = UnitError("expected seconds, 0.1 to 86400");
+        seconds.map(|s| Self(Duration::from_secs_f64(s))).ok_or(error)
+    }
+}
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_secs_f64().fmt(f)
+    }
+}
+
+/// A number with k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024) behind it.
+fn scaled(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let scale: u64 = match suffix {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(scale);
+    }
+    let value = number.parse::<f64>().ok()? * scale as f64;
+    (0.0..1e19).contains(&value).then_some(value as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("5000", 5_000),
+            ("1.5k", 1_500),
+            ("100M", 100_000_000),
+            ("2Gi", 2 << 30),
+            ("0.5Ki", 512),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        assert_eq!("10G".parse(), Ok(Bits(10_000_000_000)));
+        assert_eq!("0.5".parse(), Ok(Seconds(Duration::from_millis(500))));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "M", "-1", "1.2.3M", "1m", "1 M", "1e3", "99999999T", "NaN", "inf", "."] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+        assert!("7999".parse::<Bits>().is_err());
+        for text in ["0", "0.01", "-3", "1e9", "NaN", "ten"] {
+            assert!(text.parse::<Seconds>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Which chunks of a file are there, and whether the next one may be.
+
+use super::{MAX_WINDOW, Offer, Reason};
+
+/// The receiver's account of one file. It bounds what a sender can make the receiver do: a chunk
+/// comes once, inside the window, with the length that its number demands.
+#[derive(Debug)]
+pub struct Assembly {
+    chunk: u64,
+    declared: Option<u64>,
+    max_size: u64,
+    window: u64,
+    /// All chunks below are there.
+    next: u64,
+    /// Which of those from `next` on are there, the lowest bit first.
+    ahead: u64,
+    /// The first chunk that was shorter than a full one, and its length.
+    short: Option<(u64, u64)>,
+    /// Bytes of all chunks that are there.
+    received: u64,
+    /// The highest chunk that was there, plus one.
+    highest: u64,
+}
+
+impl Assembly {
+    /// Nothing is there yet.
+    pub fn new(offer: &Offer, window: u16, max_size: u64) -> Self {
+        Self {
+            chunk: u64::from(offer.chunk).max(1),
+            declared: offer.size,
+            max_size,
+            window: window.clamp(1, MAX_WINDOW).into(),
+            next: 0,
+            ahead: 0,
+            short: None,
+            received: 0,
+            highest: 0,
+        }
+    }
+
+    /// Takes note of a chunk, and says at which offset it belongs.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::TooLarge`], or [`Reason::Protocol`] for what no honest sender does.
+    pub fn admit(&mut self, number: u64, len: usize) -> Result<u64, Reason> {
+        let broken = Reason::Protocol(number);
+        let (len, place) = (len as u64, number.checked_sub(self.next).ok_or(broken)?);
+        if place >= self.window || self.ahead & (1 << place) != 0 {
+            return Err(broken);
+        }
+        if len == 0 || len > self.chunk {
+            return Err(broken);
+        }
+        // A short chunk is the last one, whichever of the two comes first.
+        let is_short = len < self.chunk;
+        if self.short.is_some_and(|(last, _)| is_short || number > last)
+            || (is_short && number + 1 < self.highest)
+        {
+            return Err(broken);
+        }
+        let offset = number.checked_mul(self.chunk).ok_or(broken)?;
+        let end = offset.checked_add(len).ok_or(broken)?;
+        if end > self.max_size {
+            return Err(Reason::TooLarge(self.max_size));
+        }
+        if self.declared.is_some_and(|size| end > size || (is_short && end != size)) {
+            return Err(broken);
+        }
+        if is_short {
+            self.short = Some((number, len));
+        }
+        self.ahead |= 1 << place;
+        self.received += len;
+        self.highest = self.highest.max(number + 1);
+        Ok(offset)
+    }
+
+    /// The first missing chunk moves past one that is there: its number, offset and length. To be
+    /// called until it returns `None`.
+    pub fn advance(&mut self) -> Option<(u64, u64, usize)> {
+        if self.ahead & 1 == 0 {
+            return None;
+        }
+        let number = self.next;
+        self.ahead >>= 1;
+        self.next += 1;
+        let len = match self.short {
+            Some((last, len)) if last == number => len,
+            _ => self.chunk,
+        };
+        Some((number, number * self.chunk, len as usize))
+    }
+
+    /// Whether the file is whole if it has `size` bytes.
+    pub fn is_whole(&self, size: u64) -> bool {
+        self.ahead == 0
+            && self.received == size
+            && self.declared.is_none_or(|declared| declared == size)
+    }
+
+    /// Bytes that are there.
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::FileName;
+
+    fn assembly(chunk: u32, size: Option<u64>) -> Assembly {
+        let name = FileName::new("x");
+        Assembly::new(&Offer { files: 1, chunk, size, name }, 4, 1000)
+    }
+
+    fn advanced(assembly: &mut Assembly) -> Vec<(u64, u64, usize)> {
+        core::iter::from_fn(|| assembly.advance()).collect()
+    }
+
+    #[test]
+    fn chunks_in_any_order_within_the_window_make_the_file_whole() {
+        let mut file = assembly(10, Some(35));
+        assert_eq!(file.admit(3, 5), Ok(30));
+        assert_eq!(file.admit(1, 10), Ok(10));
+        assert_eq!(advanced(&mut file), []);
+        assert_eq!(file.admit(0, 10), Ok(0));
+        assert_eq!(advanced(&mut file), [(0, 0, 10), (1, 10, 10)]);
+        assert!(!file.is_whole(35));
+        assert_eq!(file.admit(2, 10), Ok(20));
+        assert_eq!(advanced(&mut file), [(2, 20, 10), (3, 30, 5)]);
+        assert!(file.is_whole(35));
+        assert!(!file.is_whole(34));
+    }
+
+    #[test]
+    fn an_empty_file_is_whole_from_the_start() {
+        assert!(assembly(10, Some(0)).is_whole(0));
+        assert!(assembly(10, None).is_whole(0));
+        assert!(!assembly(10, Some(1)).is_whole(0));
+    }
+
+    #[test]
+    fn what_no_honest_sender_does_is_refused() {
+        let mut file = assembly(10, None);
+        assert_eq!(file.admit(0, 10), Ok(0));
+        for (number, len, why) in [
+            (0, 10, "a second time"),
+            (4, 10, "beyond the window"),
+            (u64::MAX, 10, "beyond every file"),
+            (1, 11, "longer than a chunk"),
+            (1, 0, "empty"),
+        ] {
+            assert_eq!(file.admit(number, len), Err(Reason::Protocol(number)), "{why}");
+        }
+        assert_eq!(advanced(&mut file), [(0, 0, 10)]);
+        assert_eq!(file.admit(0, 10), Err(Reason::Protocol(0)), "again, and already passed");
+        assert_eq!(file.admit(2, 10), Ok(20));
+        assert_eq!(file.admit(1, 9), Err(Reason::Protocol(1)), "short, and not the last");
+        assert_eq!(file.admit(3, 9), Ok(30));
+        assert_eq!(file.admit(4, 1), Err(Reason::Protocol(4)), "after the last");
+    }
+
+    #[test]
+    fn no_file_grows_beyond_what_was_declared_or_what_the_receiver_wants() {
+        let mut declared = assembly(10, Some(25));
+        assert_eq!(declared.admit(2, 6), Err(Reason::Protocol(2)));
+        assert_eq!(declared.admit(2, 4), Err(Reason::Protocol(2)));
+        assert_eq!(declared.admit(3, 1), Err(Reason::Protocol(3)));
+        let mut endless = assembly(300, None);
+        for number in 0..3 {
+            assert!(endless.admit(number, 300).is_ok());
+        }
+        assert_eq!(endless.admit(3, 300), Err(Reason::TooLarge(1000)));
+    }
+}

@@ -1,0 +1,52 @@
+//! A bounds-checked reader, so that no frame can make its decoder panic.
+
+use super::FrameError;
+
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    /// Bytes in the whole frame, for errors.
+    total: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, total: bytes.len() }
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let short = FrameError::TooShort { got: self.total };
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(short)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, FrameError> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, FrameError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, FrameError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, FrameError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// Everything that is left.
+    pub(super) fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.rest)
+    }
+
+    /// Checks that nothing is left.
+    pub(super) const fn end(&self) -> Result<(), FrameError> {
+        match self.rest.len() {
+            0 => Ok(()),
+            extra => Err(FrameError::TooLong { got: self.total, expected: self.total - extra }),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Frames and their bytes.
+
+use super::cursor::Cursor;
+use super::{FileName, MAX_CHUNK, MAX_WINDOW, NameError, Reason, SessionId, TransferId, VERSION};
+use bytes::Bytes;
+use core::time::Duration;
+
+const MAGIC: [u8; 3] = *b"CBF";
+const HEAD_LEN: usize = 25;
+/// Bytes before those of the file in a CHUNK.
+pub(super) const CHUNK_HEAD_LEN: usize = HEAD_LEN + 8;
+/// The size of a file that is not known beforehand.
+const UNKNOWN_SIZE: u64 = u64::MAX;
+
+/// A frame: valid whenever it was decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What it is about.
+    pub transfer: TransferId,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a frame says. See the [module](super) for who says it when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// "Here is a file."
+    Offer(Offer),
+    /// "Send it."
+    Accept {
+        /// Chunks ahead of the first missing one that the receiver takes.
+        window: u16,
+        /// How long the receiver waits for a sign of life.
+        patience: Duration,
+    },
+    /// A piece of the file.
+    Chunk {
+        /// From 0; each is as long as the OFFER said, but for the last.
+        number: u64,
+        /// The piece: never empty.
+        bytes: Bytes,
+    },
+    /// "That was all."
+    Finish {
+        /// Bytes in the file.
+        size: u64,
+        /// BLAKE3 of them.
+        digest: [u8; 32],
+    },
+    /// "The file is safe under its name."
+    Done,
+    /// "It is over."
+    Failed(Reason),
+    /// "I am still here."
+    Alive,
+    /// "I have no more files."
+    Bye,
+}
+
+/// A file that the sender has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Files in the session, at least one more than this file's number.
+    pub files: u32,
+    /// Bytes in each chunk but the last, 1 to [`MAX_CHUNK`].
+    pub chunk: u32,
+    /// Bytes in the file; `None` if only its end will tell.
+    pub size: Option<u64>,
+    /// The name to store it by, or what is wrong with it: that must be answered too.
+    pub name: Result<FileName, NameError>,
+}
+
+/// Why bytes are not a frame. The peer is to blame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// Its fields need more.
+    #[error("a frame of {got} bytes ends before its fields do")]
+    TooShort {
+        /// Bytes in the frame.
+        got: usize,
+    },
+    /// Its fields need fewer.
+    #[error("a frame of {got} bytes has fields for {expected}")]
+    TooLong {
+        /// Bytes in the frame.
+        got: usize,
+        /// What its fields need.
+        expected: usize,
+    },
+    /// It does not begin as a frame does.
+    #[error("not a frame of the file protocol")]
+    Magic,
+    /// The peer speaks another version. Its head can be read, so it can be told.
+    #[error("version {got} of the file protocol, expected {VERSION}")]
+    Version {
+        /// What the frame is about.
+        transfer: TransferId,
+        /// The version of the frame.
+        got: u8,
+    },
+    /// A field has a value that means nothing.
+    #[error("field `{field}` is {got}")]
+    Undefined {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        got: u64,
+    },
+}
+
+impl Frame {
+    /// The frame's bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(64);
+        self.body.kind().write_head(self.transfer, &mut out);
+        match &self.body {
+            Body::Offer(Offer { files, chunk, size, name }) => {
+                out.extend_from_slice(&files.to_be_bytes());
+                out.extend_from_slice(&chunk.to_be_bytes());
+                out.extend_from_slice(&size.unwrap_or(UNKNOWN_SIZE).to_be_bytes());
+                out.extend_from_slice(name.as_ref().map_or("", FileName::as_str).as_bytes());
+            }
+            Body::Accept { window, patience } => {
+                let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+                out.extend_from_slice(&window.to_be_bytes());
+                out.extend_from_slice(&patience.to_be_bytes());
+            }
+            Body::Chunk { number, bytes } => {
+                out.extend_from_slice(&number.to_be_bytes());
+                out.extend_from_slice(bytes);
+            }
+            Body::Finish { size, digest } => {
+                out.extend_from_slice(&size.to_be_bytes());
+                out.extend_from_slice(digest);
+            }
+            Body::Failed(reason) => {
+                let (code, number) = reason.to_wire();
+                out.push(code);
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+            Body::Done | Body::Alive | Body::Bye => {}
+        }
+        out.into()
+    }
+
+    /// The beginning of a CHUNK, for the bytes of the file to be read in behind it.
+    pub fn begin_chunk(transfer: TransferId, number: u64, chunk: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(CHUNK_HEAD_LEN + chunk);
+        Kind::Chunk.write_head(transfer, &mut out);
+        out.extend_from_slice(&number.to_be_bytes());
+        out
+    }
+
+    /// Bytes of the file in the frame of a CHUNK.
+    pub fn chunk_len(frame: &[u8]) -> u64 {
+        frame.len().saturating_sub(CHUNK_HEAD_LEN) as u64
+    }
+
+    /// Reads a frame; a chunk's bytes are shared with `bytes`, not copied.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the bytes: see [`FrameError`].
+    pub fn decode(bytes: &Bytes) -> Result<Self, FrameError> {
+        let mut cursor = Cursor::new(bytes);
+        if cursor.array()? != MAGIC {
+            return Err(FrameError::Magic);
+        }
+        let (version, kind) = (cursor.u8()?, cursor.u8()?);
+        let session = SessionId(cursor.array()?);
+        let transfer = TransferId { session, file: cursor.u32()? };
+        if version != VERSION {
+            return Err(FrameError::Version { transfer, got: version });
+        }
+        let body = match Kind::from_wire(kind)? {
+            Kind::Offer => Body::Offer(Offer::decode(transfer.file, &mut cursor)?),
+            Kind::Accept => {
+                let window = cursor.u16()?;
+                within("window", window.into(), 1, MAX_WINDOW.into())?;
+                let patience = cursor.u32()?;
+                within("patience", patience.into(), 1, u32::MAX.into())?;
+                Body::Accept { window, patience: Duration::from_millis(patience.into()) }
+            }
+            Kind::Chunk => {
+                let number = cursor.u64()?;
+                let len = cursor.rest().len();
+                within("chunk length", len as u64, 1, MAX_CHUNK as u64)?;
+                Body::Chunk { number, bytes: bytes.slice(bytes.len() - len..) }
+            }
+            Kind::Finish => Body::Finish { size: cursor.u64()?, digest: cursor.array()? },
+            Kind::Done => Body::Done,
+            Kind::Failed => Body::Failed(Reason::from_wire(cursor.u8()?, cursor.u64()?)),
+            Kind::Alive => Body::Alive,
+            Kind::Bye => Body::Bye,
+        };
+        cursor.end()?;
+        Ok(Self { transfer, body })
+    }
+}
+
+impl Offer {
+    fn decode(file: u32, cursor: &mut Cursor<'_>) -> Result<Self, FrameError> {
+        let files = cursor.u32()?;
+        within("files", files.into(), u64::from(file) + 1, u32::MAX.into())?;
+        let chunk = cursor.u32()?;
+        within("chunk", chunk.into(), 1, MAX_CHUNK as u64)?;
+        let size = cursor.u64()?;
+        let name = FileName::from_bytes(cursor.rest());
+        Ok(Self { files, chunk, size: (size != UNKNOWN_SIZE).then_some(size), name })
+    }
+}
+
+impl Body {
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Offer(_) => Kind::Offer,
+            Self::Accept { .. } => Kind::Accept,
+            Self::Chunk { .. } => Kind::Chunk,
+            Self::Finish { .. } => Kind::Finish,
+            Self::Done => Kind::Done,
+            Self::Failed(_) => Kind::Failed,
+            Self::Alive => Kind::Alive,
+            Self::Bye => Kind::Bye,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Offer = 1,
+    Accept,
+    Chunk,
+    Finish,
+    Done,
+    Failed,
+    Alive,
+    Bye,
+}
+
+impl Kind {
+    fn from_wire(got: u8) -> Result<Self, FrameError> {
+        Ok(match got {
+            1 => Self::Offer,
+            2 => Self::Accept,
+            3 => Self::Chunk,
+            4 => Self::Finish,
+            5 => Self::Done,
+            6 => Self::Failed,
+            7 => Self::Alive,
+            8 => Self::Bye,
+            _ => return Err(FrameError::Undefined { field: "kind", got: got.into() }),
+        })
+    }
+
+    fn write_head(self, transfer: TransferId, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[VERSION, self as u8]);
+        out.extend_from_slice(&transfer.session.0);
+        out.extend_from_slice(&transfer.file.to_be_bytes());
+    }
+}
+
+const fn within(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), FrameError> {
+    if min <= got && got <= max { Ok(()) } else { Err(FrameError::Undefined { field, got }) }
+}

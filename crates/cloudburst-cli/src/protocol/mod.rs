@@ -1,0 +1,96 @@
+//! What `cbrst-send` and `cbrst-recv` say to each other: the file protocol, version 1.
+//!
+//! Nothing here does I/O or reads a clock. Each frame is one Cloudburst message, which arrives
+//! once and unaltered, or not at all; frames under way together may change places. Answers go to
+//! the peer that Cloudburst names as the sender of the frame they answer.
+//!
+//! # Frames
+//!
+//! Integers are big-endian. Every frame begins with a head of 25 bytes, which no later version
+//! may change, so that a version can always be refused in the words of the one that was asked:
+//!
+//! | at | bytes | field |
+//! |----|-------|-------|
+//! | 0  | 3     | `CBF` |
+//! | 3  | 1     | version: 1 |
+//! | 4  | 1     | kind |
+//! | 5  | 16    | session: random, one for each run of `cbrst-send` |
+//! | 21 | 4     | file: its number in the session, from 0 |
+//!
+//! | kind | frame | from | fields after the head |
+//! |------|--------|----------|----|
+//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), name (the rest) |
+//! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4) |
+//! | 3 | CHUNK  | sender   | number (8), bytes (the rest) |
+//! | 4 | FINISH | sender   | size (8), BLAKE3 of the whole file (32) |
+//! | 5 | DONE   | receiver | - |
+//! | 6 | FAILED | both     | reason (1), number (8): see [`Reason`] |
+//! | 7 | ALIVE  | both     | - |
+//! | 8 | BYE    | sender   | - |
+//!
+//! Bytes that are missing, or left over, make a frame invalid; invalid frames are ignored.
+//!
+//! # A transfer
+//!
+//! 1. OFFER. The receiver answers ACCEPT, or FAILED: it refuses the file.
+//! 2. CHUNK, numbered from 0, each as long as the OFFER said; only the last one is shorter, and
+//!    none is empty. Chunk `k` is sent only when all up to `k - window` were delivered, so that
+//!    the receiver need not look further ahead than its window.
+//! 3. FINISH, when all chunks were delivered. The receiver compares size and digest, makes the
+//!    file durable, gives it its name, and answers DONE. Until then it says ALIVE.
+//! 4. BYE ends the session, and whatever of it is under way, on both sides.
+//!
+//! Either side may say FAILED at any time: the transfer is over, and nothing remains of it. A
+//! sender that delivers nothing else for a quarter of the receiver's patience says ALIVE; a
+//! receiver that hears nothing of a transfer for the whole of it gives the transfer up.
+//!
+//! # Limits
+//!
+//! A chunk has 1 byte to [`MAX_CHUNK`], a window 1 chunk to [`MAX_WINDOW`], a name what
+//! [`FileName`] allows.
+
+mod assembly;
+mod cursor;
+mod frame;
+mod name;
+mod outbound;
+mod reason;
+
+pub use assembly::Assembly;
+pub use frame::{Body, Frame, FrameError, Offer};
+pub use name::{FileName, NameError};
+pub use outbound::{Ending, Outbound, What};
+pub use reason::Reason;
+
+use core::fmt;
+
+/// The version that this crate speaks.
+pub const VERSION: u8 = 1;
+
+/// Bytes in a chunk at most.
+pub const MAX_CHUNK: usize = 1 << 20;
+
+/// Chunks in a window at most: what fits the bit set of [`Assembly`].
+pub const MAX_WINDOW: u16 = 64;
+
+/// Bytes in a frame at most: a full chunk with its head and its number.
+pub const MAX_FRAME: usize = MAX_CHUNK + frame::CHUNK_HEAD_LEN;
+
+/// One run of `cbrst-send`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub [u8; 16]);
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// One file of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferId {
+    /// The session.
+    pub session: SessionId,
+    /// The file's number in it, from 0.
+    pub file: u32,
+}

@@ -1,0 +1,115 @@
+//! Why a file is refused, or its transfer over.
+
+use super::{MAX_CHUNK, VERSION};
+
+/// What FAILED says: a code and a number. Each text names the cause and, where there is one, the
+/// remedy; `cbrst-send` shows it to its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Reason {
+    /// 1: the name is taken, and the receiver replaces nothing.
+    #[error("the receiver has a file of this name and keeps it: --name, or its --overwrite")]
+    Exists,
+    /// 2: the name is none that the receiver stores files by.
+    #[error("the receiver does not store files by such a name: send it with another --name")]
+    BadName,
+    /// 3: the file is larger than the receiver wants, whose limit is the number.
+    #[error("the file is larger than the receiver's --max-size, {0} bytes")]
+    TooLarge(u64),
+    /// 4: the receiver is busy with as many transfers as it takes, the number.
+    #[error("the receiver is busy with {0} transfers already: try again later")]
+    Busy(u64),
+    /// 5: the receiver runs for another sender alone.
+    #[error("the receiver serves one sender (--once, --stdout), and that is another one")]
+    Taken,
+    /// 6: another transfer is about to use the name.
+    #[error("the receiver is just receiving another file of this name: try again later")]
+    NameInUse,
+    /// 7: no room, after the number of bytes.
+    #[error("the receiver's disk is full, after {0} bytes: make room there")]
+    DiskFull(u64),
+    /// 8: the receiver cannot write; the number is the system's error.
+    #[error("the receiver cannot write the file: {}", std::io::Error::from_raw_os_error(*.0 as i32))]
+    Storage(u64),
+    /// 9: what was received is not what was sent; the number is the size received.
+    #[error("what the receiver has, {0} bytes, is not what was sent: send it again")]
+    Mismatch(u64),
+    /// 10: nothing was heard for the number of milliseconds.
+    #[error("the receiver heard nothing for {} s and gave up", *.0 as f64 / 1e3)]
+    Silence(u64),
+    /// 11: somebody stopped the program.
+    #[error("the other side was stopped")]
+    Interrupted,
+    /// 12: the receiver knows no such transfer: it restarted, or gave it up.
+    #[error("the receiver no longer knows of this transfer: send the file again")]
+    Unknown,
+    /// 13: the peer broke the rules, at the chunk with this number.
+    #[error("the receiver says that chunk {0} breaks the rules: the versions may not match")]
+    Protocol(u64),
+    /// 14: the receiver speaks another version of this protocol, the number.
+    #[error("the receiver speaks version {0} of the file protocol, this program {VERSION}")]
+    Version(u64),
+    /// 15: the sender cannot go on: its file changed, or cannot be read.
+    #[error("the sender could not read the file to its end")]
+    Source,
+    /// Any other code: a reason that a later version knows.
+    #[error("the other side gave up, for a reason unknown to this version ({0})")]
+    Other(u8),
+}
+
+impl Reason {
+    pub(super) const fn to_wire(self) -> (u8, u64) {
+        match self {
+            Self::Exists => (1, 0),
+            Self::BadName => (2, 0),
+            Self::TooLarge(max) => (3, max),
+            Self::Busy(transfers) => (4, transfers),
+            Self::Taken => (5, 0),
+            Self::NameInUse => (6, 0),
+            Self::DiskFull(written) => (7, written),
+            Self::Storage(errno) => (8, errno),
+            Self::Mismatch(size) => (9, size),
+            Self::Silence(millis) => (10, millis),
+            Self::Interrupted => (11, 0),
+            Self::Unknown => (12, 0),
+            Self::Protocol(chunk) => (13, chunk),
+            Self::Version(version) => (14, version),
+            Self::Source => (15, 0),
+            Self::Other(code) => (code, 0),
+        }
+    }
+
+    pub(super) const fn from_wire(code: u8, number: u64) -> Self {
+        match code {
+            1 => Self::Exists,
+            2 => Self::BadName,
+            3 => Self::TooLarge(number),
+            4 => Self::Busy(number),
+            5 => Self::Taken,
+            6 => Self::NameInUse,
+            7 => Self::DiskFull(number),
+            8 => Self::Storage(number),
+            9 => Self::Mismatch(number),
+            10 => Self::Silence(number),
+            11 => Self::Interrupted,
+            12 => Self::Unknown,
+            13 => Self::Protocol(number),
+            14 => Self::Version(number),
+            15 => Self::Source,
+            _ => Self::Other(code),
+        }
+    }
+
+    /// What a failure to write after `written` bytes is called.
+    pub fn of_write_error(error: &std::io::Error, written: u64) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match error.kind() {
+            StorageFull | QuotaExceeded => Self::DiskFull(written),
+            // EIO, where the error is none of the system's.
+            _ => {
+                Self::Storage(error.raw_os_error().and_then(|e| u64::try_from(e).ok()).unwrap_or(5))
+            }
+        }
+    }
+}
+
+const _: () = assert!(MAX_CHUNK < u32::MAX as usize, "an OFFER has 4 bytes for it");

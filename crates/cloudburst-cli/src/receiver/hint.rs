@@ -1,0 +1,94 @@
+//! The line to run at the sender.
+
+use crate::plan::Key;
+use crate::plan::key::hex;
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+/// What to tell the user of a receiver that listens at `local`: ready to copy, but for FILE.
+pub(super) fn lines(key: &Key, local: SocketAddr) -> String {
+    let host = host(local);
+    match key {
+        Key::Made(key) => {
+            format!("at the sender, run:\n  CBRST_KEY={} cbrst-send {host} FILE...", hex(key))
+        }
+        Key::Environment(_) => {
+            format!("at the sender, with the same CBRST_KEY, run:\n  cbrst-send {host} FILE...")
+        }
+        Key::File(path, _) => format!(
+            "at the sender, with a copy of the key file, run:\n  cbrst-send --key-file {} {host} FILE...",
+            quoted(path)
+        ),
+        Key::Insecure => format!(
+            "no key: whoever reaches this port can send; at the sender, run:\n  \
+             cbrst-send --insecure {host} FILE..."
+        ),
+    }
+}
+
+/// Host and port for others to send to. One that listens everywhere names the address that its
+/// own packets to far away would come from, or else its name.
+fn host(local: SocketAddr) -> String {
+    if !local.ip().is_unspecified() {
+        return local.to_string();
+    }
+    let v4 = || outgoing(([0, 0, 0, 0], 0).into(), (Ipv4Addr::new(192, 0, 2, 1), 9).into());
+    let v6 = || {
+        let far = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+        local.is_ipv6().then(|| outgoing((Ipv6Addr::UNSPECIFIED, 0).into(), (far, 9).into()))?
+    };
+    if let Some(mut address) = v4().or_else(v6) {
+        address.set_port(local.port());
+        return address.to_string();
+    }
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = Some(name.trim()).filter(|name| !name.is_empty());
+    format!("{}:{}", name.unwrap_or("HOST"), local.port())
+}
+
+/// The address that packets to `far` leave from. None is sent.
+fn outgoing(any: SocketAddr, far: SocketAddr) -> Option<SocketAddr> {
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(far).ok()?;
+    socket.local_addr().ok()
+}
+
+/// The path as a shell takes it for one word.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_key_comes_with_the_whole_line() {
+        let lines = lines(&Key::Made([0xab; 32]), ([10, 0, 0, 2], 7000).into());
+        let key = "ab".repeat(32);
+        let line = format!("  CBRST_KEY={key} cbrst-send 10.0.0.2:7000 FILE...");
+        assert_eq!(lines.lines().last(), Some(line.as_str()));
+    }
+
+    #[test]
+    fn a_key_of_the_users_own_is_not_shown() {
+        for key in [Key::Environment([0xab; 32]), Key::File("a b".into(), [0xab; 32])] {
+            let lines = lines(&key, "[::1]:7000".parse().unwrap());
+            assert!(!lines.contains("abab") && lines.contains("cbrst-send"), "{lines}");
+            assert!(lines.contains("[::1]:7000"), "{lines}");
+        }
+    }
+
+    #[test]
+    fn paths_stay_one_word() {
+        assert_eq!(quoted(Path::new("/etc/k.hex")), "/etc/k.hex");
+        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
+    }
+}

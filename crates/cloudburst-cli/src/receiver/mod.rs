@@ -1,0 +1,111 @@
+//! `cbrst-recv` at work: one loop that serves all senders.
+
+mod hint;
+mod once;
+mod outbox;
+mod serve;
+mod store;
+mod transfer;
+
+use self::serve::Server;
+use self::store::Store;
+use crate::Exit;
+use crate::plan::{Destination, ReceivePlan};
+use crate::protocol::MAX_FRAME;
+use crate::signals::Interrupts;
+use crate::ui::{JsonTo, Ui};
+use cloudburst_net::{BuildError, Config, Endpoint, PathMap};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+/// Why the receiver did not even start.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("cannot write to {}: {source}", dir.display())]
+    Store { dir: PathBuf, source: io::Error },
+    #[error("cannot use standard output: {0}")]
+    Pipe(io::Error),
+    #[error("{0}: {1}; another program may have the port: choose one by --listen")]
+    Bind(String, io::Error),
+    #[error(transparent)]
+    Endpoint(BuildError),
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+}
+
+/// Where files go.
+#[derive(Debug)]
+enum Place {
+    Directory(Store),
+    Pipe(File),
+}
+
+/// Receives as the plan says.
+pub(crate) fn run(plan: ReceivePlan) -> Exit {
+    let json = match plan.destination {
+        Destination::Directory { .. } => JsonTo::StandardOutput,
+        Destination::StandardOutput => JsonTo::StandardError,
+    };
+    let ui = Ui::new("cbrst-recv", &plan.common, json);
+    match start(plan, ui.clone()) {
+        Ok(server) => server.run(),
+        Err(error) => {
+            ui.error(&error.to_string());
+            Exit::Failed
+        }
+    }
+}
+
+fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
+    let interrupts = Interrupts::install().map_err(StartError::Signals)?;
+    let place = match &plan.destination {
+        Destination::Directory { dir, overwrite } => {
+            let failed = |source| StartError::Store { dir: dir.clone(), source };
+            let store = Store::open(dir.clone(), *overwrite).map_err(failed)?;
+            interrupts.clean_up(store.private().to_owned());
+            Place::Directory(store)
+        }
+        Destination::StandardOutput => {
+            let out = io::stdout().as_fd().try_clone_to_owned().map_err(StartError::Pipe)?;
+            Place::Pipe(out.into())
+        }
+    };
+    let endpoint = listen(&plan)?;
+    let local = endpoint.local_addr();
+    ui.status(&format!("listening on {local}"));
+    if let Some(path) = plan.common.key.exposed_file() {
+        ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
+    }
+    let hint = hint::lines(&plan.common.key, local);
+    // Without it, a key that was made here is of no use to anyone.
+    if matches!(plan.common.key, crate::plan::Key::Made(_)) {
+        ui.notice(&hint);
+    } else {
+        ui.status(&hint);
+    }
+    Ok(Server::new(&plan, endpoint, place, interrupts, ui))
+}
+
+fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
+    let config =
+        Config { deadline: plan.common.deadline, max_message: MAX_FRAME, ..Config::default() };
+    let mut builder = Endpoint::builder()
+        .bind(plan.listen)
+        // Answers come from the port that was asked, so that firewalls let them through.
+        .paths(PathMap::ecmp(1))
+        // They are few and small: how fast the link is does not matter.
+        .capacity(Config::default().capacity)
+        .security(plan.common.key.security())
+        .config(config);
+    if let Some(dscp) = plan.common.dscp {
+        builder = builder.dscp(dscp);
+    }
+    builder.build().map_err(|error| match error {
+        BuildError::Bind { addr, source } => {
+            StartError::Bind(format!("cannot listen on {addr}"), source)
+        }
+        other => StartError::Endpoint(other),
+    })
+}

@@ -1,0 +1,181 @@
+//! One file on its way in.
+
+use super::store::Partial;
+use crate::plan::key::hex;
+use crate::protocol::{Assembly, FileName, Offer, Reason};
+use crate::ui::{self, Report, Ui};
+use bytes::Bytes;
+use core::time::Duration;
+use indicatif::ProgressBar;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Chunks ahead of the first missing one that are taken.
+pub(super) const WINDOW: u16 = 8;
+
+/// A file on its way in.
+pub(super) struct Transfer {
+    pub(super) name: FileName,
+    started: Instant,
+    /// When its sender was last heard.
+    pub(super) last_heard: Instant,
+    digest: Option<[u8; 32]>,
+    bar: ProgressBar,
+    assembly: Assembly,
+    /// When its sender was last told that the file is being stored; `None` before FINISH.
+    told: Option<Instant>,
+    /// Of all chunks before the first missing one.
+    hasher: blake3::Hasher,
+    /// `None` when it was handed to the thread that stores it.
+    sink: Option<Sink>,
+}
+
+/// What a transfer wants at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Nothing,
+    /// To be kept waiting: its file is still being stored.
+    SignOfLife,
+    /// To be given up: its sender is silent.
+    GiveUp,
+}
+
+/// Where the bytes go.
+pub(super) enum Sink {
+    File(Partial),
+    Pipe(Pipe),
+}
+
+/// A pipe takes chunks in order: those that come early wait, no more than a window of them.
+pub(super) struct Pipe {
+    out: File,
+    early: BTreeMap<u64, Bytes>,
+}
+
+impl Pipe {
+    pub(super) const fn new(out: File) -> Self {
+        Self { out, early: BTreeMap::new() }
+    }
+}
+
+impl Transfer {
+    pub(super) fn new(
+        now: Instant,
+        offer: &Offer,
+        name: FileName,
+        max_size: u64,
+        sink: Sink,
+        bar: ProgressBar,
+    ) -> Self {
+        Self {
+            name,
+            started: now,
+            last_heard: now,
+            digest: None,
+            bar,
+            assembly: Assembly::new(offer, WINDOW, max_size),
+            told: None,
+            hasher: blake3::Hasher::new(),
+            sink: Some(sink),
+        }
+    }
+
+    /// Takes a chunk.
+    ///
+    /// # Errors
+    ///
+    /// Why the transfer is over.
+    pub(super) fn take_chunk(&mut self, number: u64, bytes: &Bytes) -> Result<(), Reason> {
+        let Some(sink) = &mut self.sink else { return Err(Reason::Protocol(number)) };
+        let before = self.assembly.received();
+        let failed = |error| Reason::of_write_error(&error, before);
+        let offset = self.assembly.admit(number, bytes.len())?;
+        match sink {
+            Sink::File(file) => file.write_at(bytes, offset).map_err(failed)?,
+            Sink::Pipe(pipe) => drop(pipe.early.insert(number, bytes.clone())),
+        }
+        while let Some((next, offset, len)) = self.assembly.advance() {
+            match sink {
+                Sink::File(_) if next == number => drop(self.hasher.update(bytes)),
+                // It came early, and is still in the system's cache.
+                Sink::File(file) => {
+                    let mut early = vec![0; len];
+                    file.read_at(&mut early, offset).map_err(failed)?;
+                    self.hasher.update(&early);
+                }
+                Sink::Pipe(pipe) => {
+                    if let Some(early) = pipe.early.remove(&next) {
+                        pipe.out.write_all(&early).map_err(failed)?;
+                        self.hasher.update(&early);
+                    }
+                }
+            }
+        }
+        self.bar.set_position(self.assembly.received());
+        Ok(())
+    }
+
+    /// The sender says that this was all: what is left to be stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Mismatch`] where it was not.
+    pub(super) fn finish(
+        &mut self,
+        now: Instant,
+        size: u64,
+        digest: [u8; 32],
+    ) -> Result<Sink, Reason> {
+        self.told = Some(now);
+        let sink = self.sink.take().ok_or(Reason::Protocol(0))?;
+        let whole = self.assembly.is_whole(size) && self.hasher.finalize() == digest;
+        self.digest = whole.then_some(digest);
+        if whole { Ok(sink) } else { Err(Reason::Mismatch(self.assembly.received())) }
+    }
+
+    /// Removes what was written, unless a thread is about to store it.
+    pub(super) fn discard(&mut self) {
+        self.sink = None;
+    }
+
+    /// What the transfer wants at `now`; a sign of life counts as given.
+    pub(super) fn due(&mut self, now: Instant, patience: Duration) -> Due {
+        match &mut self.told {
+            Some(told) if now.duration_since(*told) >= patience / 4 => {
+                *told = now;
+                Due::SignOfLife
+            }
+            None if now.duration_since(self.last_heard) >= patience => Due::GiveUp,
+            _ => Due::Nothing,
+        }
+    }
+
+    /// Tells the user how it ended; `file` is its path, or its name if it has none.
+    pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, error: Option<&str>) {
+        let (bytes, took) = (self.assembly.received(), self.started.elapsed());
+        self.bar.finish_and_clear();
+        match error {
+            None => ui.status(&format!(
+                "{file}: {} from {peer} in {:.2} s",
+                ui::bytes(bytes),
+                took.as_secs_f64()
+            )),
+            Some(error) => ui.error(&format!("{file} from {peer}: {error}")),
+        }
+        ui.report(&Report {
+            file: file.to_owned(),
+            name: self.name.as_str(),
+            peer: peer.to_string(),
+            outcome: if error.is_none() { "done" } else { "failed" },
+            error: error.map(ToOwned::to_owned),
+            bytes,
+            seconds: took.as_secs_f64(),
+            digest: self.digest.map(|digest| hex(&digest)),
+            packets: None,
+            redundancy: None,
+        });
+    }
+}

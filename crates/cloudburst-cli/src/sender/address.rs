@@ -1,0 +1,86 @@
+//! Finds the receiver, and finds out why it cannot be found.
+
+use super::failure::Failure;
+use core::time::Duration;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::mpsc;
+use std::thread;
+
+/// How long to wait for word that a port is closed.
+const PROBE: Duration = Duration::from_millis(500);
+/// The same where there are other addresses to try.
+const QUICK_PROBE: Duration = Duration::from_millis(50);
+/// Longer than nothing and shorter than any frame: the receiver drops it unread.
+const JUNK: [u8; 1] = [0];
+
+/// Why a name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResolveError {
+    #[error("{host}: {source}")]
+    Failed { host: String, source: io::Error },
+    #[error("{host}: the name has no address")]
+    Nothing { host: String },
+    #[error("{host}: no name server answered in {} s", waited.as_secs_f64())]
+    TimedOut { host: String, waited: Duration },
+}
+
+/// The address of `host`. Where there are several, the first whose host does not say at once that
+/// nobody listens.
+///
+/// # Errors
+///
+/// Within `deadline`: see [`ResolveError`].
+pub(super) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, ResolveError> {
+    let (answer, answers) = mpsc::channel();
+    let asked = host.to_owned();
+    // The system's resolver has its own idea of patience.
+    thread::spawn(move || answer.send(asked.to_socket_addrs().map(Vec::from_iter)));
+    let host = host.to_owned();
+    let all = match answers.recv_timeout(deadline) {
+        Ok(Ok(all)) => all,
+        Ok(Err(source)) => return Err(ResolveError::Failed { host, source }),
+        Err(_) => return Err(ResolveError::TimedOut { host, waited: deadline }),
+    };
+    let open = all.iter().find(|addr| all.len() == 1 || probe(**addr, QUICK_PROBE).is_ok());
+    open.or(all.first()).copied().ok_or(ResolveError::Nothing { host })
+}
+
+/// The address of this host that packets to `peer` come from, with port 0.
+pub(super) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
+    let mut local = connected(peer)?.local_addr()?;
+    local.set_port(0);
+    Ok(local)
+}
+
+/// Why nobody at `peer` answered in the time `waited`.
+pub(super) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
+    match probe(peer, PROBE) {
+        Ok(()) => Failure::NoAnswer { peer, waited },
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Failure::NoReceiver { peer },
+        Err(source) => Failure::Unreachable { peer, source },
+    }
+}
+
+/// Sends junk from a socket that hears what the network says of it; an error is its answer.
+fn probe(peer: SocketAddr, patience: Duration) -> io::Result<()> {
+    let socket = connected(peer)?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.send(&JUNK)?;
+    match socket.recv(&mut [0; 16]) {
+        Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn connected(peer: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match peer {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(peer)?;
+    Ok(socket)
+}

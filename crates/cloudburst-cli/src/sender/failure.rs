@@ -1,0 +1,78 @@
+//! Why a file is not at the receiver: one line each, with cause and remedy.
+
+use super::source::SourceError;
+use crate::protocol::Reason;
+use cloudburst_net::SendError;
+use core::time::Duration;
+use std::io;
+use std::net::SocketAddr;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The receiver's host says that the port is closed.
+    #[error("nobody listens at {peer}: start cbrst-recv there, or check the address")]
+    NoReceiver { peer: SocketAddr },
+    /// Nothing came back, not even a refusal.
+    #[error(
+        "no answer from {peer} in {} s: something may be there, but it has another key (or one \
+         end alone runs --insecure), or a firewall drops UDP in between", waited.as_secs_f64()
+    )]
+    NoAnswer { peer: SocketAddr, waited: Duration },
+    /// The network says so.
+    #[error("{peer} cannot be reached: {source}")]
+    Unreachable { peer: SocketAddr, source: io::Error },
+    /// The receiver did not take it.
+    #[error("refused: {0}")]
+    Refused(Reason),
+    /// The receiver gave up.
+    #[error("{0}")]
+    ByReceiver(Reason),
+    /// Nothing moved.
+    #[error(
+        "stalled: nothing got through for {} s; check the network, or allow more by --deadline",
+        .0.as_secs_f64()
+    )]
+    Stalled(Duration),
+    /// All of it arrived, and then silence.
+    #[error(
+        "the receiver has all of it, but did not say for {} s whether it is stored: look there",
+        .0.as_secs_f64()
+    )]
+    Unconfirmed(Duration),
+    /// A frame could not be delivered.
+    #[error("{0}")]
+    Transport(SendError),
+    /// FINISH may have been delivered or not.
+    #[error("the receiver may have stored it, or not; look there: {0}")]
+    Doubtful(SendError),
+    /// The file is to blame.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// An earlier file failed in a way that this one would, too.
+    #[error("not sent, for the same reason")]
+    NotTried,
+}
+
+impl Failure {
+    /// Whether other files would fare the same.
+    pub(crate) const fn is_fatal(&self) -> bool {
+        match self {
+            Self::Refused(reason) | Self::ByReceiver(reason) => {
+                matches!(reason, Reason::Taken | Reason::Interrupted | Reason::Version(_))
+            }
+            Self::Source(_) => false,
+            _ => true,
+        }
+    }
+
+    /// The word for `--json`.
+    pub(crate) const fn outcome(&self) -> &'static str {
+        match self {
+            Self::Unconfirmed(_) | Self::Doubtful(_) => "unknown",
+            _ => "failed",
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `cbrst-send` at work: one file after the other, in one session.
+
+mod address;
+mod failure;
+mod source;
+mod transfer;
+
+use self::address::ResolveError;
+use self::failure::Failure;
+use self::transfer::{Cost, FAREWELL, Tag};
+use crate::Exit;
+use crate::courier::Courier;
+use crate::plan::key::hex;
+use crate::plan::{Input, SendPlan};
+use crate::protocol::{Body, Frame, MAX_FRAME, SessionId, TransferId, What};
+use crate::signals::Interrupts;
+use crate::ui::{self, JsonTo, Report, Ui};
+use cloudburst_net::{BuildError, Config, Endpoint, SendOptions};
+use core::time::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Why nothing could even be tried.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    #[error("{peer} cannot be reached: {source}")]
+    NoRoute { peer: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Endpoint(#[from] BuildError),
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+}
+
+/// One run of `cbrst-send`, and what all its transfers share.
+struct Session {
+    id: SessionId,
+    peer: SocketAddr,
+    deadline: Duration,
+    /// Bytes in a chunk.
+    chunk: usize,
+    courier: Courier<Tag>,
+    /// Whether the receiver ever had a message of ours.
+    is_known: bool,
+    interrupts: Interrupts,
+    ui: Ui,
+}
+
+/// Sends all files of the plan.
+pub(crate) fn run(plan: &SendPlan) -> Exit {
+    let ui = Ui::new("cbrst-send", &plan.common, JsonTo::StandardOutput);
+    if let Some(path) = plan.common.key.exposed_file() {
+        ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
+    }
+    let mut session = match Session::start(plan, ui.clone()) {
+        Ok(session) => session,
+        Err(error) => {
+            ui.error(&error.to_string());
+            report_none(plan, &ui, &error);
+            return Exit::Failed;
+        }
+    };
+    let exit = session.send_all(&plan.inputs);
+    session.end();
+    exit
+}
+
+impl Session {
+    fn start(plan: &SendPlan, ui: Ui) -> Result<Self, StartError> {
+        let interrupts = Interrupts::install().map_err(StartError::Signals)?;
+        let deadline = plan.common.deadline;
+        let peer = address::resolve(&plan.host, deadline)?;
+        // The very address that packets come from tells the interface, and so the capacity.
+        let local =
+            address::local_for(peer).map_err(|source| StartError::NoRoute { peer, source })?;
+        let config = Config {
+            deadline,
+            max_message: MAX_FRAME,
+            code: plan.code.unwrap_or_default(),
+            ..Config::default()
+        };
+        let mut builder = Endpoint::builder()
+            .bind(local)
+            .paths(plan.paths)
+            .security(plan.common.key.security())
+            .config(config)
+            .rate(plan.rate);
+        if let Some(capacity) = plan.capacity {
+            builder = builder.capacity(capacity);
+        }
+        if let Some(dscp) = plan.common.dscp {
+            builder = builder.dscp(dscp);
+        }
+        let courier = Courier::new(builder.build()?);
+        let id = SessionId(rand::random());
+        let chunk = transfer::chunk_for(plan.capacity, plan.rate);
+        Ok(Self { id, peer, deadline, chunk, courier, is_known: false, interrupts, ui })
+    }
+
+    fn send_all(&mut self, inputs: &[Input]) -> Exit {
+        let (mut exit, mut fatal) = (Exit::Done, false);
+        for (file, input) in (0..).zip(inputs) {
+            let started = Instant::now();
+            let mut cost = Cost::default();
+            let transfer = TransferId { session: self.id, file };
+            let result = if fatal {
+                Err(Failure::NotTried)
+            } else {
+                transfer::send(self, transfer, inputs.len() as u32, input, &mut cost)
+            };
+            self.tell(input, &result, &cost, started.elapsed());
+            if let Err(failure) = result {
+                fatal |= failure.is_fatal();
+                exit = match (exit, failure) {
+                    (Exit::Interrupted, _) | (_, Failure::Interrupted) => Exit::Interrupted,
+                    _ => Exit::Failed,
+                };
+            }
+        }
+        exit
+    }
+
+    fn tell(&self, input: &Input, result: &Result<(), Failure>, cost: &Cost, took: Duration) {
+        let given = input.given.display();
+        let redundancy = cost.packets as f64 / cost.needed.max(1) as f64;
+        match result {
+            Ok(()) => self.ui.status(&format!(
+                "{given}: {} in {:.2} s, {}/s; {redundancy:.2} packets sent for each needed",
+                ui::bytes(cost.bytes),
+                took.as_secs_f64(),
+                ui::bytes((cost.bytes as f64 / took.as_secs_f64().max(1e-9)) as u64),
+            )),
+            Err(failure) => self.ui.error(&format!("{given}: {failure}")),
+        }
+        self.ui.report(&Report {
+            file: given.to_string(),
+            name: input.name.as_str(),
+            peer: self.peer.to_string(),
+            outcome: result.as_ref().map_or_else(Failure::outcome, |()| "done"),
+            error: result.as_ref().err().map(ToString::to_string),
+            bytes: cost.bytes,
+            seconds: took.as_secs_f64(),
+            digest: cost.digest.map(|digest| hex(&digest)),
+            packets: Some(cost.packets),
+            redundancy: Some(redundancy),
+        });
+    }
+
+    /// Says something that need not be heard.
+    fn say(&mut self, transfer: TransferId, body: Body) {
+        let frame = Frame { transfer, body }.encode();
+        let options = SendOptions { deadline: Some(FAREWELL), ..SendOptions::default() };
+        let _ = self.courier.send((transfer, What::Alive, 0), self.peer, frame, options);
+    }
+
+    /// Takes leave of a receiver that is there.
+    fn end(mut self) {
+        if self.is_known {
+            self.say(TransferId { session: self.id, file: 0 }, Body::Bye);
+            self.courier.close(FAREWELL);
+        }
+    }
+}
+
+fn report_none(plan: &SendPlan, ui: &Ui, error: &StartError) {
+    for input in &plan.inputs {
+        ui.report(&Report {
+            file: input.given.display().to_string(),
+            name: input.name.as_str(),
+            peer: plan.host.clone(),
+            outcome: "failed",
+            error: Some(error.to_string()),
+            bytes: 0,
+            seconds: 0.0,
+            digest: None,
+            packets: Some(0),
+            redundancy: Some(0.0),
+        });
+    }
+}

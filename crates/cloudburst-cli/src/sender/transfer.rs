@@ -1,0 +1,203 @@
+//! Sends one file.
+
+use super::Session;
+use super::address::explain_silence;
+use super::failure::Failure;
+use super::source::{Piece, Reader, SourceError};
+use crate::courier::{News, wait_until};
+use crate::plan::Input;
+use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
+use cloudburst_net::{BurstPolicy, Receipt, Rejection, SendError, SendOptions};
+use core::time::Duration;
+use indicatif::ProgressBar;
+use std::time::Instant;
+
+/// The least number of bytes in a chunk.
+const MIN_CHUNK: usize = 16 << 10;
+/// Chunks under way at most. Two leave the link idle at times, eight gain nothing.
+const WINDOW: u16 = 4;
+/// Chunks are sent without repair symbols to begin with: while one waits for what was lost, the
+/// others use the link. Measured against the default margin of 1/16: a quarter faster over
+/// loopback, and as fast at 5 % loss and 10 ms RTT, for 6 % fewer packets without loss.
+const CHUNK_POLICY: BurstPolicy = BurstPolicy::Budgeted { margin: 0.0 };
+/// How long the endpoint may take for a chunk. It is the transfer's own watch, not this, that ends
+/// one that does not move: slow links are slow, not broken.
+const CHUNK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+/// How often to look whether parts of chunks have arrived.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a farewell may take.
+pub(super) const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Bytes in a chunk for a link of so many bits a second. Over loopback, 180 kB to 1 MiB are equally
+/// fast, and the largest costs the least bookkeeping; on a slow link, a chunk is to take a tenth of
+/// a second, so that something arrives well before anybody loses patience.
+pub(super) fn chunk_for(capacity: Option<u64>, rate: f64) -> usize {
+    let tenth = capacity.map_or(f64::INFINITY, |bits| bits as f64 * rate / 80.0);
+    (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
+}
+
+/// What a file cost, whether it arrived or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Bytes of the file that were delivered.
+    pub(super) bytes: u64,
+    pub(super) packets: u64,
+    /// Packets that a link without loss would have needed.
+    pub(super) needed: u64,
+    pub(super) digest: Option<[u8; 32]>,
+}
+
+/// A file on its way.
+struct Transfer<'a> {
+    session: &'a mut Session,
+    outbound: Outbound,
+    reader: Reader,
+    bar: ProgressBar,
+    cost: Cost,
+    /// STOPs that the endpoint had heard when looked at last.
+    stops: u64,
+}
+
+/// A frame under way: the transfer it belongs to, what it is, and its bytes of the file.
+pub(super) type Tag = (TransferId, What, u64);
+
+/// Sends the file, and fills in what it cost.
+pub(super) fn send(
+    session: &mut Session,
+    transfer: TransferId,
+    files: u32,
+    input: &Input,
+    cost: &mut Cost,
+) -> Result<(), Failure> {
+    let reader = Reader::open(&input.source, transfer, session.chunk).map_err(SourceError::from)?;
+    let (name, size) = (Ok(input.name.clone()), reader.size());
+    let offer = Offer { files, chunk: session.chunk as u32, size, name };
+    let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW, session.deadline);
+    let bar = session.ui.bar(input.name.as_str(), size);
+    let stops = session.courier.endpoint().counters().sender.stops_received;
+    let mut sending = Transfer { session, outbound, reader, bar, cost: *cost, stops };
+    let result = sending.run(transfer);
+    sending.session.courier.cancel_all();
+    sending.bar.finish_and_clear();
+    *cost = sending.cost;
+    if matches!(result, Err(Failure::Source(_))) {
+        session.say(transfer, Body::Failed(Reason::Source));
+    }
+    result
+}
+
+impl Transfer<'_> {
+    fn run(&mut self, id: TransferId) -> Result<(), Failure> {
+        loop {
+            self.take_news(id)?;
+            if self.session.interrupts.is_stopped() {
+                return Err(Failure::Interrupted);
+            }
+            self.feed()?;
+            self.look();
+            self.outbound.handle_timeout(Instant::now());
+            if let Some(ending) = self.outbound.ending() {
+                return verdict(ending);
+            }
+            self.transmit(id)?;
+            let look = Instant::now() + LOOK_EVERY;
+            wait_until(self.outbound.poll_timeout().map(|at| at.min(look)).or(Some(look)));
+        }
+    }
+
+    fn take_news(&mut self, id: TransferId) -> Result<(), Failure> {
+        while let Some(news) = self.session.courier.poll() {
+            let now = Instant::now();
+            match news {
+                News::Message(message) => {
+                    // Whoever else talks to this port knows nothing of this session.
+                    if let Ok(frame) = Frame::decode(&message.bytes)
+                        && frame.transfer == id
+                    {
+                        self.outbound.handle_frame(now, &frame.body);
+                    }
+                }
+                News::Ended((transfer, what, bytes), Ok(receipt)) if transfer == id => {
+                    self.session.is_known = true;
+                    self.outbound.handle_delivered(now, what);
+                    self.count(bytes, &receipt);
+                }
+                News::Ended((transfer, what, _), Err(error)) if transfer == id => {
+                    return Err(self.undelivered(what, error));
+                }
+                News::Ended(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands in what was read, as far as there is room for it.
+    fn feed(&mut self) -> Result<(), Failure> {
+        while self.outbound.wants_chunk()
+            && let Some(piece) = self.reader.try_next()
+        {
+            let now = Instant::now();
+            match piece {
+                Piece::Chunk(frame) => self.outbound.handle_chunk(now, frame),
+                Piece::End { size, digest } => {
+                    self.cost.digest = Some(digest);
+                    self.outbound.handle_end(now, size, digest);
+                }
+                Piece::Failed(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether parts of chunks have arrived: on a slow link a chunk takes its time.
+    fn look(&mut self) {
+        let stops = self.session.courier.endpoint().counters().sender.stops_received;
+        if stops != self.stops {
+            self.stops = stops;
+            self.outbound.handle_progress(Instant::now());
+        }
+    }
+
+    fn transmit(&mut self, id: TransferId) -> Result<(), Failure> {
+        while let Some((what, frame)) = self.outbound.poll_transmit() {
+            let (deadline, policy, bytes) = match what {
+                What::Chunk(_) => (CHUNK_DEADLINE, Some(CHUNK_POLICY), Frame::chunk_len(&frame)),
+                _ => (self.session.deadline, None, 0),
+            };
+            let options =
+                SendOptions { deadline: Some(deadline), policy, ..SendOptions::default() };
+            let (courier, peer) = (&mut self.session.courier, self.session.peer);
+            courier.send((id, what, bytes), peer, frame, options).map_err(Failure::Transport)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: u64, receipt: &Receipt) {
+        self.cost.bytes += bytes;
+        self.cost.packets += receipt.packets as u64;
+        self.cost.needed += receipt.source_symbols as u64;
+        self.bar.set_position(self.cost.bytes);
+    }
+
+    fn undelivered(&self, what: What, error: SendError) -> Failure {
+        match (what, error) {
+            (_, SendError::Rejected(Rejection::NoAnswer)) => {
+                explain_silence(self.session.peer, self.session.deadline)
+            }
+            (What::Finish, error @ (SendError::Unknown(_) | SendError::Closed)) => {
+                Failure::Doubtful(error)
+            }
+            (_, error) => Failure::Transport(error),
+        }
+    }
+}
+
+const fn verdict(ending: Ending) -> Result<(), Failure> {
+    Err(match ending {
+        Ending::Done => return Ok(()),
+        Ending::Refused(reason) => Failure::Refused(reason),
+        Ending::Failed(reason) => Failure::ByReceiver(reason),
+        Ending::Stalled(waited) => Failure::Stalled(waited),
+        Ending::Unconfirmed(waited) => Failure::Unconfirmed(waited),
+    })
+}

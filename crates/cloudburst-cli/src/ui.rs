@@ -1,0 +1,174 @@
+//! What the user sees: status and progress on standard error, results on standard output.
+
+use crate::plan::CommonPlan;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Where lines and bars go. Bars are drawn on a terminal only.
+#[derive(Clone, Debug)]
+pub(crate) struct Ui {
+    program: &'static str,
+    quiet: bool,
+    json: Option<JsonTo>,
+    bars: MultiProgress,
+}
+
+/// Where the JSON objects go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JsonTo {
+    StandardOutput,
+    StandardError,
+}
+
+/// One file, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report<'a> {
+    /// The path: of the file that was sent, or of the one that was stored.
+    pub(crate) file: String,
+    /// Its name at the receiver.
+    pub(crate) name: &'a str,
+    /// The other end.
+    pub(crate) peer: String,
+    /// "done", "failed" or, for a sender that cannot tell, "unknown".
+    pub(crate) outcome: &'static str,
+    /// What went wrong.
+    pub(crate) error: Option<String>,
+    /// Bytes that arrived.
+    pub(crate) bytes: u64,
+    /// From the offer to the end.
+    pub(crate) seconds: f64,
+    /// BLAKE3 of the file, if all of it was read or written.
+    pub(crate) digest: Option<String>,
+    /// Packets that were sent for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) packets: Option<u64>,
+    /// Packets for each one that a link without loss would have needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) redundancy: Option<f64>,
+}
+
+/// Prints a line on standard error, where there may be nobody to read it.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+impl Ui {
+    pub(crate) fn new(program: &'static str, plan: &CommonPlan, json: JsonTo) -> Self {
+        let bars = MultiProgress::new();
+        if plan.quiet {
+            bars.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let ui = Self { program, quiet: plan.quiet, json: plan.json.then_some(json), bars };
+        let level = if plan.quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
+        // It fails where somebody else has installed one: then theirs it is.
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(ui.clone())
+            .with_ansi(io::stderr().is_terminal())
+            .without_time()
+            .with_target(false)
+            .try_init();
+        ui
+    }
+
+    /// Says how things go, unless the user wants it quiet.
+    pub(crate) fn status(&self, line: &str) {
+        if !self.quiet {
+            self.notice(line);
+        }
+    }
+
+    /// Says what the user cannot do without.
+    pub(crate) fn notice(&self, line: &str) {
+        self.bars.suspend(|| complain(line));
+    }
+
+    /// Says what went wrong.
+    pub(crate) fn error(&self, line: &str) {
+        self.notice(&format!("{}: {line}", self.program));
+    }
+
+    /// Prints what became of a file, if the user wants it as JSON.
+    pub(crate) fn report(&self, report: &Report<'_>) {
+        let Some(to) = self.json else { return };
+        let Ok(mut line) = serde_json::to_vec(report) else { return };
+        line.push(b'\n');
+        // A reader that has gone needs no report.
+        let _ = self.bars.suspend(|| match to {
+            JsonTo::StandardOutput => {
+                let mut out = io::stdout().lock();
+                out.write_all(&line).and_then(|()| out.flush())
+            }
+            JsonTo::StandardError => io::stderr().write_all(&line),
+        });
+    }
+
+    /// A bar for a file.
+    pub(crate) fn bar(&self, name: &str, size: Option<u64>) -> ProgressBar {
+        let (bar, template) = match size {
+            Some(size) => (ProgressBar::new(size), WITH_SIZE),
+            None => (ProgressBar::no_length(), WITHOUT_SIZE),
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(name.to_owned());
+        self.bars.add(bar)
+    }
+}
+
+const WITH_SIZE: &str = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} \
+                         {decimal_bytes_per_sec} {eta}";
+const WITHOUT_SIZE: &str = "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec} {elapsed}";
+
+/// What the library calls its settings, and what they are called here.
+const OPTIONS: [(&str, &str); 2] =
+    [("`Builder::capacity`", "--capacity"), ("`Security::trusted_network`", "--insecure")];
+
+/// Warnings of the libraries go the same way, so that bars do not garble them.
+impl MakeWriter<'_> for Ui {
+    type Writer = LineWriter;
+
+    fn make_writer(&self) -> LineWriter {
+        LineWriter { bars: self.bars.clone() }
+    }
+}
+
+/// Writes whole lines between the bars.
+#[derive(Debug)]
+pub(crate) struct LineWriter {
+    bars: MultiProgress,
+}
+
+impl Write for LineWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut text = String::from_utf8_lossy(line).into_owned();
+        for (setting, option) in OPTIONS {
+            text = text.replace(setting, option);
+        }
+        self.bars.suspend(|| io::stderr().write_all(text.as_bytes()))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A number of bytes with a unit, in powers of 1000.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    let mut value = count as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
+}

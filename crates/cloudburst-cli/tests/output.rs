@@ -1,0 +1,122 @@
+//! What the programs print, and where.
+
+mod common;
+
+use common::*;
+
+#[test]
+fn help_documents_each_exit_code() {
+    for program in [SEND, RECV] {
+        let ended = Running::start(&mut command(program, &["--help"])).end();
+        assert_eq!(ended.code, Some(0));
+        let help = String::from_utf8(ended.stdout).unwrap();
+        let (_, codes) = help.split_once("Exit codes:").unwrap();
+        for code in ["\n  0 ", "\n  1 ", "\n  2 ", "\n  130 "] {
+            assert!(codes.contains(code), "{code:?} in {help}");
+        }
+    }
+}
+
+#[test]
+fn json_is_one_object_a_file_on_standard_output_at_both_ends() {
+    let (_dir, paths) = files(&[("a", b"abc"), ("b", &noise(300_000, 10))]);
+    let receiver = Receiver::start(&["--once", "--json"]);
+    let sent = receiver.send(&["--json"], &[&paths[0], &paths[1]]);
+    let received = receiver.running.end();
+    assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
+    let parse = |stdout: Vec<u8>| -> Vec<serde_json::Value> {
+        let text = String::from_utf8(stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (sent, received) = (parse(sent.stdout), parse(received.stdout));
+    assert_eq!((sent.len(), received.len()), (2, 2));
+    let digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
+    for (object, path) in [(&sent[0], &paths[0]), (&received[0], &receiver.dir.path().join("a"))] {
+        assert_eq!(object["file"], path.to_str().unwrap());
+        assert_eq!(object["name"], "a");
+        assert_eq!(object["bytes"], 3);
+        assert_eq!(object["outcome"], "done");
+        assert_eq!(object["error"], serde_json::Value::Null);
+        assert_eq!(object["digest"], digest);
+        assert!(object["seconds"].as_f64().unwrap() > 0.0);
+    }
+    assert!(sent[1]["packets"].as_u64().unwrap() >= 300_000 / 1452);
+    assert!(sent[1]["redundancy"].as_f64().unwrap() >= 1.0);
+    assert_eq!(sent[1]["digest"], received[1]["digest"]);
+}
+
+#[test]
+fn json_reports_files_that_could_not_be_sent() {
+    let (_dir, paths) = files(&[("a", b"abc"), ("b", b"def")]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let args = ["--json", "--deadline", "0.3"];
+    let key = "00".repeat(32);
+    let ended = Running::start(&mut sender(&addr, &key, &args, &[&paths[0], &paths[1]])).end();
+    assert_eq!(ended.code, Some(1));
+    let text = String::from_utf8(ended.stdout).unwrap();
+    let objects: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 2);
+    for object in objects {
+        assert_eq!(object["outcome"], "failed");
+        assert!(object["error"].is_string());
+    }
+}
+
+#[test]
+fn quiet_leaves_errors_and_the_line_with_a_new_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--out", out, "--quiet", "--once"];
+    let mut receiver = Running::start(&mut command(RECV, &args));
+    let line = receiver.line("CBRST_KEY=");
+    // The line is there to be copied: a shell runs it as it is.
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let line = line.replace("cbrst-send", &format!("{SEND} --quiet"));
+    let line = line.replace("FILE...", paths[0].to_str().unwrap());
+    let sent = Running::start(&mut command("sh", &["-c", &line])).end();
+    assert_eq!((sent.code, sent.stderr.as_str()), (Some(0), ""));
+    let received = receiver.end();
+    assert_eq!(received.code, Some(0));
+    assert_eq!(received.stderr.lines().count(), 2, "{}", received.stderr);
+}
+
+#[test]
+fn a_key_from_a_file_or_the_environment_is_never_printed() {
+    let key = "0123456789abcdef".repeat(4);
+    let (dir, paths) = files(&[("key", key.as_bytes()), ("a", b"abc")]);
+    let out = tempfile::tempdir().unwrap();
+    let base = ["--listen", "127.0.0.1:0", "--once", "--overwrite", "--out"];
+    let by_file = ["--key-file", paths[0].to_str().unwrap()];
+    for file in [true, false] {
+        let mut receiver = command(RECV, &base);
+        receiver.arg(out.path());
+        if file {
+            receiver.args(by_file);
+        } else {
+            receiver.env("CBRST_KEY", &key);
+        }
+        let (running, addr, _) = listening(Running::start(&mut receiver));
+        let sent = Running::start(&mut sender(&addr, "", &by_file, &[&paths[1]])).end();
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+        let received = running.end();
+        assert_eq!(received.code, Some(0));
+        assert!(!received.stderr.contains("0123456789abcdef"), "{}", received.stderr);
+    }
+    drop(dir);
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_pointed_out() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, paths) = files(&[("key", "00".repeat(32).as_bytes())]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let args = ["--deadline", "0.2", "--key-file", paths[0].to_str().unwrap()];
+    for (mode, exposed) in [(0o644, true), (0o600, false)] {
+        std::fs::set_permissions(&paths[0], PermissionsExt::from_mode(mode)).unwrap();
+        let ended = Running::start(&mut sender(&addr, "", &args, &[&paths[0]])).end();
+        assert_eq!(ended.stderr.contains("chmod 600"), exposed, "{}", ended.stderr);
+    }
+}

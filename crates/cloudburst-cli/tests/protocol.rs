@@ -1,0 +1,215 @@
+//! Frames and their bytes; the sender's state machine with a clock of the test's own.
+
+use bytes::Bytes;
+use cloudburst_cli::protocol::{
+    Body, Ending, FileName, Frame, FrameError, MAX_CHUNK, Offer, Outbound, Reason, SessionId,
+    TransferId, What,
+};
+use core::time::Duration;
+use std::time::Instant;
+
+const ID: TransferId = TransferId { session: SessionId([7; 16]), file: 3 };
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn offer() -> Offer {
+    Offer { files: 4, chunk: 1000, size: Some(5), name: FileName::new("a.txt") }
+}
+
+fn bodies() -> Vec<Body> {
+    vec![
+        Body::Offer(offer()),
+        Body::Offer(Offer { size: None, ..offer() }),
+        Body::Accept { window: 8, patience: PATIENCE },
+        Body::Chunk { number: 1 << 40, bytes: Bytes::from_static(b"content") },
+        Body::Finish { size: 5, digest: [9; 32] },
+        Body::Done,
+        Body::Failed(Reason::DiskFull(1234)),
+        Body::Alive,
+        Body::Bye,
+    ]
+}
+
+#[test]
+fn frames_and_bytes_are_the_same() {
+    for body in bodies() {
+        let frame = Frame { transfer: ID, body };
+        assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_the_specification() {
+    let frame = Frame { transfer: ID, body: Body::Offer(offer()) }.encode();
+    let head: &[u8] =
+        b"CBF\x01\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07";
+    let rest: &[u8] = b"\0\0\0\x03\0\0\0\x04\0\0\x03\xe8\0\0\0\0\0\0\0\x05a.txt";
+    assert_eq!(frame, [head, rest].concat());
+}
+
+#[test]
+fn every_reason_survives_the_way() {
+    for code in 0..=255 {
+        let mut bytes =
+            Frame { transfer: ID, body: Body::Failed(Reason::Other(0)) }.encode().to_vec();
+        bytes[25] = code;
+        bytes[33] = 77;
+        let frame = Frame::decode(&bytes.into()).unwrap();
+        assert_eq!(Frame::decode(&frame.encode()), Ok(frame.clone()));
+        let Body::Failed(reason) = frame.body else { panic!("it is FAILED") };
+        assert!(!reason.to_string().is_empty());
+    }
+}
+
+#[test]
+fn frames_that_end_early_or_late_are_refused() {
+    for body in bodies() {
+        let bytes = Frame { transfer: ID, body: body.clone() }.encode();
+        let open_ended = matches!(body, Body::Offer(_) | Body::Chunk { .. });
+        let least = if open_ended { bytes.len() - 7 } else { bytes.len() };
+        for len in 0..least {
+            assert!(Frame::decode(&bytes.slice(..len)).is_err(), "{body:?} of {len} bytes");
+        }
+        if !open_ended {
+            let longer = Bytes::from([&bytes[..], b"x"].concat());
+            assert!(matches!(Frame::decode(&longer), Err(FrameError::TooLong { .. })));
+        }
+    }
+}
+
+#[test]
+fn fields_beyond_their_bounds_are_refused() {
+    let with = |body: Body, at: usize, value: &[u8]| {
+        let mut bytes = Frame { transfer: ID, body }.encode().to_vec();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        Frame::decode(&bytes.into())
+    };
+    let accept = || Body::Accept { window: 1, patience: PATIENCE };
+    let refused = [
+        with(Body::Done, 4, &[0]),
+        with(Body::Done, 4, &[9]),
+        with(Body::Offer(offer()), 25, &3_u32.to_be_bytes()),
+        with(Body::Offer(offer()), 29, &0_u32.to_be_bytes()),
+        with(Body::Offer(offer()), 29, &(MAX_CHUNK as u32 + 1).to_be_bytes()),
+        with(accept(), 25, &0_u16.to_be_bytes()),
+        with(accept(), 25, &65_u16.to_be_bytes()),
+        with(accept(), 27, &0_u32.to_be_bytes()),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(FrameError::Undefined { .. })), "{result:?}");
+    }
+    assert_eq!(with(Body::Done, 0, b"X"), Err(FrameError::Magic));
+    let other = Err(FrameError::Version { transfer: ID, got: 2 });
+    assert_eq!(with(Body::Done, 3, &[2]), other);
+    let too_long = Body::Chunk { number: 0, bytes: vec![0; MAX_CHUNK + 1].into() };
+    assert!(Frame::decode(&Frame { transfer: ID, body: too_long }.encode()).is_err());
+}
+
+/// A transfer that was accepted with a window of 2.
+fn sending(now: Instant) -> Outbound {
+    let mut outbound = Outbound::new(now, ID, offer(), 4, PATIENCE);
+    assert_eq!(whats(&mut outbound), [What::Offer]);
+    outbound.handle_delivered(now, What::Offer);
+    outbound.handle_frame(now, &Body::Accept { window: 2, patience: PATIENCE });
+    outbound
+}
+
+fn whats(outbound: &mut Outbound) -> Vec<What> {
+    core::iter::from_fn(|| outbound.poll_transmit()).map(|(what, _)| what).collect()
+}
+
+#[test]
+fn a_transfer_goes_from_offer_to_done() {
+    let now = Instant::now();
+    let mut outbound = sending(now);
+    outbound.handle_chunk(now, Bytes::new());
+    outbound.handle_end(now, 5, [0; 32]);
+    assert_eq!(whats(&mut outbound), [What::Chunk(0)]);
+    assert!(!outbound.wants_chunk());
+    outbound.handle_delivered(now, What::Chunk(0));
+    assert_eq!(whats(&mut outbound), [What::Finish], "only when all chunks were delivered");
+    outbound.handle_delivered(now, What::Finish);
+    assert_eq!(outbound.ending(), None);
+    outbound.handle_frame(now, &Body::Done);
+    assert_eq!(outbound.ending(), Some(Ending::Done));
+    assert_eq!(outbound.poll_timeout(), None);
+}
+
+#[test]
+fn the_window_begins_at_the_oldest_chunk_under_way() {
+    let now = Instant::now();
+    let mut outbound = sending(now);
+    for _ in 0..2 {
+        assert!(outbound.wants_chunk());
+        outbound.handle_chunk(now, Bytes::new());
+    }
+    assert!(!outbound.wants_chunk());
+    outbound.handle_delivered(now, What::Chunk(1));
+    assert!(!outbound.wants_chunk(), "chunk 0 holds the window");
+    outbound.handle_delivered(now, What::Chunk(0));
+    assert!(outbound.wants_chunk());
+}
+
+#[test]
+fn a_done_that_nobody_asked_for_counts_for_nothing() {
+    let now = Instant::now();
+    let mut outbound = sending(now);
+    outbound.handle_frame(now, &Body::Done);
+    assert_eq!(outbound.ending(), None);
+}
+
+#[test]
+fn refusals_and_failures_end_it_at_once() {
+    let now = Instant::now();
+    let mut outbound = Outbound::new(now, ID, offer(), 4, PATIENCE);
+    outbound.handle_frame(now, &Body::Failed(Reason::Exists));
+    assert_eq!(outbound.ending(), Some(Ending::Refused(Reason::Exists)));
+    let mut outbound = sending(now);
+    outbound.handle_chunk(now, Bytes::new());
+    outbound.handle_frame(now, &Body::Failed(Reason::DiskFull(1)));
+    assert_eq!(outbound.ending(), Some(Ending::Failed(Reason::DiskFull(1))));
+    assert_eq!(whats(&mut outbound), [], "nothing more is sent");
+}
+
+#[test]
+fn chunks_that_do_not_move_are_a_stall_and_parts_of_them_are_progress() {
+    let now = Instant::now();
+    let mut outbound = sending(now);
+    outbound.handle_chunk(now, Bytes::new());
+    outbound.handle_progress(now + PATIENCE / 2);
+    outbound.handle_timeout(now + PATIENCE);
+    assert_eq!(outbound.ending(), None);
+    outbound.handle_delivered(now + PATIENCE, What::Alive);
+    outbound.handle_timeout(now + PATIENCE * 3 / 2);
+    assert_eq!(outbound.ending(), Some(Ending::Stalled(PATIENCE)), "signs of life are no progress");
+}
+
+#[test]
+fn a_source_that_pauses_is_no_stall_but_calls_for_signs_of_life() {
+    let mut now = Instant::now();
+    let mut outbound = sending(now);
+    for _ in 0..20 {
+        now = outbound.poll_timeout().expect("a sign of life is due some time");
+        outbound.handle_timeout(now);
+        assert_eq!(whats(&mut outbound), [What::Alive,]);
+        outbound.handle_delivered(now, What::Alive);
+        assert_eq!(outbound.ending(), None);
+    }
+    outbound.handle_chunk(now, Bytes::new());
+    outbound.handle_timeout(now + PATIENCE / 2);
+    assert_eq!(outbound.ending(), None, "the patience with a chunk begins with the chunk");
+}
+
+#[test]
+fn a_receiver_that_takes_long_to_store_is_waited_for_while_it_says_so() {
+    let now = Instant::now();
+    let mut outbound = sending(now);
+    outbound.handle_end(now, 0, [0; 32]);
+    assert_eq!(whats(&mut outbound), [What::Finish]);
+    outbound.handle_delivered(now, What::Finish);
+    let later = now + PATIENCE * 3 / 4;
+    outbound.handle_frame(later, &Body::Alive);
+    outbound.handle_timeout(now + PATIENCE);
+    assert_eq!(outbound.ending(), None);
+    outbound.handle_timeout(later + PATIENCE);
+    assert_eq!(outbound.ending(), Some(Ending::Unconfirmed(PATIENCE)));
+}

@@ -1,0 +1,227 @@
+//! What cannot be done is said in one line, with cause and remedy, and leaves nothing behind.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+fn small() -> (tempfile::TempDir, PathBuf) {
+    let (dir, mut paths) = files(&[("file", b"content")]);
+    (dir, paths.remove(0))
+}
+
+#[test]
+fn another_key_is_named_as_the_likely_cause_at_both_ends() {
+    let (_dir, path) = small();
+    let mut receiver = Receiver::start(&[]);
+    let other = "12".repeat(32);
+    let args = ["--deadline", "1"];
+    let sent = Running::start(&mut sender(&receiver.addr, &other, &args, &[&path])).end();
+    assert_eq!(sent.code, Some(1));
+    assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
+    assert!(sent.stderr.contains("no answer") && sent.stderr.contains("another key"));
+    receiver.running.line("somebody tried with another key");
+    let (_, left) = receiver.stop();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_sender_without_a_key_does_not_get_through_to_a_receiver_with_one() {
+    let (_dir, path) = small();
+    let receiver = Receiver::start(&[]);
+    let args = ["--deadline", "1", "--insecure"];
+    let sent = Running::start(&mut sender(&receiver.addr, "", &args, &[&path])).end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("--insecure"), "{}", sent.stderr);
+    assert!(receiver.names().is_empty());
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_told_from_one_that_is_silent() {
+    let (_dir, path) = small();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let send = || {
+        let start = Instant::now();
+        let args = ["--deadline", "1"];
+        let sent = Running::start(&mut sender(&addr, &"00".repeat(32), &args, &[&path])).end();
+        assert_eq!(sent.code, Some(1));
+        // The deadline, the probe, and a busy machine.
+        assert!(start.elapsed().as_secs() < 10);
+        sent.stderr
+    };
+    let said = send();
+    assert!(said.contains("no answer from") && said.contains("firewall"), "{said}");
+    drop(silent);
+    let said = send();
+    assert!(said.contains("nobody listens at") && said.contains("start cbrst-recv"), "{said}");
+}
+
+#[test]
+fn existing_files_are_kept_unless_the_receiver_overwrites() {
+    let (_dir, path) = small();
+    let receiver = Receiver::start(&[]);
+    fs::write(receiver.dir.path().join("file"), "old").unwrap();
+    let sent = receiver.send(&[], &[&path]);
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("--name") && sent.stderr.contains("--overwrite"));
+    assert_eq!(receiver.read("file"), b"old");
+    assert_eq!(receiver.partial().len(), 0);
+
+    let receiver = Receiver::start(&["--overwrite"]);
+    fs::write(receiver.dir.path().join("file"), "old").unwrap();
+    assert_eq!(receiver.send(&[], &[&path]).code, Some(0));
+    assert_eq!(receiver.read("file"), b"content");
+}
+
+#[test]
+fn one_refused_file_does_not_keep_the_others_from_arriving() {
+    let (_dir, paths) = files(&[("a", b"1"), ("b", b"2"), ("c", b"3")]);
+    let receiver = Receiver::start(&["--once"]);
+    fs::write(receiver.dir.path().join("b"), "old").unwrap();
+    let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+    let sent = receiver.send(&["--json"], &paths);
+    assert_eq!(sent.code, Some(1));
+    let outcomes: Vec<String> = String::from_utf8(sent.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|object| object["outcome"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(outcomes, ["done", "failed", "done"]);
+    assert_eq!((receiver.read("b"), receiver.read("c")), (b"old".to_vec(), b"3".to_vec()));
+    assert_eq!(receiver.running.end().code, Some(1), "not all files were received");
+}
+
+#[test]
+fn files_beyond_the_receivers_limit_are_refused_or_cut_short_and_removed() {
+    let bytes = noise(3_000_000, 4);
+    let (_dir, paths) = files(&[("large", &bytes)]);
+    let receiver = Receiver::start(&["--max-size", "2M"]);
+    let sent = receiver.send(&[], &[&paths[0]]);
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("refused") && sent.stderr.contains("2000000 bytes"));
+    // A pipe does not say beforehand how much is in it.
+    let mut command = sender(&receiver.addr, &receiver.key, &[], &[Path::new("-")]);
+    let sent = Running::start(command.stdin(fs::File::open(&paths[0]).unwrap())).end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("2000000 bytes"), "{}", sent.stderr);
+    wait_until("nothing is left of it", || receiver.partial().is_empty());
+    assert!(receiver.names().is_empty());
+}
+
+#[test]
+fn a_full_disk_is_named_and_nothing_half_written_remains() {
+    // A file system of 1 MB in a mount namespace of its own: both end with the receiver.
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let script = r#"mount -t tmpfs -o size=1m tmpfs "$1" && shift && exec "$@""#;
+    let in_namespace = |args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh", out]).args(args);
+        command
+    };
+    if !in_namespace(&["true"]).status().is_ok_and(|status| status.success()) {
+        println!("skipped: no file system may be mounted here; it takes root");
+        return;
+    }
+    let args = [RECV, "--listen", "127.0.0.1:0", "--out", out];
+    let (running, addr, key) =
+        listening(Running::start(in_namespace(&args).env_remove("CBRST_KEY")));
+    let bytes = noise(3_000_000, 5);
+    let (_dir, paths) = files(&[("large", &bytes), ("small", b"fits")]);
+    let sent = Running::start(&mut sender(&addr, &key, &[], &[&paths[0], &paths[1]])).end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("disk is full") && sent.stderr.contains("make room"));
+    let inside = format!("/proc/{}/root{out}", running.id());
+    let mut names = entries(Path::new(&inside));
+    names.retain(|name| !name.starts_with(".cbrst-"));
+    assert_eq!(names, ["small"], "the room was freed, and the next file has it");
+}
+
+#[test]
+fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
+    let (dir, path) = small();
+    let twin = dir.path().join("sub");
+    fs::create_dir(&twin).unwrap();
+    let twin = twin.join("file");
+    fs::write(&twin, "other").unwrap();
+    let (path, twin) = (path.to_str().unwrap(), twin.to_str().unwrap());
+    let folder = dir.path().to_str().unwrap();
+    let insecure = |rest: &[&'static str]| [&["--insecure", "h:1"], rest].concat();
+    let cases: Vec<(Vec<&str>, &str)> = vec![
+        (vec![], "required"),
+        (vec!["h:1"], "FILE"),
+        (vec!["h:1", path], "no key"),
+        (vec!["--insecure", "h:1", path, twin], "same name"),
+        (vec!["--insecure", "h:1", "-", "-"], "same name"),
+        (vec!["--insecure", "h:1", folder], "tar c"),
+        (vec!["--insecure", "h", path], "host:port"),
+        (vec!["--insecure", "h:0", path], "host:port"),
+        (vec!["--insecure", "--name", "a/b", "h:1", path], "separator"),
+        (vec!["--insecure", "--name", "x", "h:1", path, "-"], "single FILE"),
+        (vec!["--insecure", "--rate", "1.5", "h:1", path], "above 0 and at most 1"),
+        (vec!["--insecure", "--paths", "ecmp:0", "h:1", path], "ecmp:N"),
+        (vec!["--insecure", "--code", "zip", "h:1", path], "rlf256"),
+        (vec!["--insecure", "--dscp", "64", "h:1", path], "0..64"),
+        (vec!["--insecure", "--capacity", "fast", "h:1", path], "100M"),
+        (vec!["--key-file", "/nonexistent", "h:1", path], "cannot read the key file"),
+        (vec!["--key-file", path, "h:1", path], "64 hexadecimal digits"),
+        (insecure(&["/nonexistent"]), "No such file"),
+    ];
+    for (args, text) in cases {
+        let ended = Running::start(&mut command(SEND, &args)).end();
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args:?}: {}", ended.stderr);
+    }
+    for (args, text) in [
+        (vec!["--listen", "nowhere"], "--listen"),
+        (vec!["--out", "/nonexistent"], "--out"),
+        (vec!["--out", path], "not a directory"),
+        (vec!["--stdout", "--out", folder], "cannot be used with"),
+        (vec!["extra"], "unexpected"),
+    ] {
+        let ended = Running::start(&mut command(RECV, &args)).end();
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_key_in_the_environment_and_no_key_on_the_command_line_contradict_each_other() {
+    let (_dir, path) = small();
+    let ended =
+        Running::start(&mut sender("h:1", &"00".repeat(32), &["--insecure"], &[&path])).end();
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("unset it"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let receiver = Receiver::start(&[]);
+    let args = ["--listen", &receiver.addr, "--insecure"];
+    let dir = tempfile::tempdir().unwrap();
+    let ended = Running::start(command(RECV, &args).current_dir(dir.path())).end();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("cannot listen on"), "{}", ended.stderr);
+    assert!(entries(dir.path()).is_empty());
+}
+
+#[test]
+fn a_receiver_for_one_sender_tells_others_so() {
+    let (_dir, path) = small();
+    let receiver = Receiver::start(&["--once"]);
+    let mut first = sender(&receiver.addr, &receiver.key, &[], &[Path::new("-")]);
+    let mut first = Running::start(first.stdin(std::process::Stdio::piped()));
+    wait_until("the first transfer has begun", || receiver.partial().len() == 1);
+    let second = receiver.send(&[], &[&path]);
+    assert_eq!(second.code, Some(1));
+    assert!(second.stderr.contains("serves one sender"), "{}", second.stderr);
+    drop(first.stdin());
+    assert_eq!(first.end().code, Some(0));
+    assert_eq!(receiver.running.end().code, Some(0), "the other one is not its business");
+}
