@@ -46,6 +46,8 @@ struct Shared<I> {
     sending: Mutex<Sending>,
     receiver: Mutex<Receiver>,
     on_message: OnMessage,
+    /// Held while messages are passed on, so that no thread sends a STOP in between.
+    delivering: Mutex<()>,
     waker: Waker<()>,
     /// Signalled whenever a send has ended.
     ended: Condvar,
@@ -65,8 +67,8 @@ thread_local! {
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_message` takes each delivered message, and must not block: when
-    /// it returns, the message counts as the application's.
+    /// Starts the threads. `on_message` takes each delivered message: when it returns, the message
+    /// counts as the application's. It must not block, nor call this engine.
     ///
     /// # Errors
     ///
@@ -83,6 +85,7 @@ impl<I: PacketIo> Engine<I> {
             sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
             receiver: Mutex::new(receiver),
             on_message: Box::new(on_message),
+            delivering: Mutex::new(()),
             waker,
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -255,10 +258,11 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
-    /// that the application has them. Both are taken out together, so that no other thread can
-    /// send the STOP of a message which this one has not passed on yet.
+    /// that the application has them. A late symbol may have another thread say the same STOP: it
+    /// waits until this one has passed the message on.
     fn flush_receiver(&self) {
         with_buffer(|buffer| {
+            let delivering = lock(&self.delivering);
             let mut receiver = lock(&self.receiver);
             let events: Vec<ReceiverEvent> =
                 core::iter::from_fn(|| receiver.poll_event()).collect();
@@ -275,6 +279,7 @@ impl<I: PacketIo> Shared<I> {
                     }
                 }
             }
+            drop(delivering);
             let mut contents = &buffer[..];
             for transmit in &transmits {
                 let (packet, rest) = contents.split_at(transmit.len);
