@@ -1,0 +1,155 @@
+//! The two threads, over channels instead of sockets: what STOP promises holds whichever thread
+//! sends it, and every send ends.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::error::Outcome;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::{Answer, Kind, Verdict};
+use core::time::Duration;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+type Packet = (Via, Vec<u8>);
+
+/// One end of a wire, which watches the STOPs that leave it.
+struct Wire {
+    epoch: std::time::Instant,
+    address: SocketAddr,
+    inbox: Receiver<Option<Packet>>,
+    own: Sender<Option<Packet>>,
+    peer: Sender<Option<Packet>>,
+    delivered: Arc<Mutex<BTreeSet<MessageId>>>,
+    /// STOPs that left before the application had the message.
+    early: Arc<Mutex<Vec<MessageId>>>,
+}
+
+impl PacketIo for Wire {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]) {
+        for packet in contents.chunks(transmit.segment_size) {
+            if Kind::of(packet) == Ok(Kind::Stop)
+                && let Ok((_, Answer { message, verdict: Verdict::Delivered { .. }, .. })) =
+                    Answer::parse(packet)
+                && !self.delivered.lock().unwrap().contains(&message)
+            {
+                self.early.lock().unwrap().push(message);
+            }
+            let via = Via { lane: 0, remote: self.address };
+            // An end that is gone loses packets, as a network would.
+            let _ = self.peer.send(Some((via, packet.to_vec())));
+        }
+    }
+
+    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+        let first = self.inbox.recv_timeout(timeout).ok();
+        for (via, mut packet) in first.into_iter().chain(self.inbox.try_iter()).flatten() {
+            deliver(via, &mut packet);
+        }
+    }
+
+    fn wake(&self) {
+        let _ = self.own.send(None);
+    }
+}
+
+struct End {
+    engine: Arc<Engine<Wire>>,
+    messages: Receiver<usize>,
+    early: Arc<Mutex<Vec<MessageId>>>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "threads are driven by a real clock")]
+fn pair() -> (End, End) {
+    let epoch = std::time::Instant::now();
+    let addresses = [SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 1))];
+    let channels = [unbounded(), unbounded()];
+    let end = |own: usize| {
+        let delivered = Arc::new(Mutex::new(BTreeSet::new()));
+        let early = Arc::new(Mutex::new(Vec::new()));
+        let wire = Wire {
+            epoch,
+            address: addresses[own],
+            inbox: channels[own].1.clone(),
+            own: channels[own].0.clone(),
+            peer: channels[1 - own].0.clone(),
+            delivered: delivered.clone(),
+            early: early.clone(),
+        };
+        // A short queue: most messages wait, and the thread that releases delivers them, while the
+        // receiving thread answers late symbols.
+        let config =
+            Config { port: 1, capacity: 20_000_000_000, receive_messages: 2, ..Config::default() };
+        let security = Security::pre_shared(common::KEY);
+        let seed = Seed::new([own as u8 + 1; 32]);
+        let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
+        let (queue, messages) = unbounded();
+        let engine = Engine::start(endpoint, wire, move |message| {
+            // Long enough for another thread to say STOP, if it could.
+            (0..50).for_each(|_| std::thread::yield_now());
+            delivered.lock().unwrap().insert(message.id);
+            queue.send(message.bytes.len()).unwrap();
+        });
+        End { engine: Arc::new(engine.unwrap()), messages, early }
+    };
+    (end(0), end(1))
+}
+
+#[test]
+fn no_stop_leaves_before_the_application_has_the_message() {
+    let (a, b) = pair();
+    let releasing = {
+        let (engine, messages) = (b.engine.clone(), b.messages.clone());
+        std::thread::spawn(move || {
+            (0..2_000).for_each(|_| {
+                engine.release(messages.recv_timeout(Duration::from_secs(30)).unwrap());
+            });
+        })
+    };
+    let (ended, outcomes) = unbounded();
+    // Bursts that go on until STOP make late symbols, and so STOPs again.
+    let policy = Some(BurstPolicy::Oblivious);
+    let options = SendOptions { policy, ..SendOptions::default() };
+    for seed in 0..2_000 {
+        let ended = ended.clone();
+        let bytes = common::message(seed as usize % 3_000, seed);
+        let to = SocketAddr::from(([10, 0, 0, 2], 1));
+        let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
+        a.engine.send(to, bytes, &options, on_end).unwrap();
+    }
+    for _ in 0..2_000 {
+        let outcome = outcomes.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+    }
+    releasing.join().unwrap();
+    assert_eq!(*b.early.lock().unwrap(), []);
+    let counters = b.engine.counters().receiver;
+    assert!(counters.stops_sent > 2_000, "late symbols were answered again");
+    assert!(a.engine.close(Duration::from_secs(5)));
+}
+
+#[test]
+fn dropping_an_engine_ends_its_threads_and_drops_what_was_pending() {
+    let (a, b) = pair();
+    drop(b);
+    let (ended, outcomes) = unbounded::<Outcome>();
+    let to = SocketAddr::from(([10, 0, 0, 2], 1));
+    let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
+    let bytes = common::message(93_000, 1);
+    a.engine.send(to, bytes, &SendOptions::default(), on_end).unwrap();
+    assert!(!a.engine.close(Duration::ZERO), "nobody answers");
+    assert!(outcomes.recv_timeout(Duration::from_secs(5)).is_err(), "the callback was dropped");
+}
