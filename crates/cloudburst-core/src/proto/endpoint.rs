@@ -122,14 +122,16 @@ impl Endpoint {
 
     /// The next thing that the application should know.
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
+        // What one half tells the other can make that one say more: ask again after each.
         loop {
             match self.sender.poll_event() {
                 Some(SenderEvent::Ended(id, outcome)) => return Some(Event::Ended(id, outcome)),
-                Some(SenderEvent::Opened(peering)) => self.receiver.adopt(now, peering),
-                None => break,
+                Some(SenderEvent::Opened(peering)) => {
+                    self.receiver.adopt(now, peering);
+                    continue;
+                }
+                None => {}
             }
-        }
-        loop {
             match self.receiver.poll_event()? {
                 ReceiverEvent::Message(message) => return Some(Event::Message(message)),
                 ReceiverEvent::Confirmed(peering) => self.sender.adopt(now, peering),

@@ -83,12 +83,13 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(old) = &peer.session {
             self.sessions.remove(&old.opener.session());
-            let doubtful: Vec<MessageId> = self
+            let mut doubtful: Vec<MessageId> = self
                 .messages
                 .values()
                 .filter(|message| message.peer == address && message.started_at.is_some())
                 .map(|message| message.id)
                 .collect();
+            doubtful.sort_unstable();
             for id in doubtful {
                 self.finish(id, Outcome::Unknown(Doubt::PeerRestarted));
             }
