@@ -74,7 +74,8 @@ pub struct Config {
     /// Bytes in a UDP payload at most. Default 1,452: IP packets of 1,500 bytes, IPv6 included.
     /// More than the path carries loses every packet.
     pub max_datagram: usize,
-    /// The link's capacity in bits a second (LINK_CAP of Algorithm 1). Default 1 Gb/s.
+    /// The link's capacity in bits a second (LINK_CAP of Algorithm 1). Default 1 Gb/s, for which an
+    /// endpoint with sockets puts what its interface reports.
     pub capacity: u64,
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
     /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.

@@ -12,7 +12,7 @@ use crate::time::Instant;
 use bytes::Bytes;
 use core::cell::RefCell;
 use core::time::Duration;
-use crossbeam_channel::{Receiver as Wakes, RecvTimeoutError, Sender as Waker, bounded};
+use crossbeam_channel::{Receiver as Wakes, Sender as Waker, bounded};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,9 @@ const HELD_UP: Duration = Duration::from_millis(5);
 /// How long no symbol must have come before a closing endpoint stops repeating its STOPs: twice
 /// the longest pause of a sender that hears nothing.
 const QUIET: Duration = Duration::from_millis(200);
+/// Batches that a thread sends which has something else to do: a caller, or the receiving thread.
+/// The rest is the sending thread's, however fast the link is said to be.
+const HELP: usize = 16;
 /// The longest sleep of the receiving thread.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
@@ -161,7 +164,8 @@ impl<I: PacketIo> Engine<I> {
         sending.sender.close();
         let drained = loop {
             let left = deadline.saturating_since(self.shared.io.now());
-            if sending.sender.unfinished() == 0 || left.is_zero() {
+            let over = left.is_zero() || self.shared.is_stopping();
+            if sending.sender.unfinished() == 0 || over {
                 break sending.sender.unfinished() == 0;
             }
             (sending, _) =
@@ -173,7 +177,7 @@ impl<I: PacketIo> Engine<I> {
             let Some(last) = last else { break };
             let now = self.shared.io.now();
             let wait = (last + QUIET).min(deadline).saturating_since(now);
-            if wait.is_zero() {
+            if wait.is_zero() || self.shared.is_stopping() {
                 break;
             }
             (sending, _) =
@@ -195,6 +199,7 @@ impl<I: PacketIo> Engine<I> {
         }
         // Nothing ends any more. Dropped without the lock: callbacks may hold whatever they like.
         let unended = core::mem::take(&mut lock(&self.shared.sending).on_end);
+        self.shared.ended.notify_all();
         drop(unended);
     }
 }
@@ -220,10 +225,8 @@ impl<I: PacketIo> Shared<I> {
                 }
                 continue;
             };
-            let wait = at.saturating_since(self.io.now());
-            if wakes.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
-                && self.io.now().saturating_since(at) > HELD_UP
-            {
+            let _ = wakes.recv_timeout(at.saturating_since(self.io.now()));
+            if self.io.now().saturating_since(at) > HELD_UP {
                 self.receive(Duration::ZERO);
             }
         }
@@ -295,7 +298,14 @@ impl<I: PacketIo> Shared<I> {
     /// Sends what may be sent now and reports what has ended. Returns when there is more to do.
     fn pump(&self, who: Who) -> Option<Instant> {
         with_buffer(|buffer| {
-            loop {
+            for batches in 0.. {
+                if self.is_stopping() {
+                    break;
+                }
+                if who == Who::Other && batches == HELP {
+                    self.plan(&mut lock(&self.sending), who, Some(Instant::ZERO));
+                    break;
+                }
                 let now = self.io.now();
                 let mut sending = lock(&self.sending);
                 // Only the sending thread knows whether its timers can be believed.
@@ -339,6 +349,7 @@ impl<I: PacketIo> Shared<I> {
                     return wake_at;
                 }
             }
+            None
         })
     }
 

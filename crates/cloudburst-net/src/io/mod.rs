@@ -77,6 +77,7 @@ impl UdpIo {
     /// [`BuildError::Threads`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
         let UdpConfig { bind, lanes, dscp, socket_buffers } = *config;
+        let bind = plain(bind);
         if dscp > 63 {
             return Err(BuildError::Dscp { value: dscp });
         }
