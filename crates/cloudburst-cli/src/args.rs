@@ -33,7 +33,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
 
 Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
-BLAKE3 are verified and they are durable. What did not get that far is removed.
+BLAKE3 are verified and they are durable. What did not get that far is removed; only SIGKILL or a
+loss of power may leave a directory .cbrst-*, which can be deleted when no cbrst-recv runs.
 
 Exit codes:
   0    with --once or --stdout: all files of the one sender were received

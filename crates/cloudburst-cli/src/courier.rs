@@ -69,6 +69,12 @@ impl<T> Courier<T> {
             self.inbox = next_message(&self.endpoint);
             return Some(News::Message(message));
         }
+        self.poll_sends()
+    }
+
+    /// The same for the sends alone: what came stays where it is, and its sender waits.
+    pub(crate) fn poll_sends(&mut self) -> Option<News<T>> {
+        let mut context = Context::from_waker(&self.waker);
         for at in 0..self.under_way.len() {
             if let Poll::Ready(result) = Pin::new(&mut self.under_way[at].1).poll(&mut context) {
                 let (tag, _) = self.under_way.swap_remove(at);

@@ -41,7 +41,7 @@ impl From<Exit> for ExitCode {
 /// All of `cbrst-send`.
 pub fn send_main() -> ExitCode {
     let args = args::SendArgs::parse();
-    match plan::SendPlan::new(args, std::env::var(plan::key::VARIABLE).ok()) {
+    match plan::SendPlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
         Ok(plan) => sender::run(&plan).into(),
         Err(error) => usage("cbrst-send", &error),
     }
@@ -50,7 +50,7 @@ pub fn send_main() -> ExitCode {
 /// All of `cbrst-recv`.
 pub fn recv_main() -> ExitCode {
     let args = args::RecvArgs::parse();
-    match plan::ReceivePlan::new(args, std::env::var(plan::key::VARIABLE).ok()) {
+    match plan::ReceivePlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
         Ok(plan) => receiver::run(plan).into(),
         Err(error) => usage("cbrst-recv", &error),
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io, process, thread};
 
-/// How long the main thread may take to end: it may be stuck in a write to a pipe.
+/// How long the main thread may take to end: it may be stuck in a write to standard error.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Whether somebody wants the program to stop.

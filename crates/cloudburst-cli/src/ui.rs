@@ -3,7 +3,9 @@
 use crate::plan::CommonPlan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use std::error::Error;
 use std::io::{self, IsTerminal, Write};
+use std::iter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -32,7 +34,7 @@ pub(crate) struct Report<'a> {
     pub(crate) name: &'a str,
     /// The other end.
     pub(crate) peer: String,
-    /// "done", "failed" or, for a sender that cannot tell, "unknown".
+    /// "done", "failed" or, for an end that cannot tell, "unknown".
     pub(crate) outcome: &'static str,
     /// What went wrong.
     pub(crate) error: Option<String>,
@@ -53,6 +55,12 @@ pub(crate) struct Report<'a> {
 /// Prints a line on standard error, where there may be nobody to read it.
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// An error and its causes, on one line.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |cause| (*cause).source());
+    causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
 }
 
 impl Ui {

@@ -59,7 +59,10 @@ impl Attacker {
     fn offer(&mut self, name: &str, size: Option<u64>) -> TransferId {
         let transfer = self.transfer();
         let name = FileName::new(name);
-        self.send(transfer, Body::Offer(Offer { files: 1, chunk: 1000, size, name }));
+        self.send(
+            transfer,
+            Body::Offer(Offer { files: 1, chunk: 1000, size, patience: PATIENCE, name }),
+        );
         transfer
     }
 
@@ -112,7 +115,13 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     for name in names {
         let transfer = attacker.transfer();
         let decent = FileName::new("x");
-        let offer = Body::Offer(Offer { files: 1, chunk: 1000, size: Some(0), name: decent });
+        let offer = Body::Offer(Offer {
+            files: 1,
+            chunk: 1000,
+            size: Some(0),
+            patience: PATIENCE,
+            name: decent,
+        });
         let mut frame = Frame { transfer, body: offer }.encode().to_vec();
         frame.pop();
         frame.extend_from_slice(name);
@@ -226,4 +235,30 @@ fn a_name_of_one_transfer_is_of_no_use_to_another_peer() {
     owner.send(transfer, Body::Finish { size: 10, digest });
     assert_eq!(owner.answer(transfer), Body::Done);
     assert_unharmed(receiver, &["a"]);
+}
+
+#[test]
+fn a_file_that_is_being_stored_is_stored_whatever_its_sender_says() {
+    let receiver = Receiver::start(&[]);
+    let mut attacker = Attacker::of(&receiver);
+    let digest = *blake3::hash(&[b'x'; 1000]).as_bytes();
+    let last_words = [
+        Body::Bye,
+        Body::Failed(Reason::Interrupted),
+        Body::Finish { size: 1000, digest },
+        Body::Chunk { number: 0, bytes: vec![b'x'; 1000].into() },
+    ];
+    let mut stored = Vec::new();
+    for (number, body) in last_words.into_iter().enumerate() {
+        let name = format!("file {number}");
+        let transfer = attacker.accepted(&name, None);
+        attacker.chunk(transfer, 0, 1000);
+        attacker.send(transfer, Body::Finish { size: 1000, digest });
+        attacker.send(transfer, body);
+        // If it was stored before, the last words are of a transfer that nobody knows.
+        while attacker.answer(transfer) != Body::Done {}
+        stored.push(name);
+    }
+    let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+    assert_unharmed(receiver, &stored);
 }

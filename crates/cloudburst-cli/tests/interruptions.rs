@@ -24,14 +24,6 @@ fn hanging(receiver: &Receiver, args: &[&str]) -> (Running, ChildStdin) {
     (running, stdin)
 }
 
-/// Whether this process, and so its children, ignores Ctrl-C: shells want that of jobs in the
-/// background.
-fn ignores_ctrl_c() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
-    u64::from_str_radix(mask, 16).unwrap() & (1 << (Signal::SIGINT as i32 - 1)) != 0
-}
-
 #[test]
 fn a_sender_that_is_killed_leaves_nothing_at_the_receiver() {
     let mut receiver = Receiver::start(&["--deadline", "1"]);
@@ -82,11 +74,12 @@ fn a_receiver_that_is_stopped_removes_its_parts_and_tells_its_senders() {
 
 #[test]
 fn ctrl_c_at_the_receiver_removes_its_parts() {
-    if ignores_ctrl_c() {
-        println!("skipped: this process was started with Ctrl-C ignored");
-        return;
-    }
-    let receiver = Receiver::start(&[]);
+    let dir = tempfile::tempdir().unwrap();
+    // Shells have jobs in the background ignore Ctrl-C, and so would their children.
+    let args = ["--default-signal=INT", RECV, "--listen", "127.0.0.1:0", "--out"];
+    let mut command = command("env", &args);
+    let (running, addr, key) = listening(Running::start(command.arg(dir.path())));
+    let receiver = Receiver { running, addr, key, dir };
     let (_sending, _stdin) = hanging(&receiver, &[]);
     receiver.running.signal(Signal::SIGINT);
     let Receiver { running, dir, .. } = receiver;
@@ -138,4 +131,33 @@ fn a_reader_of_standard_output_that_goes_away_ends_the_transfer() {
     assert_eq!(sent.code, Some(1));
     assert!(sent.stderr.contains("Broken pipe"), "{}", sent.stderr);
     running.end();
+}
+
+#[test]
+fn a_reader_of_standard_output_that_pauses_is_waited_for() {
+    // Longer than anybody's patience, and more bytes than anybody keeps for it.
+    let script = r#""$@" | (sleep 4; cat)"#;
+    let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout", "--deadline", "1"];
+    let (running, addr, key) = listening(Running::start(&mut command("sh", &args)));
+    let bytes = noise(40_000_000, 10);
+    let (_dir, paths) = files(&[("large", &bytes)]);
+    let args = ["--deadline", "1"];
+    let sent = Running::start(&mut sender(&addr, &key, &args, &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert!(running.end().stdout == bytes, "what came out is what went in");
+}
+
+#[test]
+fn a_sender_hears_in_time_that_its_file_is_still_being_stored() {
+    // A patience of the receiver's that would have it speak every 75 seconds.
+    let script = r#""$@" | (sleep 3; cat)"#;
+    let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout"];
+    let (running, addr, key) =
+        listening(Running::start(command("sh", &args).args(["--deadline", "300"])));
+    let bytes = noise(3_000_000, 11);
+    let (_dir, paths) = files(&[("file", &bytes)]);
+    let args = ["--deadline", "1"];
+    let sent = Running::start(&mut sender(&addr, &key, &args, &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert!(running.end().stdout == bytes, "what came out is what went in");
 }

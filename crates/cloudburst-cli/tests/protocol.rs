@@ -12,7 +12,8 @@ const ID: TransferId = TransferId { session: SessionId([7; 16]), file: 3 };
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn offer() -> Offer {
-    Offer { files: 4, chunk: 1000, size: Some(5), name: FileName::new("a.txt") }
+    let name = FileName::new("a.txt");
+    Offer { files: 4, chunk: 1000, size: Some(5), patience: PATIENCE, name }
 }
 
 fn bodies() -> Vec<Body> {
@@ -42,7 +43,7 @@ fn the_bytes_are_those_of_the_specification() {
     let frame = Frame { transfer: ID, body: Body::Offer(offer()) }.encode();
     let head: &[u8] =
         b"CBF\x01\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07";
-    let rest: &[u8] = b"\0\0\0\x03\0\0\0\x04\0\0\x03\xe8\0\0\0\0\0\0\0\x05a.txt";
+    let rest: &[u8] = b"\0\0\0\x03\0\0\0\x04\0\0\x03\xe8\0\0\0\0\0\0\0\x05\0\0\x27\x10a.txt";
     assert_eq!(frame, [head, rest].concat());
 }
 
@@ -90,6 +91,7 @@ fn fields_beyond_their_bounds_are_refused() {
         with(Body::Offer(offer()), 25, &3_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &0_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &(MAX_CHUNK as u32 + 1).to_be_bytes()),
+        with(Body::Offer(offer()), 41, &0_u32.to_be_bytes()),
         with(accept(), 25, &0_u16.to_be_bytes()),
         with(accept(), 25, &65_u16.to_be_bytes()),
         with(accept(), 27, &0_u32.to_be_bytes()),
@@ -106,7 +108,7 @@ fn fields_beyond_their_bounds_are_refused() {
 
 /// A transfer that was accepted with a window of 2.
 fn sending(now: Instant) -> Outbound {
-    let mut outbound = Outbound::new(now, ID, offer(), 4, PATIENCE);
+    let mut outbound = Outbound::new(now, ID, offer(), 4);
     assert_eq!(whats(&mut outbound), [What::Offer]);
     outbound.handle_delivered(now, What::Offer);
     outbound.handle_frame(now, &Body::Accept { window: 2, patience: PATIENCE });
@@ -160,7 +162,7 @@ fn a_done_that_nobody_asked_for_counts_for_nothing() {
 #[test]
 fn refusals_and_failures_end_it_at_once() {
     let now = Instant::now();
-    let mut outbound = Outbound::new(now, ID, offer(), 4, PATIENCE);
+    let mut outbound = Outbound::new(now, ID, offer(), 4);
     outbound.handle_frame(now, &Body::Failed(Reason::Exists));
     assert_eq!(outbound.ending(), Some(Ending::Refused(Reason::Exists)));
     let mut outbound = sending(now);
@@ -212,4 +214,36 @@ fn a_receiver_that_takes_long_to_store_is_waited_for_while_it_says_so() {
     assert_eq!(outbound.ending(), None);
     outbound.handle_timeout(later + PATIENCE);
     assert_eq!(outbound.ending(), Some(Ending::Unconfirmed(PATIENCE)));
+}
+
+#[test]
+fn after_finish_nobody_but_the_disk_says_that_it_failed() {
+    let now = Instant::now();
+    let finishing = || {
+        let mut outbound = sending(now);
+        assert!(!outbound.is_finishing());
+        outbound.handle_end(now, 0, [0; 32]);
+        assert!(outbound.is_finishing());
+        outbound
+    };
+    for reason in [Reason::Interrupted, Reason::Silence(1), Reason::Unknown] {
+        let mut outbound = finishing();
+        outbound.handle_frame(now, &Body::Failed(reason));
+        assert_eq!(outbound.ending(), Some(Ending::Doubtful(reason)));
+    }
+    let mut outbound = finishing();
+    outbound.handle_frame(now, &Body::Failed(Reason::DiskFull(1)));
+    assert_eq!(outbound.ending(), Some(Ending::Failed(Reason::DiskFull(1))));
+}
+
+#[test]
+fn a_receiver_that_asks_for_patience_gets_a_late_finish_once_more() {
+    let now = Instant::now();
+    let mut outbound = sending(now);
+    outbound.handle_end(now, 0, [0; 32]);
+    assert_eq!(whats(&mut outbound), [What::Finish]);
+    outbound.handle_frame(now + PATIENCE / 2, &Body::Alive);
+    assert!(outbound.handle_undelivered(now + PATIENCE, What::Finish));
+    assert_eq!(whats(&mut outbound), [What::Finish]);
+    assert!(!outbound.handle_undelivered(now + PATIENCE * 2, What::Finish), "it fell silent");
 }

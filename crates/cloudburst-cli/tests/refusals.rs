@@ -5,8 +5,8 @@ mod common;
 use common::*;
 use std::fs;
 use std::net::UdpSocket;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 fn small() -> (tempfile::TempDir, PathBuf) {
@@ -115,35 +115,6 @@ fn files_beyond_the_receivers_limit_are_refused_or_cut_short_and_removed() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_nothing_half_written_remains() {
-    // A file system of 1 MB in a mount namespace of its own: both end with the receiver.
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().to_str().unwrap();
-    let script = r#"mount -t tmpfs -o size=1m tmpfs "$1" && shift && exec "$@""#;
-    let in_namespace = |args: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", script, "sh", out]).args(args);
-        command
-    };
-    if !in_namespace(&["true"]).status().is_ok_and(|status| status.success()) {
-        println!("skipped: no file system may be mounted here; it takes root");
-        return;
-    }
-    let args = [RECV, "--listen", "127.0.0.1:0", "--out", out];
-    let (running, addr, key) =
-        listening(Running::start(in_namespace(&args).env_remove("CBRST_KEY")));
-    let bytes = noise(3_000_000, 5);
-    let (_dir, paths) = files(&[("large", &bytes), ("small", b"fits")]);
-    let sent = Running::start(&mut sender(&addr, &key, &[], &[&paths[0], &paths[1]])).end();
-    assert_eq!(sent.code, Some(1));
-    assert!(sent.stderr.contains("disk is full") && sent.stderr.contains("make room"));
-    let inside = format!("/proc/{}/root{out}", running.id());
-    let mut names = entries(Path::new(&inside));
-    names.retain(|name| !name.starts_with(".cbrst-"));
-    assert_eq!(names, ["small"], "the room was freed, and the next file has it");
-}
-
-#[test]
 fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
     let (dir, path) = small();
     let twin = dir.path().join("sub");
@@ -224,4 +195,32 @@ fn a_receiver_for_one_sender_tells_others_so() {
     drop(first.stdin());
     assert_eq!(first.end().code, Some(0));
     assert_eq!(receiver.running.end().code, Some(0), "the other one is not its business");
+}
+
+#[test]
+fn a_key_in_the_environment_that_is_no_text_is_no_key_either() {
+    let (_dir, path) = small();
+    let key = std::ffi::OsStr::from_bytes(b"\xff");
+    for mut command in [sender("h:1", "", &[], &[&path]), command(RECV, &[])] {
+        let ended = Running::start(command.env("CBRST_KEY", key)).end();
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.contains("CBRST_KEY does not hold a key"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_endpoint_that_does_not_start_is_a_line_with_its_cause() {
+    let (dir, path) = small();
+    let path = path.to_str().unwrap();
+    let script = r#"ulimit -n "$1" && shift && exec "$@""#;
+    for program in [
+        vec!["8", SEND, "--insecure", "127.0.0.1:7999", path],
+        vec!["5", RECV, "--insecure", "--listen", "127.0.0.1:0"],
+    ] {
+        let args = [vec!["-c", script, "sh"], program].concat();
+        let ended = Running::start(command("sh", &args).current_dir(dir.path())).end();
+        assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("Too many open files"), "{args:?}: {}", ended.stderr);
+    }
 }

@@ -3,6 +3,7 @@
 use super::PlanError;
 use crate::args::CommonArgs;
 use cloudburst_net::Security;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -30,7 +31,7 @@ impl Key {
     /// What the options and the environment say; `None` if they say nothing.
     pub(super) fn given(
         args: &CommonArgs,
-        environment: Option<String>,
+        environment: Option<OsString>,
     ) -> Result<Option<Self>, PlanError> {
         if args.insecure {
             return match environment {
@@ -44,9 +45,9 @@ impl Key {
                 .map(|key| Some(Self::File(path.clone(), key)))
                 .ok_or_else(|| PlanError::KeyFileContent { path: path.clone() });
         }
-        environment
-            .map(|text| parse(&text).map(Self::Environment).ok_or(PlanError::KeyVariable))
-            .transpose()
+        let Some(text) = environment else { return Ok(None) };
+        let key = text.to_str().and_then(parse).ok_or(PlanError::KeyVariable)?;
+        Ok(Some(Self::Environment(key)))
     }
 
     /// A new one.

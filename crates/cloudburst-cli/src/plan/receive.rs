@@ -2,6 +2,7 @@
 
 use super::{CommonPlan, Key, PlanError};
 use crate::args::RecvArgs;
+use std::ffi::OsString;
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ impl ReceivePlan {
     /// # Errors
     ///
     /// The first thing that is wrong with the command line.
-    pub(crate) fn new(args: RecvArgs, environment: Option<String>) -> Result<Self, PlanError> {
+    pub(crate) fn new(args: RecvArgs, environment: Option<OsString>) -> Result<Self, PlanError> {
         let listen = resolve(args.listen)?;
         let destination = if args.stdout {
             Destination::StandardOutput

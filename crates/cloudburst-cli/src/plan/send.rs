@@ -5,7 +5,7 @@ use crate::args::SendArgs;
 use crate::protocol::FileName;
 use cloudburst_net::{Code, PathMap};
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -43,7 +43,7 @@ impl SendPlan {
     /// # Errors
     ///
     /// The first thing that is wrong with the command line.
-    pub(crate) fn new(args: SendArgs, environment: Option<String>) -> Result<Self, PlanError> {
+    pub(crate) fn new(args: SendArgs, environment: Option<OsString>) -> Result<Self, PlanError> {
         if !(args.rate > 0.0 && args.rate <= 1.0) {
             return Err(PlanError::Rate(args.rate));
         }

@@ -109,10 +109,12 @@ impl Assembly {
 mod tests {
     use super::*;
     use crate::protocol::FileName;
+    use core::time::Duration;
 
     fn assembly(chunk: u32, size: Option<u64>) -> Assembly {
         let name = FileName::new("x");
-        Assembly::new(&Offer { files: 1, chunk, size, name }, 4, 1000)
+        let patience = Duration::from_secs(1);
+        Assembly::new(&Offer { files: 1, chunk, size, patience, name }, 4, 1000)
     }
 
     fn advanced(assembly: &mut Assembly) -> Vec<(u64, u64, usize)> {

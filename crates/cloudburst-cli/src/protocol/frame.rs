@@ -66,6 +66,8 @@ pub struct Offer {
     pub chunk: u32,
     /// Bytes in the file; `None` if only its end will tell.
     pub size: Option<u64>,
+    /// How long the sender waits for a sign of life.
+    pub patience: Duration,
     /// The name to store it by, or what is wrong with it: that must be answered too.
     pub name: Result<FileName, NameError>,
 }
@@ -114,16 +116,16 @@ impl Frame {
         let mut out = Vec::with_capacity(64);
         self.body.kind().write_head(self.transfer, &mut out);
         match &self.body {
-            Body::Offer(Offer { files, chunk, size, name }) => {
+            Body::Offer(Offer { files, chunk, size, patience, name }) => {
                 out.extend_from_slice(&files.to_be_bytes());
                 out.extend_from_slice(&chunk.to_be_bytes());
                 out.extend_from_slice(&size.unwrap_or(UNKNOWN_SIZE).to_be_bytes());
+                out.extend_from_slice(&millis(*patience).to_be_bytes());
                 out.extend_from_slice(name.as_ref().map_or("", FileName::as_str).as_bytes());
             }
             Body::Accept { window, patience } => {
-                let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
                 out.extend_from_slice(&window.to_be_bytes());
-                out.extend_from_slice(&patience.to_be_bytes());
+                out.extend_from_slice(&millis(*patience).to_be_bytes());
             }
             Body::Chunk { number, bytes } => {
                 out.extend_from_slice(&number.to_be_bytes());
@@ -177,9 +179,7 @@ impl Frame {
             Kind::Accept => {
                 let window = cursor.u16()?;
                 within("window", window.into(), 1, MAX_WINDOW.into())?;
-                let patience = cursor.u32()?;
-                within("patience", patience.into(), 1, u32::MAX.into())?;
-                Body::Accept { window, patience: Duration::from_millis(patience.into()) }
+                Body::Accept { window, patience: patience(cursor.u32()?)? }
             }
             Kind::Chunk => {
                 let number = cursor.u64()?;
@@ -205,8 +205,10 @@ impl Offer {
         let chunk = cursor.u32()?;
         within("chunk", chunk.into(), 1, MAX_CHUNK as u64)?;
         let size = cursor.u64()?;
+        let size = (size != UNKNOWN_SIZE).then_some(size);
+        let patience = patience(cursor.u32()?)?;
         let name = FileName::from_bytes(cursor.rest());
-        Ok(Self { files, chunk, size: (size != UNKNOWN_SIZE).then_some(size), name })
+        Ok(Self { files, chunk, size, patience, name })
     }
 }
 
@@ -258,6 +260,17 @@ impl Kind {
         out.extend_from_slice(&transfer.session.0);
         out.extend_from_slice(&transfer.file.to_be_bytes());
     }
+}
+
+/// A patience on its way out.
+fn millis(patience: Duration) -> u32 {
+    u32::try_from(patience.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// A patience on its way in.
+fn patience(millis: u32) -> Result<Duration, FrameError> {
+    within("patience", millis.into(), 1, u32::MAX.into())?;
+    Ok(Duration::from_millis(millis.into()))
 }
 
 const fn within(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), FrameError> {

@@ -19,7 +19,7 @@
 //!
 //! | kind | frame | from | fields after the head |
 //! |------|--------|----------|----|
-//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), name (the rest) |
+//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), name (the rest) |
 //! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4) |
 //! | 3 | CHUNK  | sender   | number (8), bytes (the rest) |
 //! | 4 | FINISH | sender   | size (8), BLAKE3 of the whole file (32) |
@@ -37,12 +37,15 @@
 //!    none is empty. Chunk `k` is sent only when all up to `k - window` were delivered, so that
 //!    the receiver need not look further ahead than its window.
 //! 3. FINISH, when all chunks were delivered. The receiver compares size and digest, makes the
-//!    file durable, gives it its name, and answers DONE. Until then it says ALIVE.
+//!    file durable, gives it its name, and answers DONE. Until then it says ALIVE, every quarter
+//!    of the shorter patience.
 //! 4. BYE ends the session, and whatever of it is under way, on both sides.
 //!
-//! Either side may say FAILED at any time: the transfer is over, and nothing remains of it. A
-//! sender that delivers nothing else for a quarter of the receiver's patience says ALIVE; a
-//! receiver that hears nothing of a transfer for the whole of it gives the transfer up.
+//! Either side may say FAILED at any time: the transfer is over, and nothing remains of it. Not so
+//! after a FINISH that was right: what the receiver stores, it stores to the end, whatever its
+//! sender says, and a sender that has not heard DONE does not know. A sender that delivers nothing
+//! else for a quarter of the receiver's patience says ALIVE; a receiver that hears nothing of a
+//! transfer for the whole of it gives the transfer up.
 //!
 //! # Limits
 //!
@@ -63,6 +66,10 @@ pub use outbound::{Ending, Outbound, What};
 pub use reason::Reason;
 
 use core::fmt;
+use core::time::Duration;
+
+/// The shortest pause between two signs of life.
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// The version that this crate speaks.
 pub const VERSION: u8 = 1;

@@ -4,14 +4,11 @@
 //! 2. Drain [`Outbound::poll_transmit`], then look at [`Outbound::ending`].
 //! 3. Wait until [`Outbound::poll_timeout`] or the next input, whichever comes first.
 
-use super::{Body, Frame, Offer, Reason, TransferId};
+use super::{Body, Frame, MIN_PAUSE, Offer, Reason, TransferId};
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
-
-/// The shortest pause between two signs of life.
-const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Which frame it is whose delivery the driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +32,8 @@ pub enum Ending {
     Refused(Reason),
     /// The receiver gave up.
     Failed(Reason),
+    /// The receiver gave up, but had been asked to store the file: it may have.
+    Doubtful(Reason),
     /// Nothing moved for so long, when the receiver had been asked, or sent chunks.
     Stalled(Duration),
     /// The receiver has all of the file, and did not say for so long whether it stored it.
@@ -75,13 +74,8 @@ pub struct Outbound {
 
 impl Outbound {
     /// Offers a file. At most `window` chunks will be under way, or fewer if the receiver says so.
-    pub fn new(
-        now: Instant,
-        transfer: TransferId,
-        offer: Offer,
-        window: u16,
-        patience: Duration,
-    ) -> Self {
+    pub fn new(now: Instant, transfer: TransferId, offer: Offer, window: u16) -> Self {
+        let patience = offer.patience;
         let bytes = Frame { transfer, body: Body::Offer(offer) }.encode();
         Self {
             transfer,
@@ -137,6 +131,9 @@ impl Outbound {
                 self.last_delivered = now;
             }
             (Phase::Offering, Body::Failed(reason)) => self.end(Ending::Refused(*reason)),
+            (Phase::Finishing, Body::Failed(reason)) if !reason.excludes_storing() => {
+                self.end(Ending::Doubtful(*reason));
+            }
             (_, Body::Failed(reason)) => self.end(Ending::Failed(*reason)),
             (Phase::Finishing, Body::Done) => self.end(Ending::Done),
             (_, Body::Alive) => self.last_progress = now,
@@ -165,6 +162,21 @@ impl Outbound {
                 }
             }
         }
+    }
+
+    /// The time for a frame is over, and the receiver may not have it. Whether that is no reason
+    /// to end: the receiver has asked for patience meanwhile, and gets the frame once more.
+    pub fn handle_undelivered(&mut self, now: Instant, what: What) -> bool {
+        let is_heard = now.duration_since(self.last_progress) < self.patience;
+        match (self.phase, what) {
+            (_, What::Alive) if is_heard => self.is_alive_under_way = false,
+            (Phase::Finishing, What::Finish) if is_heard => {
+                let Some((size, digest)) = self.finish else { return false };
+                self.transmit(What::Finish, Body::Finish { size, digest });
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Part of a chunk has arrived.

@@ -99,6 +99,11 @@ impl Reason {
         }
     }
 
+    /// Whether a receiver that was asked to store the file and says so has not done it.
+    pub(super) const fn excludes_storing(self) -> bool {
+        !matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Other(_))
+    }
+
     /// What a failure to write after `written` bytes is called.
     pub fn of_write_error(error: &std::io::Error, written: u64) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};

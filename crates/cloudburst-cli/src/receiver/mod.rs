@@ -3,22 +3,24 @@
 mod hint;
 mod once;
 mod outbox;
+mod pipe;
 mod serve;
 mod store;
 mod transfer;
 
+use self::pipe::Writer;
 use self::serve::Server;
 use self::store::Store;
 use crate::Exit;
 use crate::plan::{Destination, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
-use crate::ui::{JsonTo, Ui};
+use crate::ui::{self, JsonTo, Ui};
 use cloudburst_net::{BuildError, Config, Endpoint, PathMap};
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 /// Why the receiver did not even start.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +31,7 @@ enum StartError {
     Pipe(io::Error),
     #[error("{0}: {1}; another program may have the port: choose one by --listen")]
     Bind(String, io::Error),
-    #[error(transparent)]
+    #[error("{}", ui::with_causes(.0))]
     Endpoint(BuildError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
@@ -39,7 +41,7 @@ enum StartError {
 #[derive(Debug)]
 enum Place {
     Directory(Store),
-    Pipe(File),
+    Pipe(Writer),
 }
 
 /// Receives as the plan says.
@@ -60,6 +62,7 @@ pub(crate) fn run(plan: ReceivePlan) -> Exit {
 
 fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     let interrupts = Interrupts::install().map_err(StartError::Signals)?;
+    let (store, stored) = mpsc::channel();
     let place = match &plan.destination {
         Destination::Directory { dir, overwrite } => {
             let failed = |source| StartError::Store { dir: dir.clone(), source };
@@ -69,7 +72,7 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
         }
         Destination::StandardOutput => {
             let out = io::stdout().as_fd().try_clone_to_owned().map_err(StartError::Pipe)?;
-            Place::Pipe(out.into())
+            Place::Pipe(Writer::start(out.into(), store.clone()).map_err(StartError::Pipe)?)
         }
     };
     let endpoint = listen(&plan)?;
@@ -85,7 +88,7 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     } else {
         ui.status(&hint);
     }
-    Ok(Server::new(&plan, endpoint, place, interrupts, ui))
+    Ok(Server::new(&plan, endpoint, place, (store, stored), interrupts, ui))
 }
 
 fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {

@@ -36,8 +36,8 @@ impl Outbox {
     }
 
     /// The next thing that happened. See [`Courier::poll`].
-    pub(super) fn poll(&mut self) -> Option<News<Reply>> {
-        self.courier.poll()
+    pub(super) fn poll(&mut self, takes_messages: bool) -> Option<News<Reply>> {
+        if takes_messages { self.courier.poll() } else { self.courier.poll_sends() }
     }
 
     /// Says something. Who cannot be answered hears nothing, and gives up.

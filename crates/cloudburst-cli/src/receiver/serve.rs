@@ -3,7 +3,8 @@
 use super::Place;
 use super::once::Once;
 use super::outbox::{Outbox, Reply};
-use super::transfer::{Due, Pipe, Sink, Transfer, WINDOW};
+use super::pipe::Pipe;
+use super::transfer::{Due, Outcome, Sink, Transfer, WINDOW};
 use crate::Exit;
 use crate::courier::{News, wait_until};
 use crate::plan::ReceivePlan;
@@ -26,11 +27,16 @@ const BATCH: usize = 64;
 const TICK: Duration = Duration::from_millis(200);
 /// How long the last words may take.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a file may take to get its name when nothing but that is left to do.
+const NAMING: Duration = Duration::from_millis(250);
 /// The shortest time between two notices of strangers.
 const NOTICE_EVERY: Duration = Duration::from_secs(5);
 
 /// A transfer's name: a peer cannot speak for another one's.
-type Key = (SocketAddr, TransferId);
+pub(super) type Key = (SocketAddr, TransferId);
+
+/// A file that has its name, or will never have it.
+pub(super) type Stored = (Key, Result<PathBuf, Reason>);
 
 /// A receiver at work.
 pub(super) struct Server {
@@ -42,8 +48,8 @@ pub(super) struct Server {
     max_size: u64,
     interrupts: Interrupts,
     ui: Ui,
-    stored: mpsc::Receiver<(Key, Result<PathBuf, Reason>)>,
-    store: mpsc::Sender<(Key, Result<PathBuf, Reason>)>,
+    stored: mpsc::Receiver<Stored>,
+    store: mpsc::Sender<Stored>,
     /// Attempts with other keys that the user was told of, and when.
     strangers: (u64, Option<Instant>),
 }
@@ -53,10 +59,10 @@ impl Server {
         plan: &ReceivePlan,
         endpoint: Endpoint,
         place: Place,
+        (store, stored): (mpsc::Sender<Stored>, mpsc::Receiver<Stored>),
         interrupts: Interrupts,
         ui: Ui,
     ) -> Self {
-        let (store, stored) = mpsc::channel();
         let patience = plan.common.deadline;
         Self {
             outbox: Outbox::new(endpoint, patience),
@@ -84,34 +90,89 @@ impl Server {
             if self.interrupts.is_stopped() {
                 break Exit::Interrupted;
             }
-            // Only when all that came was read: it may be a sign of life.
-            if !busy {
-                self.keep_watch(now);
+            self.keep_watch(now, busy);
+            if self.is_clogged() {
+                wait_until(Some(now + self.pause()));
+            } else if !busy {
                 let result = self.once.as_ref().and_then(|once| once.result(now));
                 if let Some(all_done) = result.filter(|_| self.transfers.is_empty()) {
                     break if all_done { Exit::Done } else { Exit::Failed };
                 }
-                wait_until(Some(now + TICK));
+                wait_until(Some(now + self.pause()));
             }
         };
-        let unfinished: Vec<Key> = self.transfers.keys().copied().collect();
-        for key in unfinished {
-            self.fail(key, Reason::Interrupted, "interrupted");
-        }
+        self.give_up_all();
         self.outbox.close(FAREWELL);
         exit
     }
 
-    /// Takes a batch of what came; whether there may be more.
+    /// Ends all transfers. Files that are being stored get the time that a farewell may take.
+    fn give_up_all(&mut self) {
+        let whole = self.keys(|_, transfer| transfer.is_storing());
+        for key in self.keys(|key, _| !whole.contains(key)) {
+            self.fail(key, Reason::Interrupted, "interrupted");
+        }
+        self.await_stored(FAREWELL);
+        for key in self.keys(|_, transfer| transfer.say.take()) {
+            self.fail(key, Reason::Interrupted, "interrupted");
+        }
+        // Those that are left are just getting their names.
+        self.await_stored(NAMING);
+        for ((peer, _), transfer) in self.transfers.drain() {
+            let why = Outcome::Unknown("interrupted when it was to get its name: look there");
+            transfer.tell(&self.ui, peer, transfer.name.as_str(), why);
+        }
+    }
+
+    /// Waits until all files are stored, or for `within`.
+    fn await_stored(&mut self, within: Duration) {
+        let deadline = Instant::now() + within;
+        while !self.transfers.is_empty() && Instant::now() < deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if let Ok((key, result)) = self.stored.recv_timeout(left.min(self.pause())) {
+                self.conclude(Instant::now(), key, result);
+            }
+            self.keep_watch(Instant::now(), true);
+        }
+    }
+
+    /// The names of the transfers that are so.
+    fn keys(&self, are_so: impl Fn(&Key, &Transfer) -> bool) -> Vec<Key> {
+        let so = self.transfers.iter().filter(|(key, transfer)| are_so(key, transfer));
+        so.map(|(key, _)| *key).collect()
+    }
+
+    /// How long nothing needs to be looked after.
+    fn pause(&self) -> Duration {
+        let clogged = self.is_clogged();
+        let waiting = |transfer: &&Transfer| clogged || transfer.is_storing();
+        self.transfers
+            .values()
+            .filter(waiting)
+            .map(|transfer| transfer.pause(self.patience))
+            .fold(TICK, Duration::min)
+    }
+
+    /// Whether standard output takes no more: then neither does the receiver.
+    fn is_clogged(&self) -> bool {
+        matches!(&self.place, Place::Pipe(writer) if writer.is_full())
+    }
+
+    /// Takes a batch of what came, or what can be taken in the time; whether there may be more.
     fn take_news(&mut self) -> bool {
+        let until = Instant::now() + self.pause();
         for _ in 0..BATCH {
-            match self.outbox.poll() {
+            if Instant::now() >= until {
+                break;
+            }
+            let clogged = self.is_clogged();
+            match self.outbox.poll(!clogged) {
                 Some(News::Message(message)) => self.handle_message(&message),
                 Some(News::Ended(Reply { peer, stored: Some(path) }, Err(_))) => {
                     self.ui.status(&format!("{path}: {peer} may not know that it is stored"));
                 }
                 Some(News::Ended(..)) => {}
-                None => return false,
+                None => return clogged,
             }
         }
         true
@@ -135,7 +196,10 @@ impl Server {
         if let Some(transfer) = self.transfers.get_mut(&key) {
             transfer.last_heard = now;
         }
+        let is_storing = self.transfers.get(&key).is_some_and(Transfer::is_storing);
         match body {
+            // Whatever its sender says now, the file may get its name.
+            Body::Chunk { .. } | Body::Finish { .. } | Body::Failed(_) if is_storing => {}
             Body::Offer(offer) => self.handle_offer(now, key, &offer),
             Body::Chunk { number, bytes } => match self.transfers.get_mut(&key) {
                 Some(transfer) => {
@@ -198,10 +262,7 @@ impl Server {
         }
         let sink = match &self.place {
             Place::Directory(store) => Sink::File(store.begin(&name)?),
-            Place::Pipe(out) => {
-                let out = out.try_clone().map_err(|error| Reason::of_write_error(&error, 0))?;
-                Sink::Pipe(Pipe::new(out))
-            }
+            Place::Pipe(writer) => Sink::Pipe(Pipe::new(writer.clone(), key)),
         };
         let bar = self.ui.bar(name.as_str(), offer.size);
         Ok(Transfer::new(now, offer, name, self.max_size, sink, bar))
@@ -215,8 +276,9 @@ impl Server {
         match transfer.finish(now, size, digest) {
             Ok(Sink::File(partial)) => {
                 let (stored, main) = (self.store.clone(), thread::current());
+                let say = transfer.say.clone();
                 let commit = move || {
-                    let _ = stored.send((key, partial.commit(size)));
+                    let _ = stored.send((key, partial.commit(size, &say)));
                     Thread::unpark(&main);
                 };
                 if let Err(error) = thread::Builder::new().name("store".into()).spawn(commit) {
@@ -224,7 +286,7 @@ impl Server {
                     self.fail(key, reason, &error.to_string());
                 }
             }
-            Ok(Sink::Pipe(_)) => self.conclude(now, key, Ok(PathBuf::from("-"))),
+            Ok(Sink::Pipe(pipe)) => pipe.end(transfer.say.clone()),
             Err(reason) => self.fail(key, reason, &reason.to_string()),
         }
     }
@@ -232,13 +294,15 @@ impl Server {
     /// A file has its name, or will never have it.
     fn conclude(&mut self, now: Instant, key: Key, result: Result<PathBuf, Reason>) {
         let (peer, id) = key;
+        if !self.transfers.contains_key(&key) {
+            return;
+        }
         let path = match result {
             Ok(path) => path.display().to_string(),
             Err(reason) => return self.fail(key, reason, &reason.to_string()),
         };
-        // Its sender may have given it up meanwhile; it is there all the same.
         let Some(transfer) = self.transfers.remove(&key) else { return };
-        transfer.tell(&self.ui, peer, &path, None);
+        transfer.tell(&self.ui, peer, &path, Outcome::Done);
         self.outbox.confirm(peer, id, path);
         if let Some(once) = &mut self.once {
             once.on_ended(now, peer, id.session, true);
@@ -246,9 +310,10 @@ impl Server {
     }
 
     fn handle_bye(&mut self, now: Instant, peer: SocketAddr, session: SessionId) {
-        let of_session = |key: &&Key| key.0 == peer && key.1.session == session;
-        let unfinished: Vec<Key> = self.transfers.keys().filter(of_session).copied().collect();
-        for key in unfinished {
+        let unfinished = |key: &Key, transfer: &Transfer| {
+            key.0 == peer && key.1.session == session && !transfer.is_storing()
+        };
+        for key in self.keys(unfinished) {
             self.drop_transfer(now, key, &Reason::Interrupted.to_string());
         }
         if let Some(once) = &mut self.once {
@@ -266,20 +331,24 @@ impl Server {
         let Some(mut transfer) = self.transfers.remove(&key) else { return };
         // Before anybody hears of it: whoever then looks finds nothing.
         transfer.discard();
-        transfer.tell(&self.ui, key.0, transfer.name.as_str(), Some(why));
+        transfer.tell(&self.ui, key.0, transfer.name.as_str(), Outcome::Failed(why));
         if let Some(once) = &mut self.once {
             once.on_ended(now, key.0, key.1.session, false);
         }
     }
 
-    fn keep_watch(&mut self, now: Instant) {
-        let patience = self.patience;
-        let watch = |(key, transfer): (&Key, &mut Transfer)| (*key, transfer.due(now, patience));
+    /// Gives signs of life, and gives up who is silent: only when all that came was read, for it
+    /// may be a sign of life.
+    fn keep_watch(&mut self, now: Instant, busy: bool) {
+        let (patience, clogged) = (self.patience, self.is_clogged());
+        let watch =
+            |(key, transfer): (&Key, &mut Transfer)| (*key, transfer.due(now, patience, clogged));
         let due: Vec<(Key, Due)> = self.transfers.iter_mut().map(watch).collect();
         for (key, due) in due {
             match due {
                 Due::Nothing => {}
                 Due::SignOfLife => self.outbox.reply(key.0, key.1, Body::Alive),
+                Due::GiveUp if busy => {}
                 Due::GiveUp => {
                     let reason = Reason::Silence(patience.as_millis() as u64);
                     self.fail(key, reason, &reason.to_string());

@@ -5,6 +5,8 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::{NamedTempFile, TempDir};
 
 /// A directory for files, with a private one inside for those that are not whole yet. The private
@@ -23,6 +25,17 @@ pub(super) struct Partial {
     dir: PathBuf,
     target: PathBuf,
     overwrite: bool,
+}
+
+/// The say in whether a file gets its name: it belongs to whoever takes it first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Say(Arc<AtomicBool>);
+
+impl Say {
+    /// Whether nobody took it before.
+    pub(super) fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::SeqCst)
+    }
 }
 
 impl Store {
@@ -76,18 +89,22 @@ impl Partial {
         self.file.as_file().read_exact_at(bytes, offset)
     }
 
-    /// Makes the file durable and gives it its name, at once and whole. May take long.
+    /// Makes the file durable and gives it its name, at once and whole. May take long; until the
+    /// name is given, whoever takes the say can prevent it.
     ///
     /// # Errors
     ///
-    /// [`Reason::Exists`] when the name was taken meanwhile, or what the system says. Nothing is
-    /// left then.
-    pub(super) fn commit(self, size: u64) -> Result<PathBuf, Reason> {
+    /// [`Reason::Exists`] when the name was taken meanwhile, [`Reason::Interrupted`] when the say
+    /// was, or what the system says. Nothing is left then.
+    pub(super) fn commit(self, size: u64, say: &Say) -> Result<PathBuf, Reason> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => Reason::Exists,
             _ => Reason::of_write_error(&error, size),
         };
         self.file.as_file().sync_all().map_err(failed)?;
+        if !say.take() {
+            return Err(Reason::Interrupted);
+        }
         let persisted = if self.overwrite {
             self.file.persist(&self.target)
         } else {
@@ -120,11 +137,22 @@ mod tests {
         partial.write_at(b"world", 6).unwrap();
         partial.write_at(b"hello ", 0).unwrap();
         assert!(!dir.path().join("a").exists());
-        let path = partial.commit(11).unwrap();
+        let path = partial.commit(11, &Say::default()).unwrap();
         assert_eq!(path, dir.path().join("a"));
         assert_eq!(fs::read(path).unwrap(), b"hello world");
         drop(store);
         assert_eq!(entries(dir.path()), 1);
+    }
+
+    #[test]
+    fn a_file_that_was_given_up_never_gets_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().to_owned(), false).unwrap();
+        let (partial, say) = (store.begin(&name("a")).unwrap(), Say::default());
+        assert!(say.take());
+        assert_eq!(partial.commit(0, &say), Err(Reason::Interrupted));
+        drop(store);
+        assert_eq!(entries(dir.path()), 0);
     }
 
     #[test]
@@ -145,7 +173,7 @@ mod tests {
         let store = Store::open(dir.path().to_owned(), false).unwrap();
         let partial = store.begin(&name("a")).unwrap();
         fs::write(dir.path().join("a"), "old").unwrap();
-        assert_eq!(partial.commit(0), Err(Reason::Exists));
+        assert_eq!(partial.commit(0, &Say::default()), Err(Reason::Exists));
         assert_eq!(store.begin(&name("a")).unwrap_err(), Reason::Exists);
         assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"old");
     }
@@ -161,7 +189,7 @@ mod tests {
         let store = Store::open(dir.path().to_owned(), true).unwrap();
         let partial = store.begin(&name("a")).unwrap();
         partial.write_at(b"new", 0).unwrap();
-        partial.commit(3).unwrap();
+        partial.commit(3, &Say::default()).unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"new");
         assert!(!dir.path().join("a").is_symlink());

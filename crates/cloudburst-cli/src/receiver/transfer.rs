@@ -1,15 +1,13 @@
 //! One file on its way in.
 
-use super::store::Partial;
+use super::pipe::Pipe;
+use super::store::{Partial, Say};
 use crate::plan::key::hex;
-use crate::protocol::{Assembly, FileName, Offer, Reason};
+use crate::protocol::{Assembly, FileName, MIN_PAUSE, Offer, Reason};
 use crate::ui::{self, Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
 use indicatif::ProgressBar;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -22,43 +20,46 @@ pub(super) struct Transfer {
     started: Instant,
     /// When its sender was last heard.
     pub(super) last_heard: Instant,
+    /// How long its sender waits for a sign of life.
+    patience: Duration,
     digest: Option<[u8; 32]>,
     bar: ProgressBar,
     assembly: Assembly,
-    /// When its sender was last told that the file is being stored; `None` before FINISH.
-    told: Option<Instant>,
+    /// Whether FINISH came, and was right.
+    is_storing: bool,
+    /// When its sender was last told to wait.
+    told: Instant,
     /// Of all chunks before the first missing one.
     hasher: blake3::Hasher,
     /// `None` when it was handed to the thread that stores it.
     sink: Option<Sink>,
+    /// Whether the file gets its name.
+    pub(super) say: Say,
 }
 
 /// What a transfer wants at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// To be kept waiting: its file is still being stored.
+    /// To be kept waiting: its file is being stored, or standard output takes its time.
     SignOfLife,
     /// To be given up: its sender is silent.
     GiveUp,
+}
+
+/// How a transfer ended, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome<'a> {
+    Done,
+    Failed(&'a str),
+    /// It may be stored, or not.
+    Unknown(&'a str),
 }
 
 /// Where the bytes go.
 pub(super) enum Sink {
     File(Partial),
     Pipe(Pipe),
-}
-
-/// A pipe takes chunks in order: those that come early wait, no more than a window of them.
-pub(super) struct Pipe {
-    out: File,
-    early: BTreeMap<u64, Bytes>,
-}
-
-impl Pipe {
-    pub(super) const fn new(out: File) -> Self {
-        Self { out, early: BTreeMap::new() }
-    }
 }
 
 impl Transfer {
@@ -74,12 +75,15 @@ impl Transfer {
             name,
             started: now,
             last_heard: now,
+            patience: offer.patience,
             digest: None,
             bar,
             assembly: Assembly::new(offer, WINDOW, max_size),
-            told: None,
+            is_storing: false,
+            told: now,
             hasher: blake3::Hasher::new(),
             sink: Some(sink),
+            say: Say::default(),
         }
     }
 
@@ -95,7 +99,7 @@ impl Transfer {
         let offset = self.assembly.admit(number, bytes.len())?;
         match sink {
             Sink::File(file) => file.write_at(bytes, offset).map_err(failed)?,
-            Sink::Pipe(pipe) => drop(pipe.early.insert(number, bytes.clone())),
+            Sink::Pipe(pipe) => pipe.take(number, bytes.clone()),
         }
         while let Some((next, offset, len)) = self.assembly.advance() {
             match sink {
@@ -107,8 +111,7 @@ impl Transfer {
                     self.hasher.update(&early);
                 }
                 Sink::Pipe(pipe) => {
-                    if let Some(early) = pipe.early.remove(&next) {
-                        pipe.out.write_all(&early).map_err(failed)?;
+                    if let Some(early) = pipe.write(next, offset) {
                         self.hasher.update(&early);
                     }
                 }
@@ -129,11 +132,16 @@ impl Transfer {
         size: u64,
         digest: [u8; 32],
     ) -> Result<Sink, Reason> {
-        self.told = Some(now);
         let sink = self.sink.take().ok_or(Reason::Protocol(0))?;
         let whole = self.assembly.is_whole(size) && self.hasher.finalize() == digest;
         self.digest = whole.then_some(digest);
+        (self.is_storing, self.told) = (whole, now);
         if whole { Ok(sink) } else { Err(Reason::Mismatch(self.assembly.received())) }
+    }
+
+    /// Whether a thread is about to store it: only that thread knows how it ends.
+    pub(super) const fn is_storing(&self) -> bool {
+        self.is_storing
     }
 
     /// Removes what was written, unless a thread is about to store it.
@@ -141,20 +149,31 @@ impl Transfer {
         self.sink = None;
     }
 
-    /// What the transfer wants at `now`; a sign of life counts as given.
-    pub(super) fn due(&mut self, now: Instant, patience: Duration) -> Due {
-        match &mut self.told {
-            Some(told) if now.duration_since(*told) >= patience / 4 => {
-                *told = now;
-                Due::SignOfLife
+    /// How long to leave a sender without a sign of life, where the receiver's own patience is such.
+    pub(super) fn pause(&self, patience: Duration) -> Duration {
+        (patience.min(self.patience) / 4).max(MIN_PAUSE)
+    }
+
+    /// What the transfer wants at `now`, when what its sender says is `unread`; a sign of life
+    /// counts as given.
+    pub(super) fn due(&mut self, now: Instant, patience: Duration, unread: bool) -> Due {
+        if self.is_storing || unread {
+            if now.duration_since(self.told) < self.pause(patience) {
+                return Due::Nothing;
             }
-            None if now.duration_since(self.last_heard) >= patience => Due::GiveUp,
-            _ => Due::Nothing,
+            self.told = now;
+            return Due::SignOfLife;
         }
+        if now.duration_since(self.last_heard) < patience { Due::Nothing } else { Due::GiveUp }
     }
 
     /// Tells the user how it ended; `file` is its path, or its name if it has none.
-    pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, error: Option<&str>) {
+    pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, outcome: Outcome<'_>) {
+        let (word, error) = match outcome {
+            Outcome::Done => ("done", None),
+            Outcome::Failed(why) => ("failed", Some(why)),
+            Outcome::Unknown(why) => ("unknown", Some(why)),
+        };
         let (bytes, took) = (self.assembly.received(), self.started.elapsed());
         self.bar.finish_and_clear();
         match error {
@@ -169,7 +188,7 @@ impl Transfer {
             file: file.to_owned(),
             name: self.name.as_str(),
             peer: peer.to_string(),
-            outcome: if error.is_none() { "done" } else { "failed" },
+            outcome: word,
             error: error.map(ToOwned::to_owned),
             bytes,
             seconds: took.as_secs_f64(),

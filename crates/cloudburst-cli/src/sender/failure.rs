@@ -45,12 +45,20 @@ pub(crate) enum Failure {
     /// FINISH may have been delivered or not.
     #[error("the receiver may have stored it, or not; look there: {0}")]
     Doubtful(SendError),
+    /// The receiver gave up after FINISH, which it may have heeded.
+    #[error("the receiver may have stored it, or not; look there: {0}")]
+    InDoubt(Reason),
     /// The file is to blame.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+    /// The same after FINISH.
+    #[error(
+        "interrupted; all of it was sent, and the receiver may have stored it, or not: look there"
+    )]
+    InterruptedLate,
     /// An earlier file failed in a way that this one would, too.
     #[error("not sent, for the same reason")]
     NotTried,
@@ -60,7 +68,7 @@ impl Failure {
     /// Whether other files would fare the same.
     pub(crate) const fn is_fatal(&self) -> bool {
         match self {
-            Self::Refused(reason) | Self::ByReceiver(reason) => {
+            Self::Refused(reason) | Self::ByReceiver(reason) | Self::InDoubt(reason) => {
                 matches!(reason, Reason::Taken | Reason::Interrupted | Reason::Version(_))
             }
             Self::Source(_) => false,
@@ -71,7 +79,9 @@ impl Failure {
     /// The word for `--json`.
     pub(crate) const fn outcome(&self) -> &'static str {
         match self {
-            Self::Unconfirmed(_) | Self::Doubtful(_) => "unknown",
+            Self::Unconfirmed(_) | Self::Doubtful(_) | Self::InDoubt(_) | Self::InterruptedLate => {
+                "unknown"
+            }
             _ => "failed",
         }
     }

@@ -28,7 +28,7 @@ enum StartError {
     Resolve(#[from] ResolveError),
     #[error("{peer} cannot be reached: {source}")]
     NoRoute { peer: SocketAddr, source: io::Error },
-    #[error(transparent)]
+    #[error("{}", ui::with_causes(.0))]
     Endpoint(#[from] BuildError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
@@ -114,7 +114,8 @@ impl Session {
             if let Err(failure) = result {
                 fatal |= failure.is_fatal();
                 exit = match (exit, failure) {
-                    (Exit::Interrupted, _) | (_, Failure::Interrupted) => Exit::Interrupted,
+                    (Exit::Interrupted, _)
+                    | (_, Failure::Interrupted | Failure::InterruptedLate) => Exit::Interrupted,
                     _ => Exit::Failed,
                 };
             }

@@ -7,7 +7,7 @@ use super::source::{Piece, Reader, SourceError};
 use crate::courier::{News, wait_until};
 use crate::plan::Input;
 use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
-use cloudburst_net::{BurstPolicy, Receipt, Rejection, SendError, SendOptions};
+use cloudburst_net::{BurstPolicy, Doubt, Receipt, Rejection, SendError, SendOptions};
 use core::time::Duration;
 use indicatif::ProgressBar;
 use std::time::Instant;
@@ -71,8 +71,9 @@ pub(super) fn send(
 ) -> Result<(), Failure> {
     let reader = Reader::open(&input.source, transfer, session.chunk).map_err(SourceError::from)?;
     let (name, size) = (Ok(input.name.clone()), reader.size());
-    let offer = Offer { files, chunk: session.chunk as u32, size, name };
-    let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW, session.deadline);
+    let (chunk, patience) = (session.chunk as u32, session.deadline);
+    let offer = Offer { files, chunk, size, patience, name };
+    let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
     let bar = session.ui.bar(input.name.as_str(), size);
     let stops = session.courier.endpoint().counters().sender.stops_received;
     let mut sending = Transfer { session, outbound, reader, bar, cost: *cost, stops };
@@ -91,7 +92,11 @@ impl Transfer<'_> {
         loop {
             self.take_news(id)?;
             if self.session.interrupts.is_stopped() {
-                return Err(Failure::Interrupted);
+                return Err(if self.outbound.is_finishing() {
+                    Failure::InterruptedLate
+                } else {
+                    Failure::Interrupted
+                });
             }
             self.feed()?;
             self.look();
@@ -123,7 +128,14 @@ impl Transfer<'_> {
                     self.count(bytes, &receipt);
                 }
                 News::Ended((transfer, what, _), Err(error)) if transfer == id => {
-                    return Err(self.undelivered(what, error));
+                    let late = matches!(
+                        error,
+                        SendError::Rejected(Rejection::NoAnswer | Rejection::NotStarted)
+                            | SendError::Unknown(Doubt::Deadline)
+                    );
+                    if !(late && self.outbound.handle_undelivered(now, what)) {
+                        return Err(self.undelivered(what, error));
+                    }
                 }
                 News::Ended(..) => {}
             }
@@ -181,6 +193,9 @@ impl Transfer<'_> {
 
     fn undelivered(&self, what: What, error: SendError) -> Failure {
         match (what, error) {
+            (What::Offer | What::Chunk(_) | What::Alive, error) if self.outbound.is_finishing() => {
+                Failure::Doubtful(error)
+            }
             (_, SendError::Rejected(Rejection::NoAnswer)) => {
                 explain_silence(self.session.peer, self.session.deadline)
             }
@@ -197,6 +212,7 @@ const fn verdict(ending: Ending) -> Result<(), Failure> {
         Ending::Done => return Ok(()),
         Ending::Refused(reason) => Failure::Refused(reason),
         Ending::Failed(reason) => Failure::ByReceiver(reason),
+        Ending::Doubtful(reason) => Failure::InDoubt(reason),
         Ending::Stalled(waited) => Failure::Stalled(waited),
         Ending::Unconfirmed(waited) => Failure::Unconfirmed(waited),
     })

@@ -1,8 +1,12 @@
-//! On real sockets, between two network namespaces, over a wire that loses packets both ways.
+//! On real sockets, between two network namespaces, over a wire that loses packets both ways; and
+//! on a disk that is full.
 //!
 //! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
 //! the reason is printed.
 
+#[path = "../common/mod.rs"]
+mod common;
+mod disk;
 mod fabric;
 
 use bytes::Bytes;
@@ -21,8 +25,11 @@ use std::time::{Duration, Instant};
 fn main() {
     let args = Arguments::from_args();
     let available = if args.list { Ok(()) } else { Fabric::available() };
-    if let Err(reason) = &available {
-        println!("namespaces: ignored: {reason}");
+    let mountable = if args.list { Ok(()) } else { disk::available() };
+    for (tests, available) in [("namespaces", &available), ("full disk", &mountable)] {
+        if let Err(reason) = available {
+            println!("{tests}: ignored: {reason}");
+        }
     }
     let trial = |name: &str, run: fn() -> Result<(), Failed>| {
         Trial::test(name, run).with_ignored_flag(available.is_err())
@@ -34,6 +41,11 @@ fn main() {
             messages(20, 100_000)
         }),
         trial("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", file),
+        Trial::test(
+            "a_full_disk_is_named_and_nothing_half_written_remains",
+            disk::a_full_disk_is_named_and_nothing_half_written_remains,
+        )
+        .with_ignored_flag(mountable.is_err()),
     ];
     libtest_mimic::run(&args, trials).exit();
 }
