@@ -11,7 +11,7 @@ use cloudburst_core::wire::{Answer, Kind, Prefix};
 use common::{Pair, Setup, Side, message};
 use proptest::prelude::*;
 
-/// Real packets of both directions, of every kind but REJECT.
+/// Real packets of both directions: handshakes, symbols of two codes, STOP, STATUS.
 fn real_packets() -> Vec<(Side, Vec<u8>)> {
     let mut pair = Pair::new(Setup { link: common::lossy(0.2), ..Setup::default() });
     pair.tap = Some(Vec::new());

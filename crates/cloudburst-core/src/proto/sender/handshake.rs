@@ -21,13 +21,7 @@ impl Sender {
             return;
         }
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
-            None => {
-                self.install(now, peer, incarnation, flow);
-                let session = self.peers.get_mut(&peer).and_then(|peer| peer.session.as_mut());
-                if let Some(session) = session {
-                    session.confirmed = true;
-                }
-            }
+            None => self.install(now, peer, incarnation, flow, true),
             Some(session) if session.remote == incarnation => {}
             // It restarted, or somebody else claims its port: whoever is at that address says.
             // Until then nothing is begun in a session that may be dead.
@@ -66,19 +60,21 @@ impl Sender {
             let keys = self.identity.key.session(&ack);
             let peering =
                 Peering { peer: address, incarnation: ack.responder, flow: keys.backward };
-            self.install(now, address, ack.responder, keys.forward);
+            self.install(now, address, ack.responder, keys.forward, false);
             self.events.push_back(SenderEvent::Opened(peering));
         }
         self.reschedule_all_of(address);
     }
 
-    /// Uses a new session from now on. What was under way in the old one is in doubt.
+    /// Uses a new session from now on, `confirmed` if the receiver holds it for good already. What
+    /// was under way in the old one is in doubt.
     pub(super) fn install(
         &mut self,
         now: Instant,
         address: SocketAddr,
         remote: Incarnation,
         flow: FlowKeys,
+        confirmed: bool,
     ) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(old) = &peer.session {
@@ -96,7 +92,7 @@ impl Sender {
         }
         let Some(peer) = self.peers.get_mut(&address) else { return };
         self.sessions.insert(flow.answers.session, address);
-        peer.install(now, remote, flow);
+        peer.install(now, remote, flow, confirmed);
         peer.opening = None;
         self.counters.sessions_opened += 1;
         tracing::debug!(peer = %address, ?remote, "session opened");

@@ -78,13 +78,19 @@ impl Peer {
         }
     }
 
-    pub(super) fn install(&mut self, now: Instant, remote: Incarnation, flow: FlowKeys) {
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        remote: Incarnation,
+        flow: FlowKeys,
+        confirmed: bool,
+    ) {
         self.session = Some(OpenSession {
             remote,
             sealer: Sealer::new(flow.symbols),
             opener: Opener::new(flow.answers),
             digest: flow.digest,
-            confirmed: false,
+            confirmed,
         });
         self.heard(now);
     }
