@@ -126,3 +126,11 @@ fn symbols_are_spread_evenly_over_all_paths() {
     assert!(*max - *min <= 16 * 4, "{sent:?}");
     assert!(stats.iter().all(|path| path.arrived > 0 && path.last_heard.is_some()));
 }
+
+#[test]
+fn a_small_message_goes_over_as_many_paths_as_it_has_symbols() {
+    let mut pair = Pair::new(Setup { paths: 4, ..Setup::default() });
+    let receipt = pair.deliver(message(5_000, 1));
+    assert_eq!((receipt.packets, receipt.arrivals.len()), (4, 4), "{receipt:?}");
+    assert!(receipt.arrivals.iter().all(|on| on.count == 1));
+}

@@ -278,3 +278,47 @@ impl Outgoing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Incarnation;
+    use crate::wire::HelloAck;
+    use crate::wire::keys::PresharedKey;
+
+    fn digest_key() -> DigestKey {
+        let ack = HelloAck {
+            path: PathId(0),
+            initiator: Incarnation([1; 16]),
+            nonce: 2,
+            responder: Incarnation([3; 16]),
+            session_nonce: [4; 16],
+            current_alive: false,
+        };
+        PresharedKey::new([5; 32]).session(&ack).forward.digest
+    }
+
+    #[test]
+    fn a_message_that_begins_again_is_still_known_by_its_digest() {
+        let (key, config) = (digest_key(), Config::default());
+        let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+        let bytes = Bytes::from(vec![7; 300_000]);
+        let options = SendOptions::default();
+        let mut message =
+            Outgoing::new(Instant::ZERO, MessageId(9), peer, bytes, &options, &config);
+        let mut digests = Vec::new();
+        for index in 0..message.layout.blocks() as u32 {
+            let block = message.turn(&key, 1).unwrap();
+            assert_eq!(block.index, index);
+            digests.push(block.digest);
+            block.budget.revoke();
+            message.on_block_done(index, digests[index as usize]);
+        }
+        assert!(message.is_partial());
+        // The news is late: meanwhile the receiver has collected all blocks again.
+        message.on_forgotten();
+        assert!(!message.is_partial());
+        assert!(message.is_delivered_by(key.message(MessageId(9), &digests), &key));
+        assert_eq!(message.turn(&key, 1).unwrap().index, 0, "else it begins with the first");
+    }
+}
