@@ -10,7 +10,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 // The allocator counts for the whole process: one test, so that nothing runs beside it.
 #[test]
-fn a_decoder_holds_a_block_and_a_symbol_and_its_tables() {
+fn a_decoder_holds_no_more_than_it_says() {
     let gauge = Gauge {
         used: || ALLOCATOR.current_usage(),
         peak: || ALLOCATOR.peak_usage(),

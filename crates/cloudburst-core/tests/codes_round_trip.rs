@@ -7,7 +7,7 @@ mod codes_common;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Reception, ShapeError};
+use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Kernel, Reception, ShapeError};
 use codes_common::{codes, message, shape, symbol};
 
 const SOURCE_SYMBOLS: [usize; 11] = [1, 2, 3, 4, 5, 7, 14, 35, 64, 127, 128];
@@ -142,4 +142,23 @@ fn data_longer_than_the_block_are_refused() {
 fn a_payload_buffer_of_another_size_is_a_bug_of_the_caller() {
     let encoder = Encoder::new(Code::Rlf256, shape(2, 3), Bytes::new()).unwrap();
     encoder.encode(0, &mut [], &mut [0; 4]);
+}
+
+#[test]
+fn every_kernel_makes_the_same_symbols_and_decodes_them() {
+    for code in codes() {
+        for (n, size) in [(1, 70), (5, 1), (14, 300), (128, 200)] {
+            let (shape, data) = (shape(n, size), message(n * size - size / 2));
+            let expected = Encoder::new(code, shape, data.clone()).unwrap();
+            for kernel in Kernel::available() {
+                let encoder = Encoder::with_kernel(kernel, code, shape, data.clone()).unwrap();
+                for id in [0, 1, n as u32, n as u32 + 1, 300] {
+                    assert_eq!(symbol(&encoder, id), symbol(&expected, id), "{code}, {kernel}");
+                }
+                let mut decoder = Decoder::with_kernel(kernel, code, shape);
+                decode(&encoder, &mut decoder, (0..).filter(|id| id % 3 != 0));
+                assert_eq!(decoder.block().map(|block| &block[..data.len()]), Some(&data[..]));
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::ledger::{Facts, Ledger, Name};
 use super::network::{Flight, Network, Side};
 use super::setup::Setup;
-use cloudburst_core::code::{BlockShape, Decoder, MAX_SOURCE_SYMBOLS};
+use cloudburst_core::code::{BlockShape, Code, Decoder, MAX_SOURCE_SYMBOLS};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::{Doubt, Outcome, Rejection};
 use cloudburst_core::id::MessageId;
@@ -310,7 +310,7 @@ fn memory_of_one(max_message: usize, max_datagram: usize) -> usize {
     let shape = BlockShape::new(symbols.min(MAX_SOURCE_SYMBOLS), max_datagram)
         .expect("no block of a datagram's size is too large");
     let blocks = symbols.div_ceil(MAX_SOURCE_SYMBOLS).min(MAX_DECODING);
-    max_message + blocks * Decoder::memory(shape) + BOOKKEEPING
+    max_message + blocks * Decoder::memory(Code::Rlf256, shape) + BOOKKEEPING
 }
 
 /// A symbol of a long message is at least so large.

@@ -2,6 +2,7 @@
 
 use super::block::BlockShape;
 use super::index_set::IndexSet;
+use super::kernel::Kernel;
 use super::lt_decoder::LtDecoder;
 use super::name::Code;
 use super::rlf256_decoder::Rlf256Decoder;
@@ -10,10 +11,13 @@ use super::slab::Slab;
 /// Puts one block together from symbols that arrive in any order, any number of times.
 ///
 /// It is complete as soon as the symbols received determine the block, never later. Its memory is
-/// bounded by the block, whatever is fed to it: n symbols and one to work with, allocated with the
-/// first symbol received, and less than 100 KB of tables.
+/// bounded by the block, whatever is fed to it: n symbols, allocated with the first one received,
+/// and [a little](Self::memory) for each. What solving takes besides is shared by all decoders of
+/// a thread, and less than 200 KB. Nothing is allocated where a decoder as large was
+/// [reset](Self::reset) and has decoded as much before.
 #[derive(Debug)]
 pub struct Decoder {
+    kernel: Kernel,
     code: Code,
     shape: BlockShape,
     work: Work,
@@ -86,7 +90,13 @@ pub struct Work {
 impl Decoder {
     /// A decoder that has received nothing yet, and has allocated nothing of the block's size.
     pub fn new(code: Code, shape: BlockShape) -> Self {
+        Self::with_kernel(Kernel::fastest(), code, shape)
+    }
+
+    /// The same with a kernel of the caller's choice.
+    pub fn with_kernel(kernel: Kernel, code: Code, shape: BlockShape) -> Self {
         Self {
+            kernel,
             code,
             shape,
             work: Work::default(),
@@ -118,7 +128,7 @@ impl Decoder {
             Code::Lt(_) | Code::LtSystematic(_) => {
                 self.lt.receive(index_set, payload, &mut self.slab)
             }
-            Code::Rlf256 => self.rlf.receive(id, payload, &mut self.slab),
+            Code::Rlf256 => self.rlf.receive(self.kernel, id, payload, &mut self.slab),
         };
         if !innovative {
             return Ok(Reception::Redundant);
@@ -128,8 +138,12 @@ impl Decoder {
             return Ok(Reception::Innovative);
         }
         match self.code {
-            Code::Lt(_) | Code::LtSystematic(_) => self.work.xors = self.lt.solve(&mut self.slab),
-            Code::Rlf256 => self.work.multiply_adds = self.rlf.solve(&mut self.slab),
+            Code::Lt(_) | Code::LtSystematic(_) => {
+                self.work.xors = self.lt.solve(self.kernel, &mut self.slab);
+            }
+            Code::Rlf256 => {
+                self.work.multiply_adds = self.rlf.solve(self.kernel, &mut self.slab);
+            }
         }
         Ok(Reception::Complete)
     }
@@ -160,15 +174,18 @@ impl Decoder {
     }
 
     /// The whole block, as [`block`](Self::block) has it, without a copy.
-    pub fn into_block(self) -> Option<Vec<u8>> {
-        self.is_complete().then(|| self.slab.into_bytes())
+    pub fn into_block(mut self) -> Option<Vec<u8>> {
+        self.is_complete().then(|| self.slab.take())
     }
 
-    /// Bytes that a decoder of one block of this shape takes at most, whatever it is fed: the
-    /// block and one symbol to work with, n rows of n coefficients, and what stands beside them.
-    pub const fn memory(shape: BlockShape) -> usize {
-        let n = shape.source_symbols();
-        (n + 1) * shape.symbol_size() + n * (n + 64) + size_of::<Self>()
+    /// Bytes that a decoder of one block takes at most, whatever it is fed: the block, and what is
+    /// known of each symbol of it.
+    pub const fn memory(code: Code, shape: BlockShape) -> usize {
+        let known = match code {
+            Code::Lt(_) | Code::LtSystematic(_) => LtDecoder::MEMORY_PER_SYMBOL,
+            Code::Rlf256 => Rlf256Decoder::MEMORY_PER_SYMBOL,
+        };
+        shape.source_symbols() * (shape.symbol_size() + known) + size_of::<Self>()
     }
 
     /// Forgets everything and expects another block; memory is kept, and the largest block so far
@@ -201,10 +218,10 @@ impl Decoder {
         if index_set.len() != expected {
             return Err(SymbolError::IndexSetLength { expected, got: index_set.len() });
         }
-        let set = IndexSet::from_wire(index_set);
         if expected == 0 {
-            return Ok(set);
+            return Ok(IndexSet::EMPTY);
         }
+        let set = IndexSet::from_wire(index_set);
         let beyond = set ^ (set & IndexSet::all(source_symbols));
         if let Some(got) = beyond.first() {
             return Err(SymbolError::IndexOutOfRange { source_symbols, got });

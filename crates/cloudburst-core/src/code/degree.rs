@@ -41,7 +41,7 @@ enum Law {
     Either(usize),
     UpTo(usize),
     /// Entry k - 1 is the weight of all degrees up to k.
-    Table(Vec<u64>),
+    Table(&'static [u64]),
     Dense,
 }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::block::{BlockShape, ShapeError, SourceBlock};
+use super::kernel::Kernel;
 use super::lt::LtEncoder;
 use super::name::Code;
 use super::rlf256;
@@ -12,6 +13,7 @@ use super::rlf256;
 /// It refers to the block's bytes and copies none, so a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Encoder {
+    kernel: Kernel,
     code: Code,
     block: SourceBlock,
     rule: Rule,
@@ -27,13 +29,23 @@ impl Encoder {
     /// An encoder for `data`, which is at most `shape.len()` bytes; what is missing counts as
     /// zeros (III-A). Longer data are refused.
     pub fn new(code: Code, shape: BlockShape, data: Bytes) -> Result<Self, ShapeError> {
+        Self::with_kernel(Kernel::fastest(), code, shape, data)
+    }
+
+    /// The same with a kernel of the caller's choice.
+    pub fn with_kernel(
+        kernel: Kernel,
+        code: Code,
+        shape: BlockShape,
+        data: Bytes,
+    ) -> Result<Self, ShapeError> {
         let n = shape.source_symbols();
         let rule = match code {
             Code::Lt(degree) => Rule::Lt(LtEncoder::new(degree, false, n)),
             Code::LtSystematic(degree) => Rule::Lt(LtEncoder::new(degree, true, n)),
             Code::Rlf256 => Rule::Rlf256,
         };
-        Ok(Self { code, block: SourceBlock::new(shape, data)?, rule })
+        Ok(Self { kernel, code, block: SourceBlock::new(shape, data)?, rule })
     }
 
     /// The code in use.
@@ -58,8 +70,8 @@ impl Encoder {
         assert_eq!(index_set.len(), index_set_len, "length of the buffer for the index set");
         assert_eq!(payload.len(), shape.symbol_size(), "length of the buffer for the payload");
         match &self.rule {
-            Rule::Lt(lt) => lt.encode(&self.block, id, index_set, payload),
-            Rule::Rlf256 => rlf256::encode(&self.block, id, payload),
+            Rule::Lt(lt) => lt.encode(self.kernel, &self.block, id, index_set, payload),
+            Rule::Rlf256 => rlf256::encode(self.kernel, &self.block, id, payload),
         }
     }
 }

@@ -70,6 +70,11 @@ impl IndexSet {
         if self.0.is_power_of_two() { self.first() } else { None }
     }
 
+    /// Which of the four indices from 4 i on are in the set, the lowest as the highest bit.
+    pub(super) const fn nibble(self, i: usize) -> usize {
+        (self.0 >> (124 - 4 * i)) as usize & 15
+    }
+
     /// The indices, lowest first.
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
         let mut left = self;
@@ -78,6 +83,14 @@ impl IndexSet {
             left.remove(index);
             Some(index)
         })
+    }
+}
+
+impl FromIterator<usize> for IndexSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(indices: I) -> Self {
+        let mut set = Self::EMPTY;
+        indices.into_iter().for_each(|index| set.insert(index));
+        set
     }
 }
 
@@ -132,6 +145,12 @@ mod tests {
             assert_eq!(all.len(), n);
             assert_eq!(all.iter().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn nibbles_are_four_indices_each() {
+        let set: IndexSet = [0, 5, 6, 127].into_iter().collect();
+        assert_eq!([0, 1, 2, 31].map(|i| set.nibble(i)), [0b1000, 0b0110, 0, 1]);
     }
 
     #[test]

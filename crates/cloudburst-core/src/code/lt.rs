@@ -1,10 +1,12 @@
 //! LT encoding (III-A): a symbol is the XOR of the source symbols in its index set.
 
-use super::block::SourceBlock;
+use arrayvec::ArrayVec;
+
+use super::block::{MAX_SOURCE_SYMBOLS, SourceBlock};
 use super::degree::{Degree, Sampler};
 use super::draw::{Stream, generator};
 use super::index_set::IndexSet;
-use super::kernel;
+use super::kernel::Kernel;
 
 /// The rule from id to index set.
 #[derive(Clone, Debug)]
@@ -22,6 +24,7 @@ impl LtEncoder {
 
     pub(super) fn encode(
         &self,
+        kernel: Kernel,
         block: &SourceBlock,
         id: u32,
         index_set: &mut [u8],
@@ -33,9 +36,14 @@ impl LtEncoder {
         if let Some(first) = indices.next() {
             block.copy_symbol(first, payload);
         }
-        for index in indices {
-            let symbol = block.symbol(index);
-            kernel::xor_into(&mut payload[..symbol.len()], symbol);
+        // Symbols that the data fill are added at once; of the others, at most one is not empty.
+        let full = |symbol: &&[u8]| symbol.len() == payload.len();
+        let symbols = indices.map(|index| block.symbol(index));
+        let (whole, rest): (ArrayVec<&[u8], MAX_SOURCE_SYMBOLS>, ArrayVec<_, MAX_SOURCE_SYMBOLS>) =
+            symbols.partition(full);
+        kernel.add(payload, &whole);
+        for symbol in rest {
+            kernel.add(&mut payload[..symbol.len()], &[symbol]);
         }
     }
 

@@ -4,8 +4,10 @@
 //! of any other symbol is never touched at all.
 
 use super::index_set::IndexSet;
+use super::kernel::Kernel;
 use super::lt_solve;
 use super::slab::Slab;
+use super::workspace;
 
 /// What is known of one block's symbols. Entry i of both tables belongs to slot i.
 #[derive(Debug, Default)]
@@ -17,10 +19,14 @@ pub(super) struct LtDecoder {
 }
 
 impl LtDecoder {
+    /// Bytes of the tables.
+    pub(super) const MEMORY_PER_SYMBOL: usize = 2 * size_of::<IndexSet>();
+
     /// Forgets everything, and expects a block of n symbols.
     pub(super) fn reset(&mut self, source_symbols: usize) {
         for table in [&mut self.echelon, &mut self.sets] {
             table.clear();
+            table.reserve_exact(source_symbols);
             table.resize(source_symbols, IndexSet::EMPTY);
         }
     }
@@ -41,10 +47,11 @@ impl LtDecoder {
     }
 
     /// Turns the payloads into the block. Only at rank n. Returns the number of XORs of payloads.
-    pub(super) fn solve(&self, slab: &mut Slab) -> u64 {
-        let solution = lt_solve::solve(&self.sets);
-        slab.run(&solution.additions);
-        slab.put_in_order(solution.owner);
-        solution.additions.len() as u64
+    pub(super) fn solve(&self, kernel: Kernel, slab: &mut Slab) -> u64 {
+        workspace::with(|workspace| {
+            lt_solve::solve(&self.sets, &mut workspace.program);
+            slab.run(kernel, &workspace.program, &mut workspace.cells);
+            workspace.program.xors()
+        })
     }
 }

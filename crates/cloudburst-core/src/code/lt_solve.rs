@@ -5,152 +5,240 @@
 //! every set has two or more, all but one of a set are *set aside*: treated as known, to be filled
 //! in later. When all indices are known or set aside, the sets not used for peeling involve only
 //! what was set aside, and as many of them are left as that: a small dense system. (The same idea
-//! as inactivation decoding in RFC 6330, 5.4.2.)
+//! as inactivation decoding in RFC 6330, 5.4.2.) It is inverted, and multiplied by the payloads
+//! with the method of four Russians where it is large.
 //!
-//! Here are only index sets: the outcome is a list of additions of payloads, in which no addition
-//! is made that the result does not need.
+//! Here are only index sets: the outcome is a program of sums of payloads.
+
+use arrayvec::ArrayVec;
 
 use super::block::MAX_SOURCE_SYMBOLS;
 use super::index_set::IndexSet;
-use super::slab::Addition;
+use super::kernel::{Place, Program};
 
-/// How payloads become source symbols, in place.
-pub(super) struct Solution {
-    /// The additions to make, in this order.
-    pub(super) additions: Vec<Addition>,
-    /// The index of the source symbol that each slot holds in the end.
-    pub(super) owner: Vec<u8>,
-}
+/// From so many indices set aside on, tables of sums save more than they cost.
+const MIN_FOR_TABLES: usize = 24;
+/// Cells that a table holds all sums of: as many as a nibble has bits.
+const TABLE_BITS: usize = 4;
+/// Tables that are in use at a time.
+const TABLES: usize = 8;
 
-/// Solves a block: the payload in slot i is the XOR of the source symbols in `sets[i]`, and the
-/// sets, as many as there are source symbols, are linearly independent.
-pub(super) fn solve(sets: &[IndexSet]) -> Solution {
+/// A value for each index or slot.
+type PerIndex<T> = [T; MAX_SOURCE_SYMBOLS];
+type List<T> = ArrayVec<T, MAX_SOURCE_SYMBOLS>;
+
+/// Writes the program that solves a block in place: the payload in slot i is the XOR of the source
+/// symbols in `sets[i]`, and the sets, as many as there are source symbols, are linearly
+/// independent.
+pub(super) fn solve(sets: &[IndexSet], program: &mut Program) {
+    program.clear();
     let plan = Plan::new(sets);
-    let mut solver = Solver::new(plan.aside);
+    let inputs = Inputs::set_aside(sets, program);
+    // What still has to be added to a peeled index: a set of those set aside.
+    let mut lacks: PerIndex<IndexSet> = [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS];
+    let mut known = IndexSet::EMPTY;
+    let substitute = |set: IndexSet, known: IndexSet, lacks: &PerIndex<IndexSet>| {
+        let terms = set & known;
+        (terms, terms.iter().fold(set & plan.aside, |sum, index| sum ^ lacks[index]))
+    };
     for &(slot, index) in &plan.peeled {
-        solver.lacks[index] = solver.substitute(slot, sets[slot]);
-        solver.slot_of[index] = slot;
-        solver.known.insert(index);
-    }
-    let dense = plan.left.iter().map(|&slot| (slot, solver.substitute(slot, sets[slot]))).collect();
-    solver.eliminate(dense);
-    for &(slot, index) in &plan.peeled {
-        for aside in solver.lacks[index].iter() {
-            solver.add(solver.slot_of[aside], slot);
+        let (terms, lacking) = substitute(sets[slot], known, &lacks);
+        lacks[index] = lacking;
+        known.insert(index);
+        if let Some(cell) = inputs.cell[slot] {
+            program.set(Place::Payload(index as u8), bytes(terms), [cell]);
         }
     }
-    let mut owner = vec![0; sets.len()];
-    for (&slot, index) in solver.slot_of[..sets.len()].iter().zip(0..) {
-        owner[slot] = index;
+    let mut dense = List::<IndexSet>::new();
+    let mut cells = List::<u8>::new();
+    for &slot in &plan.left {
+        let (terms, lacking) = substitute(sets[slot], known, &lacks);
+        let cell = inputs.cell[slot].expect("a slot that holds its own symbol is peeled");
+        program.add(Place::Cell(cell), bytes(terms), []);
+        dense.push(lacking);
+        cells.push(cell);
     }
-    Solution { additions: solver.additions, owner }
+    let aside: List<usize> = plan.aside.iter().collect();
+    let inverse = invert(&aside, &dense);
+    if aside.len() < MIN_FOR_TABLES {
+        for (&index, row) in aside.iter().zip(&inverse) {
+            program.set(Place::Payload(index as u8), [], row.iter().map(|i| cells[i]));
+        }
+    } else {
+        multiply_by_tables(&aside, &inverse, &cells, inputs.count, program);
+    }
+    for &(_, index) in &plan.peeled {
+        program.add(Place::Payload(index as u8), bytes(lacks[index]), []);
+    }
+}
+
+fn bytes(set: IndexSet) -> impl Iterator<Item = u8> {
+    set.iter().map(|index| index as u8)
 }
 
 /// In which order indices become known.
 struct Plan {
     /// (slot, index): the set of this slot yields this index, given those before it.
-    peeled: Vec<(usize, usize)>,
+    peeled: List<(usize, usize)>,
     /// The indices set aside.
     aside: IndexSet,
     /// The slots that peel nothing: as many as there are indices set aside.
-    left: Vec<usize>,
+    left: List<usize>,
 }
 
 impl Plan {
     fn new(sets: &[IndexSet]) -> Self {
-        let mut unknown = IndexSet::all(sets.len());
+        let n = sets.len();
+        let mut peeling = Peeling {
+            sets,
+            holders: [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS],
+            unknown: IndexSet::all(n),
+            left: IndexSet::all(n),
+            weight: [0; MAX_SOURCE_SYMBOLS],
+            ripple: List::new(),
+        };
+        for (slot, set) in sets.iter().enumerate() {
+            set.iter().for_each(|index| peeling.holders[index].insert(slot));
+            peeling.weight[slot] = set.len() as u8;
+            if set.len() == 1 {
+                peeling.ripple.push(slot);
+            }
+        }
+        let mut peeled = List::new();
         let mut aside = IndexSet::EMPTY;
-        let mut peeled = Vec::with_capacity(sets.len());
-        let mut left: Vec<usize> = (0..sets.len()).collect();
-        while !unknown.is_empty() {
-            let before = left.len();
-            left.retain(|&slot| match (sets[slot] & unknown).only() {
-                Some(index) => {
-                    unknown.remove(index);
+        while !peeling.unknown.is_empty() {
+            while let Some(slot) = peeling.ripple.pop() {
+                // Another set may have yielded its index meanwhile.
+                if let Some(index) = (sets[slot] & peeling.unknown).only() {
+                    peeling.left.remove(slot);
                     peeled.push((slot, index));
-                    false
+                    peeling.reveal(index);
                 }
-                None => true,
+            }
+            let chosen = peeling.choose();
+            aside ^= chosen;
+            chosen.iter().for_each(|index| peeling.reveal(index));
+        }
+        Self { peeled, aside, left: peeling.left.iter().collect() }
+    }
+}
+
+struct Peeling<'a> {
+    sets: &'a [IndexSet],
+    /// For each index, the slots whose sets hold it.
+    holders: PerIndex<IndexSet>,
+    /// The indices neither known nor set aside.
+    unknown: IndexSet,
+    /// The slots that have peeled nothing.
+    left: IndexSet,
+    /// For each slot, the unknown indices of its set.
+    weight: PerIndex<u8>,
+    /// The slots that have come to a weight of 1.
+    ripple: List<usize>,
+}
+
+impl Peeling<'_> {
+    /// An unknown index is known or set aside from now on.
+    fn reveal(&mut self, index: usize) {
+        self.unknown.remove(index);
+        for slot in (self.holders[index] & self.left).iter() {
+            self.weight[slot] -= 1;
+            if self.weight[slot] == 1 {
+                self.ripple.push(slot);
+            }
+        }
+    }
+
+    /// What to set aside so that peeling goes on: all unknown indices but one of the smallest set,
+    /// the one that the fewest sets hold. Nothing if all is known.
+    fn choose(&self) -> IndexSet {
+        let candidates = self.left.iter().filter(|&slot| self.weight[slot] > 1);
+        let Some(smallest) = candidates.min_by_key(|&slot| self.weight[slot]) else {
+            return IndexSet::EMPTY;
+        };
+        let mut chosen = self.sets[smallest] & self.unknown;
+        if let Some(kept) = chosen.iter().min_by_key(|&i| (self.holders[i] & self.left).len()) {
+            chosen.remove(kept);
+        }
+        chosen
+    }
+}
+
+/// The cells that hold what was received, since the slots are overwritten.
+struct Inputs {
+    /// Nothing for a slot that holds its own source symbol: it stays there.
+    cell: PerIndex<Option<u8>>,
+    count: usize,
+}
+
+impl Inputs {
+    fn set_aside(sets: &[IndexSet], program: &mut Program) -> Self {
+        let mut inputs = Self { cell: [None; MAX_SOURCE_SYMBOLS], count: 0 };
+        for (slot, set) in sets.iter().enumerate() {
+            if *set != IndexSet::single(slot) {
+                inputs.cell[slot] = Some(inputs.count as u8);
+                program.set(Place::Cell(inputs.count as u8), [slot as u8], []);
+                inputs.count += 1;
+            }
+        }
+        inputs
+    }
+}
+
+/// For each of the indices, which of the rows add up to it alone: Gauss-Jordan elimination.
+fn invert(indices: &[usize], rows: &[IndexSet]) -> List<IndexSet> {
+    let mut rows: List<(IndexSet, IndexSet)> =
+        rows.iter().enumerate().map(|(i, &row)| (row, IndexSet::single(i))).collect();
+    for (done, &index) in indices.iter().enumerate() {
+        let pivot = (done..rows.len())
+            .find(|&row| rows[row].0.contains(index))
+            .expect("independent sets leave a row for every index set aside");
+        rows.swap(done, pivot);
+        let (set, sum) = rows[done];
+        for (i, row) in rows.iter_mut().enumerate() {
+            if i != done && row.0.contains(index) {
+                row.0 ^= set;
+                row.1 ^= sum;
+            }
+        }
+    }
+    rows.into_iter().map(|(_, sum)| sum).collect()
+}
+
+/// The payload of each index becomes the sum of the cells in its row, by the method of four
+/// Russians (Arlazarov, Dinic, Kronrod and Faradzev, 1970): all sums of four cells are made once,
+/// and then every row takes one of them instead of two cells on average.
+fn multiply_by_tables(
+    indices: &[usize],
+    rows: &[IndexSet],
+    cells: &[u8],
+    free: usize,
+    program: &mut Program,
+) {
+    for (batch, inputs) in cells.chunks(TABLE_BITS * TABLES).enumerate() {
+        // The cell of each sum of each table, by the nibble of a row that asks for it; the sum of
+        // one cell is that one.
+        let mut tables = [[0; 1 << TABLE_BITS]; TABLES];
+        let mut next = free as u8;
+        for (table, inputs) in tables.iter_mut().zip(inputs.chunks(TABLE_BITS)) {
+            for (i, &input) in inputs.iter().enumerate() {
+                let bit = 1 << (TABLE_BITS - 1 - i);
+                table[bit] = input;
+                // With the cells before it, whose bits are higher.
+                for others in (2 * bit..1 << TABLE_BITS).step_by(2 * bit) {
+                    program.set(Place::Cell(next), [], [input, table[others]]);
+                    table[others + bit] = next;
+                    next += 1;
+                }
+            }
+        }
+        for (&index, row) in indices.iter().zip(rows) {
+            let sums = tables.iter().enumerate().filter_map(|(i, table)| {
+                let sum = row.nibble(batch * TABLES + i);
+                (sum != 0).then(|| table[sum])
             });
-            if left.len() == before {
-                let chosen = choose(sets, &left, unknown);
-                unknown ^= chosen;
-                aside ^= chosen;
-            }
-        }
-        Self { peeled, aside, left }
-    }
-}
-
-/// What to set aside so that peeling goes on: all unknown indices but one of the smallest set. Of
-/// two, the one that fewer sets hold is kept.
-fn choose(sets: &[IndexSet], left: &[usize], unknown: IndexSet) -> IndexSet {
-    let smallest = left
-        .iter()
-        .map(|&slot| sets[slot] & unknown)
-        .filter(|set| !set.is_empty())
-        .min_by_key(|set| set.len())
-        .expect("independent sets, as many as indices, leave no index out");
-    let holders = |index: &usize| left.iter().filter(|&&slot| sets[slot].contains(*index)).count();
-    let kept = match smallest.len() {
-        2 => smallest.iter().min_by_key(holders),
-        _ => smallest.first(),
-    };
-    smallest ^ kept.map_or(IndexSet::EMPTY, IndexSet::single)
-}
-
-struct Solver {
-    additions: Vec<Addition>,
-    /// The indices set aside.
-    aside: IndexSet,
-    /// The indices peeled so far.
-    known: IndexSet,
-    /// The slot whose payload is (or will become) the source symbol of this index.
-    slot_of: [usize; MAX_SOURCE_SYMBOLS],
-    /// What still has to be added to the payload of a peeled index: a set of those set aside.
-    lacks: [IndexSet; MAX_SOURCE_SYMBOLS],
-}
-
-impl Solver {
-    fn new(aside: IndexSet) -> Self {
-        Self {
-            additions: Vec::new(),
-            aside,
-            known: IndexSet::EMPTY,
-            slot_of: [0; MAX_SOURCE_SYMBOLS],
-            lacks: [IndexSet::EMPTY; MAX_SOURCE_SYMBOLS],
-        }
-    }
-
-    fn add(&mut self, from: usize, to: usize) {
-        self.additions.push(Addition { from: from as u8, to: to as u8 });
-    }
-
-    /// Adds what is known of `set` to the payload; the indices set aside that it then lacks.
-    fn substitute(&mut self, slot: usize, set: IndexSet) -> IndexSet {
-        let mut lacks = set & self.aside;
-        for index in (set & self.known).iter() {
-            self.add(self.slot_of[index], slot);
-            lacks ^= self.lacks[index];
-        }
-        lacks
-    }
-
-    /// Gauss-Jordan elimination: the rows (slot, set) become the indices set aside.
-    fn eliminate(&mut self, mut rows: Vec<(usize, IndexSet)>) {
-        for (done, index) in self.aside.iter().enumerate() {
-            let pivot = (done..rows.len())
-                .find(|&row| rows[row].1.contains(index))
-                .expect("independent sets leave a row for every index set aside");
-            rows.swap(done, pivot);
-            let (from, set) = rows[done];
-            for (to, other) in &mut rows {
-                if *to != from && other.contains(index) {
-                    *other ^= set;
-                    self.add(from, *to);
-                }
-            }
-            self.slot_of[index] = from;
+            let to = Place::Payload(index as u8);
+            if batch == 0 { program.set(to, [], sums) } else { program.add(to, [], sums) }
         }
     }
 }
@@ -158,46 +246,42 @@ impl Solver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::kernel::Kernel;
+    use crate::rng::SplitMix64;
 
     fn sets(lists: &[&[usize]]) -> Vec<IndexSet> {
-        let set =
-            |list: &&[usize]| list.iter().fold(IndexSet::EMPTY, |s, &i| s ^ IndexSet::single(i));
-        lists.iter().map(set).collect()
+        lists.iter().map(|list| list.iter().copied().collect()).collect()
     }
 
-    /// What each slot holds after the additions, as a set of source symbols.
-    fn outcome(sets: &[IndexSet], solution: &Solution) -> Vec<IndexSet> {
-        let mut slots = sets.to_vec();
-        for addition in &solution.additions {
-            let from = slots[usize::from(addition.from)];
-            slots[usize::from(addition.to)] ^= from;
+    /// Runs the program on payloads that say what they are made of: a bit for each source symbol.
+    fn check(sets: &[IndexSet]) -> u64 {
+        let mut program = Program::default();
+        solve(sets, &mut program);
+        let mut payloads = vec![0; 16 * sets.len()];
+        for (payload, set) in payloads.chunks_exact_mut(16).zip(sets) {
+            set.write(payload);
         }
-        slots
-    }
-
-    fn check(lists: &[&[usize]], additions: usize) {
-        let sets = sets(lists);
-        let solution = solve(&sets);
-        for (slot, set) in outcome(&sets, &solution).into_iter().enumerate() {
-            assert_eq!(set, IndexSet::single(solution.owner[slot].into()), "slot {slot}");
+        Kernel::fastest().run(&program, &mut payloads, 16, &mut Vec::new());
+        for (index, payload) in payloads.chunks_exact(16).enumerate() {
+            assert_eq!(IndexSet::from_wire(payload), IndexSet::single(index));
         }
-        assert_eq!(solution.additions.len(), additions);
+        program.xors()
     }
 
     #[test]
     fn source_symbols_need_no_addition() {
-        check(&[&[2], &[0], &[1]], 0);
+        assert_eq!(check(&sets(&[&[2], &[0], &[1]])), 0);
     }
 
     #[test]
     fn peeling_costs_what_the_degrees_say() {
         // Figure 5: x1 is known, so x2 is, so x3 is.
-        check(&[&[0, 1, 2], &[0, 1], &[0]], 3);
+        assert_eq!(check(&sets(&[&[0, 1, 2], &[0, 1], &[0]])), 3);
     }
 
     #[test]
     fn one_index_set_aside_breaks_a_cycle() {
-        check(&[&[0, 1], &[1, 2], &[0, 1, 2]], 4);
+        assert_eq!(check(&sets(&[&[0, 1], &[1, 2], &[0, 1, 2]])), 3);
     }
 
     #[test]
@@ -208,10 +292,32 @@ mod tests {
                 .map(|bits| IndexSet::from_words(bits, 0))
                 .collect();
             if rank(&rows) == 4 {
-                let solution = solve(&rows);
-                for (slot, set) in outcome(&rows, &solution).into_iter().enumerate() {
-                    assert_eq!(set.only(), Some(solution.owner[slot].into()));
+                check(&rows);
+            }
+        }
+    }
+
+    #[test]
+    fn dense_blocks_of_all_sizes_are_solved_and_tables_save_additions() {
+        let mut rng = SplitMix64::new(5);
+        for n in 1..=MAX_SOURCE_SYMBOLS {
+            let mut echelon = vec![IndexSet::EMPTY; n];
+            let mut rows = Vec::new();
+            while rows.len() < n {
+                let set = IndexSet::from_words(rng.next_u64(), rng.next_u64()) & IndexSet::all(n);
+                let mut rest = set;
+                while let Some(pivot) = rest.first() {
+                    if echelon[pivot].is_empty() {
+                        echelon[pivot] = rest;
+                        rows.push(set);
+                        break;
+                    }
+                    rest ^= echelon[pivot];
                 }
+            }
+            let xors = check(&rows);
+            if n == MAX_SOURCE_SYMBOLS {
+                assert!(xors < (n * n / 2) as u64, "{xors}");
             }
         }
     }

@@ -16,9 +16,9 @@
 //! | `overhead` | how many symbols that costs, as measured |
 //! | `index_set` | a set of source symbols, and its bytes |
 //! | `lt`, `lt_decoder`, `lt_solve` | XOR codes: encode; follow the rank; peel and eliminate |
-//! | `rlf256`, `rlf256_decoder`, `rlf256_solve` | the code over GF(2^8), likewise |
-//! | `gf256`, `kernel` | the field; the inner loops over whole payloads |
-//! | `slab` | n symbols in one piece of memory |
+//! | `rlf256`, `rlf256_decoder`, `rlf256_echelon`, `rlf256_solve` | the code over GF(2^8), likewise |
+//! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
+//! | `slab`, `workspace` | n symbols in one piece of memory; what solving takes besides |
 //! | `draw` | the generator that belongs to a symbol id |
 //!
 //! Nothing here knows of packets or of time, and nothing depends on the platform: equal
@@ -56,12 +56,15 @@ mod name;
 mod overhead;
 mod rlf256;
 mod rlf256_decoder;
+mod rlf256_echelon;
 mod rlf256_solve;
 mod slab;
 mod soliton;
+mod workspace;
 
 pub use block::{BlockShape, MAX_SOURCE_SYMBOLS, MAX_SYMBOL_SIZE, ShapeError};
 pub use decoder::{Decoder, Reception, SymbolError, Work};
 pub use degree::Degree;
 pub use encoder::Encoder;
+pub use kernel::Kernel;
 pub use name::{Code, CodeNameError};

@@ -1,142 +1,202 @@
-//! RLF-256 decoding as symbols arrive: source symbols go to their place, innovative repairs wait
-//! in the places of those that are missing.
+//! RLF-256 decoding as symbols arrive.
+//!
+//! Source symbols go to their place, and innovative repairs wait in the places of those that are
+//! missing. A repair *absorbs* source symbols: their share of it is taken out, so that in the end
+//! it is a sum of missing symbols alone. That is done while symbols arrive, as soon as several
+//! repairs can share one pass over the source symbols; only the last few are left to do when the
+//! last symbol is there, and then to solve the small system of what is missing (`rlf256_solve`).
 
-use super::gf256::{add_row, inverse};
-use super::rlf256::{Coefficients, FIRST_RANDOM_ID};
-use super::rlf256_solve;
+use arrayvec::ArrayVec;
+
+use super::block::MAX_SOURCE_SYMBOLS;
+use super::index_set::IndexSet;
+use super::kernel::Kernel;
+use super::rlf256::{coefficients, is_cauchy};
+use super::rlf256_echelon::Echelon;
 use super::slab::Slab;
+use super::workspace;
+
+/// Repairs that absorb source symbols in one pass: what the kernels keep in registers.
+const GROUP: usize = 4;
 
 /// What is known of one block's symbols.
 #[derive(Debug, Default)]
 pub(super) struct Rlf256Decoder {
-    slots: Vec<Slot>,
+    source_symbols: usize,
+    /// The slots that hold their own source symbol.
+    sources: IndexSet,
+    /// The slots that hold a repair, in place of a source symbol that is missing.
+    repairs: IndexSet,
+    /// Those of them whose repair has absorbed nothing yet.
+    fresh: IndexSet,
+    /// What is known of the repair in each slot that holds one. Empty until there is one.
+    held: Vec<Repair>,
+    /// The ids below 256 of the repairs held, one bit each.
+    cauchy: [u128; 2],
     /// Kept from the first id on whose coefficients are random. Before that, there is no need:
     /// any symbols of the first 256 are independent, up to n of them.
     echelon: Option<Echelon>,
+    multiplications: u64,
 }
 
-/// What a slot of the slab holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// Nothing yet.
-    Empty,
-    /// The source symbol that belongs here.
-    Source,
-    /// The repair symbol of this id, in place of a source symbol that is missing.
-    Repair(u32),
+/// A repair that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Repair {
+    pub(super) id: u32,
+    /// The source symbols whose share has been taken out.
+    absorbed: IndexSet,
 }
 
 impl Rlf256Decoder {
+    /// Bytes of the tables.
+    pub(super) const MEMORY_PER_SYMBOL: usize = size_of::<Repair>() + Echelon::MEMORY_PER_ROW;
+
     /// Forgets everything, and expects a block of n symbols.
     pub(super) fn reset(&mut self, source_symbols: usize) {
-        self.slots.clear();
-        self.slots.resize(source_symbols, Slot::Empty);
-        self.echelon = None;
+        self.source_symbols = source_symbols;
+        self.sources = IndexSet::EMPTY;
+        self.repairs = IndexSet::EMPTY;
+        self.fresh = IndexSet::EMPTY;
+        self.cauchy = [0; 2];
+        self.multiplications = 0;
+        if let Some(echelon) = &mut self.echelon {
+            echelon.end();
+        }
     }
 
     /// Takes a symbol in; whether it raised the rank. Only at a rank below n.
-    pub(super) fn receive(&mut self, id: u32, payload: &[u8], slab: &mut Slab) -> bool {
-        if !self.is_innovative(id) {
+    pub(super) fn receive(
+        &mut self,
+        kernel: Kernel,
+        id: u32,
+        payload: &[u8],
+        slab: &mut Slab,
+    ) -> bool {
+        if !self.is_innovative(kernel, id) {
             return false;
         }
-        // The rank is the number of occupied slots: one is empty.
-        let empty = self.slots.iter().position(|&slot| slot == Slot::Empty);
-        let own = (id as usize) < self.slots.len();
-        match (own, empty) {
-            (false, Some(empty)) => self.put(empty, Slot::Repair(id), payload, slab),
-            (true, Some(empty)) => {
-                if self.slots[id as usize] != Slot::Empty {
-                    slab.copy(id as usize, empty);
-                    self.slots[empty] = self.slots[id as usize];
-                }
-                self.put(id as usize, Slot::Source, payload, slab);
+        if (id as usize) < self.source_symbols {
+            self.store_source(id as usize, payload, slab);
+        } else {
+            self.store_repair(id, payload, slab);
+            if self.fresh.len() == GROUP && self.missing() > self.repairs.len() {
+                self.absorb(kernel, self.fresh, slab);
             }
-            (_, None) => return false,
         }
         true
     }
 
     /// Turns the payloads into the block. Only at rank n. Returns the number of multiplications
-    /// of payloads.
-    pub(super) fn solve(&mut self, slab: &mut Slab) -> u64 {
-        rlf256_solve::solve(&mut self.slots, slab)
+    /// of payloads, those of before among them.
+    pub(super) fn solve(&mut self, kernel: Kernel, slab: &mut Slab) -> u64 {
+        if self.repairs.is_empty() {
+            return 0;
+        }
+        let mut left: IndexSet =
+            self.repairs.iter().filter(|&slot| self.held[slot].absorbed != self.sources).collect();
+        while !left.is_empty() {
+            let group: IndexSet = left.iter().take(GROUP).collect();
+            self.absorb(kernel, group, slab);
+            left ^= group;
+        }
+        let id = |slot: usize| self.held[slot].id;
+        self.multiplications
+            + workspace::with(|workspace| {
+                workspace.solver.solve(kernel, self.source_symbols, self.repairs, id, slab)
+            })
     }
 
-    fn put(&mut self, index: usize, slot: Slot, payload: &[u8], slab: &mut Slab) {
-        self.slots[index] = slot;
+    /// How many source symbols are not there.
+    fn missing(&self) -> usize {
+        self.source_symbols - self.sources.len()
+    }
+
+    fn empty_slot(&self) -> usize {
+        (IndexSet::all(self.source_symbols) ^ self.sources ^ self.repairs)
+            .first()
+            .expect("below rank n, a slot is empty")
+    }
+
+    fn store_source(&mut self, index: usize, payload: &[u8], slab: &mut Slab) {
+        if self.repairs.contains(index) {
+            let empty = self.empty_slot();
+            slab.copy(index, empty);
+            self.held[empty] = self.held[index];
+            for set in [&mut self.repairs, &mut self.fresh] {
+                if set.contains(index) {
+                    set.remove(index);
+                    set.insert(empty);
+                }
+            }
+        }
         slab.store(index, payload);
+        self.sources.insert(index);
     }
 
-    fn is_innovative(&mut self, id: u32) -> bool {
-        let n = self.slots.len();
-        let held = match self.slots.get(id as usize) {
-            Some(&slot) => slot == Slot::Source,
-            None => self.slots.contains(&Slot::Repair(id)),
+    fn store_repair(&mut self, id: u32, payload: &[u8], slab: &mut Slab) {
+        if let Some(more) = self.source_symbols.checked_sub(self.held.len()) {
+            self.held.reserve_exact(more);
+            self.held.resize(self.source_symbols, Repair::default());
+        }
+        let slot = self.empty_slot();
+        slab.store(slot, payload);
+        self.held[slot] = Repair { id, absorbed: IndexSet::EMPTY };
+        self.repairs.insert(slot);
+        self.fresh.insert(slot);
+        if is_cauchy(id) {
+            self.cauchy[id as usize / 128] |= 1 << (id % 128);
+        }
+    }
+
+    /// Takes the share of all source symbols out of the repairs of a group.
+    fn absorb(&mut self, kernel: Kernel, group: IndexSet, slab: &mut Slab) {
+        let late: IndexSet = self
+            .sources
+            .iter()
+            .filter(|&index| group.iter().any(|slot| !self.held[slot].absorbed.contains(index)))
+            .collect();
+        let mut factors = ArrayVec::<u8, { GROUP * MAX_SOURCE_SYMBOLS }>::new();
+        for slot in group.iter() {
+            let Repair { id, absorbed } = self.held[slot];
+            let row = coefficients(id, self.source_symbols);
+            factors.extend(late.iter().map(|i| if absorbed.contains(i) { 0 } else { row[i] }));
+            self.held[slot].absorbed = self.sources;
+            self.fresh.remove(slot);
+        }
+        let mut to = ArrayVec::<&mut [u8], GROUP>::new();
+        let mut from = ArrayVec::<&[u8], MAX_SOURCE_SYMBOLS>::new();
+        for (slot, symbol) in slab.symbols_mut().enumerate() {
+            if group.contains(slot) {
+                to.push(symbol);
+            } else if late.contains(slot) {
+                from.push(symbol);
+            }
+        }
+        kernel.add_products(&mut to, &from, &factors);
+        self.multiplications += factors.iter().filter(|&&factor| factor != 0).count() as u64;
+    }
+
+    fn is_innovative(&mut self, kernel: Kernel, id: u32) -> bool {
+        let n = self.source_symbols;
+        let held = if (id as usize) < n {
+            self.sources.contains(id as usize)
+        } else {
+            is_cauchy(id) && self.cauchy[id as usize / 128] >> (id % 128) & 1 == 1
         };
         if held {
             return false;
         }
-        if id >= FIRST_RANDOM_ID && self.echelon.is_none() {
-            self.echelon = Some(Echelon::of(&self.slots));
-        }
-        self.echelon.as_mut().is_none_or(|echelon| echelon.insert(Coefficients::new(id, n)))
-    }
-}
-
-/// The coefficients of all symbols held, in echelon form.
-#[derive(Debug)]
-struct Echelon {
-    /// Row i, of n bytes, is in use if `kinds[i]` says so; then its first coefficient that is
-    /// not 0 is a 1 in column i.
-    rows: Vec<u8>,
-    kinds: Vec<Row>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Row {
-    Absent,
-    /// All zeros but for the leading 1.
-    Unit,
-    Full,
-}
-
-impl Echelon {
-    fn of(slots: &[Slot]) -> Self {
-        let n = slots.len();
-        let mut echelon = Self { rows: vec![0; n * n], kinds: vec![Row::Absent; n] };
-        // Source symbols first, while they are cheap.
-        for (index, _) in slots.iter().enumerate().filter(|(_, slot)| **slot == Slot::Source) {
-            echelon.insert(Coefficients::new(index as u32, n));
-        }
-        for slot in slots {
-            if let Slot::Repair(id) = *slot {
-                echelon.insert(Coefficients::new(id, n));
+        if !is_cauchy(id) {
+            let echelon = self.echelon.get_or_insert_default();
+            if !echelon.has_begun() {
+                let sources = self.sources.iter().map(|index| index as u32);
+                let repairs = self.repairs.iter().map(|slot| self.held[slot].id);
+                echelon.begin(kernel, n, sources.chain(repairs));
             }
         }
-        echelon
-    }
-
-    /// Adds a row; whether it raised the rank.
-    fn insert(&mut self, mut new: Coefficients) -> bool {
-        let n = self.kinds.len();
-        for column in 0..n {
-            let factor = new[column];
-            if factor == 0 {
-                continue;
-            }
-            let row = &mut self.rows[column * n..][..n];
-            match self.kinds[column] {
-                Row::Unit => new[column] = 0,
-                Row::Full => add_row(&mut new[column..], &row[column..], factor),
-                Row::Absent => {
-                    row.fill(0);
-                    add_row(row, &new, inverse(factor));
-                    let unit = row[column + 1..].iter().all(|&c| c == 0);
-                    self.kinds[column] = if unit { Row::Unit } else { Row::Full };
-                    return true;
-                }
-            }
+        match &mut self.echelon {
+            Some(echelon) if echelon.has_begun() => echelon.insert(kernel, coefficients(id, n)),
+            _ => true,
         }
-        false
     }
 }

@@ -1,118 +1,194 @@
-//! Solving an RLF-256 block of full rank: LU decomposition of the small matrix of what is
-//! missing, then two passes over the payloads, in place.
+//! Solving an RLF-256 block of full rank: as many equations as symbols are missing.
 //!
-//! Let the missing source symbols be x_0, x_1, ... and the repairs held r_i, with coefficients
-//! a_ik of x_k, and A = L U. The first pass makes y = L^-1 (r - known), the second x = U^-1 y.
-//! Each step of a pass is one sum of products over the slab.
+//! The repairs have absorbed all source symbols received, so that they are sums of the missing
+//! ones alone. The matrix of their coefficients is inverted, and multiplied by them in one pass.
+
+use arrayvec::ArrayVec;
 
 use super::block::MAX_SOURCE_SYMBOLS;
-use super::gf256::{add_row, inverse, mul};
-use super::kernel;
-use super::rlf256::Coefficients;
-use super::rlf256_decoder::Slot;
+use super::gf256::{ORDER, exp, inverse, log, mul};
+use super::index_set::IndexSet;
+use super::kernel::Kernel;
+use super::rlf256::{coefficients, is_cauchy};
 use super::slab::Slab;
+use super::workspace::grow;
 
-/// Turns repairs into the missing source symbols, in place. Every slot is occupied, and the
-/// coefficients of what they hold are independent. Returns the number of multiplications of
-/// payloads.
-pub(super) fn solve(slots: &mut [Slot], slab: &mut Slab) -> u64 {
-    let missing: Vec<usize> =
-        (0..slots.len()).filter(|&index| slots[index] != Slot::Source).collect();
-    if missing.is_empty() {
-        return 0;
-    }
-    let lu = decompose(&missing, slots, slab);
-    let mut passes = Passes { slab, scratch: Vec::new(), multiplications: 0 };
-    for (row, &index) in missing.iter().enumerate() {
-        let mut factors = coefficients(slots, index);
-        missing.iter().for_each(|&index| factors[index] = 0);
-        for (&earlier, &factor) in missing[..row].iter().zip(lu.row(row)) {
-            factors[earlier] = factor;
-        }
-        factors[index] = 1;
-        passes.replace(index, &factors);
-    }
-    for (row, &index) in missing.iter().enumerate().rev() {
-        let mut factors = [0; MAX_SOURCE_SYMBOLS];
-        let scale = inverse(lu.row(row)[row]);
-        factors[index] = scale;
-        for (&later, &factor) in missing.iter().zip(lu.row(row)).skip(row + 1) {
-            factors[later] = mul(scale, factor);
-        }
-        passes.replace(index, &factors[..slots.len()]);
-    }
-    passes.multiplications
-}
+/// The bytes of repairs that are set aside at a time while their places are overwritten: with
+/// what they become, they should stay in the first-level cache.
+const SCRATCH: usize = 32 << 10;
 
-/// A square matrix.
-struct Matrix {
-    size: usize,
-    cells: Vec<u8>,
-}
-
-impl Matrix {
-    fn row(&self, row: usize) -> &[u8] {
-        &self.cells[row * self.size..][..self.size]
-    }
-
-    /// A row, and one below it.
-    fn rows_mut(&mut self, upper: usize, lower: usize) -> (&mut [u8], &mut [u8]) {
-        let (above, below) = self.cells.split_at_mut(lower * self.size);
-        (&mut above[upper * self.size..][..self.size], &mut below[..self.size])
-    }
-}
-
-/// L below the diagonal (its own is all ones) and U on and above it. Where rows must be exchanged,
-/// so are the repairs in their slots.
-fn decompose(missing: &[usize], slots: &mut [Slot], slab: &mut Slab) -> Matrix {
-    let size = missing.len();
-    let mut matrix = Matrix { size, cells: Vec::with_capacity(size * size) };
-    for &index in missing {
-        let row = coefficients(slots, index);
-        matrix.cells.extend(missing.iter().map(|&column| row[column]));
-    }
-    for done in 0..size {
-        let pivot = (done..size)
-            .find(|&row| matrix.row(row)[done] != 0)
-            .expect("independent rows leave a pivot in every column");
-        if pivot != done {
-            let (upper, lower) = matrix.rows_mut(done, pivot);
-            upper.swap_with_slice(lower);
-            slots.swap(missing[done], missing[pivot]);
-            slab.swap(missing[done], missing[pivot]);
-        }
-        let scale = inverse(matrix.row(done)[done]);
-        for row in done + 1..size {
-            let (upper, lower) = matrix.rows_mut(done, row);
-            let factor = mul(lower[done], scale);
-            lower[done] = factor;
-            add_row(&mut lower[done + 1..], &upper[done + 1..], factor);
-        }
-    }
-    matrix
-}
-
-/// The coefficients of the repair in this slot.
-fn coefficients(slots: &[Slot], index: usize) -> Coefficients {
-    let id = match slots[index] {
-        Slot::Repair(id) => id,
-        Slot::Source | Slot::Empty => index as u32,
-    };
-    Coefficients::new(id, slots.len())
-}
-
-struct Passes<'a> {
-    slab: &'a mut Slab,
+/// Memory to solve in, kept from block to block.
+#[derive(Debug, Default)]
+pub(super) struct Solver {
+    /// The inverse of the matrix of coefficients, row by row.
+    inverse: Vec<u8>,
     scratch: Vec<u8>,
-    multiplications: u64,
 }
 
-impl Passes<'_> {
-    /// Replaces a symbol by a sum over all symbols, itself among them.
-    fn replace(&mut self, index: usize, factors: &[u8]) {
-        self.scratch.resize(self.slab.symbol_size(), 0);
-        kernel::dot(&mut self.scratch, self.slab.bytes(), factors);
-        self.slab.store(index, &self.scratch);
-        self.multiplications += factors.iter().filter(|&&factor| factor != 0).count() as u64;
+impl Solver {
+    /// Turns repairs into the missing source symbols, in place. The slots `missing` hold repairs
+    /// of the ids that `id` tells, and their coefficients of the missing symbols are independent.
+    /// Returns the number of multiplications of payloads.
+    pub(super) fn solve(
+        &mut self,
+        kernel: Kernel,
+        source_symbols: usize,
+        missing: IndexSet,
+        id: impl Fn(usize) -> u32,
+        slab: &mut Slab,
+    ) -> u64 {
+        let ids: ArrayVec<u32, MAX_SOURCE_SYMBOLS> = missing.iter().map(id).collect();
+        if ids.iter().all(|&id| is_cauchy(id)) {
+            self.invert_cauchy(missing, &ids);
+        } else {
+            self.invert(kernel, source_symbols, missing, &ids);
+        }
+        if self.inverse == [1] {
+            return 0;
+        }
+        self.apply(kernel, missing, slab);
+        self.inverse.len() as u64
+    }
+
+    /// Makes `inverse` the inverse of the coefficients of Cauchy rows, from its closed form
+    /// (Schechter, 1959).
+    ///
+    /// With x the ids and y the indices, a coefficient is 1 / (x_a + y_b), and its counterpart in the inverse, in row b and column a,
+    ///
+    /// ```text
+    ///      1       prod_k (x_a + y_k)        prod_k (x_k + y_b)
+    /// ----------- ---------------------- --------------------------
+    ///  x_a + y_b  prod_k≠a (x_a + x_k)   prod_k≠b (y_b + y_k)
+    /// ```
+    fn invert_cauchy(&mut self, missing: IndexSet, ids: &[u32]) {
+        let x: ArrayVec<u8, MAX_SOURCE_SYMBOLS> = ids.iter().map(|&id| id as u8).collect();
+        let y: ArrayVec<u8, MAX_SOURCE_SYMBOLS> = missing.iter().map(|i| i as u8).collect();
+        // Logarithms, so that products are sums; they are subtracted by adding the complement.
+        let log_sum = |a: u8, to: &[u8]| to.iter().map(|&b| u32::from(log(a ^ b))).sum::<u32>();
+        let log_sum_of_others = |a: u8, to: &[u8]| {
+            to.iter().filter(|&&b| b != a).map(|&b| u32::from(ORDER - log(a ^ b))).sum::<u32>()
+        };
+        let reduce = |sum: u32| (sum % u32::from(ORDER)) as u16;
+        let of_column: ArrayVec<u16, MAX_SOURCE_SYMBOLS> =
+            x.iter().map(|&a| reduce(log_sum(a, &y) + log_sum_of_others(a, &x))).collect();
+        self.inverse.clear();
+        for &b in &y {
+            let of_row = reduce(log_sum(b, &x) + log_sum_of_others(b, &y)) + ORDER;
+            let cells = x.iter().zip(&of_column).map(|(&a, of_a)| exp(of_row + of_a - log(a ^ b)));
+            self.inverse.extend(cells);
+        }
+    }
+
+    /// Makes `inverse` the inverse of the coefficients of any rows, by Gauss-Jordan elimination.
+    fn invert(&mut self, kernel: Kernel, source_symbols: usize, missing: IndexSet, ids: &[u32]) {
+        let size = ids.len();
+        // Each row is that of the matrix and, after it, that of the identity; padded, because
+        // kernels do best with whole vectors.
+        let width = (2 * size).next_multiple_of(64);
+        let rows = &mut self.scratch;
+        rows.clear();
+        grow(rows, width * size);
+        for (i, (row, &id)) in rows.chunks_exact_mut(width).zip(ids).enumerate() {
+            let all = coefficients(id, source_symbols);
+            row.iter_mut().zip(missing.iter()).for_each(|(cell, index)| *cell = all[index]);
+            row[size + i] = 1;
+        }
+        for column in 0..size {
+            let pivot = (column..size)
+                .find(|row| rows[row * width + column] != 0)
+                .expect("independent rows leave a pivot in every column");
+            let mut leading = [0; 2 * MAX_SOURCE_SYMBOLS];
+            let leading = &mut leading[..width];
+            leading.copy_from_slice(&rows[pivot * width..][..width]);
+            let scale = inverse(leading[column]);
+            leading.iter_mut().for_each(|factor| *factor = mul(*factor, scale));
+            rows.copy_within(column * width..(column + 1) * width, pivot * width);
+            let mut factors = ArrayVec::<u8, MAX_SOURCE_SYMBOLS>::new();
+            let mut others = ArrayVec::<&mut [u8], MAX_SOURCE_SYMBOLS>::new();
+            for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+                if i == column {
+                    row.copy_from_slice(leading);
+                } else {
+                    factors.push(row[column]);
+                    others.push(row);
+                }
+            }
+            kernel.add_products(&mut others, &[leading], &factors);
+        }
+        self.inverse.clear();
+        for row in rows.chunks_exact(width) {
+            self.inverse.extend_from_slice(&row[size..2 * size]);
+        }
+    }
+
+    /// Multiplies the payloads in these slots by `inverse`.
+    fn apply(&mut self, kernel: Kernel, slots: IndexSet, slab: &mut Slab) {
+        let symbol_size = slab.symbol_size();
+        let strip = (SCRATCH / slots.len() / 64 * 64).min(symbol_size);
+        grow(&mut self.scratch, strip * slots.len());
+        for start in (0..symbol_size).step_by(strip) {
+            let len = strip.min(symbol_size - start);
+            let mut to = ArrayVec::<&mut [u8], MAX_SOURCE_SYMBOLS>::new();
+            let mut from = ArrayVec::<&[u8], MAX_SOURCE_SYMBOLS>::new();
+            let symbols = slab.symbols_mut().enumerate().filter(|(slot, _)| slots.contains(*slot));
+            for ((_, symbol), aside) in symbols.zip(self.scratch.chunks_exact_mut(strip)) {
+                let (symbol, aside) = (&mut symbol[start..start + len], &mut aside[..len]);
+                aside.copy_from_slice(symbol);
+                symbol.fill(0);
+                to.push(symbol);
+                from.push(aside);
+            }
+            kernel.add_products(&mut to, &from, &self.inverse);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::SplitMix64;
+
+    /// `size` different numbers from `range`, in no order.
+    fn draw(rng: &mut SplitMix64, size: usize, range: std::ops::Range<u32>) -> Vec<u32> {
+        let mut all: Vec<u32> = range.collect();
+        (0..size).map(|_| all.swap_remove(rng.below(all.len() as u64) as usize)).collect()
+    }
+
+    #[test]
+    fn the_closed_form_is_what_elimination_finds() {
+        let mut rng = SplitMix64::new(1);
+        for n in 1..=MAX_SOURCE_SYMBOLS {
+            let size = 1 + rng.below(n as u64) as usize;
+            let ids = draw(&mut rng, size, n as u32..256);
+            let missing: IndexSet =
+                draw(&mut rng, size, 0..n as u32).iter().map(|&i| i as usize).collect();
+            let mut solver = Solver::default();
+            solver.invert_cauchy(missing, &ids);
+            let closed = std::mem::take(&mut solver.inverse);
+            for kernel in Kernel::available() {
+                solver.invert(kernel, n, missing, &ids);
+                assert_eq!(closed, solver.inverse, "{size} of {n} missing, {kernel}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_inverse_times_its_matrix_is_the_identity() {
+        let mut rng = SplitMix64::new(2);
+        for n in [1, 2, 3, 7, 64, 128] {
+            // Random rows, all of which but one in some 250 sets are independent.
+            let (missing, ids) = (IndexSet::all(n), draw(&mut rng, n, 256..1000));
+            let mut solver = Solver::default();
+            solver.invert(Kernel::fastest(), n, missing, &ids);
+            for (i, row) in solver.inverse.chunks_exact(n).enumerate() {
+                for j in 0..n {
+                    let sum = row
+                        .iter()
+                        .zip(&ids)
+                        .fold(0, |sum, (&factor, &id)| sum ^ mul(factor, coefficients(id, n)[j]));
+                    assert_eq!(sum, u8::from(i == j));
+                }
+            }
+        }
     }
 }

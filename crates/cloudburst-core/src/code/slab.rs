@@ -1,27 +1,23 @@
 //! The n symbols of a block in one piece of memory.
 
 use super::block::BlockShape;
-use super::kernel;
-
-/// One XOR of a payload into another, by their slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Addition {
-    pub(super) from: u8,
-    pub(super) to: u8,
-}
+use super::kernel::{Kernel, Program};
 
 /// Room for n symbols. It is allocated when the first symbol is stored, and kept by resets.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
+    /// As far as anything has been stored. Symbols mostly arrive in order, and what is appended
+    /// need not be cleared before.
     bytes: Vec<u8>,
     symbol_size: usize,
 }
 
 impl Slab {
-    /// Makes room for a block. What an earlier block left behind stays until it is overwritten.
+    /// Makes room for a block.
     pub(super) fn prepare(&mut self, shape: BlockShape) {
         self.symbol_size = shape.symbol_size();
-        self.bytes.resize(shape.len(), 0);
+        self.bytes.clear();
+        self.bytes.reserve_exact(shape.len());
     }
 
     pub(super) fn symbol_size(&self) -> usize {
@@ -33,54 +29,38 @@ impl Slab {
         &self.bytes
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    /// Gives the symbols away, and with them the room.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// The symbols by their slots, up to the last one stored.
+    pub(super) fn symbols_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.bytes.chunks_exact_mut(self.symbol_size)
     }
 
     /// Stores a symbol of the right size.
     pub(super) fn store(&mut self, slot: usize, symbol: &[u8]) {
         let start = slot * self.symbol_size;
-        self.bytes[start..start + self.symbol_size].copy_from_slice(symbol);
+        match self.bytes.get_mut(start..start + symbol.len()) {
+            Some(place) => place.copy_from_slice(symbol),
+            None => {
+                self.bytes.resize(start, 0);
+                self.bytes.extend_from_slice(symbol);
+            }
+        }
     }
 
     /// Copies the symbol of one slot to another.
     pub(super) fn copy(&mut self, from: usize, to: usize) {
         let size = self.symbol_size;
+        self.bytes.resize(self.bytes.len().max((to + 1) * size), 0);
         self.bytes.copy_within(from * size..(from + 1) * size, to * size);
     }
 
-    /// Adds symbols to each other in the order given: the one in slot `from` to that in slot `to`.
-    pub(super) fn run(&mut self, additions: &[Addition]) {
-        for &Addition { from, to } in additions {
-            let (from, to) = self.pair(from.into(), to.into());
-            kernel::xor_into(to, from);
-        }
-    }
-
-    /// Exchanges two symbols.
-    pub(super) fn swap(&mut self, a: usize, b: usize) {
-        let (a, b) = self.pair(a, b);
-        a.swap_with_slice(b);
-    }
-
-    /// Moves the symbol of every slot to the slot that `owner` names; each is named once.
-    pub(super) fn put_in_order(&mut self, mut owner: Vec<u8>) {
-        for slot in 0..owner.len() {
-            while usize::from(owner[slot]) != slot {
-                let home = owner[slot].into();
-                self.swap(slot, home);
-                owner.swap(slot, home);
-            }
-        }
-    }
-
-    /// Two different slots at once, in the order asked for.
-    fn pair(&mut self, a: usize, b: usize) -> (&mut [u8], &mut [u8]) {
-        let size = self.symbol_size;
-        let (low, high) = self.bytes.split_at_mut(a.max(b) * size);
-        let low = &mut low[a.min(b) * size..][..size];
-        let high = &mut high[..size];
-        if a < b { (low, high) } else { (high, low) }
+    /// Runs a program over all symbols, in `cells` of its own.
+    pub(super) fn run(&mut self, kernel: Kernel, program: &Program, cells: &mut Vec<u8>) {
+        kernel.run(program, &mut self.bytes, self.symbol_size, cells);
     }
 }
 
@@ -89,16 +69,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_added_copied_and_exchanged() {
+    fn symbols_are_stored_in_any_order_and_copied() {
         let mut slab = Slab::default();
-        slab.prepare(BlockShape::new(3, 2).unwrap());
-        slab.store(0, &[1, 2]);
-        slab.store(1, &[4, 8]);
-        slab.run(&[Addition { from: 0, to: 1 }]);
-        slab.copy(1, 2);
-        slab.swap(2, 0);
-        assert_eq!(slab.bytes(), [5, 10, 5, 10, 1, 2]);
-        slab.put_in_order(vec![1, 2, 0]);
-        assert_eq!(slab.bytes(), [1, 2, 5, 10, 5, 10]);
+        for _ in 0..2 {
+            slab.prepare(BlockShape::new(4, 2).unwrap());
+            slab.store(1, &[4, 8]);
+            assert_eq!(slab.bytes(), [0, 0, 4, 8], "what is not there yet is zero");
+            slab.store(0, &[1, 2]);
+            slab.copy(1, 3);
+            slab.store(1, &[5, 6]);
+            assert_eq!(slab.bytes(), [1, 2, 5, 6, 0, 0, 4, 8]);
+        }
+        assert_eq!(slab.symbols_mut().count(), 4);
     }
 }

@@ -4,6 +4,13 @@
 //! entry of a table is the cumulative weight of all degrees up to its own; the weights need not
 //! add up to one, since the sampler draws below their sum.
 
+use std::sync::OnceLock;
+
+use super::block::MAX_SOURCE_SYMBOLS;
+
+/// The tables made so far, by n: each is made once.
+type Tables = [OnceLock<Box<[u64]>>; MAX_SOURCE_SYMBOLS + 1];
+
 /// One, in fixed point.
 const ONE: u64 = 1 << 32;
 
@@ -11,8 +18,9 @@ const ONE: u64 = 1 << 32;
 const LN_2: u64 = 2_977_044_471;
 
 /// The ideal soliton: 1/n for degree 1, 1/(k (k - 1)) for degree k.
-pub(super) fn ideal(n: usize) -> Vec<u64> {
-    cumulative((1..=n as u64).map(|k| ideal_weight(n as u64, k)))
+pub(super) fn ideal(n: usize) -> &'static [u64] {
+    static TABLES: Tables = [const { OnceLock::new() }; MAX_SOURCE_SYMBOLS + 1];
+    TABLES[n].get_or_init(|| cumulative((1..=n as u64).map(|k| ideal_weight(n as u64, k))))
 }
 
 /// The robust soliton with c = 1/10 and delta = 1/2.
@@ -20,8 +28,12 @@ pub(super) fn ideal(n: usize) -> Vec<u64> {
 /// With R = c ln(n / delta) sqrt(n) and the spike at K = n / R (rounded down, from 1 to n), the
 /// weight of degree k grows by R / (k n) below K and by R ln(R / delta) / n, if that is positive,
 /// at K.
-pub(super) fn robust(n: usize) -> Vec<u64> {
-    let n = n as u64;
+pub(super) fn robust(n: usize) -> &'static [u64] {
+    static TABLES: Tables = [const { OnceLock::new() }; MAX_SOURCE_SYMBOLS + 1];
+    TABLES[n].get_or_init(|| robust_weights(n as u64))
+}
+
+fn robust_weights(n: u64) -> Box<[u64]> {
     let root = (u128::from(n) << 64).isqrt() as u64;
     let r = times(ln(2 * n * ONE), root) / 10;
     let spike = (n * ONE / r).clamp(1, n);
@@ -39,7 +51,7 @@ fn ideal_weight(n: u64, k: u64) -> u64 {
     if k == 1 { ONE / n } else { ONE / (k * (k - 1)) }
 }
 
-fn cumulative(weights: impl Iterator<Item = u64>) -> Vec<u64> {
+fn cumulative(weights: impl Iterator<Item = u64>) -> Box<[u64]> {
     weights
         .scan(0, |sum, weight| {
             *sum += weight;

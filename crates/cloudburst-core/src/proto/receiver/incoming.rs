@@ -75,7 +75,8 @@ impl Incoming {
     pub(super) fn memory(&self) -> usize {
         let blocks = self.layout.blocks();
         let bytes = if blocks == 1 { 0 } else { self.layout.length() };
-        let decoders = self.layout.shape(0).map_or(0, Decoder::memory) * blocks.min(MAX_DECODING);
+        let decoder = self.layout.shape(0).map_or(0, |shape| Decoder::memory(self.code, shape));
+        let decoders = decoder * blocks.min(MAX_DECODING);
         bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>()
     }
 

@@ -1,0 +1,351 @@
+//! The inner loops over whole payloads: sums, and sums of products in GF(2^8), of many sources at
+//! once and into several outputs at once.
+//!
+//! | file | role |
+//! |---|---|
+//! | `portable` | plain Rust, for every machine |
+//! | `tiled` | the loops that all instruction sets share, over vectors of any width |
+//! | `program` | many sums in a row, some of what others made |
+//! | `x86`, `neon` | vectors of AVX-512 with GFNI, AVX2 with and without GFNI, and NEON |
+//!
+//! All of them add to their outputs: where nothing is to be added to, the caller clears first,
+//! which costs next to nothing beside what follows.
+
+#![allow(unsafe_code, reason = "the kernels need instructions that not every machine has")]
+
+mod portable;
+mod program;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod tiled;
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use super::workspace::grow;
+pub(super) use program::{Place, Program};
+
+/// The bytes of a cell of a [`Program`].
+const COLUMN: usize = 256;
+
+/// The instruction set that whole payloads are worked on with.
+///
+/// It does not change what comes out, only how fast. A value is proof that this machine has the
+/// instructions, so none can be made but by [`fastest`](Self::fastest) and
+/// [`available`](Self::available).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    Avx512Gfni,
+    #[cfg(target_arch = "x86_64")]
+    Avx2Gfni,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    Portable,
+}
+
+impl Set {
+    /// All that the target could have, the fastest first.
+    const ALL: &[Self] = &[
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx512Gfni,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx2Gfni,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx2,
+        #[cfg(target_arch = "aarch64")]
+        Self::Neon,
+        Self::Portable,
+    ];
+
+    /// Whether this machine has it.
+    fn is_available(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Gfni => x86::has_avx512_gfni(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2Gfni => x86::has_avx2_gfni(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => x86::has_avx2(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            Self::Portable => true,
+        }
+    }
+}
+
+impl Kernel {
+    /// The fastest that this machine has.
+    pub fn fastest() -> Self {
+        static FASTEST: LazyLock<Kernel> =
+            LazyLock::new(|| Kernel::available().next().unwrap_or(Kernel(Set::Portable)));
+        *FASTEST
+    }
+
+    /// All that this machine has, the fastest first; the portable one is always there.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Set::ALL.iter().filter(|set| set.is_available()).map(|&set| Self(set))
+    }
+
+    /// Adds all of `from` to `to`. All have the same length.
+    pub(super) fn add(self, to: &mut [u8], from: &[&[u8]]) {
+        assert!(from.iter().all(|from| from.len() == to.len()), "payloads of different lengths");
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value is proof of the instructions; the lengths have just been checked.
+            Set::Avx512Gfni => unsafe { x86::add_avx512(to, from) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value is proof of the instructions; the lengths have just been checked.
+            Set::Avx2Gfni | Set::Avx2 => unsafe { x86::add_avx2(to, from) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the value is proof of the instructions; the lengths have just been checked.
+            Set::Neon => unsafe { neon::add(to, from) },
+            Set::Portable => portable::add(to, from),
+        }
+    }
+
+    /// Adds to each of `to` the sum of `from`, each times its factor. The factors of the first
+    /// output come first; there are as many of them as of `from`. All payloads have the same
+    /// length.
+    pub(super) fn add_products(self, to: &mut [&mut [u8]], from: &[&[u8]], factors: &[u8]) {
+        let Some(len) = to.first().map(|to| to.len()) else { return };
+        assert!(
+            to.iter().all(|to| to.len() == len) && from.iter().all(|from| from.len() == len),
+            "payloads of different lengths"
+        );
+        assert_eq!(factors.len(), to.len() * from.len(), "number of factors");
+        if from.is_empty() || len == 0 {
+            return;
+        }
+        if let [to] = to
+            && factors.iter().all(|&factor| factor == 1)
+        {
+            return self.add(to, from);
+        }
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value is proof of the instructions; lengths and the number of factors
+            // have just been checked.
+            Set::Avx512Gfni => unsafe { x86::add_products_avx512_gfni(to, from, factors) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Set::Avx2Gfni => unsafe { x86::add_products_avx2_gfni(to, from, factors) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Set::Avx2 => unsafe { x86::add_products_avx2(to, from, factors) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: as above.
+            Set::Neon => unsafe { neon::add_products(to, from, factors) },
+            Set::Portable => portable::add_products(to, from, factors),
+        }
+    }
+
+    /// Runs a program over payloads of `size` bytes, which stand one after the other. `cells` is
+    /// memory to work in, of no meaning before or after.
+    pub(super) fn run(
+        self,
+        program: &Program,
+        payloads: &mut [u8],
+        size: usize,
+        cells: &mut Vec<u8>,
+    ) {
+        let (needed, needed_cells) = program.extent();
+        assert!(needed * size <= payloads.len(), "a program over more payloads than there are");
+        grow(cells, needed_cells * COLUMN);
+        let mut at = 0;
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value is proof of the instructions; it has just been checked that all
+            // payloads and cells that the program names are there.
+            Set::Avx512Gfni => unsafe {
+                at = x86::run_avx512(program, payloads, size, cells);
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Set::Avx2Gfni | Set::Avx2 => unsafe {
+                at = x86::run_avx2(program, payloads, size, cells);
+            },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: as above.
+            Set::Neon => unsafe {
+                at = neon::run(program, payloads, size, cells);
+            },
+            Set::Portable => {}
+        }
+        portable::run(program, payloads, size, cells, at);
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512Gfni => "avx512-gfni",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2Gfni => "avx2-gfni",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => "neon",
+            Set::Portable => "portable",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::gf256::mul;
+    use crate::rng::SplitMix64;
+
+    const MAX_LEN: usize = 4096;
+    /// Vectors have up to 64 bytes: what lies beyond repeats.
+    const ALIGNMENTS: usize = 64;
+
+    /// The reference: the sum of products, byte by byte, from the definition.
+    fn add_products_naively(to: &mut [u8], from: &[&[u8]], factors: &[u8]) {
+        for (from, &factor) in from.iter().zip(factors) {
+            for (to, &byte) in to.iter_mut().zip(*from) {
+                *to ^= mul(byte, factor);
+            }
+        }
+    }
+
+    fn random(rng: &mut SplitMix64, len: usize) -> Vec<u8> {
+        (0..len).map(|_| rng.next_u64() as u8).collect()
+    }
+
+    /// A copy that begins `alignment` bytes after a multiple of 64.
+    struct Aligned {
+        bytes: Vec<u8>,
+        start: usize,
+    }
+
+    impl Aligned {
+        fn new(content: &[u8], alignment: usize) -> Self {
+            let mut bytes = vec![0; content.len() + 2 * ALIGNMENTS];
+            let start = bytes.as_ptr().align_offset(ALIGNMENTS) + alignment;
+            bytes[start..start + content.len()].copy_from_slice(content);
+            Self { bytes, start }
+        }
+
+        fn get(&self, len: usize) -> &[u8] {
+            &self.bytes[self.start..self.start + len]
+        }
+    }
+
+    #[test]
+    fn every_kernel_agrees_with_the_reference_at_every_length_and_alignment() {
+        let mut rng = SplitMix64::new(1);
+        let contents: Vec<_> = (0..3).map(|_| random(&mut rng, MAX_LEN)).collect();
+        let from: Vec<Vec<Aligned>> = contents
+            .iter()
+            .map(|content| (0..ALIGNMENTS).map(|at| Aligned::new(content, at)).collect())
+            .collect();
+        let contents: Vec<&[u8]> = contents.iter().map(|content| &content[..]).collect();
+        let before = random(&mut rng, MAX_LEN);
+        let factors = [0x8e, 0, 1, 2, 0xff, 0x1d];
+        let after: Vec<Vec<u8>> = [&[1; 3], &factors[..3], &factors[3..]]
+            .map(|factors| {
+                let mut after = before.clone();
+                add_products_naively(&mut after, &contents, factors);
+                after
+            })
+            .into();
+        for kernel in Kernel::available() {
+            for alignment in 0..ALIGNMENTS {
+                // Each source has an alignment of its own.
+                let aligned: Vec<&Aligned> = (0..3)
+                    .map(|i| &from[i][(alignment * (2 * i + 3) + 11 * i) % ALIGNMENTS])
+                    .collect();
+                let mut outputs: Vec<Aligned> =
+                    (0..3).map(|i| Aligned::new(&before, (alignment + 21 * i) % 64)).collect();
+                for len in 0..=MAX_LEN {
+                    let from: Vec<&[u8]> = aligned.iter().map(|from| from.get(len)).collect();
+                    let [sum, products @ ..] = &mut outputs[..] else { unreachable!() };
+                    let end = sum.start + len;
+                    kernel.add(&mut sum.bytes[sum.start..end], &from);
+                    let mut to: Vec<&mut [u8]> = products
+                        .iter_mut()
+                        .map(|to| &mut to.bytes[to.start..to.start + len])
+                        .collect();
+                    kernel.add_products(&mut to, &from, &factors);
+                    for (to, after) in outputs.iter_mut().zip(&after) {
+                        let (done, rest) = to.bytes[to.start..].split_at_mut(len);
+                        assert_eq!(done, &after[..len], "{kernel}, {len} bytes at {alignment}");
+                        // Nothing beyond the end may have been written.
+                        assert_eq!(rest.first(), before.get(len).or(Some(&0)));
+                        done.copy_from_slice(&before[..len]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_takes_any_number_of_sources_and_outputs() {
+        let mut rng = SplitMix64::new(2);
+        for kernel in Kernel::available() {
+            for outputs in 0..10 {
+                for sources in [0, 1, 2, 3, 7, 128] {
+                    for len in [5, 64, 200, 1408] {
+                        check_products(kernel, &mut rng, outputs, sources, len);
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_products(
+        kernel: Kernel,
+        rng: &mut SplitMix64,
+        outputs: usize,
+        sources: usize,
+        len: usize,
+    ) {
+        let from: Vec<_> = (0..sources).map(|_| random(rng, len)).collect();
+        let from: Vec<&[u8]> = from.iter().map(|from| &from[..]).collect();
+        let factors = random(rng, outputs * sources);
+        let mut expected: Vec<_> = (0..outputs).map(|_| random(rng, len)).collect();
+        let mut got = expected.clone();
+        for (i, to) in expected.iter_mut().enumerate() {
+            add_products_naively(to, &from, &factors[i * sources..][..sources]);
+        }
+        let mut to: Vec<&mut [u8]> = got.iter_mut().map(|to| &mut to[..]).collect();
+        kernel.add_products(&mut to, &from, &factors);
+        assert_eq!(got, expected, "{kernel}: {outputs} from {sources} of {len} bytes");
+        if let Some(to) = got.first_mut() {
+            kernel.add(to, &from);
+            add_products_naively(&mut expected[0], &from, &vec![1; sources]);
+            assert_eq!(got[0], expected[0], "{kernel}: sum of {sources} of {len} bytes");
+        }
+    }
+
+    #[test]
+    fn every_product_is_right() {
+        let all: Vec<u8> = (0..=255).collect();
+        for kernel in Kernel::available() {
+            for factor in 0..=255 {
+                let mut got = [0; 256];
+                kernel.add_products(&mut [&mut got], &[&all], &[factor]);
+                assert_eq!(got[..], all.iter().map(|&b| mul(b, factor)).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn the_fastest_kernel_is_the_first_and_the_portable_one_the_last() {
+        let all: Vec<Kernel> = Kernel::available().collect();
+        assert_eq!(all.first(), Some(&Kernel::fastest()));
+        assert_eq!(all.last().map(Kernel::to_string).as_deref(), Some("portable"));
+    }
+}

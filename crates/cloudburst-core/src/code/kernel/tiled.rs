@@ -1,0 +1,380 @@
+//! The loops that all vector instruction sets share.
+//!
+//! Payloads are cut into columns a few vectors wide; towards the end half as many, and then one. For a column of up to four outputs, the sums
+//! stay in registers while all sources pass by: each source is read once for four outputs, and
+//! each output is read and written once for all sources. A column of all sources fits into the
+//! first-level cache, where the next outputs find it.
+//!
+//! What is left at the end of a payload is one more vector that overlaps the last whole column.
+//! It is worked out first, from what the outputs held before, and written last.
+
+#![allow(unsafe_code, reason = "instructions that not every machine has")]
+
+use super::COLUMN;
+use super::program::{Place, Program};
+
+/// The outputs of one pass over the sources.
+const OUTPUTS: usize = 4;
+
+/// A vector of bytes, and the arithmetic of GF(2^8) on each of them.
+///
+/// # Safety
+///
+/// Every function needs the instruction set of the type. Pointers must be valid for `BYTES` bytes;
+/// no alignment is needed. `BYTES` is at most [`WIDEST`].
+pub(super) trait Vector: Copy {
+    /// The bytes of a vector.
+    const BYTES: usize;
+    /// A source, prepared for several multiplications.
+    type Prepared: Copy;
+    /// A factor, prepared for several multiplications.
+    type Factor: Copy;
+
+    unsafe fn zero() -> Self;
+    unsafe fn load(from: *const u8) -> Self;
+    unsafe fn store(self, to: *mut u8);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn prepare(self) -> Self::Prepared;
+    unsafe fn factor(factor: u8) -> Self::Factor;
+    unsafe fn product(source: Self::Prepared, factor: Self::Factor) -> Self;
+}
+
+/// The bytes of the widest vector.
+pub(super) const WIDEST: usize = 64;
+
+/// Adds all of `from` to `to`, in columns of `WIDTH`, `HALF` or one vector.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; all of `from` are as long as `to`.
+#[inline(always)]
+pub(super) unsafe fn add<V: Vector, const WIDTH: usize, const HALF: usize>(
+    to: &mut [u8],
+    from: &[&[u8]],
+) {
+    let len = to.len();
+    if len < V::BYTES {
+        return add_short(to, from);
+    }
+    // SAFETY: `sum` and `store` get columns that end at `len` at most, which is the length of every
+    // payload; for the instructions, the caller vouches.
+    unsafe {
+        let last = match len.is_multiple_of(V::BYTES) {
+            true => None,
+            false => Some(sum::<V, 1>(to, from, len - V::BYTES)),
+        };
+        let mut at = 0;
+        while at + WIDTH * V::BYTES <= len {
+            let sum = sum::<V, WIDTH>(to, from, at);
+            store(&sum, to, at);
+            at += WIDTH * V::BYTES;
+        }
+        while at + HALF * V::BYTES <= len {
+            let sum = sum::<V, HALF>(to, from, at);
+            store(&sum, to, at);
+            at += HALF * V::BYTES;
+        }
+        while at + V::BYTES <= len {
+            let sum = sum::<V, 1>(to, from, at);
+            store(&sum, to, at);
+            at += V::BYTES;
+        }
+        if let Some(last) = last {
+            store(&last, to, len - V::BYTES);
+        }
+    }
+}
+
+/// Payloads shorter than a vector.
+fn add_short(to: &mut [u8], from: &[&[u8]]) {
+    for from in from {
+        to.iter_mut().zip(*from).for_each(|(to, from)| *to ^= from);
+    }
+}
+
+/// A column of `to` plus that of all of `from`.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; all payloads have `at + WIDTH * V::BYTES` bytes.
+#[inline(always)]
+unsafe fn sum<V: Vector, const WIDTH: usize>(to: &[u8], from: &[&[u8]], at: usize) -> [V; WIDTH] {
+    // SAFETY: the caller vouches for the instructions and for the length of every payload.
+    unsafe {
+        let mut sum = load::<V, WIDTH>(to, at);
+        for from in from {
+            let from = load::<V, WIDTH>(from, at);
+            for (sum, from) in sum.iter_mut().zip(&from) {
+                *sum = sum.add(*from);
+            }
+        }
+        sum
+    }
+}
+
+/// Adds to each of `to` the sum of products of `from`, in columns of `WIDTH`, `HALF` or one vector.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; all payloads have the same length; there are
+/// `to.len() * from.len()` factors.
+#[inline(always)]
+pub(super) unsafe fn add_products<V: Vector, const WIDTH: usize, const HALF: usize>(
+    to: &mut [&mut [u8]],
+    from: &[&[u8]],
+    factors: &[u8],
+) {
+    for (to, factors) in to.chunks_mut(OUTPUTS).zip(factors.chunks(OUTPUTS * from.len())) {
+        // SAFETY: as the caller vouches; a chunk of outputs has the factors of those outputs.
+        unsafe {
+            match to {
+                [a] => run::<V, 1, WIDTH, HALF>([a], from, factors),
+                [a, b] => run::<V, 2, WIDTH, HALF>([a, b], from, factors),
+                [a, b, c] => run::<V, 3, WIDTH, HALF>([a, b, c], from, factors),
+                [a, b, c, d] => run::<V, OUTPUTS, WIDTH, HALF>([a, b, c, d], from, factors),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The same for a number of outputs whose sums fit into the registers.
+///
+/// # Safety
+///
+/// As for [`add_products`].
+#[inline(always)]
+unsafe fn run<V: Vector, const OUT: usize, const WIDTH: usize, const HALF: usize>(
+    mut to: [&mut [u8]; OUT],
+    from: &[&[u8]],
+    factors: &[u8],
+) {
+    let len = to[0].len();
+    if len < V::BYTES {
+        // SAFETY: as the caller vouches.
+        return unsafe { run_short::<V, OUT>(to, from, factors) };
+    }
+    // SAFETY: `sums` and `store` get columns that end at `len` at most, which is the length of
+    // every payload; for instructions and factors, the caller vouches.
+    unsafe {
+        let last = match len.is_multiple_of(V::BYTES) {
+            true => None,
+            false => Some(sums::<V, OUT, 1>(&to, from, factors, len - V::BYTES)),
+        };
+        let mut at = 0;
+        while at + WIDTH * V::BYTES <= len {
+            let sums = sums::<V, OUT, WIDTH>(&to, from, factors, at);
+            to.iter_mut().zip(&sums).for_each(|(to, sum)| store(sum, to, at));
+            at += WIDTH * V::BYTES;
+        }
+        while at + HALF * V::BYTES <= len {
+            let sums = sums::<V, OUT, HALF>(&to, from, factors, at);
+            to.iter_mut().zip(&sums).for_each(|(to, sum)| store(sum, to, at));
+            at += HALF * V::BYTES;
+        }
+        while at + V::BYTES <= len {
+            let sums = sums::<V, OUT, 1>(&to, from, factors, at);
+            to.iter_mut().zip(&sums).for_each(|(to, sum)| store(sum, to, at));
+            at += V::BYTES;
+        }
+        if let Some(last) = last {
+            to.iter_mut().zip(&last).for_each(|(to, sum)| store(sum, to, len - V::BYTES));
+        }
+    }
+}
+
+/// Payloads shorter than a vector: padded copies of them, one after the other.
+///
+/// # Safety
+///
+/// As for [`add_products`]; and payloads have at most [`WIDEST`] bytes.
+#[inline(always)]
+unsafe fn run_short<V: Vector, const OUT: usize>(
+    mut to: [&mut [u8]; OUT],
+    from: &[&[u8]],
+    factors: &[u8],
+) {
+    let len = to[0].len();
+    let mut sums = [[0; WIDEST]; OUT];
+    let mut padded = [0; WIDEST];
+    for (i, from) in from.iter().enumerate() {
+        padded[..len].copy_from_slice(from);
+        let outputs: [&mut [u8]; OUT] = sums.each_mut().map(|sum| &mut sum[..V::BYTES]);
+        let mut column = [0; OUT];
+        for (j, factor) in column.iter_mut().enumerate() {
+            *factor = factors[j * (factors.len() / OUT) + i];
+        }
+        // SAFETY: the caller vouches for the instructions; both payloads have `BYTES` bytes, and
+        // there is a factor for each output.
+        unsafe {
+            let all = self::sums::<V, OUT, 1>(&outputs, &[&padded[..V::BYTES]], &column, 0);
+            outputs.into_iter().zip(&all).for_each(|(to, sum)| store(sum, to, 0));
+        }
+    }
+    for (to, sum) in to.iter_mut().zip(&sums) {
+        to.iter_mut().zip(sum).for_each(|(to, sum)| *to ^= sum);
+    }
+}
+
+/// A column of each output plus that of its sum of products.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; all payloads have `at + WIDTH * V::BYTES` bytes;
+/// there are `OUT * from.len()` factors.
+#[inline(always)]
+unsafe fn sums<V: Vector, const OUT: usize, const WIDTH: usize>(
+    to: &[&mut [u8]; OUT],
+    from: &[&[u8]],
+    factors: &[u8],
+    at: usize,
+) -> [[V; WIDTH]; OUT] {
+    debug_assert_eq!(factors.len(), OUT * from.len());
+    // SAFETY: the caller vouches for the instructions, for the length of every payload, and for the
+    // number of factors, so that none is read from beyond them.
+    unsafe {
+        let mut sums = [[V::zero(); WIDTH]; OUT];
+        for (sum, to) in sums.iter_mut().zip(to) {
+            *sum = load(to, at);
+        }
+        for (i, source) in from.iter().enumerate() {
+            let mut prepared = [V::zero().prepare(); WIDTH];
+            for (w, prepared) in prepared.iter_mut().enumerate() {
+                *prepared = V::load(source.as_ptr().add(at + w * V::BYTES)).prepare();
+            }
+            for (j, sum) in sums.iter_mut().enumerate() {
+                let factor = V::factor(*factors.get_unchecked(j * from.len() + i));
+                for (w, sum) in sum.iter_mut().enumerate() {
+                    *sum = sum.add(V::product(prepared[w], factor));
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// Runs a program over all whole vectors of the payloads, in columns of `WIDTH`, `HALF` or one
+/// vector. Returns where they end; less than a vector is left of each payload.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; `payloads` holds as many payloads of `size` bytes as
+/// the program names, and `cells` as many cells of [`COLUMN`] bytes. A column is no wider than
+/// that.
+#[inline(always)]
+pub(super) unsafe fn run_program<V: Vector, const WIDTH: usize, const HALF: usize>(
+    program: &Program,
+    payloads: &mut [u8],
+    size: usize,
+    cells: &mut [u8],
+) -> usize {
+    let mut at = 0;
+    // SAFETY: columns end at `size` at most; for the rest, the caller vouches.
+    unsafe {
+        while at + WIDTH * V::BYTES <= size {
+            run_column::<V, WIDTH>(program, payloads, size, cells, at);
+            at += WIDTH * V::BYTES;
+        }
+        while at + HALF * V::BYTES <= size {
+            run_column::<V, HALF>(program, payloads, size, cells, at);
+            at += HALF * V::BYTES;
+        }
+        while at + V::BYTES <= size {
+            run_column::<V, 1>(program, payloads, size, cells, at);
+            at += V::BYTES;
+        }
+    }
+    at
+}
+
+/// Runs a program over one column.
+///
+/// # Safety
+///
+/// As for [`run_program`]; and payloads have `at + WIDTH * V::BYTES` bytes.
+#[inline(always)]
+unsafe fn run_column<V: Vector, const WIDTH: usize>(
+    program: &Program,
+    payloads: &mut [u8],
+    size: usize,
+    cells: &mut [u8],
+    at: usize,
+) {
+    const { assert!(WIDTH * V::BYTES <= COLUMN) };
+    let payloads = payloads.as_mut_ptr();
+    let cells = cells.as_mut_ptr();
+    let mut terms = program.terms.as_ptr();
+    for sum in &program.sums {
+        // SAFETY: the caller vouches that the payloads and cells named are there; each sum has as
+        // many terms as it says.
+        unsafe {
+            let payload = |index: u8| payloads.add(usize::from(index) * size + at);
+            let cell = |index: u8| cells.add(usize::from(index) * COLUMN);
+            let to = match sum.to {
+                Place::Payload(index) => payload(index),
+                Place::Cell(index) => cell(index),
+            };
+            let mut column = [V::zero(); WIDTH];
+            if !sum.clear {
+                add_from(&mut column, to);
+            }
+            for _ in 0..sum.payloads {
+                add_from(&mut column, payload(*terms));
+                terms = terms.add(1);
+            }
+            for _ in 0..sum.cells {
+                add_from(&mut column, cell(*terms));
+                terms = terms.add(1);
+            }
+            for (i, vector) in column.iter().enumerate() {
+                vector.store(to.add(i * V::BYTES));
+            }
+        }
+    }
+}
+
+/// Adds `WIDTH` vectors.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; `WIDTH * V::BYTES` bytes can be read.
+#[inline(always)]
+unsafe fn add_from<V: Vector, const WIDTH: usize>(column: &mut [V; WIDTH], from: *const u8) {
+    for (i, vector) in column.iter_mut().enumerate() {
+        // SAFETY: as the caller vouches.
+        unsafe { *vector = vector.add(V::load(from.add(i * V::BYTES))) }
+    }
+}
+
+/// A column of a payload.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; the payload has `at + WIDTH * V::BYTES` bytes.
+#[inline(always)]
+unsafe fn load<V: Vector, const WIDTH: usize>(from: &[u8], at: usize) -> [V; WIDTH] {
+    debug_assert!(at + WIDTH * V::BYTES <= from.len());
+    // SAFETY: the caller vouches for the instructions, and that all of these bytes are in the
+    // payload.
+    unsafe {
+        let mut column = [V::zero(); WIDTH];
+        for (i, vector) in column.iter_mut().enumerate() {
+            *vector = V::load(from.as_ptr().add(at + i * V::BYTES));
+        }
+        column
+    }
+}
+
+/// Overwrites a column of a payload.
+///
+/// # Safety
+///
+/// The machine has the instructions of `V`; the payload has `at + WIDTH * V::BYTES` bytes.
+#[inline(always)]
+unsafe fn store<V: Vector, const WIDTH: usize>(column: &[V; WIDTH], to: &mut [u8], at: usize) {
+    debug_assert!(at + WIDTH * V::BYTES <= to.len());
+    for (i, vector) in column.iter().enumerate() {
+        // SAFETY: the caller vouches that all of these bytes are in the payload.
+        unsafe { vector.store(to.as_mut_ptr().add(at + i * V::BYTES)) }
+    }
+}

@@ -1,0 +1,65 @@
+//! The rank of any rows of coefficients.
+
+use super::gf256::{inverse, mul};
+use super::kernel::Kernel;
+use super::rlf256::{Coefficients, coefficients};
+
+/// Rows of coefficients in echelon form.
+#[derive(Debug, Default)]
+pub(super) struct Echelon {
+    /// The first coefficient that is not 0 in row i is a 1 in column i. Empty before the beginning.
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug)]
+enum Row {
+    Absent,
+    /// All zeros but for the leading 1.
+    Unit,
+    Full(Coefficients),
+}
+
+impl Echelon {
+    /// Bytes of a row.
+    pub(super) const MEMORY_PER_ROW: usize = size_of::<Row>();
+
+    pub(super) fn has_begun(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// Begins with the rows of these symbols. Source symbols are cheap while they come first.
+    pub(super) fn begin(&mut self, kernel: Kernel, n: usize, ids: impl Iterator<Item = u32>) {
+        self.rows.reserve_exact(n);
+        self.rows.resize(n, Row::Absent);
+        for id in ids {
+            self.insert(kernel, coefficients(id, n));
+        }
+    }
+
+    /// Forgets all rows.
+    pub(super) fn end(&mut self) {
+        self.rows.clear();
+    }
+
+    /// Adds a row; whether it raised the rank.
+    pub(super) fn insert(&mut self, kernel: Kernel, mut new: Coefficients) -> bool {
+        for (column, row) in self.rows.iter_mut().enumerate() {
+            let factor = new[column];
+            if factor == 0 {
+                continue;
+            }
+            match row {
+                Row::Unit => new[column] = 0,
+                Row::Full(row) => kernel.add_products(&mut [&mut new], &[row], &[factor]),
+                Row::Absent => {
+                    let scale = inverse(factor);
+                    new.iter_mut().for_each(|factor| *factor = mul(*factor, scale));
+                    let unit = new.iter().filter(|&&factor| factor != 0).count() == 1;
+                    *row = if unit { Row::Unit } else { Row::Full(new) };
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
