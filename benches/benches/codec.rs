@@ -6,11 +6,13 @@
 //! | `encode/<code>/n<n>` | from the bare message to its first repair symbol, all set-up included |
 //! | `decode/<code>/n<n>-loss<percent>` | from the received symbols to the block, in one piece |
 //! | `reference/memcpy/n<n>` | copying the message: no code can be faster |
+//! | `reference/copy-symbols/n<n>` | copying it from symbols that have just come in: no decoder can be faster |
 //! | `reference/xor/n<n>` | adding its n symbols up: the least that a dense repair symbol takes |
 //!
-//! Symbols have 1,408 bytes, and n is 4, 14 or 64. The codes are `lt`, `lt-systematic`, `rlf256`,
-//! `raptorq` and `reed-solomon-simd`; `raptorq-cached-plan` is `raptorq` with a plan made before,
-//! and only encodes. [`codes`] says how each library is used, and [`codes::workload`] which
+//! Symbols have 1,408 bytes, and n is 4, 14 or 64. The codes are `lt` (the paper's), `lt-robust`,
+//! `lt-systematic`, `rlf256`, `raptorq` and `reed-solomon-simd`; `raptorq-cached-plan` is `raptorq`
+//! with a plan made before, and only encodes; `rlf256-reused` is `rlf256` with a decoder that has
+//! been used before, and only decodes. [`codes`] says how each library is used, and [`codes::workload`] which
 //! symbols are lost.
 //!
 //! Every code runs under the same rules. What it returns, and what it needed to get there, is
@@ -32,10 +34,13 @@ use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion};
 
 use codes::workload::{SYMBOL_SIZE, message, received, source_symbols};
-use codes::{Cloudburst, Decode, Encode, Raptorq, RaptorqCachedPlan, ReedSolomonSimd};
+use codes::{Cloudburst, Decode, Encode, Raptorq, RaptorqCachedPlan, ReedSolomonSimd, Reused};
 
-/// The paper's code; the systematic one with the degree that suits it; the default.
+/// The paper's code, that with the robust soliton, the systematic one with the degree that suits
+/// it, and the default.
 const LT: Cloudburst = Cloudburst { name: "lt", code: Code::Lt(Degree::Fixed(5)) };
+const LT_ROBUST: Cloudburst =
+    Cloudburst { name: "lt-robust", code: Code::Lt(Degree::RobustSoliton) };
 const LT_SYSTEMATIC: Cloudburst =
     Cloudburst { name: "lt-systematic", code: Code::LtSystematic(Degree::Dense) };
 const RLF256: Cloudburst = Cloudburst { name: "rlf256", code: Code::Rlf256 };
@@ -64,6 +69,7 @@ fn encode(criterion: &mut Criterion) {
     for n in BLOCKS {
         let message = message(n);
         bench_encode(&mut group, &LT, &message);
+        bench_encode(&mut group, &LT_ROBUST, &message);
         bench_encode(&mut group, &LT_SYSTEMATIC, &message);
         bench_encode(&mut group, &RLF256, &message);
         bench_encode(&mut group, &Raptorq, &message);
@@ -79,8 +85,10 @@ fn decode(criterion: &mut Criterion) {
         let message = message(n);
         for percent in LOSSES {
             bench_decode(&mut group, &LT, &message, percent);
+            bench_decode(&mut group, &LT_ROBUST, &message, percent);
             bench_decode(&mut group, &LT_SYSTEMATIC, &message, percent);
             bench_decode(&mut group, &RLF256, &message, percent);
+            bench_decode(&mut group, &Reused::new("rlf256-reused", RLF256), &message, percent);
             bench_decode(&mut group, &Raptorq, &message, percent);
             bench_decode(&mut group, &ReedSolomonSimd, &message, percent);
         }
@@ -120,6 +128,18 @@ fn reference(criterion: &mut Criterion) {
         let mut copy = vec![0; message.len()];
         group.bench_function(BenchmarkId::new("memcpy", format!("n{n}")), |bencher| {
             bencher.iter(|| black_box(&mut copy).copy_from_slice(black_box(&message)));
+        });
+        let symbols = received(&RLF256, &message, 0);
+        group.bench_function(BenchmarkId::new("copy-symbols", format!("n{n}")), |bencher| {
+            bencher.iter_batched_ref(
+                || symbols.clone(),
+                |symbols| {
+                    for (symbol, to) in symbols.iter().zip(copy.chunks_exact_mut(SYMBOL_SIZE)) {
+                        black_box(to).copy_from_slice(&symbol.payload);
+                    }
+                },
+                batch(n),
+            );
         });
         let mut sum = [0; SYMBOL_SIZE];
         group.bench_function(BenchmarkId::new("xor", format!("n{n}")), |bencher| {

@@ -1,7 +1,13 @@
 //! The codes of this workspace.
 //!
+//! [`Cloudburst`] makes a decoder for each block, as the other libraries do. [`Reused`] takes one
+//! that has decoded a block before, as a receiver of many messages does.
+//!
 //! The buffers that a symbol is written to are allocated in the time of encoding, since the other
 //! libraries do so. A sender would write into the packet.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder};
@@ -10,6 +16,7 @@ use super::workload::{SYMBOL_SIZE, Symbol, source_symbols};
 use super::{Decode, Encode};
 
 /// One of the codes, by the name that the benchmarks give it.
+#[derive(Clone, Copy)]
 pub(crate) struct Cloudburst {
     pub(crate) name: &'static str,
     pub(crate) code: Code,
@@ -49,14 +56,84 @@ impl Decode for Cloudburst {
 
     fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Decoder> {
         let mut decoder = Decoder::new(self.code, shape(n));
-        for Symbol { id, index_set, payload } in received {
-            decoder.receive(*id, index_set, payload).expect("the symbol is of this block");
-        }
+        receive_all(&mut decoder, received);
         decoder.is_complete().then_some(decoder)
     }
 
     fn block(decoder: &Decoder) -> &[u8] {
         decoder.block().expect("`decode` returns complete decoders only")
+    }
+}
+
+#[allow(clippy::vec_box, reason = "decoders are moved around, and are large")]
+type Idle = Rc<RefCell<Vec<Box<Decoder>>>>;
+
+/// The same code, with decoders that are reset and used again.
+pub(crate) struct Reused {
+    name: &'static str,
+    fresh: Cloudburst,
+    idle: Idle,
+}
+
+impl Reused {
+    pub(crate) fn new(name: &'static str, fresh: Cloudburst) -> Self {
+        Self { name, fresh, idle: Rc::default() }
+    }
+}
+
+/// A decoder on loan.
+pub(crate) struct Borrowed {
+    decoder: Option<Box<Decoder>>,
+    owner: Idle,
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        self.owner.borrow_mut().extend(self.decoder.take());
+    }
+}
+
+impl Encode for Reused {
+    type Encoded = <Cloudburst as Encode>::Encoded;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn encode(&self, message: &Bytes) -> Self::Encoded {
+        self.fresh.encode(message)
+    }
+
+    fn repair(encoded: &Self::Encoded) -> &[u8] {
+        Cloudburst::repair(encoded)
+    }
+}
+
+impl Decode for Reused {
+    type Decoded = Borrowed;
+
+    fn symbol(&self, message: &Bytes, id: u32) -> Symbol {
+        self.fresh.symbol(message, id)
+    }
+
+    fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Borrowed> {
+        let idle = self.idle.borrow_mut().pop();
+        let mut decoder = idle.unwrap_or_else(|| Box::new(Decoder::new(self.fresh.code, shape(n))));
+        decoder.reset(self.fresh.code, shape(n));
+        receive_all(&mut decoder, received);
+        let complete = decoder.is_complete();
+        let borrowed = Borrowed { decoder: Some(decoder), owner: Rc::clone(&self.idle) };
+        complete.then_some(borrowed)
+    }
+
+    fn block(decoded: &Borrowed) -> &[u8] {
+        decoded.decoder.as_deref().map_or(&[], Cloudburst::block)
+    }
+}
+
+fn receive_all(decoder: &mut Decoder, received: &[Symbol]) {
+    for Symbol { id, index_set, payload } in received {
+        decoder.receive(*id, index_set, payload).expect("the symbol is of this block");
     }
 }
 

@@ -3,7 +3,7 @@
 //! | file | role |
 //! |---|---|
 //! | `workload` | the message, its symbols, and which of them are received |
-//! | `cloudburst` | `lt`, `lt-systematic` and `rlf256`, of this workspace |
+//! | `cloudburst` | `lt`, `lt-robust`, `lt-systematic` and `rlf256`, of this workspace |
 //! | `raptorq` | the crate `raptorq`: RFC 6330 |
 //! | `reed_solomon_simd` | the crate `reed-solomon-simd`: Leopard-RS, of a fixed rate |
 
@@ -14,7 +14,7 @@ pub(crate) mod workload;
 
 use bytes::Bytes;
 
-pub(crate) use self::cloudburst::Cloudburst;
+pub(crate) use self::cloudburst::{Cloudburst, Reused};
 pub(crate) use self::raptorq::{Raptorq, RaptorqCachedPlan};
 pub(crate) use self::reed_solomon_simd::ReedSolomonSimd;
 use self::workload::Symbol;
