@@ -1,14 +1,15 @@
 //! RLF-256: a rateless systematic code over GF(2^8).
 //!
-//! Ids below n are the source symbols. Ids from n to 255 are rows of a Cauchy matrix, so that any
-//! n of the first 256 symbols are independent: a maximum distance separable code. From 256 on, the
+//! Ids below n are the source symbols. Ids from n to 255 are rows of a Cauchy matrix whose columns
+//! are scaled so that the first row is all ones: any n of the first 256 symbols are independent, a
+//! maximum distance separable code, and the first repair symbol is a plain sum. From 256 on, the
 //! coefficients are random.
 
 use arrayvec::ArrayVec;
 
 use super::block::{MAX_SOURCE_SYMBOLS, SourceBlock};
 use super::draw::{Stream, generator};
-use super::gf256::inverse;
+use super::gf256::{ORDER, exp, log};
 use super::kernel::Kernel;
 
 /// The first id whose coefficients are random.
@@ -29,8 +30,10 @@ pub(super) fn coefficients(id: u32, source_symbols: usize) -> Coefficients {
     if let Some(one) = used.get_mut(id as usize) {
         *one = 1;
     } else if let Ok(x) = u8::try_from(id) {
-        // x is at least n, and y below n, so that they differ.
-        used.iter_mut().zip(0..).for_each(|(c, y)| *c = inverse(x ^ y));
+        // x is at least n, and y below n: neither sum is zero.
+        let n = source_symbols as u8;
+        let scaled = |y| exp(log(n ^ y) + ORDER - log(x ^ y));
+        used.iter_mut().zip(0..).for_each(|(factor, y)| *factor = scaled(y));
     } else {
         let mut rng = generator(Stream::RlfCoefficients, id);
         used.fill_with(|| 1 + rng.below(255) as u8);
@@ -64,6 +67,7 @@ pub(super) fn encode(kernel: Kernel, block: &SourceBlock, id: u32, payload: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::gf256::{inverse, mul};
 
     #[test]
     fn the_first_ids_are_the_source_symbols() {
@@ -71,10 +75,20 @@ mod tests {
     }
 
     #[test]
-    fn cauchy_rows_are_inverses_of_sums() {
-        assert_eq!(coefficients(4, 4)[..4], [4, 5, 6, 7].map(inverse));
+    fn the_first_repair_is_a_plain_sum() {
+        for n in 1..=MAX_SOURCE_SYMBOLS {
+            let row = coefficients(n as u32, n);
+            assert!(row[..n].iter().all(|&factor| factor == 1));
+            assert!(row[n..].iter().all(|&factor| factor == 0));
+        }
+    }
+
+    #[test]
+    fn cauchy_rows_are_inverses_of_sums_times_the_columns_scale() {
+        let scaled = |n: u8, x: u8, y: u8| mul(n ^ y, inverse(x ^ y));
+        assert_eq!(coefficients(5, 4)[..4], [0, 1, 2, 3].map(|y| scaled(4, 5, y)));
         let row = coefficients(255, 128);
-        assert_eq!((row[0], row[127]), (inverse(255), inverse(128)));
+        assert_eq!((row[0], row[127]), (scaled(128, 255, 0), scaled(128, 255, 127)));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Solver {
     ) -> u64 {
         let ids: ArrayVec<u32, MAX_SOURCE_SYMBOLS> = missing.iter().map(id).collect();
         if ids.iter().all(|&id| is_cauchy(id)) {
-            self.invert_cauchy(missing, &ids);
+            self.invert_cauchy(source_symbols, missing, &ids);
         } else {
             self.invert(kernel, source_symbols, missing, &ids);
         }
@@ -53,14 +53,15 @@ impl Solver {
     /// Makes `inverse` the inverse of the coefficients of Cauchy rows, from its closed form
     /// (Schechter, 1959).
     ///
-    /// With x the ids and y the indices, a coefficient is 1 / (x_a + y_b), and its counterpart in the inverse, in row b and column a,
+    /// With x the ids, y the indices and s the scales of the columns, a coefficient is
+    /// s_b / (x_a + y_b), and its counterpart in the inverse, in row b and column a,
     ///
     /// ```text
     ///      1       prod_k (x_a + y_k)        prod_k (x_k + y_b)
     /// ----------- ---------------------- --------------------------
-    ///  x_a + y_b  prod_k≠a (x_a + x_k)   prod_k≠b (y_b + y_k)
+    ///  x_a + y_b  prod_k≠a (x_a + x_k)   s_b prod_k≠b (y_b + y_k)
     /// ```
-    fn invert_cauchy(&mut self, missing: IndexSet, ids: &[u32]) {
+    fn invert_cauchy(&mut self, source_symbols: usize, missing: IndexSet, ids: &[u32]) {
         let x: ArrayVec<u8, MAX_SOURCE_SYMBOLS> = ids.iter().map(|&id| id as u8).collect();
         let y: ArrayVec<u8, MAX_SOURCE_SYMBOLS> = missing.iter().map(|i| i as u8).collect();
         // Logarithms, so that products are sums; they are subtracted by adding the complement.
@@ -73,7 +74,8 @@ impl Solver {
             x.iter().map(|&a| reduce(log_sum(a, &y) + log_sum_of_others(a, &x))).collect();
         self.inverse.clear();
         for &b in &y {
-            let of_row = reduce(log_sum(b, &x) + log_sum_of_others(b, &y)) + ORDER;
+            let scale = u32::from(ORDER - log(source_symbols as u8 ^ b));
+            let of_row = reduce(log_sum(b, &x) + log_sum_of_others(b, &y) + scale) + ORDER;
             let cells = x.iter().zip(&of_column).map(|(&a, of_a)| exp(of_row + of_a - log(a ^ b)));
             self.inverse.extend(cells);
         }
@@ -163,7 +165,7 @@ mod tests {
             let missing: IndexSet =
                 draw(&mut rng, size, 0..n as u32).iter().map(|&i| i as usize).collect();
             let mut solver = Solver::default();
-            solver.invert_cauchy(missing, &ids);
+            solver.invert_cauchy(n, missing, &ids);
             let closed = std::mem::take(&mut solver.inverse);
             for kernel in Kernel::available() {
                 solver.invert(kernel, n, missing, &ids);
