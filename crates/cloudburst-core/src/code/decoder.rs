@@ -3,9 +3,10 @@
 use super::block::BlockShape;
 use super::index_set::IndexSet;
 use super::kernel::Kernel;
+use super::linear::Rows;
+use super::linear_decoder::LinearDecoder;
 use super::lt_decoder::LtDecoder;
 use super::name::Code;
-use super::rlf256_decoder::Rlf256Decoder;
 use super::slab::Slab;
 
 /// Puts one block together from symbols that arrive in any order, any number of times.
@@ -24,8 +25,8 @@ pub struct Decoder {
     slab: Slab,
     /// Used by the LT codes only, and idle otherwise.
     lt: LtDecoder,
-    /// Used by RLF-256 only, and idle otherwise.
-    rlf: Rlf256Decoder,
+    /// Used by the codes over GF(2^8) only, and idle otherwise.
+    linear: LinearDecoder,
 }
 
 /// What a symbol did for the decoder.
@@ -102,7 +103,7 @@ impl Decoder {
             work: Work::default(),
             slab: Slab::default(),
             lt: LtDecoder::default(),
-            rlf: Rlf256Decoder::default(),
+            linear: LinearDecoder::default(),
         }
     }
 
@@ -128,7 +129,7 @@ impl Decoder {
             Code::Lt(_) | Code::LtSystematic(_) => {
                 self.lt.receive(index_set, payload, &mut self.slab)
             }
-            Code::Rlf256 => self.rlf.receive(self.kernel, id, payload, &mut self.slab),
+            Code::Rlf256 => self.linear.receive(self.kernel, id, payload, &mut self.slab),
         };
         if !innovative {
             return Ok(Reception::Redundant);
@@ -142,7 +143,7 @@ impl Decoder {
                 self.work.xors = self.lt.solve(self.kernel, &mut self.slab);
             }
             Code::Rlf256 => {
-                self.work.multiply_adds = self.rlf.solve(self.kernel, &mut self.slab);
+                self.work.multiply_adds = self.linear.solve(self.kernel, &mut self.slab);
             }
         }
         Ok(Reception::Complete)
@@ -183,7 +184,7 @@ impl Decoder {
     pub const fn memory(code: Code, shape: BlockShape) -> usize {
         let known = match code {
             Code::Lt(_) | Code::LtSystematic(_) => LtDecoder::MEMORY_PER_SYMBOL,
-            Code::Rlf256 => Rlf256Decoder::MEMORY_PER_SYMBOL,
+            Code::Rlf256 => LinearDecoder::MEMORY_PER_SYMBOL,
         };
         shape.source_symbols() * (shape.symbol_size() + known) + size_of::<Self>()
     }
@@ -204,7 +205,7 @@ impl Decoder {
         self.slab.prepare(self.shape);
         match self.code {
             Code::Lt(_) | Code::LtSystematic(_) => self.lt.reset(self.shape.source_symbols()),
-            Code::Rlf256 => self.rlf.reset(self.shape.source_symbols()),
+            Code::Rlf256 => self.linear.reset(Rows::Rlf256, self.shape.source_symbols()),
         }
     }
 

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::block::{BlockShape, ShapeError, SourceBlock};
 use super::kernel::Kernel;
+use super::linear::{self, Rows};
 use super::lt::LtEncoder;
 use super::name::Code;
-use super::rlf256;
 
 /// Makes the symbols of one block, without end and in any order.
 ///
@@ -22,7 +22,7 @@ pub struct Encoder {
 #[derive(Clone, Debug)]
 enum Rule {
     Lt(LtEncoder),
-    Rlf256,
+    Linear(Rows),
 }
 
 impl Encoder {
@@ -43,7 +43,7 @@ impl Encoder {
         let rule = match code {
             Code::Lt(degree) => Rule::Lt(LtEncoder::new(degree, false, n)),
             Code::LtSystematic(degree) => Rule::Lt(LtEncoder::new(degree, true, n)),
-            Code::Rlf256 => Rule::Rlf256,
+            Code::Rlf256 => Rule::Linear(Rows::Rlf256),
         };
         Ok(Self { kernel, code, block: SourceBlock::new(shape, data)?, rule })
     }
@@ -71,7 +71,7 @@ impl Encoder {
         assert_eq!(payload.len(), shape.symbol_size(), "length of the buffer for the payload");
         match &self.rule {
             Rule::Lt(lt) => lt.encode(self.kernel, &self.block, id, index_set, payload),
-            Rule::Rlf256 => rlf256::encode(self.kernel, &self.block, id, payload),
+            Rule::Linear(rows) => linear::encode(self.kernel, *rows, &self.block, id, payload),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!              Encoder                                    Decoder
 //!  bytes ──► n source symbols ──► symbol id ──► ... ──► rank n? ──► solve ──► bytes
-//!             (block)              (lt, rlf256)          (lt_decoder, rlf256_decoder)
+//!             (block)              (lt, linear)          (lt_decoder, linear_decoder)
 //! ```
 //!
 //! | file | role |
@@ -16,7 +16,9 @@
 //! | `overhead` | how many symbols that costs, as measured |
 //! | `index_set` | a set of source symbols, and its bytes |
 //! | `lt`, `lt_decoder`, `lt_solve` | XOR codes: encode; follow the rank; peel and eliminate |
-//! | `rlf256`, `rlf256_decoder`, `rlf256_echelon`, `rlf256_solve` | the code over GF(2^8), likewise |
+//! | `linear`, `linear_decoder`, `linear_solve` | codes over GF(2^8): encode; absorb; invert |
+//! | `rlf256` | the coefficients of RLF-256 |
+//! | `echelon` | the rank of any rows of coefficients |
 //! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
 //! | `slab`, `workspace` | n symbols in one piece of memory; what solving takes besides |
 //! | `draw` | the generator that belongs to a symbol id |
@@ -45,19 +47,20 @@ mod block;
 mod decoder;
 mod degree;
 mod draw;
+mod echelon;
 mod encoder;
 mod gf256;
 mod index_set;
 mod kernel;
+mod linear;
+mod linear_decoder;
+mod linear_solve;
 mod lt;
 mod lt_decoder;
 mod lt_solve;
 mod name;
 mod overhead;
 mod rlf256;
-mod rlf256_decoder;
-mod rlf256_echelon;
-mod rlf256_solve;
 mod slab;
 mod soliton;
 mod workspace;

@@ -6,12 +6,12 @@
 use std::cell::RefCell;
 
 use super::kernel::Program;
-use super::rlf256_solve::Solver;
+use super::linear_solve::Solver;
 
 /// What solving works in.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
-    /// For RLF-256.
+    /// For linear codes over GF(2^8).
     pub(super) solver: Solver,
     /// For LT: what to do, and the cells that doing it takes.
     pub(super) program: Program,

@@ -1,4 +1,4 @@
-//! Solving an RLF-256 block of full rank: as many equations as symbols are missing.
+//! Solving a block of a linear code at full rank: as many equations as symbols are missing.
 //!
 //! The repairs have absorbed all source symbols received, so that they are sums of the missing
 //! ones alone. The matrix of their coefficients is inverted, and multiplied by them in one pass.
@@ -9,7 +9,7 @@ use super::block::MAX_SOURCE_SYMBOLS;
 use super::gf256::{ORDER, exp, inverse, log, mul};
 use super::index_set::IndexSet;
 use super::kernel::Kernel;
-use super::rlf256::{coefficients, is_cauchy};
+use super::linear::{Coefficients, Rows};
 use super::slab::Slab;
 use super::workspace::grow;
 
@@ -32,16 +32,18 @@ impl Solver {
     pub(super) fn solve(
         &mut self,
         kernel: Kernel,
+        rows: Rows,
         source_symbols: usize,
         missing: IndexSet,
         id: impl Fn(usize) -> u32,
         slab: &mut Slab,
     ) -> u64 {
         let ids: ArrayVec<u32, MAX_SOURCE_SYMBOLS> = missing.iter().map(id).collect();
-        if ids.iter().all(|&id| is_cauchy(id)) {
+        if ids.iter().all(|&id| rows.is_cauchy(id)) {
             self.invert_cauchy(source_symbols, missing, &ids);
         } else {
-            self.invert(kernel, source_symbols, missing, &ids);
+            let row = |&id: &u32| rows.coefficients(id, source_symbols);
+            self.invert(kernel, missing, ids.iter().map(row));
         }
         if self.inverse == [1] {
             return 0;
@@ -82,17 +84,21 @@ impl Solver {
     }
 
     /// Makes `inverse` the inverse of the coefficients of any rows, by Gauss-Jordan elimination.
-    fn invert(&mut self, kernel: Kernel, source_symbols: usize, missing: IndexSet, ids: &[u32]) {
-        let size = ids.len();
+    fn invert(
+        &mut self,
+        kernel: Kernel,
+        missing: IndexSet,
+        repairs: impl Iterator<Item = Coefficients>,
+    ) {
+        let size = missing.len();
         // Each row is that of the matrix and, after it, that of the identity; padded, because
         // kernels do best with whole vectors.
         let width = (2 * size).next_multiple_of(64);
         let rows = &mut self.scratch;
         rows.clear();
         grow(rows, width * size);
-        for (i, (row, &id)) in rows.chunks_exact_mut(width).zip(ids).enumerate() {
-            let all = coefficients(id, source_symbols);
-            row.iter_mut().zip(missing.iter()).for_each(|(cell, index)| *cell = all[index]);
+        for (i, (row, repair)) in rows.chunks_exact_mut(width).zip(repairs).enumerate() {
+            row.iter_mut().zip(missing.iter()).for_each(|(cell, index)| *cell = repair[index]);
             row[size + i] = 1;
         }
         for column in 0..size {
@@ -168,7 +174,8 @@ mod tests {
             solver.invert_cauchy(n, missing, &ids);
             let closed = std::mem::take(&mut solver.inverse);
             for kernel in Kernel::available() {
-                solver.invert(kernel, n, missing, &ids);
+                let row = |&id: &u32| Rows::Rlf256.coefficients(id, n);
+                solver.invert(kernel, missing, ids.iter().map(row));
                 assert_eq!(closed, solver.inverse, "{size} of {n} missing, {kernel}");
             }
         }
@@ -181,13 +188,14 @@ mod tests {
             // Random rows, all of which but one in some 250 sets are independent.
             let (missing, ids) = (IndexSet::all(n), draw(&mut rng, n, 256..1000));
             let mut solver = Solver::default();
-            solver.invert(Kernel::fastest(), n, missing, &ids);
-            for (i, row) in solver.inverse.chunks_exact(n).enumerate() {
+            let row = |&id: &u32| Rows::Rlf256.coefficients(id, n);
+            solver.invert(Kernel::fastest(), missing, ids.iter().map(row));
+            for (i, cells) in solver.inverse.chunks_exact(n).enumerate() {
                 for j in 0..n {
-                    let sum = row
+                    let sum = cells
                         .iter()
                         .zip(&ids)
-                        .fold(0, |sum, (&factor, &id)| sum ^ mul(factor, coefficients(id, n)[j]));
+                        .fold(0, |sum, (&factor, &id)| sum ^ mul(factor, row(&id)[j]));
                     assert_eq!(sum, u8::from(i == j));
                 }
             }

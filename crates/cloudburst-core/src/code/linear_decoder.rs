@@ -1,18 +1,18 @@
-//! RLF-256 decoding as symbols arrive.
+//! Decoding a linear code over GF(2^8) as symbols arrive.
 //!
 //! Source symbols go to their place, and innovative repairs wait in the places of those that are
 //! missing. A repair *absorbs* source symbols: their share of it is taken out, so that in the end
 //! it is a sum of missing symbols alone. That is done while symbols arrive, as soon as several
 //! repairs can share one pass over the source symbols; only the last few are left to do when the
-//! last symbol is there, and then to solve the small system of what is missing (`rlf256_solve`).
+//! last symbol is there, and then to solve the small system of what is missing (`linear_solve`).
 
 use arrayvec::ArrayVec;
 
 use super::block::MAX_SOURCE_SYMBOLS;
+use super::echelon::Echelon;
 use super::index_set::IndexSet;
 use super::kernel::Kernel;
-use super::rlf256::{coefficients, is_cauchy};
-use super::rlf256_echelon::Echelon;
+use super::linear::Rows;
 use super::slab::Slab;
 use super::workspace;
 
@@ -21,7 +21,8 @@ const GROUP: usize = 4;
 
 /// What is known of one block's symbols.
 #[derive(Debug, Default)]
-pub(super) struct Rlf256Decoder {
+pub(super) struct LinearDecoder {
+    rows: Rows,
     source_symbols: usize,
     /// The slots that hold their own source symbol.
     sources: IndexSet,
@@ -31,10 +32,10 @@ pub(super) struct Rlf256Decoder {
     fresh: IndexSet,
     /// What is known of the repair in each slot that holds one. Empty until there is one.
     held: Vec<Repair>,
-    /// The ids below 256 of the repairs held, one bit each.
+    /// The ids of the Cauchy rows held, all below 256: one bit each.
     cauchy: [u128; 2],
-    /// Kept from the first id on whose coefficients are random. Before that, there is no need:
-    /// any symbols of the first 256 are independent, up to n of them.
+    /// Kept from the first repair on that is not a Cauchy row. Before that, there is no need: up to
+    /// n different symbols are independent.
     echelon: Option<Echelon>,
     multiplications: u64,
 }
@@ -47,12 +48,13 @@ pub(super) struct Repair {
     absorbed: IndexSet,
 }
 
-impl Rlf256Decoder {
+impl LinearDecoder {
     /// Bytes of the tables.
     pub(super) const MEMORY_PER_SYMBOL: usize = size_of::<Repair>() + Echelon::MEMORY_PER_ROW;
 
     /// Forgets everything, and expects a block of n symbols.
-    pub(super) fn reset(&mut self, source_symbols: usize) {
+    pub(super) fn reset(&mut self, rows: Rows, source_symbols: usize) {
+        self.rows = rows;
         self.source_symbols = source_symbols;
         self.sources = IndexSet::EMPTY;
         self.repairs = IndexSet::EMPTY;
@@ -102,7 +104,14 @@ impl Rlf256Decoder {
         let id = |slot: usize| self.held[slot].id;
         self.multiplications
             + workspace::with(|workspace| {
-                workspace.solver.solve(kernel, self.source_symbols, self.repairs, id, slab)
+                workspace.solver.solve(
+                    kernel,
+                    self.rows,
+                    self.source_symbols,
+                    self.repairs,
+                    id,
+                    slab,
+                )
             })
     }
 
@@ -143,7 +152,7 @@ impl Rlf256Decoder {
         self.held[slot] = Repair { id, absorbed: IndexSet::EMPTY };
         self.repairs.insert(slot);
         self.fresh.insert(slot);
-        if is_cauchy(id) {
+        if self.rows.is_cauchy(id) {
             self.cauchy[id as usize / 128] |= 1 << (id % 128);
         }
     }
@@ -158,7 +167,7 @@ impl Rlf256Decoder {
         let mut factors = ArrayVec::<u8, { GROUP * MAX_SOURCE_SYMBOLS }>::new();
         for slot in group.iter() {
             let Repair { id, absorbed } = self.held[slot];
-            let row = coefficients(id, self.source_symbols);
+            let row = self.rows.coefficients(id, self.source_symbols);
             factors.extend(late.iter().map(|i| if absorbed.contains(i) { 0 } else { row[i] }));
             self.held[slot].absorbed = self.sources;
             self.fresh.remove(slot);
@@ -181,21 +190,24 @@ impl Rlf256Decoder {
         let held = if (id as usize) < n {
             self.sources.contains(id as usize)
         } else {
-            is_cauchy(id) && self.cauchy[id as usize / 128] >> (id % 128) & 1 == 1
+            self.rows.is_cauchy(id) && self.cauchy[id as usize / 128] >> (id % 128) & 1 == 1
         };
         if held {
             return false;
         }
-        if !is_cauchy(id) {
+        if !self.rows.is_cauchy(id) {
             let echelon = self.echelon.get_or_insert_default();
             if !echelon.has_begun() {
                 let sources = self.sources.iter().map(|index| index as u32);
                 let repairs = self.repairs.iter().map(|slot| self.held[slot].id);
-                echelon.begin(kernel, n, sources.chain(repairs));
+                let ids = sources.chain(repairs);
+                echelon.begin(kernel, n, ids.map(|id| self.rows.coefficients(id, n)));
             }
         }
         match &mut self.echelon {
-            Some(echelon) if echelon.has_begun() => echelon.insert(kernel, coefficients(id, n)),
+            Some(echelon) if echelon.has_begun() => {
+                echelon.insert(kernel, self.rows.coefficients(id, n))
+            }
             _ => true,
         }
     }

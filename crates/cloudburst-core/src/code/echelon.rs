@@ -2,7 +2,7 @@
 
 use super::gf256::{inverse, mul};
 use super::kernel::Kernel;
-use super::rlf256::{Coefficients, coefficients};
+use super::linear::Coefficients;
 
 /// Rows of coefficients in echelon form.
 #[derive(Debug, Default)]
@@ -27,12 +27,18 @@ impl Echelon {
         !self.rows.is_empty()
     }
 
-    /// Begins with the rows of these symbols. Source symbols are cheap while they come first.
-    pub(super) fn begin(&mut self, kernel: Kernel, n: usize, ids: impl Iterator<Item = u32>) {
+    /// Begins with these rows, for blocks of n source symbols. Rows of source symbols are cheap while
+    /// they come first.
+    pub(super) fn begin(
+        &mut self,
+        kernel: Kernel,
+        n: usize,
+        rows: impl Iterator<Item = Coefficients>,
+    ) {
         self.rows.reserve_exact(n);
         self.rows.resize(n, Row::Absent);
-        for id in ids {
-            self.insert(kernel, coefficients(id, n));
+        for row in rows {
+            self.insert(kernel, row);
         }
     }
 

@@ -1,0 +1,76 @@
+//! Systematic linear codes over GF(2^8): ids below n are the source symbols, and every other symbol
+//! is a sum of products of theirs. Such a code is a rule from the id of a repair symbol to its
+//! coefficients; encoding and decoding are the same for all of them.
+
+use arrayvec::ArrayVec;
+
+use super::block::{MAX_SOURCE_SYMBOLS, SourceBlock};
+use super::kernel::Kernel;
+use super::rlf256;
+
+/// What each source symbol is multiplied by: n factors, and zeros up to the most there can be.
+pub(super) type Coefficients = [u8; MAX_SOURCE_SYMBOLS];
+
+/// The rule from id to coefficients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rows {
+    #[default]
+    Rlf256,
+}
+
+impl Rows {
+    /// The coefficients of symbol `id` in a block of n source symbols.
+    pub(super) fn coefficients(self, id: u32, source_symbols: usize) -> Coefficients {
+        let mut row = [0; MAX_SOURCE_SYMBOLS];
+        let used = &mut row[..source_symbols];
+        match used.get_mut(id as usize) {
+            Some(one) => *one = 1,
+            None => match self {
+                Self::Rlf256 => rlf256::write_coefficients(id, used),
+            },
+        }
+        row
+    }
+
+    /// Whether this repair symbol is one of those that are independent of each other and of the
+    /// source symbols, up to n of them all: a row of the Cauchy matrix that `rlf256` describes.
+    pub(super) const fn is_cauchy(self, id: u32) -> bool {
+        match self {
+            Self::Rlf256 => rlf256::is_cauchy(id),
+        }
+    }
+}
+
+/// Writes the payload of symbol `id`.
+pub(super) fn encode(kernel: Kernel, rows: Rows, block: &SourceBlock, id: u32, payload: &mut [u8]) {
+    let n = block.shape().source_symbols();
+    if (id as usize) < n {
+        block.copy_symbol(id as usize, payload);
+        return;
+    }
+    let factors = rows.coefficients(id, n);
+    let (whole, rest) = block.whole_symbols();
+    let whole = whole.chunks_exact(payload.len());
+    // The last symbol that holds any data may end early: beyond its end, one source less counts.
+    payload.fill(0);
+    let (head, tail) = payload.split_at_mut(rest.len());
+    let mut from: ArrayVec<&[u8], MAX_SOURCE_SYMBOLS> =
+        whole.clone().map(|symbol| &symbol[rest.len()..]).collect();
+    kernel.add_products(&mut [tail], &from, &factors[..from.len()]);
+    if !rest.is_empty() {
+        from.clear();
+        from.extend(whole.map(|symbol| &symbol[..rest.len()]).chain([rest]));
+        kernel.add_products(&mut [head], &from, &factors[..from.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_ids_are_the_source_symbols() {
+        assert_eq!(Rows::Rlf256.coefficients(2, 4)[..5], [0, 0, 1, 0, 0]);
+        assert_eq!(Rows::Rlf256.coefficients(4, 4)[..5], [1, 1, 1, 1, 0]);
+    }
+}
