@@ -11,7 +11,8 @@
 //!
 //! Symbols have 1,408 bytes, and n is 4, 14 or 64. The codes are `lt` (the paper's), `lt-robust`,
 //! `lt-systematic`, `rlf256`, `raptorq` and `reed-solomon-simd`; `raptorq-cached-plan` is `raptorq`
-//! with a plan made before, and only encodes; `rlf256-reused` is `rlf256` with a decoder that has
+//! with a plan made before, and only encodes; `raptorq-here` is the same code by this workspace;
+//! `rlf256-reused` is `rlf256` with a decoder that has
 //! been used before, and only decodes. [`codes`] says how each library is used, and [`codes::workload`] which
 //! symbols are lost.
 //!
@@ -37,12 +38,13 @@ use codes::workload::{SYMBOL_SIZE, message, received, source_symbols};
 use codes::{Cloudburst, Decode, Encode, Raptorq, RaptorqCachedPlan, ReedSolomonSimd, Reused};
 
 /// The paper's code, that with the robust soliton, the systematic one with the degree that suits
-/// it, and the default.
+/// it, RaptorQ, and the default.
 const LT: Cloudburst = Cloudburst { name: "lt", code: Code::Lt(Degree::Fixed(5)) };
 const LT_ROBUST: Cloudburst =
     Cloudburst { name: "lt-robust", code: Code::Lt(Degree::RobustSoliton) };
 const LT_SYSTEMATIC: Cloudburst =
     Cloudburst { name: "lt-systematic", code: Code::LtSystematic(Degree::Dense) };
+const RAPTORQ_HERE: Cloudburst = Cloudburst { name: "raptorq-here", code: Code::RaptorQ };
 const RLF256: Cloudburst = Cloudburst { name: "rlf256", code: Code::Rlf256 };
 
 /// The numbers of source symbols, n.
@@ -72,6 +74,7 @@ fn encode(criterion: &mut Criterion) {
         bench_encode(&mut group, &LT_ROBUST, &message);
         bench_encode(&mut group, &LT_SYSTEMATIC, &message);
         bench_encode(&mut group, &RLF256, &message);
+        bench_encode(&mut group, &RAPTORQ_HERE, &message);
         bench_encode(&mut group, &Raptorq, &message);
         bench_encode(&mut group, &RaptorqCachedPlan::new(n), &message);
         bench_encode(&mut group, &ReedSolomonSimd, &message);
@@ -89,6 +92,7 @@ fn decode(criterion: &mut Criterion) {
             bench_decode(&mut group, &LT_SYSTEMATIC, &message, percent);
             bench_decode(&mut group, &RLF256, &message, percent);
             bench_decode(&mut group, &Reused::new("rlf256-reused", RLF256), &message, percent);
+            bench_decode(&mut group, &RAPTORQ_HERE, &message, percent);
             bench_decode(&mut group, &Raptorq, &message, percent);
             bench_decode(&mut group, &ReedSolomonSimd, &message, percent);
         }

@@ -125,7 +125,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ask: bool) -> Vec<u
 /// Each code with blocks of every size; and lies of every kind.
 fn decoder() -> Files {
     // Family; law and parameter where there are; n - 1; symbol size; seed; missing bytes.
-    let codes: [(&str, &[u8]); 8] = [
+    let codes: [(&str, &[u8]); 9] = [
         ("rlf256", &[0]),
         ("lt-5", &[1, 0, 5]),
         ("lt-2", &[1, 0, 2]),
@@ -134,6 +134,7 @@ fn decoder() -> Files {
         ("lt-robust", &[1, 3]),
         ("lt-systematic-dense", &[2, 4]),
         ("lt-systematic-5", &[2, 0, 5]),
+        ("raptorq", &[3]),
     ];
     let mut files: Files = Vec::new();
     for (name, code) in codes {
@@ -156,7 +157,7 @@ fn decoder() -> Files {
                 &[4, 0, 6, 15, 0, 127, 0, 1, 0, 0, 4, 0, 128, 15, 1, 0, 5, 3, 9, 1, 0, 0, 4, 0, 20],
             ),
         ];
-        if ["rlf256", "lt-5", "lt-systematic-dense"].contains(&name) {
+        if ["rlf256", "lt-5", "lt-systematic-dense", "raptorq"].contains(&name) {
             for (lie, operations) in lies {
                 files.push((format!("{name}-lie-{lie}"), [&block, operations].concat()));
             }

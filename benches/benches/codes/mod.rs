@@ -3,7 +3,7 @@
 //! | file | role |
 //! |---|---|
 //! | `workload` | the message, its symbols, and which of them are received |
-//! | `cloudburst` | `lt`, `lt-robust`, `lt-systematic` and `rlf256`, of this workspace |
+//! | `cloudburst` | `lt`, `lt-robust`, `lt-systematic`, `rlf256` and `raptorq-here`, of this workspace |
 //! | `raptorq` | the crate `raptorq`: RFC 6330 |
 //! | `reed_solomon_simd` | the crate `reed-solomon-simd`: Leopard-RS, of a fixed rate |
 

@@ -77,7 +77,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "BITS")]
     pub capacity: Option<Bits>,
 
-    /// Code: rlf256, lt, lt:d=9, lt-systematic, ... [default: rlf256]
+    /// Code: rlf256, raptorq, lt, lt:d=9, lt-systematic, ... [default: rlf256]
     #[arg(long, value_name = "CODE")]
     pub code: Option<Code>,
 

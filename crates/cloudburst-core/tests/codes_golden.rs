@@ -6,8 +6,8 @@ mod codes_common;
 
 use std::fmt::Write;
 
-use cloudburst_core::code::Encoder;
-use codes_common::{codes, message, shape, symbol};
+use cloudburst_core::code::{Code, Encoder};
+use codes_common::{CODES, message, shape, symbol};
 
 const SPELLED_OUT: [&str; 8] = [
     "lt:d=1",
@@ -34,17 +34,21 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// n = 4, T = 4, and two bytes of padding.
+fn spell_out(table: &mut String, code: Code, ids: impl Iterator<Item = u32>) {
+    let encoder = Encoder::new(code, shape(4, 4), message(14)).unwrap();
+    writeln!(table, "{code}").unwrap();
+    for id in ids {
+        let (index_set, payload) = symbol(&encoder, id);
+        writeln!(table, "{id:>10} {:2} {}", hex(&index_set), hex(&payload)).unwrap();
+    }
+}
+
 #[test]
 fn small_blocks_spelled_out() {
-    // n = 4, T = 4, and two bytes of padding.
     let mut table = String::new();
     for name in SPELLED_OUT {
-        let encoder = Encoder::new(name.parse().unwrap(), shape(4, 4), message(14)).unwrap();
-        writeln!(table, "{name}").unwrap();
-        for id in (0..8).chain([255, 256, 257, u32::MAX]) {
-            let (index_set, payload) = symbol(&encoder, id);
-            writeln!(table, "{id:>10} {:2} {}", hex(&index_set), hex(&payload)).unwrap();
-        }
+        spell_out(&mut table, name.parse().unwrap(), (0..8).chain([255, 256, 257, u32::MAX]));
     }
     insta::assert_snapshot!(table, @r"
     lt:d=1
@@ -238,20 +242,56 @@ fn identity(n: usize) -> bytes::Bytes {
     (0..n * n).map(|i| u8::from(i % (n + 1) == 0)).collect()
 }
 
+fn hash(table: &mut String, code: Code) {
+    writeln!(table, "{code}").unwrap();
+    for (n, size) in [(1, 1), (4, 4), (14, 9), (64, 1408), (128, 33)] {
+        let encoder = Encoder::new(code, shape(n, size), message(n * size - size / 2)).unwrap();
+        let mut hasher = blake3::Hasher::new();
+        for id in 0..300 {
+            let (index_set, payload) = symbol(&encoder, id);
+            hasher.update(&index_set).update(&payload);
+        }
+        writeln!(table, "{n:>4} x {size:<4} {}", hasher.finalize().to_hex()).unwrap();
+    }
+}
+
+#[cfg(feature = "raptorq")]
+#[test]
+fn raptorq_spelled_out() {
+    let mut table = String::new();
+    let beyond = 1 << 24;
+    spell_out(&mut table, Code::RaptorQ, (0..8).chain([255, 256, beyond - 1, beyond, u32::MAX]));
+    hash(&mut table, Code::RaptorQ);
+    // Those of n = 4 were also computed from the text of RFC 6330, without the library.
+    insta::assert_snapshot!(table, @r"
+    raptorq
+             0    07264564
+             1    83a2c1e0
+             2    ff1e3d5c
+             3    7b9a0000
+             4    aa3546a0
+             5    588b0bfc
+             6    50b973c9
+             7    46aa0dc3
+           255    1831c763
+           256    62f5c992
+      16777215    afcd8bfc
+      16777216    aa3546a0
+    4294967295    51ba3c34
+    raptorq
+       1 x 1    47d5b4b230c7607888876da7d8beb62d20c6dd98ca970bba2aa395c92278db81
+       4 x 4    95c543a4cab5d586eef3c606c8e0d7439ca9221764856ca6eee79bc04bf23e4e
+      14 x 9    a1df682c7b181345f2344ee7e50b6b0a803401592672b67e1a3be209fe0b48fe
+      64 x 1408 d7eff10fd8e7dcfd9c8f99f9ed94744d0eda3c80a0ee4e64f1045c6ce768ee7c
+     128 x 33   f7ed8158943af56488c5a6ebae7a3ecf70f96c67596eba933c134e484f612b56
+    ");
+}
+
 #[test]
 fn hashes_of_the_first_300_symbols() {
     let mut table = String::new();
-    for code in codes() {
-        writeln!(table, "{code}").unwrap();
-        for (n, size) in [(1, 1), (4, 4), (14, 9), (64, 1408), (128, 33)] {
-            let encoder = Encoder::new(code, shape(n, size), message(n * size - size / 2)).unwrap();
-            let mut hasher = blake3::Hasher::new();
-            for id in 0..300 {
-                let (index_set, payload) = symbol(&encoder, id);
-                hasher.update(&index_set).update(&payload);
-            }
-            writeln!(table, "{n:>4} x {size:<4} {}", hasher.finalize().to_hex()).unwrap();
-        }
+    for name in CODES.split_whitespace() {
+        hash(&mut table, name.parse().unwrap());
     }
     insta::assert_snapshot!(table, @r"
     lt:d=1

@@ -29,8 +29,9 @@ fn of_all_pairs_of_bytes_each_code_has_one() {
             }
         }
     }
-    // Two families of 255 fixed, 255 uniform and 3 other distributions, and RLF-256.
-    assert_eq!(known.len(), 2 * (255 + 255 + 3) + 1);
+    // Two families of 255 fixed, 255 uniform and 3 other distributions, RLF-256, and
+    // RaptorQ where it is built.
+    assert_eq!(known.len(), 2 * (255 + 255 + 3) + 1 + usize::from(cfg!(feature = "raptorq")));
 }
 
 #[test]
@@ -50,7 +51,28 @@ fn text_that_names_no_code_is_told_what_does() {
     for text in wrong {
         assert!(text.parse::<Code>().is_err(), "{text}");
     }
+    #[cfg(not(feature = "raptorq"))]
     insta::assert_snapshot!("raptor".parse::<Code>().unwrap_err(), @r#"no code is called "raptor"; there are rlf256, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where <degree> is d=<1..255>, uniform=<1..255>, ideal, robust or dense"#);
+    #[cfg(feature = "raptorq")]
+    insta::assert_snapshot!("raptor".parse::<Code>().unwrap_err(), @r#"no code is called "raptor"; there are rlf256, raptorq, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where <degree> is d=<1..255>, uniform=<1..255>, ideal, robust or dense"#);
+}
+
+#[cfg(feature = "raptorq")]
+#[test]
+fn raptorq_has_a_number_and_a_name() {
+    assert_eq!(Code::RaptorQ.to_wire(), [0x40, 0]);
+    assert_eq!("raptorq".parse(), Ok(Code::RaptorQ));
+    assert_eq!(Code::RaptorQ.index_set_len(128), 0);
+    for text in ["raptorq:", "raptorq:d=5", "RaptorQ"] {
+        assert!(text.parse::<Code>().is_err(), "{text}");
+    }
+}
+
+#[cfg(not(feature = "raptorq"))]
+#[test]
+fn raptorq_is_unknown_where_it_is_not_built() {
+    assert_eq!(Code::from_wire([0x40, 0]), None);
+    assert!("raptorq".parse::<Code>().is_err());
 }
 
 #[test]

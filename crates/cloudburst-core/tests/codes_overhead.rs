@@ -72,6 +72,33 @@ fn dense_repairs_of_lost_source_symbols_cost_little_and_sparse_ones_much() {
     assert!((mean("rlf256") - 64.0).abs() < 0.05);
 }
 
+#[cfg(feature = "raptorq")]
+#[test]
+fn raptorq_seldom_needs_a_symbol_more_than_n() {
+    // RFC 6330 promises that one in 100 does, and one in 10,000 two more.
+    let blocks = 3_000;
+    for n in [1, 11, 64] {
+        let shape = shape(n, 1);
+        let encoder = Encoder::new(Code::RaptorQ, shape, Bytes::new()).unwrap();
+        let mut decoder = Decoder::new(Code::RaptorQ, shape);
+        let mut repairs = n as u32..;
+        let mut failed_at = [0; 2];
+        for _ in 0..blocks {
+            decoder.reset(Code::RaptorQ, shape);
+            for (received, id) in (1_usize..).zip(&mut repairs) {
+                decoder.receive(id, &[], &symbol(&encoder, id).1).unwrap();
+                if decoder.is_complete() {
+                    break;
+                }
+                if let Some(failed) = received.checked_sub(n).and_then(|i| failed_at.get_mut(i)) {
+                    *failed += 1;
+                }
+            }
+        }
+        assert!(failed_at[0] < blocks / 100 && failed_at[1] <= 1, "n = {n}: {failed_at:?}");
+    }
+}
+
 #[test]
 fn expected_symbols_are_those_that_are_needed() {
     for code in codes() {

@@ -134,6 +134,42 @@ proptest! {
     }
 }
 
+#[cfg(feature = "raptorq")]
+proptest! {
+    #[test]
+    fn raptorq_completes_at_full_rank_whatever_ids_arrive(
+        n in prop_oneof![1_usize..=6, 1_usize..=128],
+        kinds in prop::collection::vec((0_u8..4, any::<u32>()), 1..200),
+    ) {
+        let encoder = Encoder::new(Code::RaptorQ, shape(n, 5), message(n * 5)).unwrap();
+        let symbols = kinds.into_iter().map(|(kind, any)| {
+            let id = match kind {
+                0 => any % n as u32,
+                1 => any % 256,
+                // The same again, from 2^24 on.
+                2 => (1 << 24) - 128 + any % 256,
+                _ => any,
+            };
+            let (index_set, payload) = symbol(&encoder, id);
+            (id, index_set, payload, coefficients(Code::RaptorQ, n, id))
+        });
+        check(Code::RaptorQ, n, symbols);
+    }
+}
+
+#[cfg(feature = "raptorq")]
+#[test]
+fn symbols_of_raptorq_repeat_after_24_bits() {
+    let n = 9;
+    let encoder = Encoder::new(Code::RaptorQ, shape(n, 3), message(27)).unwrap();
+    let again = (1 << 24) + 5;
+    assert_eq!(symbol(&encoder, n as u32 + 5), symbol(&encoder, again));
+    let mut decoder = Decoder::new(Code::RaptorQ, shape(n, 3));
+    let payload = symbol(&encoder, again).1;
+    assert_eq!(decoder.receive(n as u32 + 5, &[], &payload), Ok(Reception::Innovative));
+    assert_eq!(decoder.receive(again, &[], &payload), Ok(Reception::Redundant));
+}
+
 /// Decodes from these ids, of which the last and none before it completes the block.
 fn decode_exactly(n: usize, ids: &[u32]) {
     let encoder = Encoder::new(Code::Rlf256, shape(n, 3), message(n * 3)).unwrap();

@@ -76,14 +76,29 @@ fn every_message_comes_back() {
 
 #[test]
 fn the_largest_symbols_come_back() {
-    for name in ["lt", "lt-systematic", "rlf256"] {
-        let code: Code = name.parse().unwrap();
+    for code in codes().filter(|code| code.expected_symbols(128) < 160) {
         let shape = shape(128, 65_535);
         let data = message(shape.len());
         let encoder = Encoder::new(code, shape, data.clone()).unwrap();
         let mut decoder = Decoder::new(code, shape);
         decode(&encoder, &mut decoder, (0..).filter(|id| id % 40 != 1));
         assert_eq!(decoder.into_block().unwrap(), data);
+    }
+}
+
+#[cfg(feature = "raptorq")]
+#[test]
+fn raptorq_decodes_blocks_of_every_size() {
+    for n in 1..=128 {
+        let shape = shape(n, 3);
+        let data = message(shape.len() - 1);
+        let encoder = Encoder::new(Code::RaptorQ, shape, data.clone()).unwrap();
+        for (pattern, ids) in PATTERNS {
+            let mut decoder = Decoder::new(Code::RaptorQ, shape);
+            let needed = decode(&encoder, &mut decoder, ids(n as u32));
+            assert!(needed <= n + 2, "n = {n}, {pattern}: {needed}");
+            assert_eq!(decoder.into_block().unwrap()[..data.len()], data, "n = {n}, {pattern}");
+        }
     }
 }
 

@@ -28,7 +28,8 @@ fn messages_of_all_sizes_arrive_over_a_perfect_network_with_no_wasted_wait() {
 
 #[test]
 fn every_code_and_policy_delivers() {
-    for code in ["rlf256", "lt", "lt:robust", "lt:ideal", "lt:uniform=9", "lt-systematic"] {
+    let codes = ["rlf256", "lt", "lt:robust", "lt:ideal", "lt:uniform=9", "lt-systematic"];
+    for code in codes.into_iter().chain(cfg!(feature = "raptorq").then_some("raptorq")) {
         for policy in [BurstPolicy::Oblivious, BurstPolicy::default()] {
             let code: Code = code.parse().unwrap();
             let mut pair = Pair::new(Setup::default());

@@ -126,13 +126,15 @@ fn run(data: &[u8], gauge: Option<Gauge>) {
     assert_eq!(decoder.into_block(), whole);
 }
 
-/// Ids that matter: source symbols, MDS repairs, the first random ones, and the last.
+/// Ids that matter: source symbols, MDS repairs, the first random ones, those where RaptorQ's
+/// begin again, and the last.
 fn choose_id(input: &mut Input<'_>) -> u32 {
     match input.u8() {
         low @ 0..=199 => low.into(),
         200..=229 => 200 + u32::from(input.u8()),
         230..=249 => input.u16().into(),
-        250..=252 => u32::MAX - u32::from(input.u8()),
+        250..=251 => u32::MAX - u32::from(input.u8()),
+        252 => (1 << 24) - 128 + u32::from(input.u8()),
         _ => input.u32(),
     }
 }
@@ -161,12 +163,9 @@ struct Block {
 impl Block {
     fn choose(input: &mut Input<'_>) -> Self {
         let code = loop {
-            let family = input.pick(&[0x30, 0x10, 0x20, 0x30]);
-            if family == 0x30 {
-                break Code::Rlf256;
-            }
-            let law = input.u8() % 5;
-            let parameter = if law < 2 { input.u8().max(1) } else { 0 };
+            let family = input.pick(&[0x30, 0x10, 0x20, 0x40]);
+            let law = if family < 0x30 { input.u8() % 5 } else { 0 };
+            let parameter = if family < 0x30 && law < 2 { input.u8().max(1) } else { 0 };
             if let Some(code) = Code::from_wire([family | law, parameter]) {
                 break code;
             }
@@ -186,12 +185,16 @@ impl Block {
         let data = Bytes::copy_from_slice(&source[..len]);
         source[len..].fill(0);
         let encoder = Encoder::new(code, shape, data).expect("not longer than the block");
+        let rows = Rows::new(code, n);
+        // What blocks of RaptorQ share is made with the first repair symbol, and is not the
+        // decoder's.
+        rows.of_id(n as u32);
         Self {
             code,
             shape,
             source,
             encoder,
-            rows: Rows::new(code, n),
+            rows,
             rank: Rank::new(n),
             received: 0,
             seen: Vec::new(),
@@ -265,7 +268,8 @@ impl Block {
         if payload.len() != size {
             return Some(SymbolError::PayloadLength { expected: size, got: payload.len() });
         }
-        let expected = if self.code == Code::Rlf256 { 0 } else { source_symbols.div_ceil(8) };
+        let has_set = matches!(self.code, Code::Lt(_) | Code::LtSystematic(_));
+        let expected = if has_set { source_symbols.div_ceil(8) } else { 0 };
         if index_set.len() != expected {
             return Some(SymbolError::IndexSetLength { expected, got: index_set.len() });
         }

@@ -15,7 +15,8 @@ use super::slab::Slab;
 /// bounded by the block, whatever is fed to it: n symbols, allocated with the first one received,
 /// and [a little](Self::memory) for each. What solving takes besides is shared by all decoders of
 /// a thread, and less than 200 KB. Nothing is allocated where a decoder as large was
-/// [reset](Self::reset) and has decoded as much before.
+/// [reset](Self::reset) and has decoded as much before. (For RaptorQ, the library behind it does
+/// allocate, and its tables take up to 4 MB in a process.)
 #[derive(Debug)]
 pub struct Decoder {
     kernel: Kernel,
@@ -109,7 +110,7 @@ impl Decoder {
 
     /// Takes in symbol `id` with its index set, as bytes of the wire, and its payload.
     ///
-    /// For the LT codes the index set alone says what the payload is; for RLF-256 the id does.
+    /// For the LT codes the index set alone says what the payload is; for the others the id does.
     /// An error leaves the decoder as it was.
     pub fn receive(
         &mut self,
@@ -125,11 +126,9 @@ impl Decoder {
         if self.work.innovative == 0 {
             self.prepare();
         }
-        let innovative = match self.code {
-            Code::Lt(_) | Code::LtSystematic(_) => {
-                self.lt.receive(index_set, payload, &mut self.slab)
-            }
-            Code::Rlf256 => self.linear.receive(self.kernel, id, payload, &mut self.slab),
+        let innovative = match Rows::of(self.code) {
+            Some(_) => self.linear.receive(self.kernel, id, payload, &mut self.slab),
+            None => self.lt.receive(index_set, payload, &mut self.slab),
         };
         if !innovative {
             return Ok(Reception::Redundant);
@@ -138,13 +137,9 @@ impl Decoder {
         if !self.is_complete() {
             return Ok(Reception::Innovative);
         }
-        match self.code {
-            Code::Lt(_) | Code::LtSystematic(_) => {
-                self.work.xors = self.lt.solve(self.kernel, &mut self.slab);
-            }
-            Code::Rlf256 => {
-                self.work.multiply_adds = self.linear.solve(self.kernel, &mut self.slab);
-            }
+        match Rows::of(self.code) {
+            Some(_) => self.work.multiply_adds = self.linear.solve(self.kernel, &mut self.slab),
+            None => self.work.xors = self.lt.solve(self.kernel, &mut self.slab),
         }
         Ok(Reception::Complete)
     }
@@ -182,9 +177,9 @@ impl Decoder {
     /// Bytes that a decoder of one block takes at most, whatever it is fed: the block, and what is
     /// known of each symbol of it.
     pub const fn memory(code: Code, shape: BlockShape) -> usize {
-        let known = match code {
-            Code::Lt(_) | Code::LtSystematic(_) => LtDecoder::MEMORY_PER_SYMBOL,
-            Code::Rlf256 => LinearDecoder::MEMORY_PER_SYMBOL,
+        let known = match Rows::of(code) {
+            Some(_) => LinearDecoder::MEMORY_PER_SYMBOL,
+            None => LtDecoder::MEMORY_PER_SYMBOL,
         };
         shape.source_symbols() * (shape.symbol_size() + known) + size_of::<Self>()
     }
@@ -203,9 +198,9 @@ impl Decoder {
 
     fn prepare(&mut self) {
         self.slab.prepare(self.shape);
-        match self.code {
-            Code::Lt(_) | Code::LtSystematic(_) => self.lt.reset(self.shape.source_symbols()),
-            Code::Rlf256 => self.linear.reset(Rows::Rlf256, self.shape.source_symbols()),
+        match Rows::of(self.code) {
+            Some(rows) => self.linear.reset(rows, self.shape.source_symbols()),
+            None => self.lt.reset(self.shape.source_symbols()),
         }
     }
 

@@ -44,6 +44,8 @@ impl Encoder {
             Code::Lt(degree) => Rule::Lt(LtEncoder::new(degree, false, n)),
             Code::LtSystematic(degree) => Rule::Lt(LtEncoder::new(degree, true, n)),
             Code::Rlf256 => Rule::Linear(Rows::Rlf256),
+            #[cfg(feature = "raptorq")]
+            Code::RaptorQ => Rule::Linear(Rows::RaptorQ),
         };
         Ok(Self { kernel, code, block: SourceBlock::new(shape, data)?, rule })
     }

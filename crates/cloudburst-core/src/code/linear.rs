@@ -6,6 +6,9 @@ use arrayvec::ArrayVec;
 
 use super::block::{MAX_SOURCE_SYMBOLS, SourceBlock};
 use super::kernel::Kernel;
+use super::name::Code;
+#[cfg(feature = "raptorq")]
+use super::raptorq;
 use super::rlf256;
 
 /// What each source symbol is multiplied by: n factors, and zeros up to the most there can be.
@@ -16,9 +19,21 @@ pub(super) type Coefficients = [u8; MAX_SOURCE_SYMBOLS];
 pub(super) enum Rows {
     #[default]
     Rlf256,
+    #[cfg(feature = "raptorq")]
+    RaptorQ,
 }
 
 impl Rows {
+    /// The rule of a code, if it is linear over GF(2^8) and its ids say all.
+    pub(super) const fn of(code: Code) -> Option<Self> {
+        match code {
+            Code::Lt(_) | Code::LtSystematic(_) => None,
+            Code::Rlf256 => Some(Self::Rlf256),
+            #[cfg(feature = "raptorq")]
+            Code::RaptorQ => Some(Self::RaptorQ),
+        }
+    }
+
     /// The coefficients of symbol `id` in a block of n source symbols.
     pub(super) fn coefficients(self, id: u32, source_symbols: usize) -> Coefficients {
         let mut row = [0; MAX_SOURCE_SYMBOLS];
@@ -27,6 +42,8 @@ impl Rows {
             Some(one) => *one = 1,
             None => match self {
                 Self::Rlf256 => rlf256::write_coefficients(id, used),
+                #[cfg(feature = "raptorq")]
+                Self::RaptorQ => raptorq::write_coefficients(id, used),
             },
         }
         row
@@ -37,6 +54,8 @@ impl Rows {
     pub(super) const fn is_cauchy(self, id: u32) -> bool {
         match self {
             Self::Rlf256 => rlf256::is_cauchy(id),
+            #[cfg(feature = "raptorq")]
+            Self::RaptorQ => false,
         }
     }
 }

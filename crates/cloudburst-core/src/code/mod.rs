@@ -17,7 +17,7 @@
 //! | `index_set` | a set of source symbols, and its bytes |
 //! | `lt`, `lt_decoder`, `lt_solve` | XOR codes: encode; follow the rank; peel and eliminate |
 //! | `linear`, `linear_decoder`, `linear_solve` | codes over GF(2^8): encode; absorb; invert |
-//! | `rlf256` | the coefficients of RLF-256 |
+//! | `rlf256`, `raptorq` | the coefficients of RLF-256; those of RaptorQ, from a library |
 //! | `echelon` | the rank of any rows of coefficients |
 //! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
 //! | `slab`, `workspace` | n symbols in one piece of memory; what solving takes besides |
@@ -60,6 +60,8 @@ mod lt_decoder;
 mod lt_solve;
 mod name;
 mod overhead;
+#[cfg(feature = "raptorq")]
+mod raptorq;
 mod rlf256;
 mod slab;
 mod soliton;

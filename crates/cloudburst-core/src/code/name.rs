@@ -20,6 +20,10 @@ pub enum Code {
     /// those, one block in some 250 needs one more.
     #[default]
     Rlf256,
+    /// RaptorQ (RFC 6330), which SCDP and others use: systematic; one block in some 200 needs a
+    /// symbol more than n.
+    #[cfg(feature = "raptorq")]
+    RaptorQ,
 }
 
 /// Text that names no code.
@@ -30,8 +34,13 @@ pub struct CodeNameError {
     pub got: String,
 }
 
-const ACCEPTED: &str = "rlf256, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where \
-                        <degree> is d=<1..255>, uniform=<1..255>, ideal, robust or dense";
+const ACCEPTED: &str = if cfg!(feature = "raptorq") {
+    "rlf256, raptorq, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where <degree> is \
+     d=<1..255>, uniform=<1..255>, ideal, robust or dense"
+} else {
+    "rlf256, lt, lt:<degree>, lt-systematic and lt-systematic:<degree>, where <degree> is \
+     d=<1..255>, uniform=<1..255>, ideal, robust or dense"
+};
 
 /// The degree of "lt", which the paper recommends (IV-A).
 const PAPER: Degree = Degree::Fixed(5);
@@ -41,12 +50,14 @@ impl Code {
     ///
     /// The number of LT is 0x10, of systematic LT 0x20, plus 0 to 4 for the degree: fixed,
     /// uniform, ideal, robust, dense. The parameter is d of the first two, else 0. RLF-256 is
-    /// 0x30 with parameter 0.
+    /// 0x30 and RaptorQ 0x40, with parameter 0.
     pub fn to_wire(self) -> [u8; 2] {
         let (family, degree) = match self {
             Self::Lt(degree) => (0x10, degree),
             Self::LtSystematic(degree) => (0x20, degree),
             Self::Rlf256 => return [0x30, 0],
+            #[cfg(feature = "raptorq")]
+            Self::RaptorQ => return [0x40, 0],
         };
         let (law, parameter) = match degree {
             Degree::Fixed(d) => (0, d.max(1)),
@@ -63,6 +74,10 @@ impl Code {
         let [number, parameter] = bytes;
         if bytes == [0x30, 0] {
             return Some(Self::Rlf256);
+        }
+        #[cfg(feature = "raptorq")]
+        if bytes == [0x40, 0] {
+            return Some(Self::RaptorQ);
         }
         let degree = match (number & 0x0f, parameter) {
             (0, 1..) => Degree::Fixed(parameter),
@@ -89,7 +104,7 @@ impl Code {
     pub const fn index_set_len(self, source_symbols: usize) -> usize {
         match self {
             Self::Lt(_) | Self::LtSystematic(_) => source_symbols.div_ceil(8),
-            Self::Rlf256 => 0,
+            _ => 0,
         }
     }
 
@@ -98,7 +113,7 @@ impl Code {
     pub fn expected_symbols(self, source_symbols: usize) -> usize {
         match self {
             Self::Lt(degree) => expected_symbols(degree, source_symbols),
-            Self::LtSystematic(_) | Self::Rlf256 => source_symbols,
+            _ => source_symbols,
         }
     }
 }
@@ -109,6 +124,8 @@ impl fmt::Display for Code {
             Self::Lt(degree) => write!(f, "lt:{degree}"),
             Self::LtSystematic(degree) => write!(f, "lt-systematic:{degree}"),
             Self::Rlf256 => f.write_str("rlf256"),
+            #[cfg(feature = "raptorq")]
+            Self::RaptorQ => f.write_str("raptorq"),
         }
     }
 }
@@ -137,6 +154,8 @@ impl FromStr for Code {
         };
         let code = match (family, degree) {
             ("rlf256", None) => Some(Self::Rlf256),
+            #[cfg(feature = "raptorq")]
+            ("raptorq", None) => Some(Self::RaptorQ),
             ("lt", None) => Some(Self::Lt(PAPER)),
             ("lt", Some(degree)) => parse_degree(degree).map(Self::Lt),
             ("lt-systematic", None) => Some(Self::LtSystematic(Degree::Dense)),

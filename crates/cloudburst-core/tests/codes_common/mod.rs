@@ -6,13 +6,15 @@
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Encoder};
 
-/// Every code, with every degree distribution, and with the degrees that are traps.
+/// Every code, with every degree distribution, and with the degrees that are traps. RaptorQ comes
+/// after them, where it is built.
 pub(crate) const CODES: &str = "lt:d=1 lt:d=2 lt:d=4 lt:d=5 lt:d=9 lt:d=128 lt:d=255 lt:uniform=1 \
                          lt:uniform=9 lt:ideal lt:robust lt:dense lt-systematic:d=5 \
                          lt-systematic:uniform=20 lt-systematic:robust lt-systematic:dense rlf256";
 
 pub(crate) fn codes() -> impl Iterator<Item = Code> {
-    CODES.split_whitespace().map(|name| name.parse().unwrap())
+    let names = CODES.split_whitespace().chain(cfg!(feature = "raptorq").then_some("raptorq"));
+    names.map(|name| name.parse().unwrap())
 }
 
 /// Byte i is 31 i + 7.
