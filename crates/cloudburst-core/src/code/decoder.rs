@@ -16,7 +16,7 @@ use super::slab::Slab;
 /// and [a little](Self::memory) for each. What solving takes besides is shared by all decoders of
 /// a thread, and less than 200 KB. Nothing is allocated where a decoder as large was
 /// [reset](Self::reset) and has decoded as much before. (For RaptorQ, the library behind it does
-/// allocate, and its tables take up to 4 MB in a process.)
+/// allocate, and its tables take up to 2 MB in a process.)
 #[derive(Debug)]
 pub struct Decoder {
     kernel: Kernel,

@@ -161,26 +161,20 @@ impl Kernel {
         let (needed, needed_cells) = program.extent();
         assert!(needed * size <= payloads.len(), "a program over more payloads than there are");
         grow(cells, needed_cells * COLUMN);
-        let mut at = 0;
-        match self.0 {
+        // The kernels leave less than a vector of each payload.
+        let at = match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value is proof of the instructions; it has just been checked that all
             // payloads and cells that the program names are there.
-            Set::Avx512Gfni => unsafe {
-                at = x86::run_avx512(program, payloads, size, cells);
-            },
+            Set::Avx512Gfni => unsafe { x86::run_avx512(program, payloads, size, cells) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Set::Avx2Gfni | Set::Avx2 => unsafe {
-                at = x86::run_avx2(program, payloads, size, cells);
-            },
+            Set::Avx2Gfni | Set::Avx2 => unsafe { x86::run_avx2(program, payloads, size, cells) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: as above.
-            Set::Neon => unsafe {
-                at = neon::run(program, payloads, size, cells);
-            },
-            Set::Portable => {}
-        }
+            Set::Neon => unsafe { neon::run(program, payloads, size, cells) },
+            Set::Portable => 0,
+        };
         portable::run(program, payloads, size, cells, at);
     }
 }
@@ -327,6 +321,38 @@ mod tests {
             kernel.add(to, &from);
             add_products_naively(&mut expected[0], &from, &vec![1; sources]);
             assert_eq!(got[0], expected[0], "{kernel}: sum of {sources} of {len} bytes");
+        }
+    }
+
+    #[test]
+    fn every_kernel_runs_programs_at_every_length() {
+        let mut program = Program::default();
+        program.set(Place::Cell(1), [0, 2], []);
+        program.add(Place::Cell(1), [1], [1]);
+        program.set(Place::Cell(0), [1], [1]);
+        program.set(Place::Payload(1), [], []);
+        program.add(Place::Payload(2), [0, 1], [0, 1]);
+        program.set(Place::Payload(0), [2], [1]);
+        assert_eq!(program.xors(), 1 + 2 + 1 + 4 + 1);
+        let mut rng = SplitMix64::new(3);
+        let before = random(&mut rng, 3 * MAX_LEN + 1);
+        for kernel in Kernel::available() {
+            // What cells hold before is of no meaning.
+            let mut cells = random(&mut rng, 10);
+            for len in 0..=MAX_LEN {
+                let mut payloads = before.clone();
+                kernel.run(&program, &mut payloads[1..1 + 3 * len], len, &mut cells);
+                let payload = |i: usize| &before[1 + i * len..1 + (i + 1) * len];
+                for i in 0..len {
+                    let [a, b, c] = [0, 1, 2].map(|payload_index| payload(payload_index)[i]);
+                    // The second sum adds the cell to itself, and leaves the payload.
+                    let (cell_1, cell_0) = (b, 0);
+                    let last = c ^ a ^ cell_0 ^ cell_1;
+                    let after = [0, 1, 2].map(|index| payloads[1 + index * len + i]);
+                    assert_eq!(after, [last ^ cell_1, 0, last], "{kernel}, {i} of {len} bytes");
+                }
+                assert_eq!(payloads[1 + 3 * len..], before[1 + 3 * len..]);
+            }
         }
     }
 
