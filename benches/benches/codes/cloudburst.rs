@@ -60,36 +60,22 @@ impl Decode for Cloudburst {
         decoder.is_complete().then_some(decoder)
     }
 
-    fn block(decoder: &Decoder) -> &[u8] {
-        decoder.block().expect("`decode` returns complete decoders only")
+    fn block(decoder: &Decoder) -> Vec<u8> {
+        decoder.block().expect("`decode` returns complete decoders only").to_vec()
     }
 }
 
-#[allow(clippy::vec_box, reason = "decoders are moved around, and are large")]
-type Idle = Rc<RefCell<Vec<Box<Decoder>>>>;
-
-/// The same code, with decoders that are reset and used again.
+/// The same code, with one decoder that is reset and used again.
 pub(crate) struct Reused {
     name: &'static str,
     fresh: Cloudburst,
-    idle: Idle,
+    decoder: Rc<RefCell<Decoder>>,
 }
 
 impl Reused {
     pub(crate) fn new(name: &'static str, fresh: Cloudburst) -> Self {
-        Self { name, fresh, idle: Rc::default() }
-    }
-}
-
-/// A decoder on loan.
-pub(crate) struct Borrowed {
-    decoder: Option<Box<Decoder>>,
-    owner: Idle,
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        self.owner.borrow_mut().extend(self.decoder.take());
+        let decoder = Decoder::new(fresh.code, shape(1));
+        Self { name, fresh, decoder: Rc::new(RefCell::new(decoder)) }
     }
 }
 
@@ -110,24 +96,22 @@ impl Encode for Reused {
 }
 
 impl Decode for Reused {
-    type Decoded = Borrowed;
+    /// The decoder, until the next block.
+    type Decoded = Rc<RefCell<Decoder>>;
 
     fn symbol(&self, message: &Bytes, id: u32) -> Symbol {
         self.fresh.symbol(message, id)
     }
 
-    fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Borrowed> {
-        let idle = self.idle.borrow_mut().pop();
-        let mut decoder = idle.unwrap_or_else(|| Box::new(Decoder::new(self.fresh.code, shape(n))));
+    fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Self::Decoded> {
+        let mut decoder = self.decoder.borrow_mut();
         decoder.reset(self.fresh.code, shape(n));
         receive_all(&mut decoder, received);
-        let complete = decoder.is_complete();
-        let borrowed = Borrowed { decoder: Some(decoder), owner: Rc::clone(&self.idle) };
-        complete.then_some(borrowed)
+        decoder.is_complete().then(|| Rc::clone(&self.decoder))
     }
 
-    fn block(decoded: &Borrowed) -> &[u8] {
-        decoded.decoder.as_deref().map_or(&[], Cloudburst::block)
+    fn block(decoded: &Self::Decoded) -> Vec<u8> {
+        Cloudburst::block(&decoded.borrow())
     }
 }
 

@@ -48,6 +48,6 @@ pub(crate) trait Decode: Encode {
     /// Who wants to own the payloads may take them out of `received`.
     fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Self::Decoded>;
 
-    /// The bytes of the block.
-    fn block(decoded: &Self::Decoded) -> &[u8];
+    /// A copy of the block.
+    fn block(decoded: &Self::Decoded) -> Vec<u8>;
 }

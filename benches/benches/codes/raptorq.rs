@@ -96,8 +96,8 @@ impl Decode for Raptorq {
         Some((decoder, block))
     }
 
-    fn block((_, block): &Self::Decoded) -> &[u8] {
-        block
+    fn block((_, block): &Self::Decoded) -> Vec<u8> {
+        block.clone()
     }
 }
 

@@ -53,8 +53,8 @@ impl Decode for ReedSolomonSimd {
         }
     }
 
-    fn block((_, block): &Self::Decoded) -> &[u8] {
-        block
+    fn block((_, block): &Self::Decoded) -> Vec<u8> {
+        block.clone()
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn received<D: Decode>(code: &D, message: &Bytes, percent: usize) -> 
     let mut next = (n + lost.len()) as u32;
     loop {
         if let Some(decoded) = code.decode(n, &mut symbols.clone()) {
-            assert_eq!(D::block(&decoded), message, "block of {}", code.name());
+            assert_eq!(D::block(&decoded), *message, "block of {}", code.name());
             return symbols;
         }
         assert!(symbols.len() < 8 * n, "{} decodes from {} symbols", code.name(), symbols.len());

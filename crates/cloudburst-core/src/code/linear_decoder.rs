@@ -34,9 +34,9 @@ pub(super) struct LinearDecoder {
     held: Vec<Repair>,
     /// The ids of the Cauchy rows held, all below 256: one bit each.
     cauchy: [u128; 2],
-    /// Kept from the first repair on that is not a Cauchy row. Before that, there is no need: up to
-    /// n different symbols are independent.
-    echelon: Option<Echelon>,
+    /// The rows of what is held, from the first repair on that is not a Cauchy row. Before that,
+    /// there is no need: up to n different symbols are independent.
+    echelon: Echelon,
     multiplications: u64,
 }
 
@@ -61,12 +61,11 @@ impl LinearDecoder {
         self.fresh = IndexSet::EMPTY;
         self.cauchy = [0; 2];
         self.multiplications = 0;
-        if let Some(echelon) = &mut self.echelon {
-            echelon.end();
-        }
+        self.echelon.end();
     }
 
     /// Takes a symbol in; whether it raised the rank. Only at a rank below n.
+    #[inline]
     pub(super) fn receive(
         &mut self,
         kernel: Kernel,
@@ -74,22 +73,26 @@ impl LinearDecoder {
         payload: &[u8],
         slab: &mut Slab,
     ) -> bool {
-        if !self.is_innovative(kernel, id) {
+        if id as usize >= self.source_symbols {
+            return self.receive_repair(kernel, id, payload, slab);
+        }
+        let index = id as usize;
+        if self.sources.contains(index) {
             return false;
         }
-        if (id as usize) < self.source_symbols {
-            self.store_source(id as usize, payload, slab);
-        } else {
-            self.store_repair(id, payload, slab);
-            if self.fresh.len() == GROUP && self.missing() > self.repairs.len() {
-                self.absorb(kernel, self.fresh, slab);
-            }
+        // Most symbols are the next source symbol of a block that has lost nothing yet.
+        let alone = self.repairs.is_empty() && !self.echelon.has_begun();
+        if !alone && !self.make_way(kernel, index, slab) {
+            return false;
         }
+        slab.store(index, payload);
+        self.sources.insert(index);
         true
     }
 
     /// Turns the payloads into the block. Only at rank n. Returns the number of multiplications
     /// of payloads, those of before among them.
+    #[inline(never)]
     pub(super) fn solve(&mut self, kernel: Kernel, slab: &mut Slab) -> u64 {
         if self.repairs.is_empty() {
             return 0;
@@ -126,7 +129,12 @@ impl LinearDecoder {
             .expect("below rank n, a slot is empty")
     }
 
-    fn store_source(&mut self, index: usize, payload: &[u8], slab: &mut Slab) {
+    /// Makes the slot of a source symbol free, if it raises the rank; whether it does.
+    #[inline(never)]
+    fn make_way(&mut self, kernel: Kernel, index: usize, slab: &mut Slab) -> bool {
+        if !self.raises_rank(kernel, index as u32) {
+            return false;
+        }
         if self.repairs.contains(index) {
             let empty = self.empty_slot();
             slab.copy(index, empty);
@@ -138,11 +146,23 @@ impl LinearDecoder {
                 }
             }
         }
-        slab.store(index, payload);
-        self.sources.insert(index);
+        true
     }
 
-    fn store_repair(&mut self, id: u32, payload: &[u8], slab: &mut Slab) {
+    #[inline(never)]
+    fn receive_repair(&mut self, kernel: Kernel, id: u32, payload: &[u8], slab: &mut Slab) -> bool {
+        if self.rows.is_cauchy(id) {
+            let (word, bit) = (id as usize / 128, 1 << (id % 128));
+            if self.cauchy[word] & bit != 0 || !self.raises_rank(kernel, id) {
+                return false;
+            }
+            self.cauchy[word] |= bit;
+        } else {
+            self.follow_rank(kernel);
+            if !self.raises_rank(kernel, id) {
+                return false;
+            }
+        }
         if let Some(more) = self.source_symbols.checked_sub(self.held.len()) {
             self.held.reserve_exact(more);
             self.held.resize(self.source_symbols, Repair::default());
@@ -152,9 +172,28 @@ impl LinearDecoder {
         self.held[slot] = Repair { id, absorbed: IndexSet::EMPTY };
         self.repairs.insert(slot);
         self.fresh.insert(slot);
-        if self.rows.is_cauchy(id) {
-            self.cauchy[id as usize / 128] |= 1 << (id % 128);
+        if self.fresh.len() == GROUP && self.missing() > self.repairs.len() {
+            self.absorb(kernel, self.fresh, slab);
         }
+        true
+    }
+
+    /// Begins to follow the rank, with the symbols held.
+    fn follow_rank(&mut self, kernel: Kernel) {
+        if !self.echelon.has_begun() {
+            let sources = self.sources.iter().map(|index| index as u32);
+            let ids = sources.chain(self.repairs.iter().map(|slot| self.held[slot].id));
+            let rows = ids.map(|id| self.rows.coefficients(id, self.source_symbols));
+            self.echelon.begin(kernel, self.source_symbols, rows);
+        }
+    }
+
+    /// Whether a symbol that is not held is independent of those that are.
+    fn raises_rank(&mut self, kernel: Kernel, id: u32) -> bool {
+        if !self.echelon.has_begun() {
+            return true;
+        }
+        self.echelon.insert(kernel, self.rows.coefficients(id, self.source_symbols))
     }
 
     /// Takes the share of all source symbols out of the repairs of a group.
@@ -183,32 +222,5 @@ impl LinearDecoder {
         }
         kernel.add_products(&mut to, &from, &factors);
         self.multiplications += factors.iter().filter(|&&factor| factor != 0).count() as u64;
-    }
-
-    fn is_innovative(&mut self, kernel: Kernel, id: u32) -> bool {
-        let n = self.source_symbols;
-        let held = if (id as usize) < n {
-            self.sources.contains(id as usize)
-        } else {
-            self.rows.is_cauchy(id) && self.cauchy[id as usize / 128] >> (id % 128) & 1 == 1
-        };
-        if held {
-            return false;
-        }
-        if !self.rows.is_cauchy(id) {
-            let echelon = self.echelon.get_or_insert_default();
-            if !echelon.has_begun() {
-                let sources = self.sources.iter().map(|index| index as u32);
-                let repairs = self.repairs.iter().map(|slot| self.held[slot].id);
-                let ids = sources.chain(repairs);
-                echelon.begin(kernel, n, ids.map(|id| self.rows.coefficients(id, n)));
-            }
-        }
-        match &mut self.echelon {
-            Some(echelon) if echelon.has_begun() => {
-                echelon.insert(kernel, self.rows.coefficients(id, n))
-            }
-            _ => true,
-        }
     }
 }
