@@ -112,13 +112,14 @@ impl Decoder {
     ///
     /// For the LT codes the index set alone says what the payload is; for the others the id does.
     /// An error leaves the decoder as it was.
+    #[inline]
     pub fn receive(
         &mut self,
         id: u32,
         index_set: &[u8],
         payload: &[u8],
     ) -> Result<Reception, SymbolError> {
-        let index_set = self.check(index_set, payload)?;
+        let set = self.check(index_set, payload)?;
         self.work.received += 1;
         if self.is_complete() {
             return Ok(Reception::Redundant);
@@ -128,7 +129,7 @@ impl Decoder {
         }
         let innovative = match Rows::of(self.code) {
             Some(_) => self.linear.receive(self.kernel, id, payload, &mut self.slab),
-            None => self.lt.receive(index_set, payload, &mut self.slab),
+            None => self.lt.receive(set, payload, &mut self.slab),
         };
         if !innovative {
             return Ok(Reception::Redundant);
@@ -137,10 +138,7 @@ impl Decoder {
         if !self.is_complete() {
             return Ok(Reception::Innovative);
         }
-        match Rows::of(self.code) {
-            Some(_) => self.work.multiply_adds = self.linear.solve(self.kernel, &mut self.slab),
-            None => self.work.xors = self.lt.solve(self.kernel, &mut self.slab),
-        }
+        self.solve();
         Ok(Reception::Complete)
     }
 
@@ -196,6 +194,15 @@ impl Decoder {
         self.work
     }
 
+    #[inline(never)]
+    fn solve(&mut self) {
+        match Rows::of(self.code) {
+            Some(_) => self.work.multiply_adds = self.linear.solve(self.kernel, &mut self.slab),
+            None => self.work.xors = self.lt.solve(self.kernel, &mut self.slab),
+        }
+    }
+
+    #[inline(never)]
     fn prepare(&mut self) {
         self.slab.prepare(self.shape);
         match Rows::of(self.code) {
@@ -204,18 +211,24 @@ impl Decoder {
         }
     }
 
+    #[inline]
     fn check(&self, index_set: &[u8], payload: &[u8]) -> Result<IndexSet, SymbolError> {
-        let source_symbols = self.shape.source_symbols();
         let expected = self.shape.symbol_size();
         if payload.len() != expected {
             return Err(SymbolError::PayloadLength { expected, got: payload.len() });
         }
+        if index_set.is_empty() && Rows::of(self.code).is_some() {
+            return Ok(IndexSet::EMPTY);
+        }
+        self.check_index_set(index_set)
+    }
+
+    #[inline(never)]
+    fn check_index_set(&self, index_set: &[u8]) -> Result<IndexSet, SymbolError> {
+        let source_symbols = self.shape.source_symbols();
         let expected = self.code.index_set_len(source_symbols);
         if index_set.len() != expected {
             return Err(SymbolError::IndexSetLength { expected, got: index_set.len() });
-        }
-        if expected == 0 {
-            return Ok(IndexSet::EMPTY);
         }
         let set = IndexSet::from_wire(index_set);
         let beyond = set ^ (set & IndexSet::all(source_symbols));
