@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `encode/<code>/n<n>` | from the bare message to its first repair symbol, all set-up included |
 //! | `decode/<code>/n<n>-loss<percent>` | from the received symbols to the block, in one piece |
+//! | `last-symbol/<code>/n<n>-loss<percent>` | from the last of these symbols to the block, when all others have been decoded as far as they can be |
 //! | `reference/memcpy/n<n>` | copying the message: no code can be faster |
 //! | `reference/copy-symbols/n<n>` | copying it from symbols that have just come in: no decoder can be faster |
 //! | `reference/xor/n<n>` | adding its n symbols up: the least that a dense repair symbol takes |
@@ -63,6 +64,7 @@ fn main() {
     reference(&mut criterion);
     encode(&mut criterion);
     decode(&mut criterion);
+    last_symbol(&mut criterion);
     criterion.final_summary();
 }
 
@@ -95,6 +97,26 @@ fn decode(criterion: &mut Criterion) {
             bench_decode(&mut group, &RAPTORQ_HERE, &message, percent);
             bench_decode(&mut group, &Raptorq, &message, percent);
             bench_decode(&mut group, &ReedSolomonSimd, &message, percent);
+        }
+    }
+    group.finish();
+}
+
+fn last_symbol(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("last-symbol");
+    for code in [LT_ROBUST, LT_SYSTEMATIC, RLF256] {
+        let n = 64;
+        let message = message(n);
+        for percent in LOSSES {
+            let symbols = received(&code, &message, percent);
+            let id = BenchmarkId::new(code.name(), format!("n{n}-loss{percent}"));
+            group.bench_function(id, |bencher| {
+                bencher.iter_batched_ref(
+                    || code.all_but_the_last(n, &symbols),
+                    |waiting| waiting.finish(),
+                    batch(n),
+                );
+            });
         }
     }
     group.finish();

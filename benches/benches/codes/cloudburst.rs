@@ -22,7 +22,28 @@ pub(crate) struct Cloudburst {
     pub(crate) code: Code,
 }
 
+/// A decoder that waits for one symbol.
+pub(crate) struct Waiting {
+    decoder: Decoder,
+    last: Symbol,
+}
+
+impl Waiting {
+    /// Hands in the symbol: this is timed.
+    pub(crate) fn finish(&mut self) {
+        receive_all(&mut self.decoder, std::slice::from_ref(&self.last));
+    }
+}
+
 impl Cloudburst {
+    /// A decoder that has received all of these symbols but the last.
+    pub(crate) fn all_but_the_last(&self, n: usize, symbols: &[Symbol]) -> Waiting {
+        let (last, others) = symbols.split_last().expect("no block decodes from nothing");
+        let mut decoder = Decoder::new(self.code, shape(n));
+        receive_all(&mut decoder, others);
+        Waiting { decoder, last: last.clone() }
+    }
+
     fn encoder(&self, message: &Bytes) -> Encoder {
         let shape = shape(source_symbols(message));
         Encoder::new(self.code, shape, message.clone()).expect("the message has the block's length")
