@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder};
+use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Kernel};
 
 use super::workload::{SYMBOL_SIZE, Symbol, source_symbols};
 use super::{Decode, Encode};
@@ -39,14 +39,26 @@ impl Cloudburst {
     /// A decoder that has received all of these symbols but the last.
     pub(crate) fn all_but_the_last(&self, n: usize, symbols: &[Symbol]) -> Waiting {
         let (last, others) = symbols.split_last().expect("no block decodes from nothing");
-        let mut decoder = Decoder::new(self.code, shape(n));
-        receive_all(&mut decoder, others);
+        let decoder = self.decode_with(Kernel::fastest(), n, others);
         Waiting { decoder, last: last.clone() }
     }
 
     fn encoder(&self, message: &Bytes) -> Encoder {
+        self.encoder_with(Kernel::fastest(), message)
+    }
+
+    /// An encoder that uses this kernel.
+    pub(crate) fn encoder_with(&self, kernel: Kernel, message: &Bytes) -> Encoder {
         let shape = shape(source_symbols(message));
-        Encoder::new(self.code, shape, message.clone()).expect("the message has the block's length")
+        Encoder::with_kernel(kernel, self.code, shape, message.clone())
+            .expect("the message has the block's length")
+    }
+
+    /// What has been decoded from these symbols with this kernel.
+    pub(crate) fn decode_with(&self, kernel: Kernel, n: usize, received: &[Symbol]) -> Decoder {
+        let mut decoder = Decoder::with_kernel(kernel, self.code, shape(n));
+        receive_all(&mut decoder, received);
+        decoder
     }
 }
 
@@ -76,8 +88,7 @@ impl Decode for Cloudburst {
     }
 
     fn decode(&self, n: usize, received: &mut Vec<Symbol>) -> Option<Decoder> {
-        let mut decoder = Decoder::new(self.code, shape(n));
-        receive_all(&mut decoder, received);
+        let decoder = self.decode_with(Kernel::fastest(), n, received);
         decoder.is_complete().then_some(decoder)
     }
 
