@@ -106,8 +106,8 @@ proptest! {
 
     #[test]
     fn rlf256_completes_at_full_rank_whatever_ids_arrive(
-        n in prop_oneof![1_usize..=6, 1_usize..=40],
-        kinds in prop::collection::vec((0_u8..4, any::<u32>()), 1..80),
+        n in prop_oneof![1_usize..=6, 1_usize..=128],
+        kinds in prop::collection::vec((0_u8..4, any::<u32>()), 1..200),
     ) {
         let encoder = Encoder::new(Code::Rlf256, shape(n, 5), message(n * 5)).unwrap();
         let symbols = kinds.into_iter().map(|(kind, any)| {

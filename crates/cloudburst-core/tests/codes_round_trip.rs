@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Kernel, Reception, ShapeError};
+use cloudburst_core::rng::SplitMix64;
 use codes_common::{codes, message, shape, symbol};
 
 const SOURCE_SYMBOLS: [usize; 11] = [1, 2, 3, 4, 5, 7, 14, 35, 64, 127, 128];
@@ -174,6 +175,52 @@ fn every_kernel_makes_the_same_symbols_and_decodes_them() {
                 decode(&encoder, &mut decoder, (0..).filter(|id| id % 3 != 0));
                 assert_eq!(decoder.block().map(|block| &block[..data.len()]), Some(&data[..]));
             }
+        }
+    }
+}
+
+/// Ids in random order, of which some repeat: of source symbols, of the next repairs, and of any.
+fn mixed(rng: &mut SplitMix64, n: u32) -> Vec<u32> {
+    let lost = rng.below(101);
+    let mut ids: Vec<u32> = (0..n).filter(|_| rng.below(100) >= lost).collect();
+    let near = rng.below(2 * u64::from(n)) as u32;
+    ids.extend((0..near).map(|_| n + rng.below(u64::from(2 * n)) as u32));
+    ids.extend((0..3 * n).map(|_| rng.next_u64() as u32).filter(|id| id % 3 == 0));
+    // How far out of order: not at all, a little, or completely.
+    let reach = [1, 8, ids.len() as u64][rng.below(3) as usize];
+    for i in 0..ids.len() {
+        let other = i + rng.below(reach.min((ids.len() - i) as u64)) as usize;
+        ids.swap(i, other);
+    }
+    ids
+}
+
+#[test]
+fn one_decoder_decodes_any_mix_of_symbols_block_after_block() {
+    let codes: Vec<Code> = codes().filter(|code| code.expected_symbols(128) < 140).collect();
+    let mut rng = SplitMix64::new(4);
+    let mut decoder = Decoder::new(Code::Rlf256, shape(1, 1));
+    for _ in 0..1_000 {
+        let code = codes[rng.below(codes.len() as u64) as usize];
+        let n = [2, 9, 128][rng.below(3) as usize];
+        let n = 1 + rng.below(n) as usize;
+        let shape = shape(n, [1, 64, 70, 300][rng.below(4) as usize]);
+        let data = message(shape.len());
+        let encoder = Encoder::new(code, shape, data.clone()).unwrap();
+        // Some blocks are given up on the way.
+        let give_up = rng.below(6) == 0;
+        let ids = mixed(&mut rng, n as u32);
+        let taken = if give_up { ids.len() / 2 } else { ids.len() };
+        decoder.reset(code, shape);
+        for &id in &ids[..taken] {
+            let (index_set, payload) = symbol(&encoder, id);
+            decoder.receive(id, &index_set, &payload).unwrap();
+        }
+        if !give_up && !decoder.is_complete() {
+            decode(&encoder, &mut decoder, 1 << 20..);
+        }
+        if let Some(block) = decoder.block() {
+            assert_eq!(block, data, "{code}, {shape:?}");
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Source symbols go to their place, and innovative repairs wait in the places of those that are
 //! missing. A repair *absorbs* source symbols: their share of it is taken out, so that in the end
 //! it is a sum of missing symbols alone. That is done while symbols arrive, as soon as several
-//! repairs can share one pass over the source symbols; only the last few are left to do when the
-//! last symbol is there, and then to solve the small system of what is missing (`linear_solve`).
+//! repairs, or several source symbols that came after them, can share one pass. When the last
+//! symbol is there, the last few of both are left to do, and then to solve the small system of what
+//! is missing (`linear_solve`).
 
 use arrayvec::ArrayVec;
 
@@ -19,6 +20,10 @@ use super::workspace;
 /// Repairs that absorb source symbols in one pass: what the kernels keep in registers.
 const GROUP: usize = 4;
 
+/// Source symbols that have come after repairs, until those absorb them: fewer cost a pass over the
+/// repairs too often.
+const LATE: usize = 8;
+
 /// What is known of one block's symbols.
 #[derive(Debug, Default)]
 pub(super) struct LinearDecoder {
@@ -28,8 +33,10 @@ pub(super) struct LinearDecoder {
     sources: IndexSet,
     /// The slots that hold a repair, in place of a source symbol that is missing.
     repairs: IndexSet,
-    /// Those of them whose repair has absorbed nothing yet.
+    /// Those of them whose repair has not begun to absorb.
     fresh: IndexSet,
+    /// Source symbols that came after a repair, and that repairs have not been told to absorb.
+    late: usize,
     /// What is known of the repair in each slot that holds one. Empty until there is one.
     held: Vec<Repair>,
     /// The ids of the Cauchy rows held, all below 256: one bit each.
@@ -59,6 +66,7 @@ impl LinearDecoder {
         self.sources = IndexSet::EMPTY;
         self.repairs = IndexSet::EMPTY;
         self.fresh = IndexSet::EMPTY;
+        self.late = 0;
         self.cauchy = [0; 2];
         self.multiplications = 0;
         self.echelon.end();
@@ -81,41 +89,30 @@ impl LinearDecoder {
             return false;
         }
         // Most symbols are the next source symbol of a block that has lost nothing yet.
-        let alone = self.repairs.is_empty() && !self.echelon.has_begun();
-        if !alone && !self.make_way(kernel, index, slab) {
-            return false;
+        if self.repairs.is_empty() && !self.echelon.has_begun() {
+            slab.store(index, payload);
+            self.sources.insert(index);
+            return true;
         }
-        slab.store(index, payload);
-        self.sources.insert(index);
-        true
+        self.receive_late_source(kernel, index, payload, slab)
     }
 
-    /// Turns the payloads into the block. Only at rank n. Returns the number of multiplications
-    /// of payloads, those of before among them.
-    #[inline(never)]
-    pub(super) fn solve(&mut self, kernel: Kernel, slab: &mut Slab) -> u64 {
-        if self.repairs.is_empty() {
-            return 0;
-        }
-        let mut left: IndexSet =
-            self.repairs.iter().filter(|&slot| self.held[slot].absorbed != self.sources).collect();
-        while !left.is_empty() {
-            let group: IndexSet = left.iter().take(GROUP).collect();
-            self.absorb(kernel, group, slab);
-            left ^= group;
-        }
-        let id = |slot: usize| self.held[slot].id;
+    /// The multiplications of payloads since the last reset.
+    pub(super) fn multiplications(&self) -> u64 {
         self.multiplications
-            + workspace::with(|workspace| {
-                workspace.solver.solve(
-                    kernel,
-                    self.rows,
-                    self.source_symbols,
-                    self.repairs,
-                    id,
-                    slab,
-                )
-            })
+    }
+
+    /// Turns the payloads into the block. Only at rank n.
+    #[inline(never)]
+    pub(super) fn solve(&mut self, kernel: Kernel, slab: &mut Slab) {
+        if self.repairs.is_empty() {
+            return;
+        }
+        self.catch_up(kernel, slab);
+        let id = |slot: usize| self.held[slot].id;
+        let (rows, n, missing) = (self.rows, self.source_symbols, self.repairs);
+        self.multiplications +=
+            workspace::with(|workspace| workspace.solver.solve(kernel, rows, n, missing, id, slab));
     }
 
     /// How many source symbols are not there.
@@ -129,9 +126,16 @@ impl LinearDecoder {
             .expect("below rank n, a slot is empty")
     }
 
-    /// Makes the slot of a source symbol free, if it raises the rank; whether it does.
+    /// A source symbol of a block that holds repairs: one of them may be in its place, or all of
+    /// them may say as much already.
     #[inline(never)]
-    fn make_way(&mut self, kernel: Kernel, index: usize, slab: &mut Slab) -> bool {
+    fn receive_late_source(
+        &mut self,
+        kernel: Kernel,
+        index: usize,
+        payload: &[u8],
+        slab: &mut Slab,
+    ) -> bool {
         if !self.raises_rank(kernel, index as u32) {
             return false;
         }
@@ -145,6 +149,12 @@ impl LinearDecoder {
                     set.insert(empty);
                 }
             }
+        }
+        slab.store(index, payload);
+        self.sources.insert(index);
+        self.late += 1;
+        if self.late == LATE {
+            self.catch_up(kernel, slab);
         }
         true
     }
@@ -172,7 +182,9 @@ impl LinearDecoder {
         self.held[slot] = Repair { id, absorbed: IndexSet::EMPTY };
         self.repairs.insert(slot);
         self.fresh.insert(slot);
-        if self.fresh.len() == GROUP && self.missing() > self.repairs.len() {
+        // The last ones are left to `solve`, which has source symbols and repairs that are later.
+        let more_to_come = self.missing() > self.repairs.len();
+        if self.fresh.len() == GROUP && more_to_come && !self.sources.is_empty() {
             self.absorb(kernel, self.fresh, slab);
         }
         true
@@ -194,6 +206,21 @@ impl LinearDecoder {
             return true;
         }
         self.echelon.insert(kernel, self.rows.coefficients(id, self.source_symbols))
+    }
+
+    /// Lets all repairs absorb all source symbols: first those that lack a few, then those that
+    /// lack all.
+    fn catch_up(&mut self, kernel: Kernel, slab: &mut Slab) {
+        self.late = 0;
+        for repairs in [self.repairs ^ self.fresh, self.fresh] {
+            let behind = |&slot: &usize| self.held[slot].absorbed != self.sources;
+            let mut left: IndexSet = repairs.iter().filter(behind).collect();
+            while !left.is_empty() {
+                let group: IndexSet = left.iter().take(GROUP).collect();
+                self.absorb(kernel, group, slab);
+                left ^= group;
+            }
+        }
     }
 
     /// Takes the share of all source symbols out of the repairs of a group.
