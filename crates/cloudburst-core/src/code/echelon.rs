@@ -27,8 +27,8 @@ impl Echelon {
         !self.rows.is_empty()
     }
 
-    /// Begins with these rows, for blocks of n source symbols. Rows of source symbols are cheap while
-    /// they come first.
+    /// Begins with these rows, for blocks of n source symbols. Rows of source symbols are cheap
+    /// while they come first.
     pub(super) fn begin(
         &mut self,
         kernel: Kernel,

@@ -15,7 +15,7 @@ use super::workspace::grow;
 
 /// The bytes of repairs that are set aside at a time while their places are overwritten: with
 /// what they become, they should stay in the first-level cache.
-const SCRATCH: usize = 32 << 10;
+const SCRATCH: usize = 12 << 10;
 
 /// Memory to solve in, kept from block to block.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl Solver {
     fn apply(&mut self, kernel: Kernel, slots: IndexSet, slab: &mut Slab) {
         let symbol_size = slab.symbol_size();
         let strip = (SCRATCH / slots.len() / 64 * 64).min(symbol_size);
-        grow(&mut self.scratch, strip * slots.len());
+        grow(&mut self.scratch, SCRATCH);
         for start in (0..symbol_size).step_by(strip) {
             let len = strip.min(symbol_size - start);
             let mut to = ArrayVec::<&mut [u8], MAX_SOURCE_SYMBOLS>::new();

@@ -3,8 +3,8 @@
 //! A block is one source block of RFC 6330, number 0, of K = n symbols of T bytes, in one
 //! sub-block, with symbols aligned to 1 byte. Ids below n are the source symbols. (`docs/spec.md`,
 //! 5.6.) RaptorQ is linear over the same field as RLF-256, so it is encoded and decoded as that is,
-//! once it is known which row of coefficients an id has: that is what the library tells, by encoding
-//! the identity matrix.
+//! once it is known which row of coefficients an id has: that is what the library tells, by
+//! encoding the identity matrix.
 //!
 //! None of the library's assertions can fail, whatever a peer sends: they depend on n, of which it
 //! takes 56,403 and there are 128, and on the encoding symbol id, which is below 2^24 here, as it

@@ -218,7 +218,11 @@ mod tests {
         (0..len).map(|_| rng.next_u64() as u8).collect()
     }
 
-    /// A copy that begins `alignment` bytes after a multiple of 64.
+    /// One for the plain sum, and as many as passes of one, two, three and four outputs take.
+    const OUTPUTS: usize = 11;
+    const SOURCES: usize = 3;
+
+    /// A copy that begins `alignment` bytes after a multiple of 64, with a margin on either side.
     struct Aligned {
         bytes: Vec<u8>,
         start: usize,
@@ -226,8 +230,8 @@ mod tests {
 
     impl Aligned {
         fn new(content: &[u8], alignment: usize) -> Self {
-            let mut bytes = vec![0; content.len() + 2 * ALIGNMENTS];
-            let start = bytes.as_ptr().align_offset(ALIGNMENTS) + alignment;
+            let mut bytes = vec![0xa5; content.len() + 3 * ALIGNMENTS];
+            let start = ALIGNMENTS + bytes.as_ptr().align_offset(ALIGNMENTS) + alignment;
             bytes[start..start + content.len()].copy_from_slice(content);
             Self { bytes, start }
         }
@@ -235,50 +239,64 @@ mod tests {
         fn get(&self, len: usize) -> &[u8] {
             &self.bytes[self.start..self.start + len]
         }
+
+        fn get_mut(&mut self, len: usize) -> &mut [u8] {
+            &mut self.bytes[self.start..self.start + len]
+        }
     }
 
     #[test]
     fn every_kernel_agrees_with_the_reference_at_every_length_and_alignment() {
         let mut rng = SplitMix64::new(1);
-        let contents: Vec<_> = (0..3).map(|_| random(&mut rng, MAX_LEN)).collect();
+        let contents: Vec<_> = (0..SOURCES).map(|_| random(&mut rng, MAX_LEN)).collect();
         let from: Vec<Vec<Aligned>> = contents
             .iter()
             .map(|content| (0..ALIGNMENTS).map(|at| Aligned::new(content, at)).collect())
             .collect();
         let contents: Vec<&[u8]> = contents.iter().map(|content| &content[..]).collect();
         let before = random(&mut rng, MAX_LEN);
-        let factors = [0x8e, 0, 1, 2, 0xff, 0x1d];
-        let after: Vec<Vec<u8>> = [&[1; 3], &factors[..3], &factors[3..]]
+        let mut factors = random(&mut rng, OUTPUTS * SOURCES);
+        // The first output is a plain sum; then some special factors.
+        factors[..7].copy_from_slice(&[1, 1, 1, 0, 2, 0x8e, 1]);
+        let after: Vec<Vec<u8>> = factors
+            .chunks_exact(SOURCES)
             .map(|factors| {
                 let mut after = before.clone();
                 add_products_naively(&mut after, &contents, factors);
                 after
             })
-            .into();
+            .collect();
         for kernel in Kernel::available() {
             for alignment in 0..ALIGNMENTS {
-                // Each source has an alignment of its own.
-                let aligned: Vec<&Aligned> = (0..3)
+                // Each payload has an alignment of its own.
+                let aligned: Vec<&Aligned> = (0..SOURCES)
                     .map(|i| &from[i][(alignment * (2 * i + 3) + 11 * i) % ALIGNMENTS])
                     .collect();
-                let mut outputs: Vec<Aligned> =
-                    (0..3).map(|i| Aligned::new(&before, (alignment + 21 * i) % 64)).collect();
+                let mut outputs: Vec<Aligned> = (0..OUTPUTS)
+                    .map(|i| Aligned::new(&before, (alignment + 21 * i) % ALIGNMENTS))
+                    .collect();
+                let untouched: Vec<Vec<u8>> =
+                    outputs.iter().map(|output| output.bytes.clone()).collect();
                 for len in 0..=MAX_LEN {
                     let from: Vec<&[u8]> = aligned.iter().map(|from| from.get(len)).collect();
-                    let [sum, products @ ..] = &mut outputs[..] else { unreachable!() };
-                    let end = sum.start + len;
-                    kernel.add(&mut sum.bytes[sum.start..end], &from);
-                    let mut to: Vec<&mut [u8]> = products
-                        .iter_mut()
-                        .map(|to| &mut to.bytes[to.start..to.start + len])
-                        .collect();
-                    kernel.add_products(&mut to, &from, &factors);
-                    for (to, after) in outputs.iter_mut().zip(&after) {
-                        let (done, rest) = to.bytes[to.start..].split_at_mut(len);
-                        assert_eq!(done, &after[..len], "{kernel}, {len} bytes at {alignment}");
-                        // Nothing beyond the end may have been written.
-                        assert_eq!(rest.first(), before.get(len).or(Some(&0)));
-                        done.copy_from_slice(&before[..len]);
+                    let (sum, products) = outputs.split_at_mut(1);
+                    kernel.add(sum[0].get_mut(len), &from);
+                    let (mut first, mut rest) = (SOURCES, products);
+                    for count in [1, 2, 3, 4] {
+                        let (some, others) = rest.split_at_mut(count);
+                        let mut to: Vec<_> = some.iter_mut().map(|to| to.get_mut(len)).collect();
+                        let factors = &factors[first..first + to.len() * SOURCES];
+                        kernel.add_products(&mut to, &from, factors);
+                        (first, rest) = (first + factors.len(), others);
+                    }
+                    for ((output, untouched), after) in
+                        outputs.iter_mut().zip(&untouched).zip(&after)
+                    {
+                        let case = (kernel, len, alignment);
+                        assert_eq!(output.get(len), &after[..len], "{case:?}");
+                        output.get_mut(len).copy_from_slice(&before[..len]);
+                        // Where a byte beyond either end was written, the whole differs.
+                        assert!(output.bytes == *untouched, "beyond the ends: {case:?}");
                     }
                 }
             }

@@ -4,8 +4,8 @@
 /// what is on the way from payloads to payloads.
 ///
 /// All of it is done for a narrow column of the payloads before the next, so that a cell holds one
-/// column only, and everything that a column takes fits into the first-level cache. Each payload
-/// comes from further away once.
+/// column only, and what a column takes is in the first- or second-level cache, however long the
+/// payloads are.
 #[derive(Debug, Default)]
 pub(in crate::code) struct Program {
     pub(super) sums: Vec<Sum>,
@@ -80,6 +80,7 @@ impl Program {
         self.terms.extend(cells);
         let end = self.terms.len();
         if end > start || clear {
+            debug_assert!(middle - start < 256 && end - middle < 256, "terms are counted in bytes");
             let (payloads, cells) = ((middle - start) as u8, (end - middle) as u8);
             self.sums.push(Sum { to, clear, payloads, cells });
         }

@@ -1,9 +1,10 @@
 //! The loops that all vector instruction sets share.
 //!
-//! Payloads are cut into columns a few vectors wide; towards the end half as many, and then one. For a column of up to four outputs, the sums
-//! stay in registers while all sources pass by: each source is read once for four outputs, and
-//! each output is read and written once for all sources. A column of all sources fits into the
-//! first-level cache, where the next outputs find it.
+//! Payloads are cut into columns a few vectors wide; towards the end half as many, and then one.
+//! (1,408 bytes are five and a half columns of four vectors of 64.) For a column of up to four
+//! outputs, the sums stay in registers while all sources pass by: each source is read once for four
+//! outputs, and each output is read and written once for all sources. A column of all sources fits
+//! into the first-level cache, where the next outputs find it.
 //!
 //! What is left at the end of a payload is one more vector that overlaps the last whole column.
 //! It is worked out first, from what the outputs held before, and written last.
@@ -17,8 +18,6 @@ use super::program::{Place, Program};
 const OUTPUTS: usize = 4;
 
 /// A vector of bytes, and the arithmetic of GF(2^8) on each of them.
-///
-/// # Safety
 ///
 /// Every function needs the instruction set of the type. Pointers must be valid for `BYTES` bytes;
 /// no alignment is needed. `BYTES` is at most [`WIDEST`].

@@ -29,7 +29,7 @@ pub(super) fn has_avx2() -> bool {
 /// # Safety
 ///
 /// As for [`tiled::add`], with AVX-512 F.
-#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[target_feature(enable = "avx512f")]
 pub(super) unsafe fn add_avx512(to: &mut [u8], from: &[&[u8]]) {
     // SAFETY: the caller vouches for all that `tiled::add` asks.
     unsafe { tiled::add::<Avx512Gfni, 8, 2>(to, from) }
@@ -78,7 +78,7 @@ pub(super) unsafe fn add_products_avx2(to: &mut [&mut [u8]], from: &[&[u8]], fac
 /// # Safety
 ///
 /// As for [`tiled::run_program`], with AVX-512 F.
-#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[target_feature(enable = "avx512f")]
 pub(super) unsafe fn run_avx512(
     program: &Program,
     payloads: &mut [u8],
