@@ -5,18 +5,18 @@
 //! |---|---|
 //! | `encode/<code>/n<n>` | from the bare message to its first repair symbol, all set-up included |
 //! | `decode/<code>/n<n>-loss<percent>` | from the received symbols to the block, in one piece |
-//! | `last-symbol/<code>/n<n>-loss<percent>` | from the last of these symbols to the block, when all others have been decoded as far as they can be |
-//! | `kernel/<kernel>/encode`, `kernel/<kernel>/decode` | the second repair symbol of 64 by `rlf256`, and decoding with 20 % lost, with each kernel that this machine has |
+//! | `last-symbol/<code>/n<n>-loss<percent>` | from the last of these symbols to the block |
+//! | `kernel/<kernel>/encode` | the second repair symbol of 64 by `rlf256`, with each kernel |
+//! | `kernel/<kernel>/decode` | decoding 64 symbols by `rlf256`, 20 % lost, likewise |
 //! | `reference/memcpy/n<n>` | copying the message: no code can be faster |
-//! | `reference/copy-symbols/n<n>` | copying it from symbols that have just come in: no decoder can be faster |
+//! | `reference/copy-symbols/n<n>` | copying it from symbols that have just come in |
 //! | `reference/xor/n<n>` | adding its n symbols up: the least that a dense repair symbol takes |
 //!
 //! Symbols have 1,408 bytes, and n is 4, 14 or 64. The codes are `lt` (the paper's), `lt-robust`,
 //! `lt-systematic`, `rlf256`, `raptorq` and `reed-solomon-simd`; `raptorq-cached-plan` is `raptorq`
 //! with a plan made before, and only encodes; `raptorq-here` is the same code by this workspace;
-//! `rlf256-reused` is `rlf256` with a decoder that has
-//! been used before, and only decodes. [`codes`] says how each library is used, and [`codes::workload`] which
-//! symbols are lost.
+//! `rlf256-reused` is `rlf256` with a decoder that has been used before, and only decodes.
+//! [`codes`] says how each library is used, and [`codes::workload`] which symbols are lost.
 //!
 //! Every code runs under the same rules. What it returns, and what it needed to get there, is
 //! freed outside the timing. The symbols that it decodes are fresh copies, as they are when a
