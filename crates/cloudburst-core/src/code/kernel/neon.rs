@@ -5,7 +5,7 @@
 use std::arch::aarch64::*;
 
 use super::program::Program;
-use super::tiled::{self, Vector};
+use super::tiled::{self, Field, Vector};
 use crate::code::gf256::NIBBLE_PRODUCTS;
 
 /// # Safety
@@ -14,7 +14,7 @@ use crate::code::gf256::NIBBLE_PRODUCTS;
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn add(to: &mut [u8], from: &[&[u8]]) {
     // SAFETY: the caller vouches for all that `tiled::add` asks.
-    unsafe { tiled::add::<Neon, 8, 4>(to, from) }
+    unsafe { tiled::add::<uint8x16_t, 8, 4>(to, from) }
 }
 
 /// # Safety
@@ -23,7 +23,7 @@ pub(super) unsafe fn add(to: &mut [u8], from: &[&[u8]]) {
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn add_products(to: &mut [&mut [u8]], from: &[&[u8]], factors: &[u8]) {
     // SAFETY: the caller vouches for all that `tiled::add_products` asks.
-    unsafe { tiled::add_products::<Neon, 2, 1>(to, from, factors) }
+    unsafe { tiled::add_products::<Shuffle, 2, 1>(to, from, factors) }
 }
 
 /// # Safety
@@ -37,56 +37,60 @@ pub(super) unsafe fn run(
     cells: &mut [u8],
 ) -> usize {
     // SAFETY: the caller vouches for all that `tiled::run_program` asks.
-    unsafe { tiled::run_program::<Neon, 8, 4>(program, payloads, size, cells) }
+    unsafe { tiled::run_program::<uint8x16_t, 8, 4>(program, payloads, size, cells) }
 }
 
-#[derive(Clone, Copy)]
-struct Neon(uint8x16_t);
+// In each of these functions the unsafe block needs what the trait asks of the caller: the
+// instruction set, and valid pointers.
+impl Vector for uint8x16_t {
+    const BYTES: usize = 16;
 
-/// The halves of each byte, each in the lower half of a byte.
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: see above.
+        unsafe { vdupq_n_u8(0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: see above.
+        unsafe { vld1q_u8(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: see above.
+        unsafe { vst1q_u8(to, self) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { veorq_u8(self, other) }
+    }
+}
+
+/// Tables for either half of a byte.
+struct Shuffle;
+
+/// The halves of each byte, each in the lower half of a byte; or the products with them.
 #[derive(Clone, Copy)]
 struct Nibbles {
     low: uint8x16_t,
     high: uint8x16_t,
 }
 
-// In each of these functions the unsafe block needs what the trait asks of the caller: the
-// instruction set, and valid pointers.
-impl Vector for Neon {
-    const BYTES: usize = 16;
-    type Prepared = Nibbles;
-    /// The products with either half.
+// The unsafe blocks need what the trait asks of the caller: the instruction set.
+impl Field for Shuffle {
+    type Vector = uint8x16_t;
+    type Source = Nibbles;
     type Factor = Nibbles;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        Self(unsafe { vdupq_n_u8(0) })
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { vld1q_u8(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { vst1q_u8(to, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { veorq_u8(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn prepare(self) -> Nibbles {
+    unsafe fn source(source: uint8x16_t) -> Nibbles {
         // SAFETY: see above.
         unsafe {
-            Nibbles { low: vandq_u8(self.0, vdupq_n_u8(0x0f)), high: vshrq_n_u8::<4>(self.0) }
+            Nibbles { low: vandq_u8(source, vdupq_n_u8(0x0f)), high: vshrq_n_u8::<4>(source) }
         }
     }
 
@@ -98,12 +102,12 @@ impl Vector for Neon {
     }
 
     #[inline(always)]
-    unsafe fn product(source: Nibbles, factor: Nibbles) -> Self {
+    unsafe fn product(source: Nibbles, factor: Nibbles) -> uint8x16_t {
         // SAFETY: see above.
         unsafe {
             let low = vqtbl1q_u8(factor.low, source.low);
             let high = vqtbl1q_u8(factor.high, source.high);
-            Self(veorq_u8(low, high))
+            veorq_u8(low, high)
         }
     }
 }

@@ -17,25 +17,33 @@ use super::program::{Place, Program};
 /// The outputs of one pass over the sources.
 const OUTPUTS: usize = 4;
 
-/// A vector of bytes, and the arithmetic of GF(2^8) on each of them.
+/// A vector of bytes.
 ///
 /// Every function needs the instruction set of the type. Pointers must be valid for `BYTES` bytes;
 /// no alignment is needed. `BYTES` is at most [`WIDEST`].
 pub(super) trait Vector: Copy {
     /// The bytes of a vector.
     const BYTES: usize;
-    /// A source, prepared for several multiplications.
-    type Prepared: Copy;
-    /// A factor, prepared for several multiplications.
-    type Factor: Copy;
 
     unsafe fn zero() -> Self;
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut u8);
     unsafe fn add(self, other: Self) -> Self;
-    unsafe fn prepare(self) -> Self::Prepared;
+}
+
+/// A way to multiply the bytes of vectors in GF(2^8).
+///
+/// Every function needs the instruction set of the type and that of the vector.
+pub(super) trait Field {
+    type Vector: Vector;
+    /// A source, prepared for several multiplications.
+    type Source: Copy;
+    /// A factor, prepared for several multiplications.
+    type Factor: Copy;
+
+    unsafe fn source(source: Self::Vector) -> Self::Source;
     unsafe fn factor(factor: u8) -> Self::Factor;
-    unsafe fn product(source: Self::Prepared, factor: Self::Factor) -> Self;
+    unsafe fn product(source: Self::Source, factor: Self::Factor) -> Self::Vector;
 }
 
 /// The bytes of the widest vector.
@@ -115,10 +123,10 @@ unsafe fn sum<V: Vector, const WIDTH: usize>(to: &[u8], from: &[&[u8]], at: usiz
 ///
 /// # Safety
 ///
-/// The machine has the instructions of `V`; all payloads have the same length; there are
+/// The machine has the instructions of `F`; all payloads have the same length; there are
 /// `to.len() * from.len()` factors.
 #[inline(always)]
-pub(super) unsafe fn add_products<V: Vector, const WIDTH: usize, const HALF: usize>(
+pub(super) unsafe fn add_products<F: Field, const WIDTH: usize, const HALF: usize>(
     to: &mut [&mut [u8]],
     from: &[&[u8]],
     factors: &[u8],
@@ -127,10 +135,10 @@ pub(super) unsafe fn add_products<V: Vector, const WIDTH: usize, const HALF: usi
         // SAFETY: as the caller vouches; a chunk of outputs has the factors of those outputs.
         unsafe {
             match to {
-                [a] => run::<V, 1, WIDTH, HALF>([a], from, factors),
-                [a, b] => run::<V, 2, WIDTH, HALF>([a, b], from, factors),
-                [a, b, c] => run::<V, 3, WIDTH, HALF>([a, b, c], from, factors),
-                [a, b, c, d] => run::<V, OUTPUTS, WIDTH, HALF>([a, b, c, d], from, factors),
+                [a] => run::<F, 1, WIDTH, HALF>([a], from, factors),
+                [a, b] => run::<F, 2, WIDTH, HALF>([a, b], from, factors),
+                [a, b, c] => run::<F, 3, WIDTH, HALF>([a, b, c], from, factors),
+                [a, b, c, d] => run::<F, OUTPUTS, WIDTH, HALF>([a, b, c, d], from, factors),
                 _ => {}
             }
         }
@@ -143,41 +151,41 @@ pub(super) unsafe fn add_products<V: Vector, const WIDTH: usize, const HALF: usi
 ///
 /// As for [`add_products`].
 #[inline(always)]
-unsafe fn run<V: Vector, const OUT: usize, const WIDTH: usize, const HALF: usize>(
+unsafe fn run<F: Field, const OUT: usize, const WIDTH: usize, const HALF: usize>(
     mut to: [&mut [u8]; OUT],
     from: &[&[u8]],
     factors: &[u8],
 ) {
     let len = to[0].len();
-    if len < V::BYTES {
+    if len < F::Vector::BYTES {
         // SAFETY: as the caller vouches.
-        return unsafe { run_short::<V, OUT>(to, from, factors) };
+        return unsafe { run_short::<F, OUT>(to, from, factors) };
     }
     // SAFETY: `sums` and `store` get columns that end at `len` at most, which is the length of
     // every payload; for instructions and factors, the caller vouches.
     unsafe {
-        let last = match len.is_multiple_of(V::BYTES) {
+        let last = match len.is_multiple_of(F::Vector::BYTES) {
             true => None,
-            false => Some(sums::<V, OUT, 1>(&to, from, factors, len - V::BYTES)),
+            false => Some(sums::<F, OUT, 1>(&to, from, factors, len - F::Vector::BYTES)),
         };
         let mut at = 0;
-        while at + WIDTH * V::BYTES <= len {
-            let sums = sums::<V, OUT, WIDTH>(&to, from, factors, at);
+        while at + WIDTH * F::Vector::BYTES <= len {
+            let sums = sums::<F, OUT, WIDTH>(&to, from, factors, at);
             to.iter_mut().zip(&sums).for_each(|(to, sum)| store(sum, to, at));
-            at += WIDTH * V::BYTES;
+            at += WIDTH * F::Vector::BYTES;
         }
-        while at + HALF * V::BYTES <= len {
-            let sums = sums::<V, OUT, HALF>(&to, from, factors, at);
+        while at + HALF * F::Vector::BYTES <= len {
+            let sums = sums::<F, OUT, HALF>(&to, from, factors, at);
             to.iter_mut().zip(&sums).for_each(|(to, sum)| store(sum, to, at));
-            at += HALF * V::BYTES;
+            at += HALF * F::Vector::BYTES;
         }
-        while at + V::BYTES <= len {
-            let sums = sums::<V, OUT, 1>(&to, from, factors, at);
+        while at + F::Vector::BYTES <= len {
+            let sums = sums::<F, OUT, 1>(&to, from, factors, at);
             to.iter_mut().zip(&sums).for_each(|(to, sum)| store(sum, to, at));
-            at += V::BYTES;
+            at += F::Vector::BYTES;
         }
         if let Some(last) = last {
-            to.iter_mut().zip(&last).for_each(|(to, sum)| store(sum, to, len - V::BYTES));
+            to.iter_mut().zip(&last).for_each(|(to, sum)| store(sum, to, len - F::Vector::BYTES));
         }
     }
 }
@@ -188,7 +196,7 @@ unsafe fn run<V: Vector, const OUT: usize, const WIDTH: usize, const HALF: usize
 ///
 /// As for [`add_products`]; and payloads have at most [`WIDEST`] bytes.
 #[inline(always)]
-unsafe fn run_short<V: Vector, const OUT: usize>(
+unsafe fn run_short<F: Field, const OUT: usize>(
     mut to: [&mut [u8]; OUT],
     from: &[&[u8]],
     factors: &[u8],
@@ -198,7 +206,7 @@ unsafe fn run_short<V: Vector, const OUT: usize>(
     let mut padded = [0; WIDEST];
     for (i, from) in from.iter().enumerate() {
         padded[..len].copy_from_slice(from);
-        let outputs: [&mut [u8]; OUT] = sums.each_mut().map(|sum| &mut sum[..V::BYTES]);
+        let outputs: [&mut [u8]; OUT] = sums.each_mut().map(|sum| &mut sum[..F::Vector::BYTES]);
         let mut column = [0; OUT];
         for (j, factor) in column.iter_mut().enumerate() {
             *factor = factors[j * (factors.len() / OUT) + i];
@@ -206,7 +214,7 @@ unsafe fn run_short<V: Vector, const OUT: usize>(
         // SAFETY: the caller vouches for the instructions; both payloads have `BYTES` bytes, and
         // there is a factor for each output.
         unsafe {
-            let all = self::sums::<V, OUT, 1>(&outputs, &[&padded[..V::BYTES]], &column, 0);
+            let all = self::sums::<F, OUT, 1>(&outputs, &[&padded[..F::Vector::BYTES]], &column, 0);
             outputs.into_iter().zip(&all).for_each(|(to, sum)| store(sum, to, 0));
         }
     }
@@ -219,32 +227,33 @@ unsafe fn run_short<V: Vector, const OUT: usize>(
 ///
 /// # Safety
 ///
-/// The machine has the instructions of `V`; all payloads have `at + WIDTH * V::BYTES` bytes;
+/// The machine has the instructions of `F`; all payloads have `at + WIDTH * F::Vector::BYTES` bytes;
 /// there are `OUT * from.len()` factors.
 #[inline(always)]
-unsafe fn sums<V: Vector, const OUT: usize, const WIDTH: usize>(
+unsafe fn sums<F: Field, const OUT: usize, const WIDTH: usize>(
     to: &[&mut [u8]; OUT],
     from: &[&[u8]],
     factors: &[u8],
     at: usize,
-) -> [[V; WIDTH]; OUT] {
+) -> [[F::Vector; WIDTH]; OUT] {
     debug_assert_eq!(factors.len(), OUT * from.len());
     // SAFETY: the caller vouches for the instructions, for the length of every payload, and for the
     // number of factors, so that none is read from beyond them.
     unsafe {
-        let mut sums = [[V::zero(); WIDTH]; OUT];
+        let mut sums = [[F::Vector::zero(); WIDTH]; OUT];
         for (sum, to) in sums.iter_mut().zip(to) {
             *sum = load(to, at);
         }
         for (i, source) in from.iter().enumerate() {
-            let mut prepared = [V::zero().prepare(); WIDTH];
+            let mut prepared = [F::source(F::Vector::zero()); WIDTH];
             for (w, prepared) in prepared.iter_mut().enumerate() {
-                *prepared = V::load(source.as_ptr().add(at + w * V::BYTES)).prepare();
+                *prepared =
+                    F::source(F::Vector::load(source.as_ptr().add(at + w * F::Vector::BYTES)));
             }
             for (j, sum) in sums.iter_mut().enumerate() {
-                let factor = V::factor(*factors.get_unchecked(j * from.len() + i));
+                let factor = F::factor(*factors.get_unchecked(j * from.len() + i));
                 for (w, sum) in sum.iter_mut().enumerate() {
-                    *sum = sum.add(V::product(prepared[w], factor));
+                    *sum = sum.add(F::product(prepared[w], factor));
                 }
             }
         }

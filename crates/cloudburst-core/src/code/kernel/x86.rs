@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::program::Program;
-use super::tiled::{self, Vector};
+use super::tiled::{self, Field, Vector};
 use crate::code::gf256::{MATRICES, NIBBLE_PRODUCTS};
 
 pub(super) fn has_avx512_gfni() -> bool {
@@ -32,7 +32,7 @@ pub(super) fn has_avx2() -> bool {
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn add_avx512(to: &mut [u8], from: &[&[u8]]) {
     // SAFETY: the caller vouches for all that `tiled::add` asks.
-    unsafe { tiled::add::<Avx512Gfni, 8, 2>(to, from) }
+    unsafe { tiled::add::<__m512i, 8, 2>(to, from) }
 }
 
 /// # Safety
@@ -41,7 +41,7 @@ pub(super) unsafe fn add_avx512(to: &mut [u8], from: &[&[u8]]) {
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn add_avx2(to: &mut [u8], from: &[&[u8]]) {
     // SAFETY: the caller vouches for all that `tiled::add` asks.
-    unsafe { tiled::add::<Avx2, 8, 4>(to, from) }
+    unsafe { tiled::add::<__m256i, 8, 4>(to, from) }
 }
 
 /// # Safety
@@ -54,7 +54,7 @@ pub(super) unsafe fn add_products_avx512_gfni(
     factors: &[u8],
 ) {
     // SAFETY: the caller vouches for all that `tiled::add_products` asks.
-    unsafe { tiled::add_products::<Avx512Gfni, 4, 2>(to, from, factors) }
+    unsafe { tiled::add_products::<Gfni512, 4, 2>(to, from, factors) }
 }
 
 /// # Safety
@@ -63,7 +63,7 @@ pub(super) unsafe fn add_products_avx512_gfni(
 #[target_feature(enable = "avx2,gfni")]
 pub(super) unsafe fn add_products_avx2_gfni(to: &mut [&mut [u8]], from: &[&[u8]], factors: &[u8]) {
     // SAFETY: the caller vouches for all that `tiled::add_products` asks.
-    unsafe { tiled::add_products::<Avx2Gfni, 2, 1>(to, from, factors) }
+    unsafe { tiled::add_products::<Gfni256, 2, 1>(to, from, factors) }
 }
 
 /// # Safety
@@ -72,7 +72,7 @@ pub(super) unsafe fn add_products_avx2_gfni(to: &mut [&mut [u8]], from: &[&[u8]]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn add_products_avx2(to: &mut [&mut [u8]], from: &[&[u8]], factors: &[u8]) {
     // SAFETY: the caller vouches for all that `tiled::add_products` asks.
-    unsafe { tiled::add_products::<Avx2, 1, 1>(to, from, factors) }
+    unsafe { tiled::add_products::<Shuffle, 1, 1>(to, from, factors) }
 }
 
 /// # Safety
@@ -86,7 +86,7 @@ pub(super) unsafe fn run_avx512(
     cells: &mut [u8],
 ) -> usize {
     // SAFETY: the caller vouches for all that `tiled::run_program` asks.
-    unsafe { tiled::run_program::<Avx512Gfni, 4, 2>(program, payloads, size, cells) }
+    unsafe { tiled::run_program::<__m512i, 4, 2>(program, payloads, size, cells) }
 }
 
 /// # Safety
@@ -100,46 +100,80 @@ pub(super) unsafe fn run_avx2(
     cells: &mut [u8],
 ) -> usize {
     // SAFETY: the caller vouches for all that `tiled::run_program` asks.
-    unsafe { tiled::run_program::<Avx2, 8, 4>(program, payloads, size, cells) }
+    unsafe { tiled::run_program::<__m256i, 8, 4>(program, payloads, size, cells) }
 }
-
-#[derive(Clone, Copy)]
-struct Avx512Gfni(__m512i);
 
 // In each of these functions the unsafe block needs what the trait asks of the caller: the
 // instruction set, and valid pointers.
-impl Vector for Avx512Gfni {
+impl Vector for __m512i {
     const BYTES: usize = 64;
-    type Prepared = Self;
-    type Factor = __m512i;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
         // SAFETY: see above.
-        Self(unsafe { _mm512_setzero_si512() })
+        unsafe { _mm512_setzero_si512() }
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: see above.
-        Self(unsafe { _mm512_loadu_si512(from.cast()) })
+        unsafe { _mm512_loadu_si512(from.cast()) }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         // SAFETY: see above.
-        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+        unsafe { _mm512_storeu_si512(to.cast(), self) }
     }
 
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         // SAFETY: see above.
-        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+        unsafe { _mm512_xor_si512(self, other) }
+    }
+}
+
+// The unsafe blocks need what the trait asks of the caller, as above.
+impl Vector for __m256i {
+    const BYTES: usize = 32;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_setzero_si256() }
     }
 
     #[inline(always)]
-    unsafe fn prepare(self) -> Self {
-        self
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: see above.
+        unsafe { _mm256_storeu_si256(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_xor_si256(self, other) }
+    }
+}
+
+/// Matrices of bits, applied to 64 bytes.
+struct Gfni512;
+
+// The unsafe blocks need what the trait asks of the caller: the instruction set.
+impl Field for Gfni512 {
+    type Vector = __m512i;
+    type Source = __m512i;
+    type Factor = __m512i;
+
+    #[inline(always)]
+    unsafe fn source(source: __m512i) -> __m512i {
+        source
     }
 
     #[inline(always)]
@@ -149,48 +183,24 @@ impl Vector for Avx512Gfni {
     }
 
     #[inline(always)]
-    unsafe fn product(source: Self, factor: __m512i) -> Self {
+    unsafe fn product(source: __m512i, factor: __m512i) -> __m512i {
         // SAFETY: see above.
-        Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(source.0, factor) })
+        unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(source, factor) }
     }
 }
 
-#[derive(Clone, Copy)]
-struct Avx2Gfni(__m256i);
+/// Matrices of bits, applied to 32 bytes.
+struct Gfni256;
 
 // The unsafe blocks need what the trait asks of the caller, as above.
-impl Vector for Avx2Gfni {
-    const BYTES: usize = 32;
-    type Prepared = Self;
+impl Field for Gfni256 {
+    type Vector = __m256i;
+    type Source = __m256i;
     type Factor = __m256i;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_setzero_si256() })
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_loadu_si256(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn prepare(self) -> Self {
-        self
+    unsafe fn source(source: __m256i) -> __m256i {
+        source
     }
 
     #[inline(always)]
@@ -200,16 +210,16 @@ impl Vector for Avx2Gfni {
     }
 
     #[inline(always)]
-    unsafe fn product(source: Self, factor: __m256i) -> Self {
+    unsafe fn product(source: __m256i, factor: __m256i) -> __m256i {
         // SAFETY: see above.
-        Self(unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(source.0, factor) })
+        unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(source, factor) }
     }
 }
 
-#[derive(Clone, Copy)]
-struct Avx2(__m256i);
+/// Tables for either half of a byte.
+struct Shuffle;
 
-/// The halves of each byte, each in the lower half of a byte.
+/// The halves of each byte, each in the lower half of a byte; or the products with them.
 #[derive(Clone, Copy)]
 struct Nibbles {
     low: __m256i,
@@ -217,44 +227,19 @@ struct Nibbles {
 }
 
 // The unsafe blocks need what the trait asks of the caller, as above.
-impl Vector for Avx2 {
-    const BYTES: usize = 32;
-    type Prepared = Nibbles;
-    /// The products with either half.
+impl Field for Shuffle {
+    type Vector = __m256i;
+    type Source = Nibbles;
     type Factor = Nibbles;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_setzero_si256() })
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_loadu_si256(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: see above.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn prepare(self) -> Nibbles {
+    unsafe fn source(source: __m256i) -> Nibbles {
         // SAFETY: see above.
         unsafe {
             let mask = _mm256_set1_epi8(0x0f);
             Nibbles {
-                low: _mm256_and_si256(self.0, mask),
-                high: _mm256_and_si256(_mm256_srli_epi64::<4>(self.0), mask),
+                low: _mm256_and_si256(source, mask),
+                high: _mm256_and_si256(_mm256_srli_epi64::<4>(source), mask),
             }
         }
     }
@@ -272,12 +257,12 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn product(source: Nibbles, factor: Nibbles) -> Self {
+    unsafe fn product(source: Nibbles, factor: Nibbles) -> __m256i {
         // SAFETY: see above.
         unsafe {
             let low = _mm256_shuffle_epi8(factor.low, source.low);
             let high = _mm256_shuffle_epi8(factor.high, source.high);
-            Self(_mm256_xor_si256(low, high))
+            _mm256_xor_si256(low, high)
         }
     }
 }
