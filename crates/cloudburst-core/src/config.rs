@@ -1,6 +1,7 @@
 //! What an endpoint may be told, with defaults, trade-offs and limits.
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
+use crate::path::Order;
 use crate::wire::{keys::PresharedKey, symbol::SYMBOL_OVERHEAD};
 use core::time::Duration;
 
@@ -84,6 +85,10 @@ pub struct Config {
     /// Default 4. Algorithm 1 says 1; more cost fewer system calls, and want that many places
     /// more in the switch's queue.
     pub run: usize,
+    /// In which order packets visit the paths to a peer, each from a random place on. Default
+    /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,
+    /// the more so the smaller `run` is. It must fit the path map, or every send is refused.
+    pub order: Order,
     /// The code of messages that do not choose their own.
     pub code: Code,
     /// The burst policy of messages that do not choose their own.
@@ -125,6 +130,7 @@ impl Default for Config {
             capacity: 1_000_000_000,
             rate: 1.0,
             run: 4,
+            order: Order::default(),
             code: Code::default(),
             policy: BurstPolicy::default(),
             deadline: Duration::from_secs(10),

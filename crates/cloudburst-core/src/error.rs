@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::id::PathId;
+use crate::path::OrderError;
 use crate::wire::{Arrivals, RejectReason};
 use core::time::Duration;
 
@@ -27,6 +28,14 @@ pub enum SendError {
     /// The path map knows no path to the peer.
     #[error("the path map has no path to {0}")]
     NoPath(std::net::SocketAddr),
+    /// The configured order is not for as many paths as lead to the peer.
+    #[error("the paths to {peer} cannot be put in order: {source}")]
+    Order {
+        /// Where the paths lead.
+        peer: std::net::SocketAddr,
+        /// How many there are, and how many there should be.
+        source: OrderError,
+    },
     /// The endpoint is closing.
     #[error("this endpoint is closing")]
     Closing,

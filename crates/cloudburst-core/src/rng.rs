@@ -26,6 +26,11 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
+    /// The seed of a generator that goes on where this one is.
+    pub const fn state(&self) -> u64 {
+        self.0
+    }
+
     /// A number in `0..bound`, by the multiply-high method without rejection.
     ///
     /// Its bias is below `bound / 2^64`. `bound` 0 yields 0.
@@ -80,6 +85,7 @@ mod tests {
             16_408_922_859_458_223_821,
         ];
         assert_eq!(expected.map(|_| rng.next_u64()), expected);
+        assert_eq!(SplitMix64::new(rng.state()).next_u64(), rng.next_u64());
     }
 
     #[test]

@@ -135,3 +135,35 @@ fn a_small_message_goes_over_as_many_paths_as_it_has_symbols() {
     assert_eq!((receipt.packets, receipt.arrivals.len()), (4, 4), "{receipt:?}");
     assert!(receipt.arrivals.iter().all(|on| on.count == 1));
 }
+
+#[test]
+fn packets_visit_paths_in_the_order_that_was_chosen() {
+    // Paths 0 and 1 share one uplink, 2 and 3 the other.
+    for (order, expected) in
+        [("drb:2x2", [0, 2, 1, 3]), ("drb:fat-tree:4", [0, 2, 1, 3]), ("rrb", [0, 1, 2, 3])]
+    {
+        let a = Config { order: order.parse().unwrap(), run: 1, ..Setup::default().a };
+        let mut pair = Pair::new(Setup { a, ..Setup::default() });
+        pair.tap = Some(Vec::new());
+        for seed in 0..3 {
+            pair.deliver(message(30_001, seed));
+        }
+        // Handshakes and messages alike: the pair has one place in its order.
+        let tap = pair.tap.take().unwrap();
+        let lanes: Vec<u16> =
+            tap.iter().filter(|(from, ..)| *from == Side::A).map(|(_, via, _)| via.lane).collect();
+        let start = expected.iter().position(|&lane| lane == lanes[0]).unwrap();
+        let turns = expected.iter().cycle().skip(start);
+        assert!(lanes.len() > 60 && lanes.iter().zip(turns).all(|(a, b)| a == b), "{lanes:?}");
+    }
+}
+
+#[test]
+fn random_paths_deliver_too() {
+    let a = Config { order: "rb".parse().unwrap(), ..Setup::default().a };
+    let mut pair = Pair::new(Setup { a, link: common::lossy(0.1), ..Setup::default() });
+    for seed in 0..16 {
+        pair.deliver(message(93_000, seed));
+    }
+    assert!(pair.a.endpoint.paths(Side::B.address(0)).iter().all(|path| path.arrived > 100));
+}

@@ -135,3 +135,21 @@ fn a_closing_receiver_takes_no_new_message_and_finishes_the_others() {
     let refused = pair.b.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
     assert_eq!(refused, Err(SendError::Closing));
 }
+
+#[test]
+fn an_order_that_is_not_for_these_paths_is_refused_by_the_sender() {
+    let config = Config { order: "drb:fat-tree:8".parse().unwrap(), ..Setup::default().a };
+    let mut pair = Pair::new(Setup { a: config, ..Setup::default() });
+    let (now, to) = (pair.now, Side::B.address(0));
+    let refused = pair.a.endpoint.send(now, to, Bytes::new(), &SendOptions::default());
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "the paths to 10.0.0.2:7000 cannot be put in order: setting `order` is drb:fat-tree:8, \
+         of 16 paths: it must fit the path map, which has 4"
+    );
+    assert_eq!(pair.a.endpoint.unfinished(), 0);
+    // It can still be sent to: answers go back the way that packets came.
+    let id = pair.send_from(Side::B, message(10, 1), SendOptions::default());
+    pair.settle();
+    assert!(matches!(pair.b.outcomes[&id], Outcome::Delivered(_)));
+}

@@ -1,14 +1,42 @@
 //! Which symbol takes which path, and when. Knows no sockets and no packets.
 //!
 //! A path is a number; a [`PathMap`] says how a packet gets onto it. [`PathSet`] keeps the paths
-//! to one peer, visits them in turn and counts; [`Pacer`] spaces rounds of them as Algorithm 1
-//! says.
+//! to one peer, visits them in an [`Order`] and counts; [`Pacer`] spaces rounds of them as
+//! Algorithm 1 says.
+//!
+//! # Orders
+//!
+//! The orders are those of the DRB paper (section 3.1.2). In a Fat-tree of four ports, where paths
+//! 0 and 1 share the uplink A of the sender's TOR, and 2 and 3 its uplink B:
+//!
+//! ```text
+//!               paths              uplinks
+//!   rrb         0 1 2 3 0 1 2 3    A A B B A A B B
+//!   drb:2x2     0 2 1 3 0 2 1 3    A B A B A B A B
+//!   rb          drawn              drawn
+//! ```
+//!
+//! Digit reversal counts turns in a number system with a digit for each layer of switches, and lets
+//! the digit that changes with every turn choose the uplink of the TOR, the next digit that of the
+//! switch above. So each link of layer i is taken exactly every f1 f2 ... fi turns (Theorem 2),
+//! where fj are the ways up at layer j, and whatever the start. It must know how the paths share
+//! links, which is a [`Shape`]; where they share none below the spines, as in a leaf-spine, it is
+//! round robin.
+//!
+//! What takes a turn is a run of packets (`Config::run`): these distances are between runs, and
+//! between packets only if `run` is 1.
 
+mod order;
 mod pacer;
+mod sequence;
 mod set;
+mod shape;
 
+pub use order::{Order, OrderError};
 pub use pacer::Pacer;
+pub use sequence::Sequence;
 pub use set::{PathSet, PathStats};
+pub use shape::{MAX_SHAPE_PATHS, Shape};
 
 use std::net::SocketAddr;
 

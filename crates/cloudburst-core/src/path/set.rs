@@ -1,6 +1,6 @@
 //! The paths to one peer: their order and their counts.
 
-use super::Via;
+use super::{Order, OrderError, Sequence, Via};
 use crate::id::PathId;
 use crate::time::Instant;
 
@@ -17,42 +17,37 @@ pub struct PathStats {
     pub last_heard: Option<Instant>,
 }
 
-/// The paths to one peer, visited in turn (RRB of the DRB paper) from a random start.
+/// The paths to one peer, visited in an order from a random start.
 #[derive(Clone, Debug)]
 pub struct PathSet {
     paths: Vec<PathStats>,
-    next: usize,
+    sequence: Sequence,
 }
 
 impl PathSet {
-    /// Paths numbered as given, visited from path `start % paths` on.
+    /// Paths numbered as given, visited in `order` from where `start` stands for: from path
+    /// `start % paths` on, if the order is round robin.
     ///
-    /// Senders must differ in `start`: if all began with path 0, the first packets of all
-    /// messages of a fabric would meet on one spine.
-    pub fn new(vias: Vec<Via>, start: u64) -> Self {
-        let next = start.checked_rem(vias.len() as u64).unwrap_or(0) as usize;
+    /// Peers and senders must differ in `start`; see [`Sequence::new`].
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError`] if the order is for another number of paths, or if there are none.
+    pub fn new(vias: Vec<Via>, order: Order, start: u64) -> Result<Self, OrderError> {
+        let sequence = Sequence::new(order, vias.len(), start)?;
         let fresh = |via| PathStats { via, sent: 0, arrived: 0, last_heard: None };
-        Self { paths: vias.into_iter().map(fresh).collect(), next }
+        Ok(Self { paths: vias.into_iter().map(fresh).collect(), sequence })
     }
 
-    /// How many paths there are: packets in a round.
+    /// How many paths there are, at least one: packets in a round.
+    #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
-    }
-
-    /// The next path in turn, charged with `packets`.
-    ///
-    /// # Panics
-    ///
-    /// When the set is empty; whoever makes it checks that.
+    /// The next path in the order, charged with `packets`.
     pub fn take_turn(&mut self, packets: usize) -> (PathId, Via) {
-        let turn = self.next;
-        self.next = (turn + 1) % self.paths.len();
+        let turn = self.sequence.next_path();
         let path = &mut self.paths[turn];
         path.sent += packets as u64;
         (PathId(turn as u16), path.via)
@@ -77,25 +72,35 @@ impl PathSet {
 mod tests {
     use super::*;
 
-    fn set(paths: u16, start: u64) -> PathSet {
+    fn set(paths: u16, order: &str, start: u64) -> Result<PathSet, OrderError> {
         let remote = "10.0.0.1:1".parse().unwrap();
-        PathSet::new((0..paths).map(|lane| Via { lane, remote }).collect(), start)
+        let vias = (0..paths).map(|lane| Via { lane, remote }).collect();
+        PathSet::new(vias, order.parse().unwrap(), start)
     }
 
     #[test]
     fn visits_every_path_once_a_round_from_its_start() {
-        let mut set = set(3, 5);
-        let visited: Vec<u16> = (0..6).map(|_| set.take_turn(1).0.0).collect();
-        assert_eq!(visited, [2, 0, 1, 2, 0, 1]);
-        assert!(set.stats().iter().all(|path| path.sent == 2));
+        for (paths, order, expected) in
+            [(3, "rrb", [2, 0, 1, 2, 0, 1]), (6, "drb:2x3", [5, 0, 3, 1, 4, 2])]
+        {
+            let mut set = set(paths, order, 5).unwrap();
+            let visited: Vec<u16> = (0..6).map(|_| set.take_turn(1).0.0).collect();
+            assert_eq!(visited, expected);
+            assert!(set.stats().iter().all(|path| path.sent == 6 / u64::from(paths)));
+        }
+    }
+
+    #[test]
+    fn paths_that_do_not_fit_the_order_are_refused() {
+        assert!(matches!(set(3, "drb:2x2", 0), Err(OrderError::Paths { paths: 3, .. })));
+        assert!(matches!(set(0, "rrb", 0), Err(OrderError::NoPaths)));
     }
 
     #[test]
     fn a_path_number_of_the_peers_own_making_is_ignored() {
-        let mut set = set(1, 0);
+        let mut set = set(1, "rrb", 0).unwrap();
         set.heard(Instant::ZERO, PathId(9), 4);
         set.heard(Instant::ZERO, PathId(0), 4);
         assert_eq!(set.stats()[0].arrived, 4);
-        assert!(PathSet::new(Vec::new(), 7).is_empty());
     }
 }

@@ -6,6 +6,7 @@ use super::peer::Peer;
 use super::schedule::Timer;
 use crate::error::{Doubt, Outcome, SendError};
 use crate::id::{Incarnation, MessageId};
+use crate::path::PathSet;
 use crate::proto::identity::Peering;
 use crate::time::Instant;
 use crate::wire::HelloAck;
@@ -142,11 +143,12 @@ impl Sender {
         if vias.is_empty() {
             return Err(SendError::NoPath(address));
         }
+        let paths = PathSet::new(vias, self.config.order, self.rng.next_u64())
+            .map_err(|source| SendError::Order { peer: address, source })?;
         if self.peers.len() >= self.config.max_peers {
             self.forget_an_idle_peer(now)?;
         }
-        let start = self.rng.next_u64();
-        self.peers.insert(address, Peer::new(vias, start));
+        self.peers.insert(address, Peer::new(paths));
         Ok(())
     }
 

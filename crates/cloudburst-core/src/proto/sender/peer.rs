@@ -1,7 +1,7 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
 use crate::id::{Incarnation, MessageId, PathId};
-use crate::path::{PathSet, Via};
+use crate::path::PathSet;
 use crate::proto::identity::STALE_AFTER;
 use crate::proto::rtt::Rtt;
 use crate::time::Instant;
@@ -56,9 +56,9 @@ pub(super) struct Opening {
 }
 
 impl Peer {
-    pub(super) fn new(vias: Vec<Via>, start: u64) -> Self {
+    pub(super) fn new(paths: PathSet) -> Self {
         Self {
-            paths: PathSet::new(vias, start),
+            paths,
             rtt: Rtt::new(),
             session: None,
             opening: None,

@@ -1,0 +1,241 @@
+//! In which order packets visit the paths to a peer: its name, and what it takes.
+
+use super::Shape;
+use core::fmt;
+use core::str::FromStr;
+
+/// In which order the packets to one peer visit its paths: section 3.1.2 of the DRB paper
+/// (*Per-packet Load-balanced, Low-Latency Routing for Clos-based Data Center Networks*, CoNEXT
+/// 2013).
+///
+/// Every order begins at a random place for each peer; see [`Sequence`](super::Sequence).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// RB, random bouncing: a path drawn for each turn. The only order that does not visit every
+    /// path once a round: by bad luck a small message misses the good ones, and at full load its
+    /// queues have no bound.
+    Random,
+    /// RRB, round robin: the next number each time. Right where paths share no uplink of this
+    /// host's switch, or where nobody knows which do (hashed ports): needs no knowledge of the
+    /// fabric. In a Fat-tree, neighbours share an uplink, and packets queue there.
+    #[default]
+    RoundRobin,
+    /// DRB, digit reversal: paths that share an uplink are visited as far apart as can be. Wants
+    /// paths numbered as [`Shape`] says; other numbers make it one more round robin.
+    DigitReversal(Shape),
+}
+
+/// Why an order cannot be used. The blame is on whoever configured it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// Text that names no order.
+    #[error("setting `order` is {given:?}: it must be {ACCEPTED}")]
+    Unknown {
+        /// The text.
+        given: String,
+    },
+    /// A number in the shape of a fabric that no such fabric has.
+    #[error("setting `order.{field}` is {value}: it must be {expected}")]
+    Shape {
+        /// The part of the shape.
+        field: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it may be set to.
+        expected: &'static str,
+    },
+    /// The path map has other paths than the shape.
+    #[error(
+        "setting `order` is {order}, of {expected} paths: it must fit the path map, which has {paths}"
+    )]
+    Paths {
+        /// The order.
+        order: Order,
+        /// The paths of its shape.
+        expected: usize,
+        /// The paths that there are.
+        paths: usize,
+    },
+    /// There is nothing to put in order.
+    #[error("there is no path to visit")]
+    NoPaths,
+}
+
+const ACCEPTED: &str = "rb, rrb, drb:fat-tree:<ports of a switch>, drb:vl2:<d0>,<d1>,<d2> (uplinks \
+    of a TOR, ports of an aggregation and of a spine switch), or drb:<fan-out>[x<fan-out>...] from \
+    the TOR on";
+
+impl Order {
+    /// How many paths there must be; `None` if any number will do.
+    pub fn paths(&self) -> Option<usize> {
+        match self {
+            Self::Random | Self::RoundRobin => None,
+            Self::DigitReversal(shape) => Some(shape.paths()),
+        }
+    }
+
+    /// Whether `paths` paths can be visited in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError::Paths`] when the shape has more or fewer, [`OrderError::NoPaths`] when there
+    /// are none.
+    pub fn check_paths(&self, paths: usize) -> Result<(), OrderError> {
+        match self.paths() {
+            _ if paths == 0 => Err(OrderError::NoPaths),
+            Some(expected) if expected != paths => {
+                Err(OrderError::Paths { order: *self, expected, paths })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Random => f.write_str("rb"),
+            Self::RoundRobin => f.write_str("rrb"),
+            Self::DigitReversal(shape) => write!(f, "drb:{shape}"),
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = OrderError;
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    fn from_str(given: &str) -> Result<Self, OrderError> {
+        let shape = match given {
+            "rb" => return Ok(Self::Random),
+            "rrb" => return Ok(Self::RoundRobin),
+            _ => given.strip_prefix("drb:").and_then(parse_shape),
+        };
+        match shape {
+            Some(shape) => shape.map(Self::DigitReversal),
+            None => Err(OrderError::Unknown { given: given.to_owned() }),
+        }
+    }
+}
+
+/// `None` if the text is no shape at all.
+fn parse_shape(text: &str) -> Option<Result<Shape, OrderError>> {
+    if let Some(ports) = text.strip_prefix("fat-tree:") {
+        return Some(Shape::fat_tree(number(ports)?));
+    }
+    if let Some(ports) = text.strip_prefix("vl2:") {
+        // Two numbers would do, but D_A and D_I of the VL2 paper are two as well, and mean others.
+        let [tor, aggregation, spine] = numbers(ports, ',')?.try_into().ok()?;
+        return Some(Shape::vl2(tor, aggregation, spine));
+    }
+    Some(Shape::layers(&numbers(text, 'x')?))
+}
+
+fn numbers(text: &str, separator: char) -> Option<Vec<u16>> {
+    text.split(separator).map(number).collect()
+}
+
+/// Digits alone: `parse` would take a plus sign as well.
+fn number(text: &str) -> Option<u16> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_order_are_the_same() {
+        let orders = [
+            ("rb", Order::Random),
+            ("rrb", Order::default()),
+            ("drb:fat-tree:8", Order::DigitReversal(Shape::fat_tree(8).unwrap())),
+            ("drb:vl2:4,64,24", Order::DigitReversal(Shape::vl2(4, 64, 24).unwrap())),
+            ("drb:2x3x4", Order::DigitReversal(Shape::layers(&[2, 3, 4]).unwrap())),
+            ("drb:4", Order::DigitReversal(Shape::layers(&[4]).unwrap())),
+        ];
+        for (text, order) in orders {
+            assert_eq!(text.parse(), Ok(order));
+            assert_eq!(order.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_names_no_order_is_refused_with_what_does() {
+        let texts = [
+            "",
+            "RB",
+            "rr",
+            "drb",
+            "drb:",
+            "drb:x",
+            "drb:2x",
+            "drb:2x-2",
+            "drb:+2x2",
+            "drb:2x2 ",
+            "drb:fat-tree",
+            "drb:fat-tree:",
+            "drb:fat-tree:a",
+            "drb:fat-tree:99999",
+            "drb:vl2:4",
+            "drb:vl2:4,8",
+            "drb:vl2:2,4,4,4",
+            "rrb:4",
+        ];
+        for text in texts {
+            let error = text.parse::<Order>().unwrap_err();
+            assert_eq!(error, OrderError::Unknown { given: text.to_owned() });
+        }
+        assert_eq!(
+            "drb:tree".parse::<Order>().unwrap_err().to_string(),
+            "setting `order` is \"drb:tree\": it must be rb, rrb, drb:fat-tree:<ports of a \
+             switch>, drb:vl2:<d0>,<d1>,<d2> (uplinks of a TOR, ports of an aggregation and of a \
+             spine switch), or drb:<fan-out>[x<fan-out>...] from the TOR on"
+        );
+    }
+
+    #[test]
+    fn a_refused_shape_names_the_field_the_value_and_the_range() {
+        let ports = "an even number of ports between 4 and 510";
+        let d1 = "an even number of ports of an aggregation switch, at least 4";
+        let d2 = "a number of ports of a spine switch that is a multiple of d0";
+        let paths = "a shape of at most 65535 paths";
+        let layers = "one fan-out or more, each at least 2";
+        let refusals = [
+            ("fat-tree:7", "fat-tree` is 7", ports),
+            ("fat-tree:2", "fat-tree` is 2", ports),
+            ("fat-tree:512", "fat-tree` is 512", ports),
+            ("vl2:1,4,4", "vl2.d0` is 1", "at least 2 uplinks of a TOR"),
+            ("vl2:2,5,4", "vl2.d1` is 5", d1),
+            ("vl2:2,2,4", "vl2.d1` is 2", d1),
+            ("vl2:4,8,6", "vl2.d2` is 6", d2),
+            ("vl2:4,8,0", "vl2.d2` is 0", d2),
+            ("vl2:512,512,512", "paths` is 512,512,512", paths),
+            ("256x256", "paths` is 256x256", paths),
+            ("1x4", "layers` is 1x4", layers),
+            ("2x0", "layers` is 2x0", layers),
+        ];
+        for (shape, given, expected) in refusals {
+            let error = format!("drb:{shape}").parse::<Order>().unwrap_err();
+            let expected = format!("setting `order.{given}: it must be {expected}");
+            assert_eq!(error.to_string(), expected);
+        }
+        assert!(Shape::layers(&[]).is_err());
+        assert!(Shape::layers(&[2; 16]).is_err());
+    }
+
+    #[test]
+    fn a_shape_takes_its_own_number_of_paths() {
+        let order: Order = "drb:fat-tree:8".parse().unwrap();
+        assert_eq!(order.check_paths(16), Ok(()));
+        assert_eq!(
+            order.check_paths(4).unwrap_err().to_string(),
+            "setting `order` is drb:fat-tree:8, of 16 paths: it must fit the path map, which has 4"
+        );
+        assert_eq!(order.check_paths(0), Err(OrderError::NoPaths));
+        for order in [Order::Random, Order::RoundRobin] {
+            assert_eq!(order.check_paths(7), Ok(()));
+            assert_eq!(order.check_paths(0), Err(OrderError::NoPaths));
+        }
+    }
+}

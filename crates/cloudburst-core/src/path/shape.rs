@@ -1,0 +1,198 @@
+//! How many ways up a fabric has at each layer of its switches.
+
+use super::OrderError;
+use core::fmt;
+
+/// Paths that a shape may have at most: their numbers have 16 bits on the wire.
+pub const MAX_SHAPE_PATHS: usize = u16::MAX as usize;
+/// As many layers of two ways up as fit into [`MAX_SHAPE_PATHS`].
+const MAX_LAYERS: usize = 15;
+
+/// The ways up that a packet chooses among, layer by layer: all that digit reversal must know.
+///
+/// A path is numbered by its choices, the one at the lowest switch (the TOR) first: with fan-outs
+/// f1, f2 and choices c1, c2 it is number c1 f2 + c2. So the paths that share an uplink of the TOR
+/// are neighbours, as the core switches above one aggregation switch are in Figure 1(a) of the DRB
+/// paper. A path map must number its paths in this way, or digit reversal spreads nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    kind: Kind,
+    /// Ways up at each layer, from the TOR on; 1 where there is no such layer.
+    fan_outs: [u16; MAX_LAYERS],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    FatTree { ports: u16 },
+    Vl2 { tor: u16, aggregation: u16, spine: u16 },
+    Layers,
+}
+
+impl Shape {
+    /// A Fat-tree of switches with `ports` ports (section 2.1): `ports / 2` aggregation switches
+    /// above each TOR and `ports / 2` core switches above each of these. Path `i` is core switch
+    /// `i`, 3.i of Figure 1(a).
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError::Shape`] unless `ports` is even, and between 4 and 510.
+    pub fn fat_tree(ports: u16) -> Result<Self, OrderError> {
+        if !ports.is_multiple_of(2) || !(4..=510).contains(&ports) {
+            return Err(refuse("fat-tree", ports, "an even number of ports between 4 and 510"));
+        }
+        let fan_outs = of_layers(&[ports / 2, ports / 2]).ok_or_else(|| too_many(ports))?;
+        Ok(Self { kind: Kind::FatTree { ports }, fan_outs })
+    }
+
+    /// A VL2 (section 2.1) whose TORs have `tor` uplinks, and whose aggregation and spine
+    /// switches have `aggregation` and `spine` ports: d0, d1 and d2 of the paper.
+    ///
+    /// Each of the d1 / 2 spine switches is split into d0 virtual ones (section 3.2), because
+    /// through a whole one there are d0 ways up and d0 down. Path `i` is virtual spine `i`: spine
+    /// `i % (d1 / 2)`, by the ports that lead to aggregation switch `i / (d1 / 2)` of each group
+    /// of d0. To be visited by its address, each virtual spine needs one of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError::Shape`] unless `tor` is at least 2, `aggregation` even and at least 4,
+    /// `spine` a multiple of `tor`, and the virtual spines no more than [`MAX_SHAPE_PATHS`].
+    pub fn vl2(tor: u16, aggregation: u16, spine: u16) -> Result<Self, OrderError> {
+        if tor < 2 {
+            return Err(refuse("vl2.d0", tor, "at least 2 uplinks of a TOR"));
+        }
+        if !aggregation.is_multiple_of(2) || aggregation < 4 {
+            let expected = "an even number of ports of an aggregation switch, at least 4";
+            return Err(refuse("vl2.d1", aggregation, expected));
+        }
+        if !spine.is_multiple_of(tor) || spine == 0 {
+            // Else they cannot be shared out evenly among the virtual switches.
+            let expected = "a number of ports of a spine switch that is a multiple of d0";
+            return Err(refuse("vl2.d2", spine, expected));
+        }
+        let fan_outs = of_layers(&[tor, aggregation / 2])
+            .ok_or_else(|| too_many(format_args!("{tor},{aggregation},{spine}")))?;
+        Ok(Self { kind: Kind::Vl2 { tor, aggregation, spine }, fan_outs })
+    }
+
+    /// Any other fabric: the ways up at each layer, from the TOR on. A leaf-spine of four spines
+    /// is `[4]`; an oversubscribed Fat-tree may be `[2, 8]`. Leave out layers with one way up.
+    ///
+    /// With one layer there is nothing to reverse, and paths are visited as in round robin.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError::Shape`] when there is no layer, when one has less than two ways up, or when
+    /// there are more than [`MAX_SHAPE_PATHS`] paths.
+    pub fn layers(fan_outs: &[u16]) -> Result<Self, OrderError> {
+        if fan_outs.is_empty() || fan_outs.iter().any(|&ways| ways < 2) {
+            let expected = "one fan-out or more, each at least 2";
+            return Err(refuse("layers", Layers(fan_outs), expected));
+        }
+        match of_layers(fan_outs) {
+            Some(fan_outs) => Ok(Self { kind: Kind::Layers, fan_outs }),
+            None => Err(too_many(Layers(fan_outs))),
+        }
+    }
+
+    /// The ways up at each layer, from the TOR on.
+    pub fn fan_outs(&self) -> &[u16] {
+        let layers = self.fan_outs.iter().take_while(|&&ways| ways > 1).count();
+        &self.fan_outs[..layers]
+    }
+
+    /// How many paths there are: core switches, or virtual spines.
+    pub fn paths(&self) -> usize {
+        self.fan_outs().iter().map(|&ways| usize::from(ways)).product()
+    }
+
+    /// The path of turn `turn`, below [`paths`](Self::paths): DR(r) of section 3.1.2, where the
+    /// digits are those of a number system whose radices are the fan-outs.
+    ///
+    /// The last digit of the turn, which changes with each, chooses the uplink of the TOR.
+    pub(super) fn reverse(&self, turn: u64) -> u64 {
+        let (mut rest, mut path) = (turn, 0);
+        for &ways in self.fan_outs() {
+            path = path * u64::from(ways) + rest % u64::from(ways);
+            rest /= u64::from(ways);
+        }
+        path
+    }
+}
+
+/// Pads with ones; `None` if there are too many paths.
+fn of_layers(fan_outs: &[u16]) -> Option<[u16; MAX_LAYERS]> {
+    let mut paths = 1_usize;
+    for &ways in fan_outs {
+        paths = paths.checked_mul(usize::from(ways)).filter(|&paths| paths <= MAX_SHAPE_PATHS)?;
+    }
+    let mut padded = [1; MAX_LAYERS];
+    padded.get_mut(..fan_outs.len())?.copy_from_slice(fan_outs);
+    Some(padded)
+}
+
+fn refuse(field: &'static str, value: impl ToString, expected: &'static str) -> OrderError {
+    OrderError::Shape { field, value: value.to_string(), expected }
+}
+
+fn too_many(value: impl ToString) -> OrderError {
+    refuse("paths", value, "a shape of at most 65535 paths")
+}
+
+struct Layers<'a>(&'a [u16]);
+
+impl fmt::Display for Layers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (layer, ways) in self.0.iter().enumerate() {
+            write!(f, "{}{ways}", if layer == 0 { "" } else { "x" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::FatTree { ports } => write!(f, "fat-tree:{ports}"),
+            Kind::Vl2 { tor, aggregation, spine } => write!(f, "vl2:{tor},{aggregation},{spine}"),
+            Kind::Layers => write!(f, "{}", Layers(self.fan_outs())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_switches_of_the_papers_example_are_visited_in_its_order() {
+        // Section 3.1.2, for the Fat-tree of Figure 1(a): 3.0, 3.2, 3.1, 3.3.
+        let shape = Shape::fat_tree(4).unwrap();
+        let visited: Vec<u64> = (0..4).map(|turn| shape.reverse(turn)).collect();
+        assert_eq!(visited, [0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn digits_of_unequal_radices_are_reversed_with_them() {
+        let shape = Shape::layers(&[2, 3]).unwrap();
+        let visited: Vec<u64> = (0..6).map(|turn| shape.reverse(turn)).collect();
+        assert_eq!(visited, [0, 3, 1, 4, 2, 5]);
+    }
+
+    #[test]
+    fn with_two_equal_digits_reversing_twice_changes_nothing() {
+        for ports in (4..=24).step_by(2) {
+            let shape = Shape::fat_tree(ports).unwrap();
+            let turns = 0..shape.paths() as u64;
+            assert!(turns.into_iter().all(|turn| shape.reverse(shape.reverse(turn)) == turn));
+        }
+    }
+
+    #[test]
+    fn shapes_have_the_papers_numbers_of_paths() {
+        // Sections 5 and 6: Fat-trees of 24 ports and of 54 servers, and a VL2.
+        assert_eq!(Shape::fat_tree(24).unwrap().paths(), 144);
+        assert_eq!(Shape::fat_tree(6).unwrap().paths(), 9);
+        assert_eq!(Shape::vl2(4, 64, 24).unwrap().fan_outs(), [4, 32]);
+        assert_eq!(Shape::layers(&[2; MAX_LAYERS]).unwrap().paths(), 1 << MAX_LAYERS);
+    }
+}
