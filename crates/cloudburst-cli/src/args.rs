@@ -2,7 +2,7 @@
 //! system, is checked when a plan is made of them.
 
 use clap::{Args, Parser};
-use cloudburst_net::{Code, PathMap};
+use cloudburst_net::{Code, Order, PathMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -65,9 +65,15 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Paths to spread packets over: ecmp:N for N source ports, 1 to 64
+    /// Paths to spread packets over: ecmp:N for N source ports, 1 to 64; xpath:ADDR,ADDR,... for
+    /// addresses of the peer, each of which takes its own way
     #[arg(long, value_name = "MAP", default_value = "ecmp:8")]
     pub paths: PathMap,
+
+    /// In which order packets visit them: rrb (round robin), rb (random) or, where the paths are
+    /// numbered by layer, drb:AxB... (digit reversal), e.g. drb:2x2
+    #[arg(long, value_name = "ORDER", default_value = "rrb")]
+    pub order: Order,
 
     /// Share of the link's capacity to use, above 0 and at most 1
     #[arg(long, value_name = "R", default_value_t = 1.0)]

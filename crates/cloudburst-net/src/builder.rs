@@ -7,6 +7,7 @@ use crate::io::{UdpConfig, UdpIo};
 use crate::path_map::PathMap;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::config::{Config, Security};
+use cloudburst_core::path::Order;
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
 use rand::RngReader;
@@ -31,6 +32,7 @@ pub struct Builder {
     config: Config,
     capacity: Option<u64>,
     rate: Option<f64>,
+    order: Option<Order>,
     dscp: u8,
     socket_buffers: usize,
 }
@@ -44,6 +46,7 @@ impl Builder {
             config: Config::default(),
             capacity: None,
             rate: None,
+            order: None,
             dscp: DEFAULT_DSCP,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
         }
@@ -59,8 +62,16 @@ impl Builder {
     }
 
     /// The paths to spread packets over. Default [`PathMap::ecmp(8)`](PathMap::ecmp).
-    pub const fn paths(mut self, paths: PathMap) -> Self {
+    pub fn paths(mut self, paths: PathMap) -> Self {
         self.paths = paths;
+        self
+    }
+
+    /// In which order packets visit the paths. Default [`Order::RoundRobin`].
+    ///
+    /// A digit reversal must be of as many paths as the map has.
+    pub const fn order(mut self, order: Order) -> Self {
+        self.order = Some(order);
         self
     }
 
@@ -72,7 +83,8 @@ impl Builder {
 
     /// Everything that the protocol may be told.
     ///
-    /// [`capacity`](Self::capacity) and [`rate`](Self::rate) override the fields of these names.
+    /// [`capacity`](Self::capacity), [`rate`](Self::rate) and [`order`](Self::order) override the
+    /// fields of these names.
     /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
     /// [`bind`](Self::bind).
     pub fn config(mut self, config: Config) -> Self {
@@ -127,13 +139,16 @@ impl Builder {
     /// Checks everything and opens the sockets.
     fn open(self) -> Result<(UdpIo, Parts), BuildError> {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
-        let paths = self.paths.check()?;
+        let paths = self.paths;
+        paths.check(self.bind.ip(), UdpIo::reach_of(self.bind))?;
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
+        config.order = self.order.unwrap_or(config.order);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);
         config.capacity = set.unwrap_or(config.capacity);
         config.check()?;
+        config.order.check_paths(paths.paths())?;
 
         let io = UdpIo::open(&UdpConfig {
             bind: self.bind,

@@ -3,6 +3,7 @@
 use crate::path_map::PathMapError;
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Doubt, Rejection, SendError as Refusal};
+use cloudburst_core::path::OrderError;
 use cloudburst_core::wire::RejectReason;
 use std::io;
 use std::net::SocketAddr;
@@ -26,6 +27,9 @@ pub enum BuildError {
     /// A path map that does not exist.
     #[error(transparent)]
     Paths(#[from] PathMapError),
+    /// An order of paths that does not fit the path map.
+    #[error(transparent)]
+    Order(#[from] OrderError),
     /// A setting that is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -75,6 +75,7 @@ pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Security};
 pub use cloudburst_core::error::{Doubt, Receipt, Rejection, SendError as Refusal};
 pub use cloudburst_core::id::{MessageId, PathId};
+pub use cloudburst_core::path::{Order, OrderError, Shape};
 pub use cloudburst_core::path::{PathStats, Via};
 pub use cloudburst_core::proto::{Message, ReceiverCounters, SendOptions, SenderCounters};
 pub use cloudburst_core::time;

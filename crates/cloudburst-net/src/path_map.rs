@@ -3,29 +3,60 @@
 use cloudburst_core::path::{Lanes, PathMap as CorePathMap, Via};
 use core::fmt;
 use core::str::FromStr;
-use std::net::SocketAddr;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Which paths an endpoint spreads its packets over.
 ///
-/// In text form `ecmp:N`, for configuration files and command lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// In text form, for configuration files and command lines, `ecmp:N` or `xpath:ADDR,ADDR,...`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathMap(Kind);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Ecmp { source_ports: u16 },
+    XPath { addresses: Arc<[IpAddr]> },
 }
 
 /// Why a path map was refused. The caller is to blame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("path map `{given}` is unknown: it must be `ecmp:N`, with N from 1 to {}", PathMap::MAX)]
-pub struct PathMapError {
-    /// What came.
-    pub given: String,
+pub enum PathMapError {
+    /// Text that names no map, or a number of paths that no map has.
+    #[error(
+        "path map `{given}` is unknown: it must be `ecmp:N`, with N from 1 to {max}, or \
+         `xpath:ADDR,...`, with 1 to {max} IP addresses of the peer, one a path",
+        max = PathMap::MAX
+    )]
+    Unknown {
+        /// What came.
+        given: String,
+    },
+    /// Two paths that are one.
+    #[error("path map `{given}` names {address} twice: each path needs an address of its own")]
+    Repeated {
+        /// What came.
+        given: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// Paths that the sockets cannot take.
+    #[error(
+        "path map `{given}` names {address}, which sockets bound to {bind} cannot send to: bind to \
+         an address of that family"
+    )]
+    Family {
+        /// What came.
+        given: String,
+        /// The address of the other family.
+        address: IpAddr,
+        /// What the sockets are bound to.
+        bind: IpAddr,
+    },
 }
 
 impl PathMap {
-    /// The most paths of a map: each is a socket.
+    /// The most paths of a map.
     pub const MAX: u16 = 64;
 
     /// A pool of `source_ports` UDP source ports, from 1 to [`MAX`](Self::MAX): switches hash each
@@ -36,23 +67,67 @@ impl PathMap {
         Self(Kind::Ecmp { source_ports })
     }
 
-    /// How many lanes, that is sockets, the map needs.
-    pub const fn lanes(&self) -> u16 {
-        let Kind::Ecmp { source_ports } = self.0;
-        source_ports
+    /// One destination address a path, from 1 to [`MAX`](Self::MAX) of them, as XPath identifies
+    /// paths: all are addresses of the one peer, and the switches send each its own way (by routes
+    /// of /32 or /128). The peer must be bound to an unspecified address, so that it takes packets
+    /// to any of them.
+    ///
+    /// Messages go to a peer at one of these addresses; other peers cannot be sent to. The
+    /// addresses are checked when the endpoint is built.
+    pub fn xpath(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        Self(Kind::XPath { addresses: addresses.into_iter().collect() })
     }
 
-    pub(crate) fn check(self) -> Result<Self, PathMapError> {
-        if (1..=Self::MAX).contains(&self.lanes()) {
-            Ok(self)
-        } else {
-            Err(PathMapError { given: self.to_string() })
+    /// How many paths there are to a peer.
+    pub fn paths(&self) -> usize {
+        match &self.0 {
+            Kind::Ecmp { source_ports } => (*source_ports).into(),
+            Kind::XPath { addresses } => addresses.len(),
+        }
+    }
+
+    /// How many lanes, that is sockets, the map needs.
+    pub const fn lanes(&self) -> u16 {
+        match self.0 {
+            Kind::Ecmp { source_ports } => source_ports,
+            Kind::XPath { .. } => 1,
+        }
+    }
+
+    /// Whether sockets that are bound to `bind` can use the map; `reaches` says what they send to.
+    pub(crate) fn check(
+        &self,
+        bind: IpAddr,
+        reaches: fn(SocketAddr) -> bool,
+    ) -> Result<(), PathMapError> {
+        self.check_alone()?;
+        match self.addresses().iter().find(|&&address| !reaches((address, 1).into())) {
+            Some(&address) => Err(PathMapError::Family { given: self.to_string(), address, bind }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_alone(&self) -> Result<(), PathMapError> {
+        if !(1..=usize::from(Self::MAX)).contains(&self.paths()) {
+            return Err(PathMapError::Unknown { given: self.to_string() });
+        }
+        let mut seen = HashSet::new();
+        match self.addresses().iter().find(|address| !seen.insert(address.to_canonical())) {
+            Some(&address) => Err(PathMapError::Repeated { given: self.to_string(), address }),
+            None => Ok(()),
+        }
+    }
+
+    fn addresses(&self) -> &[IpAddr] {
+        match &self.0 {
+            Kind::Ecmp { .. } => &[],
+            Kind::XPath { addresses } => addresses,
         }
     }
 
     /// The map as the core wants it, for sockets that reach what `reaches` says.
     pub(crate) fn for_sockets(self, reaches: fn(SocketAddr) -> bool) -> Reachable {
-        Reachable { lanes: Lanes(self.lanes()), reaches }
+        Reachable { map: self, reaches }
     }
 }
 
@@ -65,8 +140,17 @@ impl Default for PathMap {
 
 impl fmt::Display for PathMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kind::Ecmp { source_ports } = self.0;
-        write!(f, "ecmp:{source_ports}")
+        match &self.0 {
+            Kind::Ecmp { source_ports } => write!(f, "ecmp:{source_ports}"),
+            Kind::XPath { addresses } => {
+                f.write_str("xpath:")?;
+                for (i, address) in addresses.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { "," };
+                    write!(f, "{separator}{address}")?;
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -74,24 +158,40 @@ impl FromStr for PathMap {
     type Err = PathMapError;
 
     fn from_str(given: &str) -> Result<Self, PathMapError> {
-        given
-            .strip_prefix("ecmp:")
-            .and_then(|ports| ports.parse().ok())
-            .and_then(|ports| Self::ecmp(ports).check().ok())
-            .ok_or_else(|| PathMapError { given: given.to_owned() })
+        let map = match given.split_once(':') {
+            Some(("ecmp", ports)) => ports.parse().ok().map(Self::ecmp),
+            Some(("xpath", list)) => {
+                let addresses = list.split(',').map(|address| address.parse().ok());
+                addresses.collect::<Option<Vec<IpAddr>>>().map(Self::xpath)
+            }
+            _ => None,
+        };
+        let map = map.ok_or_else(|| PathMapError::Unknown { given: given.to_owned() })?;
+        map.check_alone()?;
+        Ok(map)
     }
 }
 
-/// All lanes to any peer that the sockets can address, and none to others.
+/// The paths of a map to any peer that the sockets can address, and none to others.
 #[derive(Debug)]
 pub(crate) struct Reachable {
-    lanes: Lanes,
+    map: PathMap,
     reaches: fn(SocketAddr) -> bool,
 }
 
 impl CorePathMap for Reachable {
     fn paths(&self, peer: SocketAddr) -> Vec<Via> {
-        if (self.reaches)(peer) { self.lanes.paths(peer) } else { Vec::new() }
+        if !(self.reaches)(peer) {
+            return Vec::new();
+        }
+        match &self.map.0 {
+            Kind::Ecmp { source_ports } => Lanes(*source_ports).paths(peer),
+            Kind::XPath { addresses } if addresses.contains(&peer.ip()) => {
+                let via = |&address| Via { lane: 0, remote: (address, peer.port()).into() };
+                addresses.iter().map(via).collect()
+            }
+            Kind::XPath { .. } => Vec::new(),
+        }
     }
 }
 
@@ -99,24 +199,66 @@ impl CorePathMap for Reachable {
 mod tests {
     use super::*;
 
+    fn check(map: &PathMap) -> Result<(), PathMapError> {
+        map.check([0, 0, 0, 0].into(), |peer| peer.is_ipv4())
+    }
+
     #[test]
     fn text_and_map_are_the_same() {
         assert_eq!("ecmp:8".parse(), Ok(PathMap::default()));
         for ports in [1, 64] {
             let map = PathMap::ecmp(ports);
-            assert_eq!(map.to_string().parse(), Ok(map));
-            assert_eq!(map.lanes(), ports);
+            assert_eq!(map.to_string().parse(), Ok(map.clone()));
+            assert_eq!((map.lanes(), map.paths()), (ports, ports.into()));
         }
+        let text = "xpath:10.0.0.1,10.1.0.1,fd00::1";
+        let map: PathMap = text.parse().unwrap();
+        assert_eq!((map.to_string().as_str(), map.lanes(), map.paths()), (text, 1, 3));
     }
 
     #[test]
     fn a_refusal_says_what_came_and_what_is_accepted() {
-        for given in ["", "ecmp", "ecmp:", "ecmp:0", "ecmp:65", "ecmp:-1", "drb:4", "ecmp:8 "] {
+        for given in [
+            "",
+            "ecmp",
+            "ecmp:",
+            "ecmp:0",
+            "ecmp:65",
+            "ecmp:-1",
+            "drb:4",
+            "ecmp:8 ",
+            "xpath:",
+            "xpath:10.0.0",
+            "xpath:10.0.0.1:7",
+            "xpath:10.0.0.1,",
+        ] {
             let error = given.parse::<PathMap>().unwrap_err().to_string();
-            let expected =
-                format!("path map `{given}` is unknown: it must be `ecmp:N`, with N from 1 to 64");
+            let expected = format!(
+                "path map `{given}` is unknown: it must be `ecmp:N`, with N from 1 to 64, or \
+                 `xpath:ADDR,...`, with 1 to 64 IP addresses of the peer, one a path"
+            );
             assert_eq!(error, expected);
         }
-        assert!(PathMap::ecmp(0).check().is_err());
+        assert!(check(&PathMap::ecmp(0)).is_err());
+        assert!(check(&PathMap::xpath([])).is_err());
+    }
+
+    #[test]
+    fn paths_that_are_one_or_that_cannot_be_taken_are_named() {
+        let error = "xpath:10.0.0.1,10.0.0.2,::ffff:10.0.0.1".parse::<PathMap>().unwrap_err();
+        assert!(error.to_string().contains("names ::ffff:10.0.0.1 twice"), "{error}");
+        let map: PathMap = "xpath:10.0.0.1,fd00::1".parse().unwrap();
+        let error = check(&map).unwrap_err().to_string();
+        assert!(error.contains("fd00::1") && error.contains("bound to 0.0.0.0"), "{error}");
+    }
+
+    #[test]
+    fn only_the_peer_that_has_the_addresses_is_reached() {
+        let map: PathMap = "xpath:10.0.0.1,10.1.0.1".parse().unwrap();
+        let map = map.for_sockets(|peer| peer.is_ipv4());
+        let vias = map.paths("10.1.0.1:7000".parse().unwrap());
+        let remotes: Vec<String> = vias.iter().map(|via| via.remote.to_string()).collect();
+        assert_eq!(remotes, ["10.0.0.1:7000", "10.1.0.1:7000"]);
+        assert!(map.paths("10.0.0.3:7000".parse().unwrap()).is_empty());
     }
 }

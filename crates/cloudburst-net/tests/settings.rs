@@ -25,6 +25,12 @@ fn what_is_out_of_range_is_refused_with_its_value() {
     assert!(said(builder().rate(1.5)).contains("`rate` is 1.5"));
     assert!(said(builder().capacity(7)).contains("`capacity` is 7"));
     assert!(said(builder().paths(PathMap::ecmp(65))).contains("`ecmp:65`"));
+    let order = builder().order("drb:2x3".parse().unwrap()).config(Config::default());
+    assert!(said(order).contains("of 6 paths: it must fit the path map, which has 4"));
+    let twice = PathMap::xpath([[127, 0, 0, 1].into(); 2]);
+    assert!(said(builder().paths(twice)).contains("names 127.0.0.1 twice"));
+    let other = PathMap::xpath([std::net::Ipv6Addr::LOCALHOST.into()]);
+    assert!(said(builder().paths(other)).contains("names ::1"));
     let config = Config { max_datagram: 7, ..Config::default() };
     assert!(said(builder().config(config)).contains("`max_datagram` is 7"));
 }

@@ -3,6 +3,7 @@
 use crate::input::Input;
 use cloudburst_core::code::{Code, Degree};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::path::Order;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
@@ -66,6 +67,7 @@ fn config(input: &mut Input<'_>) -> Config {
         decode_timeout: input.pick(&[5_000, 100, 10].map(Duration::from_millis)),
         max_peers: input.pick(&[4096, 1, 2]),
         port: PORT,
+        order: Order::default(),
     };
     config.check().expect("every choice above is in its range");
     config

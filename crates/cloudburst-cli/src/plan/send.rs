@@ -3,7 +3,7 @@
 use super::{CommonPlan, Key, PlanError};
 use crate::args::SendArgs;
 use crate::protocol::FileName;
-use cloudburst_net::{Code, PathMap};
+use cloudburst_net::{Code, Order, PathMap};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +16,7 @@ pub(crate) struct SendPlan {
     pub(crate) host: String,
     pub(crate) inputs: Vec<Input>,
     pub(crate) paths: PathMap,
+    pub(crate) order: Order,
     pub(crate) rate: f64,
     pub(crate) capacity: Option<u64>,
     pub(crate) code: Option<Code>,
@@ -68,6 +69,7 @@ impl SendPlan {
             host: args.addr,
             inputs,
             paths: args.paths,
+            order: args.order,
             rate: args.rate,
             capacity: args.capacity.map(|bits| bits.0),
             code: args.code,

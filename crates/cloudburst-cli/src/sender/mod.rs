@@ -83,7 +83,8 @@ impl Session {
         };
         let mut builder = Endpoint::builder()
             .bind(local)
-            .paths(plan.paths)
+            .paths(plan.paths.clone())
+            .order(plan.order)
             .security(plan.common.key.security())
             .config(config)
             .rate(plan.rate);
