@@ -65,8 +65,9 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Paths to spread packets over: ecmp:N for N source ports, 1 to 64; xpath:ADDR,ADDR,... for
-    /// addresses of the peer, each of which takes its own way
+    /// Paths to spread packets over: ecmp:N for N source ports, 1 to 64; flowlabel:N for as many
+    /// IPv6 flow labels; xpath:ADDR,ADDR,... for addresses of the peer, each of which takes its own
+    /// way
     #[arg(long, value_name = "MAP", default_value = "ecmp:8")]
     pub paths: PathMap,
 

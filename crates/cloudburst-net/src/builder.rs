@@ -153,6 +153,7 @@ impl Builder {
         let io = UdpIo::open(&UdpConfig {
             bind: self.bind,
             lanes: paths.lanes(),
+            flow_labels: paths.labels(),
             dscp: self.dscp,
             socket_buffers: self.socket_buffers,
         })?;

@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 /// Which paths an endpoint spreads its packets over.
 ///
-/// In text form, for configuration files and command lines, `ecmp:N` or `xpath:ADDR,ADDR,...`.
+/// In text form, for configuration files and command lines, `ecmp:N`, `flowlabel:N` or
+/// `xpath:ADDR,ADDR,...`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathMap(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Ecmp { source_ports: u16 },
+    FlowLabel { labels: u16 },
     XPath { addresses: Arc<[IpAddr]> },
 }
 
@@ -24,8 +26,8 @@ enum Kind {
 pub enum PathMapError {
     /// Text that names no map, or a number of paths that no map has.
     #[error(
-        "path map `{given}` is unknown: it must be `ecmp:N`, with N from 1 to {max}, or \
-         `xpath:ADDR,...`, with 1 to {max} IP addresses of the peer, one a path",
+        "path map `{given}` is unknown: it must be `ecmp:N` or `flowlabel:N`, with N from 1 to {max}, \
+         or `xpath:ADDR,...`, with 1 to {max} IP addresses of the peer, one a path",
         max = PathMap::MAX
     )]
     Unknown {
@@ -39,6 +41,16 @@ pub enum PathMapError {
         given: String,
         /// The address.
         address: IpAddr,
+    },
+    /// IPv4 has no flow labels.
+    #[error(
+        "path map `{given}` needs IPv6, and the sockets are bound to {bind}: bind to `[::]:PORT`"
+    )]
+    NoFlowLabels {
+        /// What came.
+        given: String,
+        /// What the sockets are bound to.
+        bind: IpAddr,
     },
     /// Paths that the sockets cannot take.
     #[error(
@@ -67,6 +79,15 @@ impl PathMap {
         Self(Kind::Ecmp { source_ports })
     }
 
+    /// One IPv6 flow label a path, from 1 to [`MAX`](Self::MAX) of them, drawn when the endpoint is
+    /// built: one socket for all, and switches that hash the label (RFC 6438) put each onto some path
+    /// of their own choice. IPv4 peers cannot be sent to.
+    ///
+    /// The number is checked when the endpoint is built.
+    pub const fn flow_labels(labels: u16) -> Self {
+        Self(Kind::FlowLabel { labels })
+    }
+
     /// One destination address a path, from 1 to [`MAX`](Self::MAX) of them, as XPath identifies
     /// paths: all are addresses of the one peer, and the switches send each its own way (by routes
     /// of /32 or /128). The peer must be bound to an unspecified address, so that it takes packets
@@ -81,7 +102,9 @@ impl PathMap {
     /// How many paths there are to a peer.
     pub fn paths(&self) -> usize {
         match &self.0 {
-            Kind::Ecmp { source_ports } => (*source_ports).into(),
+            Kind::Ecmp { source_ports: paths } | Kind::FlowLabel { labels: paths } => {
+                (*paths).into()
+            }
             Kind::XPath { addresses } => addresses.len(),
         }
     }
@@ -90,7 +113,15 @@ impl PathMap {
     pub const fn lanes(&self) -> u16 {
         match self.0 {
             Kind::Ecmp { source_ports } => source_ports,
-            Kind::XPath { .. } => 1,
+            Kind::FlowLabel { .. } | Kind::XPath { .. } => 1,
+        }
+    }
+
+    /// How many flow labels the map needs.
+    pub(crate) const fn labels(&self) -> u16 {
+        match self.0 {
+            Kind::FlowLabel { labels } => labels,
+            Kind::Ecmp { .. } | Kind::XPath { .. } => 0,
         }
     }
 
@@ -101,6 +132,9 @@ impl PathMap {
         reaches: fn(SocketAddr) -> bool,
     ) -> Result<(), PathMapError> {
         self.check_alone()?;
+        if self.labels() > 0 && bind.is_ipv4() {
+            return Err(PathMapError::NoFlowLabels { given: self.to_string(), bind });
+        }
         match self.addresses().iter().find(|&&address| !reaches((address, 1).into())) {
             Some(&address) => Err(PathMapError::Family { given: self.to_string(), address, bind }),
             None => Ok(()),
@@ -120,7 +154,7 @@ impl PathMap {
 
     fn addresses(&self) -> &[IpAddr] {
         match &self.0 {
-            Kind::Ecmp { .. } => &[],
+            Kind::Ecmp { .. } | Kind::FlowLabel { .. } => &[],
             Kind::XPath { addresses } => addresses,
         }
     }
@@ -142,6 +176,7 @@ impl fmt::Display for PathMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Ecmp { source_ports } => write!(f, "ecmp:{source_ports}"),
+            Kind::FlowLabel { labels } => write!(f, "flowlabel:{labels}"),
             Kind::XPath { addresses } => {
                 f.write_str("xpath:")?;
                 for (i, address) in addresses.iter().enumerate() {
@@ -160,6 +195,7 @@ impl FromStr for PathMap {
     fn from_str(given: &str) -> Result<Self, PathMapError> {
         let map = match given.split_once(':') {
             Some(("ecmp", ports)) => ports.parse().ok().map(Self::ecmp),
+            Some(("flowlabel", labels)) => labels.parse().ok().map(Self::flow_labels),
             Some(("xpath", list)) => {
                 let addresses = list.split(',').map(|address| address.parse().ok());
                 addresses.collect::<Option<Vec<IpAddr>>>().map(Self::xpath)
@@ -186,11 +222,12 @@ impl CorePathMap for Reachable {
         }
         match &self.map.0 {
             Kind::Ecmp { source_ports } => Lanes(*source_ports).paths(peer),
+            Kind::FlowLabel { labels } if peer.is_ipv6() => Lanes(*labels).paths(peer),
             Kind::XPath { addresses } if addresses.contains(&peer.ip()) => {
                 let via = |&address| Via { lane: 0, remote: (address, peer.port()).into() };
                 addresses.iter().map(via).collect()
             }
-            Kind::XPath { .. } => Vec::new(),
+            Kind::FlowLabel { .. } | Kind::XPath { .. } => Vec::new(),
         }
     }
 }
@@ -211,6 +248,8 @@ mod tests {
             assert_eq!(map.to_string().parse(), Ok(map.clone()));
             assert_eq!((map.lanes(), map.paths()), (ports, ports.into()));
         }
+        let map: PathMap = "flowlabel:8".parse().unwrap();
+        assert_eq!((map.to_string().as_str(), map.lanes(), map.paths()), ("flowlabel:8", 1, 8));
         let text = "xpath:10.0.0.1,10.1.0.1,fd00::1";
         let map: PathMap = text.parse().unwrap();
         assert_eq!((map.to_string().as_str(), map.lanes(), map.paths()), (text, 1, 3));
@@ -234,8 +273,8 @@ mod tests {
         ] {
             let error = given.parse::<PathMap>().unwrap_err().to_string();
             let expected = format!(
-                "path map `{given}` is unknown: it must be `ecmp:N`, with N from 1 to 64, or \
-                 `xpath:ADDR,...`, with 1 to 64 IP addresses of the peer, one a path"
+                "path map `{given}` is unknown: it must be `ecmp:N` or `flowlabel:N`, with N from 1 \
+                 to 64, or `xpath:ADDR,...`, with 1 to 64 IP addresses of the peer, one a path"
             );
             assert_eq!(error, expected);
         }
@@ -247,6 +286,8 @@ mod tests {
     fn paths_that_are_one_or_that_cannot_be_taken_are_named() {
         let error = "xpath:10.0.0.1,10.0.0.2,::ffff:10.0.0.1".parse::<PathMap>().unwrap_err();
         assert!(error.to_string().contains("names ::ffff:10.0.0.1 twice"), "{error}");
+        let error = check(&PathMap::flow_labels(8)).unwrap_err().to_string();
+        assert!(error.contains("needs IPv6") && error.contains("bound to 0.0.0.0"), "{error}");
         let map: PathMap = "xpath:10.0.0.1,fd00::1".parse().unwrap();
         let error = check(&map).unwrap_err().to_string();
         assert!(error.contains("fd00::1") && error.contains("bound to 0.0.0.0"), "{error}");

@@ -4,7 +4,7 @@ mod common;
 
 use cloudburst_net::{Endpoint, PathMap};
 use common::{builder_on, bytes, tap::Tap};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {
     let build = || configure(builder_on(ip)).build().expect("an endpoint");
@@ -68,4 +68,20 @@ fn a_pool_of_one_is_the_bound_port_alone() {
     client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
     assert!(tap.seen().up.iter().all(|packet| packet.from == client.local_addr()));
     assert_eq!(client.paths(tap.addr()).len(), 1);
+}
+
+#[test]
+fn every_flow_label_is_used_from_one_port_and_leaves_the_dscp_alone() {
+    let seen = through_tap("::1", |builder| builder.paths(PathMap::flow_labels(8))).seen();
+    let ports: BTreeSet<u16> = seen.up.iter().map(|packet| packet.from.port()).collect();
+    assert_eq!(ports.len(), 1);
+    let mut counts = BTreeMap::new();
+    for packet in &seen.up {
+        assert_eq!(packet.tos, Some(43 << 2), "{packet:?}");
+        *counts.entry(packet.flow_label).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 8, "{counts:?}");
+    let even = seen.up.len() / 8;
+    assert!(counts.values().all(|&count| count > even / 2), "{counts:?}");
+    assert!(!counts.contains_key(&Some(0)) && !counts.contains_key(&None), "{counts:?}");
 }

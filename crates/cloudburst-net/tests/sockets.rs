@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 fn open(lanes: u16, socket_buffers: usize) -> UdpIo {
     let bind = "127.0.0.1:0".parse().expect("an address");
-    UdpIo::open(&UdpConfig { bind, lanes, dscp: 43, socket_buffers }).expect("loopback sockets")
+    UdpIo::open(&UdpConfig { bind, lanes, flow_labels: 0, dscp: 43, socket_buffers })
+        .expect("loopback sockets")
 }
 
 fn send(from: &UdpIo, lane: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {

@@ -1,7 +1,8 @@
 //! UDP sockets behind the core's [`PacketIo`].
 //!
 //! A lane is a socket. Lane 0 has the address that peers send to; the others have ports that the
-//! system picks, and exist for switches to hash their packets onto other paths.
+//! system picks, and exist for switches to hash their packets onto other paths. With flow labels,
+//! there is one socket, and a lane is a label.
 //!
 //! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
 //! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
@@ -38,6 +39,8 @@ pub struct UdpConfig {
     pub bind: SocketAddr,
     /// How many sockets, at least one.
     pub lanes: u16,
+    /// How many IPv6 flow labels, if any: then they are the lanes, of the one socket.
+    pub flow_labels: u16,
     /// The DSCP of every packet, from 0 to 63.
     pub dscp: u8,
     /// Bytes to ask for, for each receive and each send buffer.
@@ -48,6 +51,8 @@ pub struct UdpConfig {
 #[derive(Debug)]
 pub struct UdpIo {
     lanes: Vec<Lane>,
+    /// The flow label of each lane, if lanes are labels.
+    labels: Vec<u32>,
     family: Family,
     local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
@@ -76,7 +81,7 @@ impl UdpIo {
     /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::SocketOption`] or
     /// [`BuildError::Threads`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
-        let UdpConfig { bind, lanes, dscp, socket_buffers } = *config;
+        let UdpConfig { bind, lanes, flow_labels, dscp, socket_buffers } = *config;
         let bind = plain(bind);
         if dscp > 63 {
             return Err(BuildError::Dscp { value: dscp });
@@ -89,6 +94,8 @@ impl UdpIo {
         for _ in 1..lanes {
             all.push(Lane::open(pool_addr, family, dscp, socket_buffers)?);
         }
+        let labels =
+            if flow_labels > 0 { all[0].choose_flow_labels(flow_labels)? } else { Vec::new() };
         let local_addrs = all.iter().map(Lane::local_addr).collect::<Result<_, _>>()?;
         let granted = socket::granted(&all, socket_buffers)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
@@ -96,6 +103,7 @@ impl UdpIo {
         let ready = receive::watch(&all, &wakes).map_err(|e| BuildError::Threads(e.into()))?;
         Ok(Self {
             lanes: all,
+            labels,
             family,
             local_addrs,
             granted,

@@ -6,6 +6,7 @@ use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,12 +17,17 @@ const MAX_BYTES: usize = 65_507;
 
 impl UdpIo {
     pub(super) fn send_batch(&self, transmit: &Transmit, contents: &[u8]) {
-        let Some(lane) = self.lanes.get(usize::from(transmit.via.lane)) else {
+        let number = usize::from(transmit.via.lane);
+        let (socket, label) = match self.labels.get(number) {
+            Some(&label) => (0, label),
+            None => (number, 0),
+        };
+        let Some(lane) = self.lanes.get(socket) else {
             debug_assert!(false, "the path map knows only lanes that exist");
             return;
         };
         let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
-        let to = SockaddrStorage::from(self.family.to_socket(transmit.via.remote));
+        let to = SockaddrStorage::from(labelled(self.family.to_socket(transmit.via.remote), label));
         let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
         for batch in contents[..len].chunks(most * size) {
             if batch.len() > size && lane.gso.load(Relaxed) {
@@ -113,6 +119,14 @@ impl UdpIo {
         };
         class.add(datagrams);
     }
+}
+
+/// The address with a flow label, which the system sends as it is: in network order.
+fn labelled(mut to: SocketAddr, label: u32) -> SocketAddr {
+    if let SocketAddr::V6(to) = &mut to {
+        to.set_flowinfo(label.to_be());
+    }
+    to
 }
 
 #[cfg(test)]

@@ -1,11 +1,26 @@
 //! One socket and its options.
 
 use crate::error::BuildError;
+use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use rand::RngReader;
+use rand::rngs::SysRng;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io;
+use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32};
+
+/// Whether the flow label of an address is sent.
+#[derive(Clone, Copy, Debug)]
+struct FlowInfoSend;
+
+nix::setsockopt_impl!(
+    FlowInfoSend,
+    libc::IPPROTO_IPV6,
+    libc::IPV6_FLOWINFO_SEND,
+    bool,
+    sockopt::SetBool
+);
 
 /// The socket of one lane.
 #[derive(Debug)]
@@ -96,6 +111,23 @@ impl Lane {
         socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))?;
         socket.bind(&addr.into()).map_err(refused)?;
         Ok(Self { socket: socket.into(), gso: AtomicBool::new(true), drops: AtomicU32::new(0) })
+    }
+
+    /// Draws different flow labels, and makes the socket send them.
+    pub(super) fn choose_flow_labels(&self, count: u16) -> Result<Vec<u32>, BuildError> {
+        setsockopt(&self.socket, FlowInfoSend, &true)
+            .map_err(|e| failed("IPV6_FLOWINFO_SEND", e))?;
+        let mut labels = Vec::new();
+        while labels.len() < usize::from(count) {
+            let mut bytes = [0; 4];
+            RngReader(SysRng).read_exact(&mut bytes).map_err(BuildError::Threads)?;
+            // 0 is no label.
+            let label = u32::from_ne_bytes(bytes) & 0xf_ffff;
+            if label != 0 && !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        Ok(labels)
     }
 
     pub(super) fn local_addr(&self) -> Result<SocketAddr, BuildError> {

@@ -1,5 +1,6 @@
 //! A relay that forwards everything and notes what the kernel says about each packet.
 
+use nix::libc;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
@@ -12,12 +13,26 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+/// Whether the kernel tells the flow label of each packet.
+#[derive(Clone, Copy, Debug)]
+struct RecvFlowInfo;
+
+nix::setsockopt_impl!(
+    RecvFlowInfo,
+    libc::IPPROTO_IPV6,
+    libc::IPV6_FLOWINFO,
+    bool,
+    sockopt::SetBool
+);
+
 /// One packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) from: SocketAddr,
     /// DSCP and ECN.
     pub(crate) tos: Option<u8>,
+    /// Of IPv6.
+    pub(crate) flow_label: Option<u32>,
 }
 
 /// All packets so far, to the target and back from it.
@@ -91,13 +106,16 @@ fn open(target: SocketAddr) -> UdpSocket {
         SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
     };
     told.expect("the kernel tells the TOS byte");
+    if target.is_ipv6() {
+        setsockopt(&socket, RecvFlowInfo, &true).expect("the kernel tells the flow label");
+    }
     socket.set_read_timeout(Some(Duration::from_millis(50))).expect("an option");
     socket
 }
 
 fn read(socket: &UdpSocket) -> Option<(Packet, Vec<u8>)> {
     let mut bytes = vec![0; 65_536];
-    let mut control = nix::cmsg_space!(i32);
+    let mut control = nix::cmsg_space!(i32, u32);
     let mut slices = [IoSliceMut::new(&mut bytes)];
     let received = recvmsg::<SockaddrStorage>(
         socket.as_raw_fd(),
@@ -114,7 +132,14 @@ fn read(socket: &UdpSocket) -> Option<(Packet, Vec<u8>)> {
         ControlMessageOwned::Ipv6TClass(class) => u8::try_from(class).ok(),
         _ => None,
     });
+    let flow_label = received.cmsgs().ok()?.find_map(|control| match control {
+        ControlMessageOwned::Unknown(info) if info.cmsg_header.cmsg_type == libc::IPV6_FLOWINFO => {
+            let info = info.data_bytes.first_chunk().copied()?;
+            Some(u32::from_be_bytes(info) & 0xf_ffff)
+        }
+        _ => None,
+    });
     let len = received.bytes;
     bytes.truncate(len);
-    Some((Packet { from, tos }, bytes))
+    Some((Packet { from, tos, flow_label }, bytes))
 }
