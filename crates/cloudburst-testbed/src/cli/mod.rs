@@ -1,0 +1,147 @@
+//! `cbrst-testbed`: arguments, then what they ask for.
+
+mod args;
+mod signals;
+mod status;
+
+use crate::Error;
+use crate::fabric::{Fabric, Removed};
+use crate::state::{Failure, Process};
+use crate::topology::Node;
+use args::{Arguments, Command, Up};
+use clap::Parser;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{self, ExitCode, Stdio};
+
+const PROGRAM: &str = "cbrst-testbed";
+/// What the process that decapsulates says once it does.
+const READY: &str = "ready";
+
+/// All of `cbrst-testbed`.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let error = match run(arguments.command) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(error) => error,
+    };
+    complain(&format!("{PROGRAM}: {error}"));
+    ExitCode::from(match error {
+        Error::Interrupted => 130,
+        error if error.is_usage() => 2,
+        _ => 1,
+    })
+}
+
+fn run(command: Command) -> Result<(), Error> {
+    match command {
+        Command::Up(up) => raise(&up),
+        Command::Down { fabric } => {
+            let removed = Fabric::remove(&fabric.name)?;
+            if removed == Removed::default() {
+                return say(&format!("{} was not up", fabric.name));
+            }
+            for pid in &removed.processes {
+                complain(&format!("{PROGRAM}: process {pid} still runs, without a network now"));
+            }
+            say(&format!("{} is down: {} namespaces removed", fabric.name, removed.namespaces))
+        }
+        Command::Status { json, fabric } => {
+            let status = status::Status::of(&Fabric::attach(&fabric.name)?)?;
+            say(&if json { status.json() } else { status.to_string() })
+        }
+        Command::Fail { target, down, fabric } => {
+            let how = if down { Failure::Down } else { Failure::Silent };
+            Fabric::attach(&fabric.name)?.fail(target, how)
+        }
+        Command::Heal { target, fabric } => Fabric::attach(&fabric.name)?.heal(target),
+        Command::Loss { link, percent, fabric } => {
+            Fabric::attach(&fabric.name)?.loss(link, percent.0)
+        }
+        Command::Exec { fabric, node, command } => {
+            Err(exec(&Fabric::attach(&fabric.name)?, node, &command))
+        }
+        Command::Bounce { fabric } => bounce(&fabric.name),
+    }
+}
+
+fn raise(up: &Up) -> Result<(), Error> {
+    let interrupted = signals::install()?;
+    let (name, topology) = (&up.fabric.name, up.topology());
+    let raised =
+        Fabric::up_to_stay(name, &topology, &interrupted, |fabric| start_bouncing(fabric.name()))?;
+    if raised.is_none() {
+        return say(&format!("{name} is up already"));
+    }
+    say(&format!(
+        "{name} is up: {} hosts, {} leaves, {} spines. Try: {PROGRAM} status{}",
+        topology.hosts,
+        topology.leaves,
+        topology.spines,
+        if name == "cbrst" { String::new() } else { format!(" --name {name}") },
+    ))
+}
+
+/// Starts this program once more, to stay in the background.
+fn start_bouncing(name: &str) -> Result<Process, Error> {
+    let doing = || Error::io("cannot start the process that decapsulates IP-in-IP");
+    let program = std::env::current_exe().map_err(doing())?;
+    let mut command = process::Command::new(program);
+    command.args(["bounce", "--name", name]).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(doing())?;
+    let mut said = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut said).map_err(doing())?;
+    }
+    match Process::of(child.id() as i32) {
+        Some(process) if said.trim_end() == READY => Ok(process),
+        _ => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(doing()(io::Error::other(said.trim_end().to_string())))
+        }
+    }
+}
+
+fn bounce(name: &str) -> Result<(), Error> {
+    // Away from the terminal of whoever ran `up`.
+    let _ = nix::unistd::setsid();
+    let done = Fabric::bounce(name, || println!("{READY}"));
+    if let Err(error) = &done {
+        println!("{error}");
+    }
+    done
+}
+
+/// Only returns if it fails.
+fn exec(fabric: &Fabric, node: Node, command: &[OsString]) -> Error {
+    let entered = fabric.namespace(node).and_then(|namespace| namespace.enter());
+    match (entered, command) {
+        (Err(error), _) => error,
+        (Ok(()), [program, arguments @ ..]) => {
+            let failed = process::Command::new(program).args(arguments).exec();
+            Error::io(format!("cannot run {}", program.display()))(failed)
+        }
+        (Ok(()), []) => Error::Parameter {
+            field: "COMMAND",
+            value: String::new(),
+            expected: "a program to run".into(),
+        },
+    }
+}
+
+/// Prints on standard output, where there may be nobody to read it.
+fn say(text: &str) -> Result<(), Error> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::io("standard output")(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,150 @@
+//! What ports have counted: `tc -j` and `nft -j`, as values.
+
+use crate::Error;
+use crate::plan;
+use crate::topology::Node;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A port: the end at `node` of its link to `neighbour`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Port {
+    /// Whose it is.
+    pub node: Node,
+    /// What it leads to.
+    pub neighbour: Node,
+    /// The way out, for packets with the fabric's DSCP.
+    pub tiny: Queue,
+    /// The way out, for everything else.
+    pub default: Queue,
+    /// The way in: packets that the link has lost by chance.
+    pub lost: u64,
+    /// The way in: packets that a black hole has swallowed.
+    pub failed: u64,
+}
+
+/// A queue's counters since the fabric is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// Packets that it holds at most.
+    pub limit: u64,
+    /// Packets that have left it.
+    pub sent: u64,
+    /// Their bytes, Ethernet headers included.
+    pub bytes: u64,
+    /// Packets that found it full.
+    pub dropped: u64,
+    /// Packets in it now.
+    pub backlog: u64,
+    /// Their bytes.
+    pub backlog_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Qdisc {
+    handle: String,
+    dev: String,
+    #[serde(default)]
+    options: Options,
+    #[serde(default)]
+    bytes: u64,
+    #[serde(default)]
+    packets: u64,
+    #[serde(default)]
+    drops: u64,
+    #[serde(default)]
+    qlen: u64,
+    #[serde(default)]
+    backlog: u64,
+}
+
+#[derive(Default, Deserialize)]
+struct Options {
+    #[serde(default)]
+    limit: u64,
+}
+
+/// The ports of `node`, in the order of `neighbours`, from what `tc -j -s qdisc show` and
+/// `nft -j list counters` print.
+pub(crate) fn parse(
+    node: Node,
+    neighbours: &[Node],
+    qdiscs: &str,
+    counters: &str,
+    place: &str,
+) -> Result<Vec<Port>, Error> {
+    let wrong = |tool, said: String| Error::Output { tool, place: place.into(), said };
+    let qdiscs: Vec<Value> =
+        serde_json::from_str(qdiscs).map_err(|error| wrong("tc", error.to_string()))?;
+    // Those of `lo` have other shapes.
+    let qdiscs: Vec<Qdisc> =
+        qdiscs.into_iter().filter_map(|qdisc| serde_json::from_value(qdisc).ok()).collect();
+    let counters: Value =
+        serde_json::from_str(counters).map_err(|error| wrong("nft", error.to_string()))?;
+    let port = |&neighbour: &Node| {
+        let name = neighbour.to_string();
+        let queue = |handle: &str| {
+            let found = qdiscs.iter().find(|qdisc| qdisc.dev == name && qdisc.handle == handle);
+            let qdisc = found.ok_or_else(|| wrong("tc", format!("no queue {handle} on {name}")))?;
+            Ok(Queue {
+                limit: qdisc.options.limit,
+                sent: qdisc.packets,
+                bytes: qdisc.bytes,
+                dropped: qdisc.drops,
+                backlog: qdisc.qlen,
+                backlog_bytes: qdisc.backlog,
+            })
+        };
+        let counter = |kind: &str| {
+            let name = format!("{kind}_{name}");
+            let all = counters["nftables"].as_array().into_iter().flatten();
+            let mut packets = all
+                .filter(|entry| entry["counter"]["name"] == *name)
+                .filter_map(|entry| entry["counter"]["packets"].as_u64());
+            packets.next().ok_or_else(|| wrong("nft", format!("no counter {name}")))
+        };
+        Ok(Port {
+            node,
+            neighbour,
+            tiny: queue(plan::TINY)?,
+            default: queue(plan::DEFAULT)?,
+            lost: counter("lost")?,
+            failed: counter("failed")?,
+        })
+    };
+    neighbours.iter().map(port).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QDISCS: &str = r#"[
+      {"kind":"noqueue","handle":"0:","dev":"lo","root":true,"options":{}},
+      {"kind":"htb","handle":"1:","dev":"s1","root":true,"options":{"default":"0x20"},"packets":7},
+      {"kind":"pfifo","handle":"11:","dev":"s1","parent":"1:10","options":{"limit":8},
+       "bytes":3028,"packets":2,"drops":5,"overlimits":0,"requeues":0,"backlog":1514,"qlen":1},
+      {"kind":"pfifo","handle":"21:","dev":"s1","parent":"1:20","options":{"limit":256}}]"#;
+    const COUNTERS: &str = r#"{"nftables": [{"metainfo": {"version": "1.0.6"}},
+      {"counter": {"family":"netdev","name":"lost_s1","table":"cbrst","packets":3,"bytes":9}},
+      {"counter": {"family":"netdev","name":"failed_s1","table":"cbrst","packets":4,"bytes":9}}]}"#;
+
+    #[test]
+    fn what_tc_and_nft_print_is_read() {
+        let (leaf, spine) = (Node::Leaf(1), Node::Spine(1));
+        let ports = parse(leaf, &[spine], QDISCS, COUNTERS, "x-l1").unwrap();
+        let tiny =
+            Queue { limit: 8, sent: 2, bytes: 3028, dropped: 5, backlog: 1, backlog_bytes: 1514 };
+        assert_eq!((ports[0].tiny, ports[0].default.limit), (tiny, 256));
+        assert_eq!((ports[0].lost, ports[0].failed), (3, 4));
+    }
+
+    #[test]
+    fn a_port_that_is_missing_is_named() {
+        let error = parse(Node::Leaf(1), &[Node::Spine(2)], QDISCS, COUNTERS, "x-l1").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tc in x-l1 printed what is not understood: no queue 11: on s2"
+        );
+    }
+}

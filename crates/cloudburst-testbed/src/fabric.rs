@@ -1,0 +1,640 @@
+//! A fabric, from `up` to `down`.
+
+use crate::bounce::Bouncer;
+use crate::counters::{self, Port};
+use crate::namespace::{self, Namespace};
+use crate::state::{Failure, Lock, Process, State};
+use crate::topology::{Link, Node, Target, Topology, check_loss};
+use crate::{Error, address, plan};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+/// A fabric that is up.
+///
+/// The one that built it takes it down when it is dropped, whatever the reason. One that was
+/// [attached](Self::attach) leaves it as it is.
+#[derive(Debug)]
+pub struct Fabric {
+    name: String,
+    topology: Topology,
+    is_owned: bool,
+    bouncers: Vec<Bouncer>,
+}
+
+/// A host of a fabric.
+#[derive(Clone, Debug)]
+pub struct Host<'a> {
+    topology: &'a Topology,
+    index: u16,
+    namespace: Namespace,
+}
+
+/// What is wrong with a fabric by now, on purpose.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Faults {
+    /// What has failed, and how.
+    pub failed: BTreeMap<Target, Failure>,
+    /// Links that lose packets: percent, each way.
+    pub loss: BTreeMap<Link, f64>,
+}
+
+/// What [`Fabric::remove`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Network namespaces that are gone.
+    pub namespaces: usize,
+    /// Processes that were running in them, and still do, without a network.
+    pub processes: Vec<i32>,
+}
+
+impl Fabric {
+    /// Builds a fabric for this process, with a name that no other has: any number may be up side
+    /// by side. What processes have left that were killed is removed first.
+    ///
+    /// # Errors
+    ///
+    /// For a parameter that makes no sense, without root, without `ip`, `tc`, `nft`, `ethtool` and
+    /// `nsenter`, and when the kernel refuses. What was built until then is taken down.
+    pub fn up(topology: &Topology) -> Result<Self, Error> {
+        Self::up_unless(topology, &AtomicBool::new(false))
+    }
+
+    /// The same, unless `interrupted` becomes true.
+    ///
+    /// # Errors
+    ///
+    /// As [`up`](Self::up), and [`Error::Interrupted`].
+    pub fn up_unless(topology: &Topology, interrupted: &AtomicBool) -> Result<Self, Error> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cbt{}x{number}", std::process::id());
+        let mut state = State::new(&name, topology);
+        state.owner = Some(Process::this());
+        let mut fabric = Self::build(state, interrupted)?;
+        for spine in 1..=topology.spines {
+            fabric.bouncers.push(Bouncer::start(&fabric.namespace(Node::Spine(spine))?)?);
+        }
+        fabric.change(|state| state.builder = None)?;
+        Ok(fabric)
+    }
+
+    /// Finds a fabric that somebody else has built.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of that name.
+    pub fn attach(name: &str) -> Result<Self, Error> {
+        check_name(name)?;
+        let state = State::read(name)?.filter(|state| state.builder.is_none());
+        let state = state.ok_or_else(|| Error::NotUp { name: name.into() })?;
+        let (name, topology) = (state.name, state.topology);
+        Ok(Self { name, topology, is_owned: false, bouncers: Vec::new() })
+    }
+
+    /// Builds a fabric that outlives this process, all but what decapsulates: `finish` sees to
+    /// that. Nothing happens when it is up already, with the same parameters.
+    pub(crate) fn up_to_stay(
+        name: &str,
+        topology: &Topology,
+        interrupted: &AtomicBool,
+        finish: impl FnOnce(&Self) -> Result<Process, Error>,
+    ) -> Result<Option<Self>, Error> {
+        check_name(name)?;
+        topology.validate()?;
+        check_privileges()?;
+        {
+            let lock = Lock::take()?;
+            sweep(&lock)?;
+            if let Some(state) = State::read(name)? {
+                if let Some(master) = state.master() {
+                    return Err(Error::Taken { name: name.into(), pid: master.pid });
+                }
+                if state.topology != *topology {
+                    let different = state.topology.differences(topology);
+                    return Err(Error::Different { name: name.into(), different });
+                }
+                if is_whole(&state) {
+                    return Ok(None);
+                }
+                // Somebody has taken parts of it away: build it anew.
+                tear_down(name, Some(&state), &lock)?;
+            }
+        }
+        let mut fabric = Self::build(State::new(name, topology), interrupted)?;
+        let bouncer = finish(&fabric)?;
+        fabric.change(|state| {
+            state.bouncer = Some(bouncer);
+            state.builder = None;
+        })?;
+        if interrupted.load(Ordering::SeqCst) {
+            return Err(Error::Interrupted);
+        }
+        fabric.is_owned = false;
+        Ok(Some(fabric))
+    }
+
+    /// Everything but what decapsulates. Whatever fails takes down what there is, as the value is
+    /// dropped.
+    fn build(mut state: State, interrupted: &AtomicBool) -> Result<Self, Error> {
+        state.topology.validate()?;
+        check_privileges()?;
+        state.builder = Some(Process::this());
+        let (name, topology) = (state.name.clone(), state.topology.clone());
+        {
+            let lock = Lock::take()?;
+            sweep(&lock)?;
+            if let Some(first) = namespaces_of(&name).into_iter().next() {
+                return Err(Error::Leftover { name, first });
+            }
+            state.write(&lock)?;
+        }
+        let fabric = Self { name, topology, is_owned: true, bouncers: Vec::new() };
+        fabric.wire(&state, interrupted).map_err(|error| {
+            // A program that Ctrl-C has ended is not what went wrong.
+            if interrupted.load(Ordering::SeqCst) { Error::Interrupted } else { error }
+        })?;
+        Ok(fabric)
+    }
+
+    fn wire(&self, state: &State, interrupted: &AtomicBool) -> Result<(), Error> {
+        let go_on = || {
+            if interrupted.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
+        };
+        let topology = &self.topology;
+        let machine = "the machine";
+        go_on()?;
+        namespace::run("ip", &["-batch", "-"], &plan::namespaces(&self.name, topology), machine)?;
+        go_on()?;
+        namespace::run("ip", &["-batch", "-"], &plan::links(&self.name, topology), machine)?;
+        self.at_each(topology.nodes(), |node, place| {
+            go_on()?;
+            write_sysctls(topology, node, place)?;
+            for port in topology.neighbours(node) {
+                let port = port.to_string();
+                let off = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"];
+                namespace::run("ethtool", &[&["-K", &port], &off[..]].concat(), "", place)?;
+            }
+            namespace::run("tc", &["-batch", "-"], &plan::queues(topology, node), place)?;
+            let rules = plan::loss_table(topology, node) + &plan::loss_rules(topology, node, state);
+            namespace::run("nft", &["-f", "-"], &rules, place)?;
+            let routes = plan::addresses_and_routes(topology, node, state);
+            namespace::run("ip", &["-batch", "-"], &routes, place)?;
+            Ok(())
+        })?;
+        go_on()
+    }
+
+    /// Does the same at several nodes at once, each in its namespace.
+    fn at_each<T: Send>(
+        &self,
+        nodes: impl Iterator<Item = Node>,
+        job: impl Fn(Node, &str) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let job = &job;
+        thread::scope(|scope| {
+            let place = |node| {
+                let namespace = Namespace::new(plan::namespace(&self.name, node));
+                scope.spawn(move || {
+                    namespace.enter()?;
+                    job(node, namespace.name())
+                })
+            };
+            let running: Vec<_> = nodes.map(place).collect();
+            let done = running.into_iter().map(|thread| thread.join());
+            let done: Vec<_> = done.collect();
+            done.into_iter()
+                .map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    /// As `--name` knows it; its namespaces are `NAME-h1`, `NAME-l1`, `NAME-s1` and so on.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What was built.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Host `index`, from 1.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn host(&self, index: u16) -> Result<Host<'_>, Error> {
+        let namespace = self.namespace(Node::Host(index))?;
+        Ok(Host { topology: &self.topology, index, namespace })
+    }
+
+    /// The namespace of a host or switch.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such node.
+    pub fn namespace(&self, node: Node) -> Result<Namespace, Error> {
+        self.topology.check_node(node)?;
+        Ok(Namespace::new(plan::namespace(&self.name, node)))
+    }
+
+    /// The addresses of a leaf or spine; a spine's is the one to bounce off.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such node.
+    pub fn addresses(&self, node: Node) -> Result<(Ipv4Addr, Ipv6Addr), Error> {
+        self.topology.check_node(node)?;
+        Ok((address::v4(&self.topology, node), address::v6(&self.topology, node)))
+    }
+
+    /// The counters of all ports: hosts, then leaves, then spines.
+    ///
+    /// # Errors
+    ///
+    /// When the fabric is no longer there.
+    pub fn ports(&self) -> Result<Vec<Port>, Error> {
+        let ports = self.at_each(self.topology.nodes(), |node, place| self.read(node, place))?;
+        Ok(ports.into_iter().flatten().collect())
+    }
+
+    /// The counters of the ports of `node`, in the order of [`Topology::neighbours`].
+    ///
+    /// # Errors
+    ///
+    /// When there is no such node, or the fabric is no longer there.
+    pub fn ports_of(&self, node: Node) -> Result<Vec<Port>, Error> {
+        let namespace = self.namespace(node)?;
+        namespace.run(|| self.read(node, namespace.name()))?
+    }
+
+    /// The counters of the port of `node` that leads to `neighbour`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such port, or the fabric is no longer there.
+    pub fn port(&self, node: Node, neighbour: Node) -> Result<Port, Error> {
+        let link = Link::between(node, neighbour);
+        self.topology.check_target(Target::Link(link))?;
+        let ports = self.ports_of(node)?.into_iter();
+        ports.into_iter().find(|port| port.neighbour == neighbour).ok_or(Error::NoSuchLink { link })
+    }
+
+    fn read(&self, node: Node, place: &str) -> Result<Vec<Port>, Error> {
+        let qdiscs = namespace::run("tc", &["-j", "-s", "qdisc", "show"], "", place)?;
+        let losses = namespace::run("nft", &["-j", "list", "counters"], "", place)?;
+        counters::parse(node, &self.topology.neighbours(node), &qdiscs, &losses, place)
+    }
+
+    /// Makes a link or a node fail. What has failed so already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such thing, or the fabric is no longer there.
+    pub fn fail(&self, target: Target, how: Failure) -> Result<(), Error> {
+        self.topology.check_target(target)?;
+        self.change_and_apply(|state| {
+            state.failed.insert(target, how);
+        })
+    }
+
+    /// Ends the failure of a link or a node; of all with `None`. Healing what is whole is fine.
+    /// A link works again when neither it nor a node at its ends has failed.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such thing, or the fabric is no longer there.
+    pub fn heal(&self, target: Option<Target>) -> Result<(), Error> {
+        if let Some(target) = target {
+            self.topology.check_target(target)?;
+        }
+        self.change_and_apply(|state| match target {
+            Some(target) => drop(state.failed.remove(&target)),
+            None => state.failed.clear(),
+        })
+    }
+
+    /// Makes a link lose `percent` of the packets, each way, in steps of 0.001.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such link, `percent` is none, or the fabric is no longer there.
+    pub fn loss(&self, link: Link, percent: f64) -> Result<(), Error> {
+        self.topology.check_target(Target::Link(link))?;
+        check_loss(percent)?;
+        self.change_and_apply(|state| {
+            state.loss.insert(link, percent);
+        })
+    }
+
+    /// What has failed by now, and what loses packets.
+    ///
+    /// # Errors
+    ///
+    /// When the fabric is no longer there.
+    pub fn faults(&self) -> Result<Faults, Error> {
+        let state = self.state()?;
+        let losses = self.topology.links().into_iter().map(|link| (link, state.loss(link)));
+        let loss = losses.filter(|(_, percent)| *percent > 0.0).collect();
+        Ok(Faults { failed: state.failed, loss })
+    }
+
+    /// Whether packets that are addressed to spines are decapsulated.
+    pub(crate) fn is_bouncing(&self) -> Result<bool, Error> {
+        let state = self.state()?;
+        let process = state.bouncer.or(state.owner);
+        Ok(process.is_some_and(|process| process.is_alive()))
+    }
+
+    fn state(&self) -> Result<State, Error> {
+        let state = State::read(&self.name)?;
+        state.ok_or_else(|| Error::NotUp { name: self.name.clone() })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), Error> {
+        let lock = Lock::take()?;
+        let mut state = self.state()?;
+        change(&mut state);
+        state.write(&lock)
+    }
+
+    /// Changes the state, and then the namespaces that it concerns.
+    fn change_and_apply(&self, change: impl FnOnce(&mut State)) -> Result<(), Error> {
+        let lock = Lock::take()?;
+        let before = self.state()?;
+        let mut state = before.clone();
+        change(&mut state);
+        state.write(&lock)?;
+        let links = self.topology.links();
+        let differs = |link: &&Link| {
+            state.failure(**link) != before.failure(**link)
+                || state.loss(**link) != before.loss(**link)
+        };
+        let is_down = |state: &State, link| state.failure(link) == Some(Failure::Down);
+        let changed: Vec<Link> = links.iter().filter(differs).copied().collect();
+        let nodes: BTreeSet<Node> =
+            changed.iter().flat_map(|link| [link.lower, link.upper]).collect();
+        self.at_each(nodes.into_iter(), |node, place| {
+            let rules = plan::loss_rules(&self.topology, node, &state);
+            namespace::run("nft", &["-f", "-"], &rules, place)?;
+            let own = changed.iter().filter(|link| link.lower == node || link.upper == node);
+            let turned: Vec<_> =
+                own.filter(|link| is_down(&state, **link) != is_down(&before, **link)).collect();
+            if turned.is_empty() {
+                return Ok(());
+            }
+            let mut lines = String::new();
+            for link in turned.iter().filter(|link| is_down(&state, ***link)) {
+                let port = if link.lower == node { link.upper } else { link.lower };
+                lines += &format!("link set dev {port} down\n");
+            }
+            // What went with a link that is up again, and what no longer leads over one that is
+            // not.
+            lines += &plan::addresses_and_routes(&self.topology, node, &state);
+            namespace::run("ip", &["-batch", "-"], &lines, place).map(drop)
+        })?;
+        Ok(())
+    }
+
+    /// Takes the fabric down, and says what went wrong with that.
+    ///
+    /// # Errors
+    ///
+    /// When something could not be removed.
+    pub fn down(mut self) -> Result<Removed, Error> {
+        self.is_owned = false;
+        self.bouncers.clear();
+        let lock = Lock::take()?;
+        tear_down(&self.name, State::read(&self.name)?.as_ref(), &lock)
+    }
+
+    /// Takes down whatever there is of a fabric; nothing is fine.
+    ///
+    /// # Errors
+    ///
+    /// When the fabric belongs to another process that still runs, and when something could not be
+    /// removed.
+    pub fn remove(name: &str) -> Result<Removed, Error> {
+        check_name(name)?;
+        check_privileges()?;
+        let lock = Lock::take()?;
+        sweep(&lock)?;
+        // Whatever a broken file may say, its fabric is to go.
+        let state = State::read(name).ok().flatten();
+        if let Some(master) = state.as_ref().and_then(State::master) {
+            return Err(Error::Taken { name: name.into(), pid: master.pid });
+        }
+        tear_down(name, state.as_ref(), &lock)
+    }
+
+    /// Ends once the fabric has; meanwhile decapsulates at its spines.
+    pub(crate) fn bounce(name: &str, ready: impl FnOnce()) -> Result<(), Error> {
+        let state = State::read(name)?.ok_or_else(|| Error::NotUp { name: name.into() })?;
+        let namespace = |spine| Namespace::new(plan::namespace(name, Node::Spine(spine)));
+        let spines = (1..=state.topology.spines).map(namespace);
+        let _bouncers =
+            spines.map(|spine| Bouncer::start(&spine)).collect::<Result<Vec<_>, _>>()?;
+        ready();
+        while State::exists(name) {
+            thread::sleep(std::time::Duration::from_secs(1));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        if !self.is_owned {
+            return;
+        }
+        self.bouncers.clear();
+        let removed = Lock::take().and_then(|lock| {
+            tear_down(&self.name, State::read(&self.name).ok().flatten().as_ref(), &lock)
+        });
+        if let Err(error) = removed {
+            eprintln!("cloudburst-testbed: {} could not be taken down: {error}", self.name);
+        }
+    }
+}
+
+impl Host<'_> {
+    /// Its IPv4 address.
+    #[must_use]
+    pub fn v4(&self) -> Ipv4Addr {
+        address::v4(self.topology, Node::Host(self.index))
+    }
+
+    /// Its IPv6 address.
+    #[must_use]
+    pub fn v6(&self) -> Ipv6Addr {
+        address::v6(self.topology, Node::Host(self.index))
+    }
+
+    /// XPath: the address by which other leaves' hosts reach it by way of `spine` only.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such spine.
+    pub fn path_address(&self, spine: u16) -> Result<Ipv4Addr, Error> {
+        self.topology.check_node(Node::Spine(spine))?;
+        Ok(address::path_v4(self.topology, self.index, spine))
+    }
+
+    /// The same for IPv6.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such spine.
+    pub fn path_address_v6(&self, spine: u16) -> Result<Ipv6Addr, Error> {
+        self.topology.check_node(Node::Spine(spine))?;
+        Ok(address::path_v6(self.topology, self.index, spine))
+    }
+
+    /// Its leaf.
+    #[must_use]
+    pub fn leaf(&self) -> Node {
+        Node::Leaf(self.topology.leaf_of(self.index))
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// [`Namespace::run`].
+    ///
+    /// # Errors
+    ///
+    /// When the namespace cannot be entered.
+    ///
+    /// # Panics
+    ///
+    /// When `job` does.
+    pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        self.namespace.run(job)
+    }
+
+    /// [`Namespace::command`].
+    #[must_use]
+    pub fn command(&self, program: &str) -> Command {
+        self.namespace.command(program)
+    }
+}
+
+/// Whether this process may build a fabric, and has the programs for it.
+///
+/// # Errors
+///
+/// Says what is missing.
+pub fn available() -> Result<(), Error> {
+    check_privileges()?;
+    for (tool, flag) in [
+        ("ip", "-V"),
+        ("tc", "-V"),
+        ("nft", "--version"),
+        ("ethtool", "--version"),
+        ("nsenter", "-V"),
+    ] {
+        namespace::run(tool, &[flag], "", "the machine")?;
+    }
+    Ok(())
+}
+
+fn check_privileges() -> Result<(), Error> {
+    let status = fs::read_to_string("/proc/self/status").map_err(Error::io("/proc/self/status"))?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let needed = [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_SYS_ADMIN", 21)];
+    let missing = needed.iter().filter(|(_, bit)| mask & (1 << bit) == 0);
+    let missing: Vec<_> = missing.map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Privilege { missing: format!("this process lacks {}", missing.join(", ")) })
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if (1..=32).contains(&name.len()) && name.chars().all(is_fine) {
+        return Ok(());
+    }
+    let expected = "1 to 32 lower-case letters and digits".into();
+    Err(Error::Parameter { field: "name", value: format!("{name:?}"), expected })
+}
+
+fn write_sysctls(topology: &Topology, node: Node, place: &str) -> Result<(), Error> {
+    for (key, value) in plan::sysctls(topology, node) {
+        // Of the namespace of the thread that opens it.
+        let path = format!("/proc/sys/net/{key}");
+        let written = fs::write(&path, &value);
+        if key != plan::SEED {
+            written.map_err(Error::io(format!("{path} = {value} in {place}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// The namespaces that are named like those of a fabric.
+fn namespaces_of(name: &str) -> Vec<String> {
+    let is_of = |namespace: &String| {
+        let node = namespace.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        node.is_some_and(|node| node.parse::<Node>().is_ok_and(|parsed| parsed.to_string() == node))
+    };
+    namespace::names().into_iter().filter(is_of).collect()
+}
+
+fn is_whole(state: &State) -> bool {
+    let there = namespaces_of(&state.name);
+    let is_there = |node| there.contains(&plan::namespace(&state.name, node));
+    state.topology.nodes().all(is_there)
+        && state.bouncer.as_ref().is_some_and(|process| process.is_alive())
+}
+
+/// Removes what processes have left that ended without doing so.
+fn sweep(lock: &Lock) -> Result<(), Error> {
+    for state in State::all(lock)?.iter().filter(|state| state.is_orphan()) {
+        tear_down(&state.name, Some(state), lock)?;
+    }
+    Ok(())
+}
+
+fn tear_down(name: &str, state: Option<&State>, lock: &Lock) -> Result<Removed, Error> {
+    if let Some(bouncer) = state.and_then(|state| state.bouncer.as_ref())
+        && bouncer.is_alive()
+    {
+        let pid = nix::unistd::Pid::from_raw(bouncer.pid);
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+    }
+    let namespaces = namespaces_of(name);
+    let processes = namespace::processes_in(&namespaces);
+    let lines: String = namespaces.iter().map(|name| format!("netns delete {name}\n")).collect();
+    let place = "the machine";
+    if !processes.is_empty() {
+        // They keep their namespace, so its links have to be taken from it.
+        for namespace in namespaces.iter().map(|name| Namespace::new(name.clone())) {
+            let _ = namespace.run(remove_links);
+        }
+    }
+    if !lines.is_empty() {
+        namespace::run("ip", &["-force", "-batch", "-"], &lines, place)?;
+    }
+    State::forget(name, lock)?;
+    Ok(Removed { namespaces: namespaces.len(), processes })
+}
+
+/// Removes all links of the calling thread's namespace.
+fn remove_links() {
+    let listed = namespace::run("ip", &["-o", "link", "show", "type", "veth"], "", "");
+    let listed = listed.unwrap_or_default();
+    let names = listed.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
+    let lines: String = names.map(|name| format!("link delete dev {name}\n")).collect();
+    let _ = namespace::run("ip", &["-force", "-batch", "-"], &lines, "");
+}

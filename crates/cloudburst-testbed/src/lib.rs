@@ -1,0 +1,70 @@
+//! A leaf-spine of network namespaces, to try transports on.
+//!
+//! ```text
+//!      s1        s2        s3        s4       spines   10.3.0.SPINE    decapsulate IP-in-IP
+//!      | \       | \      / |       / |
+//!      |  every leaf is joined to every spine          `uplink_rate`, `loss`
+//!      | /       | /      \ |       \ |
+//!      l1 ------ ... -------------- l2        leaves   10.2.0.LEAF     ECMP, hashed on ports
+//!    / |  | \                     / |  | \             `rate`
+//!  h1 h2  h3 h4                 h5 h6  h7 h8  hosts    10.1.LEAF.HOST, fd00:cb:1:LEAF::HOST
+//!
+//!  each port:   --+-- DSCP ----> tiny queue, N packets --+-- weighted round robin --> link
+//!                 +-- others --> default queue ----------+
+//! ```
+//!
+//! Each host and switch is a namespace, each link a veth pair, each queue a `pfifo` under HTB, and
+//! loss is nftables on the way in. [`Topology`] says what to build, [`Fabric`] is what was built:
+//!
+//! ```no_run
+//! use cloudburst_testbed::{Fabric, Failure, Node, Target, Topology};
+//! use std::net::UdpSocket;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let fabric = Fabric::up(&Topology { hosts: 4, ..Topology::default() })?;
+//! let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+//! let receiver = to.run(|| UdpSocket::bind((to.v4(), 7000)))??;
+//! let sender = from.run(|| UdpSocket::bind((from.v4(), 0)))??;
+//! fabric.fail(Target::Node(Node::Spine(2)), Failure::Silent)?;
+//! sender.send_to(b"by way of spine 3", (to.path_address(3)?, 7000))?;
+//! for port in fabric.ports_of(Node::Spine(3))? {
+//!     println!("{} to {}: {} packets", port.node, port.neighbour, port.default.sent);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Paths
+//!
+//! - **ECMP**: a leaf chooses the spine by a hash of addresses, protocol and ports; for IPv6, of
+//!   the flow label too. Each leaf has a seed of its own, made from [`Topology::seed`].
+//! - **XPath**: [`Host::path_address`] is an address of the host that every other leaf reaches by
+//!   one spine only: a /32 route, and a /128 for IPv6.
+//! - **Bouncing**: an IPv4 packet inside another one that is addressed to a spine
+//!   ([`Fabric::addresses`]) goes to that spine, and on from there as if it had come without.
+//!
+//! # What it is not
+//!
+//! A link has no delay but that of its rate and its queues, and all of it shares this machine's
+//! processors: scale rates and load together, and say the factor. A veth port reports 10 Gb/s
+//! whatever it is held to, so programs must be told the rate. What a host sends as one
+//! super-packet is cut before it is queued; what it would receive as one arrives singly.
+
+mod address;
+mod bounce;
+mod cli;
+mod counters;
+mod error;
+mod fabric;
+mod namespace;
+mod plan;
+mod state;
+mod topology;
+
+pub use cli::main;
+pub use counters::{Port, Queue};
+pub use error::Error;
+pub use fabric::{Fabric, Faults, Host, Removed, available};
+pub use namespace::Namespace;
+pub use state::Failure;
+pub use topology::{Link, Node, Target, Topology, Weights};

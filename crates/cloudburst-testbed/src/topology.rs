@@ -1,0 +1,408 @@
+//! The parameters of a fabric, and the names of what is in it.
+
+use crate::Error;
+use core::fmt;
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+
+/// What to build. [`Topology::default`] is the testbed of the paper's Figure 8, ten times slower.
+///
+/// Checked as a whole when it enters [`Fabric::up`](crate::Fabric::up).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Hosts, 1 to 250, spread over the leaves evenly and in order. Default 8.
+    pub hosts: u16,
+    /// Leaves, 1 to 64. Default 2.
+    pub leaves: u16,
+    /// Spines, 1 to 64; each is joined to every leaf. Default 4.
+    pub spines: u16,
+    /// Bits a second of a link between host and leaf, 1 Mb/s to 10 Gb/s. Default 100 Mb/s: two
+    /// cores carry eight hosts at that rate.
+    pub rate: u64,
+    /// Bits a second of a link between leaf and spine. Default: as [`rate`](Self::rate). With
+    /// fewer than hosts-a-leaf times `rate` in sum over the spines, the fabric is over-subscribed.
+    pub uplink_rate: Option<u64>,
+    /// DSCP of the packets that belong into the tiny queue, 0 to 63. Default 43.
+    pub dscp: u8,
+    /// Packets that the tiny queue of a switch's port holds. Default 8. Deeper delays what
+    /// arrives, shallower drops bursts that a moment would have carried.
+    pub tiny_packets: u32,
+    /// Packets with that DSCP which a host's own port holds. Default 128, the largest block: what
+    /// a host drops before its own wire never was on the network.
+    pub host_tiny_packets: u32,
+    /// Packets that the queue of everything else holds. Default 256.
+    pub default_packets: u32,
+    /// How the two queues share a busy link.
+    pub weights: Weights,
+    /// Percent of the packets that each link between leaf and spine loses, each way. Default 0.
+    pub loss: f64,
+    /// Bytes of the largest IP packet, 1,280 to 9,000. Default 1,500. Encapsulation takes 20.
+    pub mtu: u32,
+    /// Where the seeds of the switches' ECMP hashes come from: each leaf hashes differently, and
+    /// a fabric with the same seed the same again. Default 1.
+    pub seed: u32,
+}
+
+/// Weighted round robin: the share of a busy link that each queue is sure of. What one does not
+/// use the other has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weights {
+    /// Of the tiny queue, 1 to 100. Default 1.
+    pub tiny: u32,
+    /// Of the queue of everything else, 1 to 100. Default 1.
+    pub default: u32,
+}
+
+impl Default for Topology {
+    fn default() -> Self {
+        Self {
+            hosts: 8,
+            leaves: 2,
+            spines: 4,
+            rate: 100_000_000,
+            uplink_rate: None,
+            dscp: 43,
+            tiny_packets: 8,
+            host_tiny_packets: 128,
+            default_packets: 256,
+            weights: Weights { tiny: 1, default: 1 },
+            loss: 0.0,
+            mtu: 1500,
+            seed: 1,
+        }
+    }
+}
+
+impl Topology {
+    /// # Errors
+    ///
+    /// Names the first field that is out of bounds, its value and its bounds.
+    pub fn validate(&self) -> Result<(), Error> {
+        let within = |field, value: u64, low: u64, high: u64| {
+            let expected = || format!("{low} to {high}");
+            let wrong = || parameter(field, value, expected());
+            if (low..=high).contains(&value) { Ok(()) } else { Err(wrong()) }
+        };
+        within("hosts", self.hosts.into(), 1, 250)?;
+        within("leaves", self.leaves.into(), 1, 64)?;
+        within("spines", self.spines.into(), 1, 64)?;
+        if self.hosts < self.leaves {
+            let expected = format!("at least one for each of the {} leaves", self.leaves);
+            return Err(parameter("hosts", self.hosts, expected));
+        }
+        within("rate", self.rate, 1_000_000, 10_000_000_000)?;
+        within("uplink_rate", self.uplink_rate(), 1_000_000, 10_000_000_000)?;
+        within("dscp", self.dscp.into(), 0, 63)?;
+        within("tiny_packets", self.tiny_packets.into(), 1, 100_000)?;
+        within("host_tiny_packets", self.host_tiny_packets.into(), 1, 100_000)?;
+        within("default_packets", self.default_packets.into(), 1, 100_000)?;
+        within("weights.tiny", self.weights.tiny.into(), 1, 100)?;
+        within("weights.default", self.weights.default.into(), 1, 100)?;
+        within("mtu", self.mtu.into(), 1280, 9000)?;
+        check_loss(self.loss)
+    }
+
+    /// Bits a second between a leaf and a spine.
+    #[must_use]
+    pub fn uplink_rate(&self) -> u64 {
+        self.uplink_rate.unwrap_or(self.rate)
+    }
+
+    /// Bits a second of a link.
+    #[must_use]
+    pub fn link_rate(&self, link: Link) -> u64 {
+        if matches!(link.upper, Node::Spine(_)) { self.uplink_rate() } else { self.rate }
+    }
+
+    /// What a leaf's hosts can send, over what its uplinks carry.
+    #[must_use]
+    pub fn over_subscription(&self) -> f64 {
+        let hosts = (1..=self.leaves).map(|leaf| self.hosts_of(leaf).count()).max().unwrap_or(0);
+        hosts as f64 * self.rate as f64 / (f64::from(self.spines) * self.uplink_rate() as f64)
+    }
+
+    /// The leaf of a host.
+    #[must_use]
+    pub fn leaf_of(&self, host: u16) -> u16 {
+        let before = u32::from(host.saturating_sub(1)) * u32::from(self.leaves);
+        (before / u32::from(self.hosts.max(1))) as u16 + 1
+    }
+
+    /// The hosts of a leaf.
+    pub fn hosts_of(&self, leaf: u16) -> impl Iterator<Item = u16> + '_ {
+        (1..=self.hosts).filter(move |&host| self.leaf_of(host) == leaf)
+    }
+
+    /// Hosts, then leaves, then spines.
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        let (hosts, leaves, spines) = (self.hosts, self.leaves, self.spines);
+        let hosts = (1..=hosts).map(Node::Host);
+        hosts.chain((1..=leaves).map(Node::Leaf)).chain((1..=spines).map(Node::Spine))
+    }
+
+    /// Those of the hosts, then those of the spines.
+    pub fn links(&self) -> Vec<Link> {
+        let hosts = (1..=self.hosts)
+            .map(|host| Link { lower: Node::Host(host), upper: Node::Leaf(self.leaf_of(host)) });
+        let spines = (1..=self.leaves).flat_map(|leaf| {
+            (1..=self.spines)
+                .map(move |spine| Link { lower: Node::Leaf(leaf), upper: Node::Spine(spine) })
+        });
+        hosts.chain(spines).collect()
+    }
+
+    /// What `node` is joined to.
+    #[must_use]
+    pub fn neighbours(&self, node: Node) -> Vec<Node> {
+        match node {
+            Node::Host(host) => vec![Node::Leaf(self.leaf_of(host))],
+            Node::Leaf(leaf) => {
+                let hosts = self.hosts_of(leaf).map(Node::Host);
+                hosts.chain((1..=self.spines).map(Node::Spine)).collect()
+            }
+            Node::Spine(_) => (1..=self.leaves).map(Node::Leaf).collect(),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// When there is no such node.
+    pub fn check_node(&self, node: Node) -> Result<(), Error> {
+        let (index, count, kind) = match node {
+            Node::Host(index) => (index, self.hosts, 'h'),
+            Node::Leaf(index) => (index, self.leaves, 'l'),
+            Node::Spine(index) => (index, self.spines, 's'),
+        };
+        if (1..=count).contains(&index) {
+            return Ok(());
+        }
+        Err(Error::NoSuchNode { node, has: format!("{kind}1 to {kind}{count}") })
+    }
+
+    /// # Errors
+    ///
+    /// When there is no such node or link.
+    pub fn check_target(&self, target: Target) -> Result<(), Error> {
+        match target {
+            Target::Node(node) => self.check_node(node),
+            Target::Link(link) => {
+                self.check_node(link.lower)?;
+                self.check_node(link.upper)?;
+                let joined = self.neighbours(link.lower).contains(&link.upper);
+                if joined { Ok(()) } else { Err(Error::NoSuchLink { link }) }
+            }
+        }
+    }
+
+    /// Which parameters differ from those of `other`, both values of each.
+    pub(crate) fn differences(&self, other: &Self) -> String {
+        let fields = |topology| match serde_json::to_value(topology) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (ours, theirs) = (fields(self), fields(other));
+        let differ = ours.iter().filter(|(field, value)| theirs.get(*field) != Some(value));
+        let text = differ.map(|(field, value)| match theirs.get(field) {
+            Some(theirs) => format!("{field} {theirs}, not {value}"),
+            None => field.clone(),
+        });
+        text.collect::<Vec<_>>().join("; ")
+    }
+}
+
+pub(crate) fn check_loss(percent: f64) -> Result<(), Error> {
+    if (0.0..=100.0).contains(&percent) {
+        return Ok(());
+    }
+    Err(parameter("loss", percent, "a percentage, 0 to 100".into()))
+}
+
+fn parameter(field: &'static str, value: impl fmt::Display, expected: String) -> Error {
+    Error::Parameter { field, value: value.to_string(), expected }
+}
+
+/// A host or a switch, counted from 1. Written `h1`, `l1`, `s1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// A host.
+    Host(u16),
+    /// A leaf, or top-of-rack switch.
+    Leaf(u16),
+    /// A spine switch.
+    Spine(u16),
+}
+
+/// A link, by its ends. Written `h1-l1`, `l1-s3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The end that is nearer to the hosts.
+    pub lower: Node,
+    /// The end that is nearer to the spines.
+    pub upper: Node,
+}
+
+/// What can fail: all links of a node, or one link. Written `s2`, `l1-s3`; `spine:2`, `spine2` and
+/// `link:leaf1-spine3` are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A host or switch with all its links.
+    Node(Node),
+    /// A link.
+    Link(Link),
+}
+
+impl Link {
+    /// The link of two nodes, named in any order.
+    #[must_use]
+    pub fn between(one: Node, other: Node) -> Self {
+        Self { lower: one.min(other), upper: one.max(other) }
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(index) => write!(f, "h{index}"),
+            Self::Leaf(index) => write!(f, "l{index}"),
+            Self::Spine(index) => write!(f, "s{index}"),
+        }
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.lower, self.upper)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => node.fmt(f),
+            Self::Link(link) => link.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Node {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || parameter("node", text, "h1, l1 or s1: a host, leaf or spine".into());
+        let digits = text.find(|c: char| c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (kind, index) = text.split_at(digits);
+        let index: u16 = index.parse().map_err(|_| wrong())?;
+        match kind.trim_end_matches(':') {
+            "h" | "host" => Ok(Self::Host(index)),
+            "l" | "leaf" => Ok(Self::Leaf(index)),
+            "s" | "spine" => Ok(Self::Spine(index)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl FromStr for Link {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || parameter("link", text, "h1-l1 or l1-s3: the two ends".into());
+        let ends = text.strip_prefix("link:").unwrap_or(text);
+        let (one, other) = ends.split_once('-').ok_or_else(wrong)?;
+        let (one, other) = (one.parse().map_err(|_| wrong())?, other.parse().map_err(|_| wrong())?);
+        Ok(Self::between(one, other))
+    }
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text.contains('-') { text.parse().map(Self::Link) } else { text.parse().map(Self::Node) }
+    }
+}
+
+/// As text, so that a state file and `--json` show what a user types.
+macro_rules! as_text {
+    ($($name:ty),*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+
+as_text!(Node, Link, Target);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_spread_over_the_leaves_in_order() {
+        let topology = Topology::default();
+        let leaves: Vec<_> = (1..=8).map(|host| topology.leaf_of(host)).collect();
+        assert_eq!(leaves, [1, 1, 1, 1, 2, 2, 2, 2]);
+        let uneven = Topology { hosts: 5, leaves: 3, ..topology };
+        let leaves: Vec<_> = (1..=5).map(|host| uneven.leaf_of(host)).collect();
+        assert_eq!(leaves, [1, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_with_its_value_and_its_bounds() {
+        let wrong = |change: fn(&mut Topology)| {
+            let mut topology = Topology::default();
+            change(&mut topology);
+            topology.validate().unwrap_err().to_string()
+        };
+        assert_eq!(wrong(|t| t.spines = 0), "spines 0: expected 1 to 64");
+        assert_eq!(wrong(|t| t.dscp = 64), "dscp 64: expected 0 to 63");
+        assert_eq!(wrong(|t| t.loss = f64::NAN), "loss NaN: expected a percentage, 0 to 100");
+        assert_eq!(
+            wrong(|t| t.leaves = 9),
+            "hosts 8: expected at least one for each of the 9 leaves"
+        );
+        assert_eq!(
+            wrong(|t| t.uplink_rate = Some(1)),
+            "uplink_rate 1: expected 1000000 to 10000000000"
+        );
+    }
+
+    #[test]
+    fn names_are_read_in_long_and_short() {
+        for text in ["s2", "spine2", "spine:2"] {
+            assert_eq!(text.parse::<Target>().unwrap(), Target::Node(Node::Spine(2)));
+        }
+        for text in ["l1-s3", "link:leaf1-spine3", "s3-l1", "link:spine:3-leaf:1"] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), "l1-s3");
+        }
+        for text in ["", "x1", "s", "s-1", "l1-", "s99999", "s2x"] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn links_join_hosts_to_their_leaf_and_leaves_to_every_spine() {
+        let topology = Topology { hosts: 4, ..Topology::default() };
+        assert_eq!(topology.links().len(), 4 + 2 * 4);
+        let check = |text: &str| topology.check_target(text.parse().unwrap());
+        assert!(check("h3-l2").is_ok() && check("l2-s4").is_ok() && check("h4").is_ok());
+        assert!(matches!(check("h3-l1"), Err(Error::NoSuchLink { .. })));
+        assert!(matches!(check("h1-s1"), Err(Error::NoSuchLink { .. })));
+        assert!(matches!(check("s5"), Err(Error::NoSuchNode { .. })));
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let topology = Topology::default();
+        let other = Topology { spines: 2, uplink_rate: Some(5_000_000), ..topology.clone() };
+        assert_eq!(topology.differences(&other), "spines 2, not 4; uplink_rate 5000000, not null");
+        assert_eq!(other.over_subscription(), 40.0);
+    }
+}
