@@ -617,24 +617,15 @@ fn tear_down(name: &str, state: Option<&State>, lock: &Lock) -> Result<Removed, 
     let processes = namespace::processes_in(&namespaces);
     let lines: String = namespaces.iter().map(|name| format!("netns delete {name}\n")).collect();
     let place = "the machine";
-    if !processes.is_empty() {
-        // They keep their namespace, so its links have to be taken from it.
-        for namespace in namespaces.iter().map(|name| Namespace::new(name.clone())) {
-            let _ = namespace.run(remove_links);
-        }
+    // Processes and sockets keep the namespaces that they are in, so the links are taken from them:
+    // each has an end at a leaf.
+    for namespace in namespaces.iter().filter(|namespace| namespace.contains("-l")) {
+        let delete = ["-n", namespace, "link", "delete", "group", plan::GROUP];
+        let _ = namespace::run("ip", &delete, "", place);
     }
     if !lines.is_empty() {
         namespace::run("ip", &["-force", "-batch", "-"], &lines, place)?;
     }
     State::forget(name, lock)?;
     Ok(Removed { namespaces: namespaces.len(), processes })
-}
-
-/// Removes all links of the calling thread's namespace.
-fn remove_links() {
-    let listed = namespace::run("ip", &["-o", "link", "show", "type", "veth"], "", "");
-    let listed = listed.unwrap_or_default();
-    let names = listed.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
-    let lines: String = names.map(|name| format!("link delete dev {name}\n")).collect();
-    let _ = namespace::run("ip", &["-force", "-batch", "-"], &lines, "");
 }

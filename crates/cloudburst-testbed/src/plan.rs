@@ -16,6 +16,9 @@ pub(crate) const TINY: &str = "11:";
 /// The same for the queue of everything else.
 pub(crate) const DEFAULT: &str = "21:";
 
+/// The group of all ports: they can be removed with one word, and at once.
+pub(crate) const GROUP: &str = "3202";
+
 /// The name of a node's namespace.
 pub(crate) fn namespace(name: &str, node: Node) -> String {
     format!("{name}-{node}")
@@ -31,7 +34,7 @@ pub(crate) fn links(name: &str, topology: &Topology) -> String {
     let end = |node: Node, neighbour: Node| {
         // One segment a packet, also of TCP's: a queue counts packets.
         format!(
-            "name {neighbour} address {} mtu {} txqueuelen 1000 gso_max_segs 1 netns {}",
+            "name {neighbour} address {} mtu {} txqueuelen 1000 gso_max_segs 1 group {GROUP} netns {}",
             mac(node, neighbour),
             topology.mtu,
             namespace(name, node)

@@ -203,7 +203,7 @@ impl Topology {
         let (ours, theirs) = (fields(self), fields(other));
         let differ = ours.iter().filter(|(field, value)| theirs.get(*field) != Some(value));
         let text = differ.map(|(field, value)| match theirs.get(field) {
-            Some(theirs) => format!("{field} {theirs}, not {value}"),
+            Some(theirs) => format!("{field} {value}, not {theirs}"),
             None => field.clone(),
         });
         text.collect::<Vec<_>>().join("; ")
@@ -402,7 +402,7 @@ mod tests {
     fn what_differs_is_named() {
         let topology = Topology::default();
         let other = Topology { spines: 2, uplink_rate: Some(5_000_000), ..topology.clone() };
-        assert_eq!(topology.differences(&other), "spines 2, not 4; uplink_rate 5000000, not null");
+        assert_eq!(topology.differences(&other), "spines 4, not 2; uplink_rate null, not 5000000");
         assert_eq!(other.over_subscription(), 40.0);
     }
 }

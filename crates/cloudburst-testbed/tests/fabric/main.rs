@@ -1,1 +1,60 @@
-fn main() {}
+//! The fabric, as the kernel carries it out. Each test has one of its own.
+//!
+//! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
+//! the reason is printed.
+
+mod bouncing;
+mod failures;
+mod lifecycle;
+mod packets;
+mod program;
+mod queues;
+mod routes;
+
+use cloudburst_testbed::{Fabric, Topology, available};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+type Test = fn() -> Result<(), Failed>;
+
+/// Two hosts a leaf, and the paper's spines.
+fn small() -> Topology {
+    Topology { hosts: 4, ..Topology::default() }
+}
+
+fn main() {
+    if lifecycle::is_victim() {
+        let ended = lifecycle::wait_to_be_killed();
+        return ended.expect("whoever kills it waits for its name");
+    }
+    let args = Arguments::from_args();
+    let available = if args.list { Ok(()) } else { available() };
+    let available =
+        available.and_then(|()| Fabric::up(&Topology { hosts: 2, ..small() }).map(drop));
+    if let Err(reason) = &available {
+        println!("fabric: ignored: {reason}");
+    }
+    let tests: &[(&str, Test)] = &[
+        ("what_is_dropped_is_gone", lifecycle::what_is_dropped_is_gone),
+        ("a_panic_takes_the_fabric_down", lifecycle::a_panic_takes_the_fabric_down),
+        ("what_a_killed_process_left_is_removed", lifecycle::what_a_killed_process_left_is_removed),
+        ("up_and_down_may_be_said_twice", program::up_and_down_may_be_said_twice),
+        ("a_signal_ends_up_without_a_trace", program::a_signal_ends_up_without_a_trace),
+        ("a_step_that_fails_leaves_nothing", program::a_step_that_fails_leaves_nothing),
+        ("without_root_one_line_says_so", program::without_root_one_line_says_so),
+        ("wrong_arguments_are_named", program::wrong_arguments_are_named),
+        ("every_host_reaches_every_other", routes::every_host_reaches_every_other),
+        ("sixteen_ports_use_every_spine", routes::sixteen_ports_use_every_spine),
+        ("sixteen_flow_labels_use_every_spine", routes::sixteen_flow_labels_use_every_spine),
+        ("an_alias_takes_its_spine_only", routes::an_alias_takes_its_spine_only),
+        ("the_tiny_queue_is_for_one_dscp", queues::the_tiny_queue_is_for_one_dscp),
+        ("a_flood_leaves_tcp_its_share", queues::a_flood_leaves_tcp_its_share),
+        ("a_super_packet_is_queued_in_pieces", queues::a_super_packet_is_queued_in_pieces),
+        ("a_silent_spine_loses_its_share", failures::a_silent_spine_loses_its_share),
+        ("a_link_that_is_down_is_avoided", failures::a_link_that_is_down_is_avoided),
+        ("a_lossy_link_loses_at_its_rate", failures::a_lossy_link_loses_at_its_rate),
+        ("bouncing_visits_the_spine_named", bouncing::bouncing_visits_the_spine_named),
+    ];
+    let trial =
+        |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());
+    libtest_mimic::run(&args, tests.iter().map(trial).collect()).exit();
+}

@@ -1,0 +1,41 @@
+//! DRB: the outer header says which spine to visit.
+
+use crate::packets::*;
+use crate::small;
+use cloudburst_testbed::{Fabric, Failure, Node, Target};
+use libtest_mimic::Failed;
+use socket2::Domain;
+
+pub(crate) fn bouncing_visits_the_spine_named() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let (socket, receiver) = (raw(&from, Domain::IPV4)?, bound(&to, false, PORT)?);
+    let bounce = |spine| -> Result<usize, Failed> {
+        let (spine, _) = fabric.addresses(Node::Spine(spine))?;
+        for number in 0..20 {
+            let inner = ipv4(43 << 2, 17, from.v4(), to.v4(), &udp(FIRST, PORT, &[number; 1000]));
+            let outer = ipv4(43 << 2, 4, from.v4(), spine, &inner);
+            send_raw(&socket, &outer, spine.into())?;
+            // The tiny queue holds 8.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok(arrivals(&receiver, 20))
+    };
+    for spine in 1..=4 {
+        assert_eq!(bounce(spine)?, 20, "by way of s{spine}");
+        let to_leaf = fabric.port(Node::Spine(spine), Node::Leaf(2))?.tiny;
+        assert_eq!((to_leaf.sent, to_leaf.bytes), (20, 20 * (1000 + 8 + 20 + 14)));
+        let to_spine = fabric.port(Node::Leaf(1), Node::Spine(spine))?.tiny;
+        assert_eq!((to_spine.sent, to_spine.bytes), (20, 20 * (1000 + 8 + 40 + 14)));
+    }
+    let mut buffer = [0; 2048];
+    let inner = ipv4(0, 17, from.v4(), to.v4(), &udp(FIRST, PORT, b"whose?"));
+    let (spine, _) = fabric.addresses(Node::Spine(1))?;
+    send_raw(&socket, &ipv4(0, 4, from.v4(), spine, &inner), spine.into())?;
+    let (length, peer) = receiver.recv_from(&mut buffer)?;
+    assert_eq!((&buffer[..length], peer.ip()), (&b"whose?"[..], from.v4().into()));
+
+    fabric.fail(Target::Node(Node::Spine(3)), Failure::Silent)?;
+    assert_eq!((bounce(3)?, bounce(2)?), (0, 20));
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The two queues of each port.
+
+use crate::packets::*;
+use crate::small;
+use cloudburst_testbed::{Fabric, Node, Topology, Weights};
+use libtest_mimic::Failed;
+use nix::sys::socket::{setsockopt, sockopt};
+use socket2::SockRef;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DSCP: u32 = 43;
+
+/// Tells the other threads of a test that it is over, also when it fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn marked(socket: &UdpSocket, byte: u32) -> Result<(), Failed> {
+    let v6 = socket.local_addr()?.is_ipv6();
+    let socket = SockRef::from(socket);
+    Ok(if v6 { socket.set_tclass_v6(byte) } else { socket.set_tos_v4(byte) }?)
+}
+
+pub(crate) fn the_tiny_queue_is_for_one_dscp() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let ports = || -> Result<Vec<(u64, u64)>, Failed> {
+        let way = [
+            (Node::Host(1), Node::Leaf(1)),
+            (Node::Leaf(1), Node::Spine(2)),
+            (Node::Spine(2), Node::Leaf(2)),
+            (Node::Leaf(2), Node::Host(4)),
+        ];
+        let port = |(node, neighbour)| {
+            let port = fabric.port(node, neighbour)?;
+            Ok((port.tiny.sent, port.default.sent))
+        };
+        way.into_iter().map(port).collect()
+    };
+    let mut expected = 0;
+    for v6 in [false, true] {
+        let receiver = bound(&to, v6, PORT)?;
+        let sender = bound(&from, v6, 0)?;
+        let alias: IpAddr =
+            if v6 { to.path_address_v6(2)?.into() } else { to.path_address(2)?.into() };
+        for dscp in 0..64 {
+            for ecn in 0..4 {
+                marked(&sender, dscp << 2 | ecn)?;
+                sender.send_to(b"marked", (alias, PORT))?;
+            }
+            assert_eq!(arrivals(&receiver, 4), 4);
+        }
+        expected += 4;
+        for (tiny, default) in ports()? {
+            assert_eq!(tiny, expected, "all that have the DSCP, and nothing else");
+            assert!(default >= expected * 63);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
+    let topology = Topology {
+        rate: 20_000_000,
+        tiny_packets: 5,
+        weights: Weights { tiny: 1, default: 3 },
+        ..small()
+    };
+    let fabric = Fabric::up(&topology)?;
+    let (flooding, flooded) = (fabric.host(1)?, fabric.host(3)?);
+    let (sending, receiving) = (fabric.host(2)?, fabric.host(4)?);
+    let flood = bound(&flooding, false, 0)?;
+    marked(&flood, DSCP << 2)?;
+    let _sink = bound(&flooded, false, PORT)?;
+    let listener = receiving.run(|| TcpListener::bind(("0.0.0.0", PORT)))??;
+    let ended = AtomicBool::new(false);
+    let flood_to = (flooded.path_address(1)?, PORT);
+    let send_to = (receiving.path_address(1)?, PORT);
+    let deepest = thread::scope(|scope| -> Result<u64, Failed> {
+        let _ends = Ends(&ended);
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let _ = flood.send_to(&[0; 1400], flood_to);
+            }
+        });
+        scope.spawn(|| {
+            let Ok((mut stream, _)) = listener.accept() else { return };
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+            let mut buffer = vec![0; 1 << 16];
+            while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
+        });
+        let connect = sending.run(|| TcpStream::connect(send_to));
+        scope.spawn(|| {
+            let Ok(Ok(mut stream)) = connect else { return };
+            let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
+            while !ended.load(Ordering::Relaxed) {
+                let _ = stream.write(&[0; 100_000]);
+            }
+        });
+        let watch = || {
+            thread::sleep(Duration::from_millis(1500));
+            let port = || fabric.port(Node::Leaf(1), Node::Spine(1));
+            let (before, start) = (port()?, Instant::now());
+            let mut deepest = 0;
+            while start.elapsed() < Duration::from_secs(3) {
+                thread::sleep(Duration::from_millis(10));
+                for port in fabric.ports_of(Node::Leaf(1))? {
+                    assert_eq!(port.tiny.limit, 5);
+                    assert!(port.tiny.backlog <= 5, "{port:?}");
+                    deepest = deepest.max(port.tiny.backlog);
+                }
+            }
+            let (after, seconds) = (port()?, start.elapsed().as_secs_f64());
+            let tiny = (after.tiny.bytes - before.tiny.bytes) as f64 * 8.0 / seconds / 1e6;
+            let rest = (after.default.bytes - before.default.bytes) as f64 * 8.0 / seconds / 1e6;
+            println!(
+                "of 20 Mb/s at weights 1:3: tiny {tiny:.1}, {} dropped, deepest {deepest}; TCP {rest:.1}",
+                after.tiny.dropped - before.tiny.dropped,
+            );
+            assert!(after.tiny.dropped > before.tiny.dropped);
+            assert!((11.0..18.0).contains(&rest), "TCP has {rest} of 15 Mb/s");
+            assert!((3.0..8.0).contains(&tiny), "the flood has {tiny} of 5 Mb/s");
+            assert!(tiny + rest < 22.0, "more than the link carries");
+            Ok(deepest)
+        };
+        watch()
+    })?;
+    assert!(deepest >= 3, "the flood has filled the queue");
+    Ok(())
+}
+
+pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let receiver = bound(&to, false, PORT)?;
+    let sender = bound(&from, false, 0)?;
+    marked(&sender, DSCP << 2)?;
+    setsockopt(&sender, sockopt::UdpGsoSegment, &1400)?;
+    sender.send_to(&[0; 40 * 1400], (to.path_address(1)?, PORT))?;
+    assert_eq!(arrivals(&receiver, 40), 40, "a switch's queue of 8 would drop a burst of 40");
+    for (node, neighbour) in [(Node::Host(1), Node::Leaf(1)), (Node::Leaf(1), Node::Spine(1))] {
+        let queue = fabric.port(node, neighbour)?.tiny;
+        assert_eq!((queue.sent, queue.bytes), (40, 40 * (1400 + 8 + 20 + 14)));
+    }
+    Ok(())
+}
