@@ -1,8 +1,9 @@
-//! Bouncing (DRB): spines take IP-in-IP packets out of their wrapping and send them on.
+//! Bouncing (DRB): spines take IP-in-IP packets out of their wrapping and send them on. Hosts may
+//! do the same, and send them on to themselves.
 //!
 //! This kernel has no `ipip` device, and opening a TUN device takes an `ioctl` that is unsafe in
-//! Rust. A pair of raw sockets does the same: one receives what is addressed to the spine with
-//! protocol 4, the other sends the inner packet, header and all, by the spine's routes.
+//! Rust. A pair of raw sockets does the same: one receives what is addressed to the node with
+//! protocol 4, the other sends the inner packet, header and all, by the node's routes.
 
 use crate::Error;
 use crate::namespace::Namespace;
@@ -23,7 +24,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Enough for all uplinks of a spine to send for longer than this thread may have to wait.
 const BUFFER: usize = 4 << 20;
 
-/// A thread at a spine that decapsulates until it is dropped.
+/// A thread that decapsulates at a node until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Bouncer {
     ended: Arc<AtomicBool>,
@@ -34,8 +35,8 @@ impl Bouncer {
     /// # Errors
     ///
     /// When the namespace is not there, or raw sockets are not allowed.
-    pub(crate) fn start(spine: &Namespace) -> Result<Self, Error> {
-        let sockets = spine.run(|| {
+    pub(crate) fn start(node: &Namespace) -> Result<Self, Error> {
+        let sockets = node.run(|| {
             let incoming = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(IP_IN_IP)))?;
             let outgoing = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(WITH_HEADER)))?;
             incoming.set_read_timeout(Some(TICK))?;
@@ -43,7 +44,7 @@ impl Bouncer {
             let _ = setsockopt(&incoming, sockopt::RcvBufForce, &BUFFER);
             Ok((incoming, outgoing))
         })?;
-        let doing = format!("cannot decapsulate IP-in-IP in {} (CAP_NET_RAW)", spine.name());
+        let doing = format!("cannot decapsulate IP-in-IP in {} (CAP_NET_RAW)", node.name());
         let (incoming, outgoing) = sockets.map_err(Error::io(doing))?;
         let ended = Arc::new(AtomicBool::new(false));
         let until = ended.clone();

@@ -76,8 +76,8 @@ impl Fabric {
         let mut state = State::new(&name, topology);
         state.owner = Some(Process::this());
         let mut fabric = Self::build(state, interrupted)?;
-        for spine in 1..=topology.spines {
-            fabric.bouncers.push(Bouncer::start(&fabric.namespace(Node::Spine(spine))?)?);
+        for node in topology.decapsulating() {
+            fabric.bouncers.push(Bouncer::start(&fabric.namespace(node)?)?);
         }
         fabric.change(|state| state.builder = None)?;
         Ok(fabric)
@@ -118,8 +118,14 @@ impl Fabric {
                     let different = state.topology.differences(topology);
                     return Err(Error::Different { name: name.into(), different });
                 }
-                if is_whole(&state) {
-                    return Ok(None);
+                if has_all_namespaces(&state) {
+                    let is_bouncing = state.bouncer.as_ref().is_some_and(Process::is_alive);
+                    drop(lock);
+                    return if is_bouncing {
+                        Ok(None)
+                    } else {
+                        Self::attach(name)?.bounce_again(finish)
+                    };
                 }
                 // Somebody has taken parts of it away: build it anew.
                 tear_down(name, Some(&state), &lock)?;
@@ -136,6 +142,16 @@ impl Fabric {
         }
         fabric.is_owned = false;
         Ok(Some(fabric))
+    }
+
+    /// Replaces the process that decapsulates, which somebody has ended.
+    fn bounce_again(
+        self,
+        start: impl FnOnce(&Self) -> Result<Process, Error>,
+    ) -> Result<Option<Self>, Error> {
+        let bouncer = start(&self)?;
+        self.change(|state| state.bouncer = Some(bouncer))?;
+        Ok(None)
     }
 
     /// Everything but what decapsulates. Whatever fails takes down what there is, as the value is
@@ -434,13 +450,13 @@ impl Fabric {
         tear_down(name, state.as_ref(), &lock)
     }
 
-    /// Ends once the fabric has; meanwhile decapsulates at its spines.
+    /// Decapsulates as long as the fabric is up.
     pub(crate) fn bounce(name: &str, ready: impl FnOnce()) -> Result<(), Error> {
         let state = State::read(name)?.ok_or_else(|| Error::NotUp { name: name.into() })?;
-        let namespace = |spine| Namespace::new(plan::namespace(name, Node::Spine(spine)));
-        let spines = (1..=state.topology.spines).map(namespace);
+        let namespaces =
+            state.topology.decapsulating().map(|node| Namespace::new(plan::namespace(name, node)));
         let _bouncers =
-            spines.map(|spine| Bouncer::start(&spine)).collect::<Result<Vec<_>, _>>()?;
+            namespaces.map(|node| Bouncer::start(&node)).collect::<Result<Vec<_>, _>>()?;
         ready();
         while State::exists(name) {
             thread::sleep(std::time::Duration::from_secs(1));
@@ -591,11 +607,10 @@ fn namespaces_of(name: &str) -> Vec<String> {
     namespace::names().into_iter().filter(is_of).collect()
 }
 
-fn is_whole(state: &State) -> bool {
+fn has_all_namespaces(state: &State) -> bool {
     let there = namespaces_of(&state.name);
     let is_there = |node| there.contains(&plan::namespace(&state.name, node));
     state.topology.nodes().all(is_there)
-        && state.bouncer.as_ref().is_some_and(|process| process.is_alive())
 }
 
 /// Removes what processes have left that ended without doing so.

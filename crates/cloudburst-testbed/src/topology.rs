@@ -38,6 +38,10 @@ pub struct Topology {
     pub loss: f64,
     /// Bytes of the largest IP packet, 1,280 to 9,000. Default 1,500. Encapsulation takes 20.
     pub mtu: u32,
+    /// Whether hosts take IP-in-IP packets that are addressed to them out of their wrapping, as
+    /// spines do: for XPath with the path in an outer header. Default false, as a program on the
+    /// host that does so itself would hear all of them twice.
+    pub hosts_decapsulate: bool,
     /// Where the seeds of the switches' ECMP hashes come from: each leaf hashes differently, and
     /// a fabric with the same seed the same again. Default 1.
     pub seed: u32,
@@ -68,6 +72,7 @@ impl Default for Topology {
             weights: Weights { tiny: 1, default: 1 },
             loss: 0.0,
             mtu: 1500,
+            hosts_decapsulate: false,
             seed: 1,
         }
     }
@@ -138,6 +143,12 @@ impl Topology {
         let (hosts, leaves, spines) = (self.hosts, self.leaves, self.spines);
         let hosts = (1..=hosts).map(Node::Host);
         hosts.chain((1..=leaves).map(Node::Leaf)).chain((1..=spines).map(Node::Spine))
+    }
+
+    /// Where IP-in-IP packets are decapsulated.
+    pub(crate) fn decapsulating(&self) -> impl Iterator<Item = Node> + use<> {
+        let hosts = if self.hosts_decapsulate { self.hosts } else { 0 };
+        (1..=hosts).map(Node::Host).chain((1..=self.spines).map(Node::Spine))
     }
 
     /// Those of the hosts, then those of the spines.

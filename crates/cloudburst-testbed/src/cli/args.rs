@@ -106,7 +106,7 @@ pub(super) enum Command {
         command: Vec<OsString>,
     },
 
-    /// Decapsulate IP-in-IP at the spines, until the fabric is down; `up` starts it
+    /// Decapsulate IP-in-IP until the fabric is down; `up` starts it
     #[command(hide = true)]
     Bounce {
         #[command(flatten)]
@@ -172,6 +172,10 @@ pub(super) struct Up {
     #[arg(long, value_name = "BYTES", default_value_t = Topology::default().mtu)]
     mtu: u32,
 
+    /// Have hosts decapsulate IP-in-IP too, as spines do
+    #[arg(long)]
+    hosts_decapsulate: bool,
+
     /// Where the switches' ECMP hash seeds come from
     #[arg(long, value_name = "N", default_value_t = Topology::default().seed)]
     seed: u32,
@@ -195,6 +199,7 @@ impl Up {
             weights: self.weights,
             loss: self.loss.0,
             mtu: self.mtu,
+            hosts_decapsulate: self.hosts_decapsulate,
             seed: self.seed,
         }
     }

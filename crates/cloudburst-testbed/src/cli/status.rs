@@ -16,7 +16,7 @@ pub(super) struct Status {
     topology: Topology,
     hosts: Vec<HostStatus>,
     switches: Vec<SwitchStatus>,
-    /// Whether spines decapsulate IP-in-IP.
+    /// Whether IP-in-IP is decapsulated.
     bouncing: bool,
     #[serde(flatten)]
     faults: Faults,
@@ -116,7 +116,10 @@ impl fmt::Display for Status {
         }
         writeln!(f, "{hosts}")?;
         if !self.bouncing {
-            writeln!(f, "spines do not decapsulate: the process for it is gone\n")?;
+            writeln!(
+                f,
+                "nothing decapsulates IP-in-IP: its process is gone, and `up` starts another\n"
+            )?;
         }
         for (target, how) in &self.faults.failed {
             let how = match how {

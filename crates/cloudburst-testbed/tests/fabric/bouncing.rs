@@ -2,7 +2,7 @@
 
 use crate::packets::*;
 use crate::small;
-use cloudburst_testbed::{Fabric, Failure, Node, Target};
+use cloudburst_testbed::{Fabric, Failure, Node, Target, Topology};
 use libtest_mimic::Failed;
 use socket2::Domain;
 
@@ -37,5 +37,23 @@ pub(crate) fn bouncing_visits_the_spine_named() -> Result<(), Failed> {
 
     fabric.fail(Target::Node(Node::Spine(3)), Failure::Silent)?;
     assert_eq!((bounce(3)?, bounce(2)?), (0, 20));
+    Ok(())
+}
+
+pub(crate) fn hosts_decapsulate_if_told_to() -> Result<(), Failed> {
+    for hosts_decapsulate in [true, false] {
+        let fabric = Fabric::up(&Topology { hosts_decapsulate, ..small() })?;
+        let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+        let (socket, receiver) = (raw(&from, Domain::IPV4)?, bound(&to, false, PORT)?);
+        let inner = ipv4(0, 17, from.v4(), to.v4(), &udp(FIRST, PORT, b"by way of spine 2"));
+        let path = to.path_address(2)?;
+        let before = towards_spines(&fabric, Node::Leaf(1))?;
+        for _ in 0..20 {
+            send_raw(&socket, &ipv4(0, 4, from.v4(), path, &inner), path.into())?;
+        }
+        assert_eq!(arrivals(&receiver, 20), if hosts_decapsulate { 20 } else { 0 });
+        let used = since(&before, &towards_spines(&fabric, Node::Leaf(1))?);
+        assert!((20..30).contains(&used[1]) && used[0] < 10, "{used:?}");
+    }
     Ok(())
 }

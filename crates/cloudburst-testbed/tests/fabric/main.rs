@@ -53,6 +53,8 @@ fn main() {
         ("a_link_that_is_down_is_avoided", failures::a_link_that_is_down_is_avoided),
         ("a_lossy_link_loses_at_its_rate", failures::a_lossy_link_loses_at_its_rate),
         ("bouncing_visits_the_spine_named", bouncing::bouncing_visits_the_spine_named),
+        ("hosts_decapsulate_if_told_to", bouncing::hosts_decapsulate_if_told_to),
+        ("up_replaces_what_was_ended", program::up_replaces_what_was_ended),
     ];
     let trial =
         |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());

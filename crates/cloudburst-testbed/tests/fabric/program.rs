@@ -98,6 +98,32 @@ pub(crate) fn up_and_down_may_be_said_twice() -> Result<(), Failed> {
     Ok(())
 }
 
+pub(crate) fn up_replaces_what_was_ended() -> Result<(), Failed> {
+    let name = Name::new("f");
+    let up = ["up", "--hosts", "2", "--spines", "2"];
+    name.run_well(&up)?;
+    let pid = || -> Result<Option<i32>, Failed> {
+        let state = fs::read_to_string(format!("/run/cloudburst-testbed/{}.json", name.0))?;
+        let state: serde_json::Value = serde_json::from_str(&state)?;
+        Ok(state["bouncer"]["pid"].as_i64().map(|pid| pid as i32))
+    };
+    let first = pid()?.ok_or("nothing decapsulates")?;
+    assert_eq!(bouncers(&name.0)?.len(), 1);
+    kill(Pid::from_raw(first), Signal::SIGKILL)?;
+    let begun = Instant::now();
+    while !name.run_well(&["status"])?.contains("nothing decapsulates") {
+        assert!(begun.elapsed() < Duration::from_secs(5), "it lives");
+    }
+    assert!(name.run_well(&up)?.contains("is up already"));
+    assert_ne!(pid()?, Some(first));
+    assert!(!name.run_well(&["status"])?.contains("nothing decapsulates"));
+
+    Command::new("ip").args(["netns", "delete", &format!("{}-s2", name.0)]).status()?;
+    assert!(name.run_well(&up)?.contains("is up: 2 hosts"));
+    assert_eq!(remains(&name.0).len(), 2 + 2 + 2 + 1);
+    Ok(())
+}
+
 /// The processes that decapsulate for a fabric.
 fn bouncers(name: &str) -> Result<Vec<String>, Failed> {
     let processes = fs::read_dir("/proc")?.flatten();
