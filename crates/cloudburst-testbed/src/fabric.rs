@@ -87,9 +87,10 @@ impl Fabric {
     ///
     /// # Errors
     ///
-    /// When there is none of that name.
+    /// When there is none of that name, and without root.
     pub fn attach(name: &str) -> Result<Self, Error> {
         check_name(name)?;
+        check_privileges()?;
         let state = State::read(name)?.filter(|state| state.builder.is_none());
         let state = state.ok_or_else(|| Error::NotUp { name: name.into() })?;
         let (name, topology) = (state.name, state.topology);
