@@ -203,7 +203,17 @@ impl Fabric {
             namespace::run("ip", &["-batch", "-"], &routes, place)?;
             Ok(())
         })?;
+        go_on()?;
+        self.settle(topology.nodes())?;
         go_on()
+    }
+
+    /// Waits until ports send, whose other ends are up as well.
+    fn settle(&self, nodes: impl Iterator<Item = Node>) -> Result<(), Error> {
+        let settled = self.at_each(nodes, |node, place| {
+            namespace::run("ip", &["-batch", "-"], &plan::settle(&self.topology, node), place)
+        });
+        settled.map(drop)
     }
 
     /// Does the same at several nodes at once, each in its namespace.
@@ -389,35 +399,30 @@ impl Fabric {
         let mut state = before.clone();
         change(&mut state);
         state.write(&lock)?;
-        let links = self.topology.links();
-        let differs = |link: &&Link| {
-            state.failure(**link) != before.failure(**link)
-                || state.loss(**link) != before.loss(**link)
-        };
+        self.apply(&before, &state)
+    }
+
+    fn apply(&self, before: &State, state: &State) -> Result<(), Error> {
+        let mut changed = self.topology.links();
+        changed.retain(|&link| {
+            state.failure(link) != before.failure(link) || state.loss(link) != before.loss(link)
+        });
         let is_down = |state: &State, link| state.failure(link) == Some(Failure::Down);
-        let changed: Vec<Link> = links.iter().filter(differs).copied().collect();
-        let nodes: BTreeSet<Node> =
-            changed.iter().flat_map(|link| [link.lower, link.upper]).collect();
-        self.at_each(nodes.into_iter(), |node, place| {
-            let rules = plan::loss_rules(&self.topology, node, &state);
-            namespace::run("nft", &["-f", "-"], &rules, place)?;
-            let own = changed.iter().filter(|link| link.lower == node || link.upper == node);
-            let turned: Vec<_> =
-                own.filter(|link| is_down(&state, **link) != is_down(&before, **link)).collect();
-            if turned.is_empty() {
-                return Ok(());
-            }
-            let mut lines = String::new();
-            for link in turned.iter().filter(|link| is_down(&state, ***link)) {
-                let port = if link.lower == node { link.upper } else { link.lower };
-                lines += &format!("link set dev {port} down\n");
-            }
-            // What went with a link that is up again, and what no longer leads over one that is
-            // not.
-            lines += &plan::addresses_and_routes(&self.topology, node, &state);
-            namespace::run("ip", &["-batch", "-"], &lines, place).map(drop)
+        let mut turned = changed.clone();
+        turned.retain(|&link| is_down(state, link) != is_down(before, link));
+        let ends = |links: &[Link]| -> BTreeSet<Node> {
+            links.iter().flat_map(|link| [link.lower, link.upper]).collect()
+        };
+        self.at_each(ends(&changed).into_iter(), |node, place| {
+            let rules = plan::loss_rules(&self.topology, node, state);
+            namespace::run("nft", &["-f", "-"], &rules, place)
         })?;
-        Ok(())
+        self.at_each(ends(&turned).into_iter(), |node, place| {
+            let lines = plan::links_down(&turned, node, state)
+                + &plan::addresses_and_routes(&self.topology, node, state);
+            namespace::run("ip", &["-batch", "-"], &lines, place)
+        })?;
+        self.settle(ends(&turned).into_iter())
     }
 
     /// Takes the fabric down, and says what went wrong with that.

@@ -96,6 +96,24 @@ pub(crate) fn addresses_and_routes(topology: &Topology, node: Node, state: &Stat
     plan.text
 }
 
+/// `ip`: the ports of `node` among those of `links` that are to go down.
+pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
+    let own = links.iter().filter(|link| link.lower == node || link.upper == node);
+    let down = own.filter(|link| state.failure(**link) == Some(Failure::Down));
+    lines(down.map(|link| {
+        let port = if link.lower == node { link.upper } else { link.lower };
+        format!("link set dev {port} down")
+    }))
+}
+
+/// `ip`: a question for each port whose answer waits until it sends. A port begins to a moment after
+/// its link is up, when a worker of the kernel has come to it; until then it drops. Asking for one
+/// port by name, other than for all, does that work first.
+pub(crate) fn settle(topology: &Topology, node: Node) -> String {
+    let ports = topology.neighbours(node).into_iter();
+    lines(ports.map(|port| format!("link show dev {port}")))
+}
+
 struct Routes<'a> {
     topology: &'a Topology,
     node: Node,
