@@ -5,11 +5,14 @@
 //! Names of ports stand behind `dev` or `name`, always: `ip link add b` would read a broadcast
 //! address.
 
-use crate::address::{link_local, mac, path_v4, path_v6, v4, v6};
+mod routes;
+
+pub(crate) use routes::addresses_and_routes;
+
+use crate::address::mac;
 use crate::state::{Failure, State};
 use crate::topology::{Link, Node, Topology};
 use core::fmt::Write as _;
-use std::net::IpAddr;
 
 /// The handle of the qdisc that is the tiny queue, as `tc` prints it.
 pub(crate) const TINY: &str = "11:";
@@ -77,25 +80,6 @@ pub(crate) fn sysctls(topology: &Topology, node: Node) -> Vec<(String, String)> 
 /// The sysctl that kernels before 6.11 do not have.
 pub(crate) const SEED: &str = "ipv4/fib_multipath_hash_seed";
 
-/// `ip`: addresses, neighbours and routes of a node. Saying it twice changes nothing, so it also
-/// brings back what went with a link that was down.
-pub(crate) fn addresses_and_routes(topology: &Topology, node: Node, state: &State) -> String {
-    let mut plan = Routes { topology, node, state, text: String::new() };
-    plan.line("link set dev lo up");
-    plan.own_addresses();
-    for neighbour in topology.neighbours(node) {
-        if plan.is_usable(neighbour) {
-            plan.neighbour(neighbour);
-        }
-    }
-    match node {
-        Node::Host(host) => plan.host(host),
-        Node::Leaf(leaf) => plan.leaf(leaf),
-        Node::Spine(spine) => plan.spine(spine),
-    }
-    plan.text
-}
-
 /// `ip`: the ports of `node` among those of `links` that are to go down.
 pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
     let own = links.iter().filter(|link| link.lower == node || link.upper == node);
@@ -112,137 +96,6 @@ pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
 pub(crate) fn settle(topology: &Topology, node: Node) -> String {
     let ports = topology.neighbours(node).into_iter();
     lines(ports.map(|port| format!("link show dev {port}")))
-}
-
-struct Routes<'a> {
-    topology: &'a Topology,
-    node: Node,
-    state: &'a State,
-    text: String,
-}
-
-impl Routes<'_> {
-    fn line(&mut self, line: impl AsRef<str>) {
-        self.text.push_str(line.as_ref());
-        self.text.push('\n');
-    }
-
-    fn is_usable(&self, neighbour: Node) -> bool {
-        self.state.failure(Link::between(self.node, neighbour)) != Some(Failure::Down)
-    }
-
-    fn own_addresses(&mut self) {
-        let (topology, node) = (self.topology, self.node);
-        let own: [IpAddr; 2] = [v4(topology, node).into(), v6(topology, node).into()];
-        let (port, aliases) = match node {
-            // Programs ask the interface that has their address how fast it is.
-            Node::Host(host) => (Node::Leaf(topology.leaf_of(host)).to_string(), Some(host)),
-            _ => ("lo".into(), None),
-        };
-        for address in own {
-            self.own_address(address, &port);
-        }
-        if let Some(host) = aliases {
-            for spine in 1..=topology.spines {
-                self.own_address(path_v4(topology, host, spine).into(), "lo");
-                self.own_address(path_v6(topology, host, spine).into(), "lo");
-            }
-        }
-    }
-
-    fn own_address(&mut self, address: IpAddr, port: &str) {
-        let nodad = if address.is_ipv6() { " nodad" } else { "" };
-        self.line(format!("address replace {} dev {port}{nodad}", prefix(address)));
-    }
-
-    /// Nobody asks for hardware addresses: questions would be lost like everything else.
-    fn neighbour(&mut self, neighbour: Node) {
-        let mac = mac(neighbour, self.node);
-        self.line(format!("link set dev {neighbour} up"));
-        for hop in [IpAddr::from(v4(self.topology, neighbour)), link_local(neighbour).into()] {
-            self.line(format!(
-                "neighbour replace {hop} lladdr {mac} dev {neighbour} nud permanent"
-            ));
-        }
-    }
-
-    /// A route by way of any of `neighbours`.
-    fn route(&mut self, to: &str, neighbours: &[Node]) {
-        let usable = neighbours.iter().filter(|&&neighbour| self.is_usable(neighbour));
-        let mut route = format!("route replace {to}");
-        let before = route.len();
-        for neighbour in usable {
-            let _ = if to.contains(':') {
-                write!(route, " nexthop via {} dev {neighbour}", link_local(*neighbour))
-            } else {
-                let hop = v4(self.topology, *neighbour);
-                write!(route, " nexthop via {hop} dev {neighbour} onlink")
-            };
-        }
-        if route.len() > before {
-            self.line(route);
-        }
-    }
-
-    fn host(&mut self, host: u16) {
-        let leaf = Node::Leaf(self.topology.leaf_of(host));
-        if self.is_usable(leaf) {
-            let (topology, node) = (self.topology, self.node);
-            // The aliases are addresses of this host too; these are the ones to speak from.
-            let (hop, src) = (v4(topology, leaf), v4(topology, node));
-            self.line(format!("route replace 0.0.0.0/0 via {hop} dev {leaf} src {src} onlink"));
-            let (hop, src) = (link_local(leaf), v6(topology, node));
-            self.line(format!("route replace ::/0 via {hop} dev {leaf} src {src}"));
-        }
-    }
-
-    fn leaf(&mut self, own: u16) {
-        let topology = self.topology;
-        let spines: Vec<_> = (1..=topology.spines).map(Node::Spine).collect();
-        for &spine in &spines {
-            self.reach_node(spine, &[spine]);
-        }
-        for leaf in (1..=topology.leaves).filter(|&leaf| leaf != own) {
-            self.reach_node(Node::Leaf(leaf), &spines);
-            self.reach_hosts_of(leaf, &spines);
-        }
-        for host in 1..=topology.hosts {
-            let here = topology.leaf_of(host) == own;
-            if here {
-                self.reach_node(Node::Host(host), &[Node::Host(host)]);
-            }
-            for spine in 1..=topology.spines {
-                let by = if here { Node::Host(host) } else { Node::Spine(spine) };
-                self.reach_alias(host, spine, by);
-            }
-        }
-    }
-
-    fn spine(&mut self, own: u16) {
-        for leaf in 1..=self.topology.leaves {
-            self.reach_node(Node::Leaf(leaf), &[Node::Leaf(leaf)]);
-            self.reach_hosts_of(leaf, &[Node::Leaf(leaf)]);
-        }
-        for host in 1..=self.topology.hosts {
-            self.reach_alias(host, own, Node::Leaf(self.topology.leaf_of(host)));
-        }
-    }
-
-    fn reach_node(&mut self, node: Node, by: &[Node]) {
-        self.route(&prefix(v4(self.topology, node).into()), by);
-        self.route(&prefix(v6(self.topology, node).into()), by);
-    }
-
-    fn reach_hosts_of(&mut self, leaf: u16, by: &[Node]) {
-        self.route(&format!("10.1.{leaf}.0/24"), by);
-        self.route(&format!("fd00:cb:1:{leaf:x}::/64"), by);
-    }
-
-    /// XPath: a path is a destination address, and a route of its own.
-    fn reach_alias(&mut self, host: u16, spine: u16, by: Node) {
-        self.route(&prefix(path_v4(self.topology, host, spine).into()), &[by]);
-        self.route(&prefix(path_v6(self.topology, host, spine).into()), &[by]);
-    }
 }
 
 /// `tc`: the two queues of each port.
@@ -340,10 +193,6 @@ pub(crate) fn loss_rules(topology: &Topology, node: Node, state: &State) -> Stri
     text
 }
 
-fn prefix(address: IpAddr) -> String {
-    format!("{address}/{}", if address.is_ipv4() { 32 } else { 128 })
-}
-
 fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.map(|line| line + "\n").collect()
 }
@@ -355,29 +204,6 @@ mod tests {
 
     fn small() -> State {
         State::new("t", &Topology { hosts: 2, spines: 2, ..Topology::default() })
-    }
-
-    #[test]
-    fn a_leaf_spreads_over_the_spines_and_pins_aliases_to_one() {
-        let state = small();
-        let text = addresses_and_routes(&state.topology, Node::Leaf(1), &state);
-        for line in [
-            "route replace 10.1.2.0/24 nexthop via 10.3.0.1 dev s1 onlink nexthop via 10.3.0.2 dev s2 onlink\n",
-            "route replace 10.102.2.2/32 nexthop via 10.3.0.2 dev s2 onlink\n",
-            "route replace 10.102.1.1/32 nexthop via 10.1.1.1 dev h1 onlink\n",
-            "route replace fd00:cb:102:2::2/128 nexthop via fe80::cb:3:2 dev s2\n",
-        ] {
-            assert!(text.contains(line), "{line} is not in\n{text}");
-        }
-    }
-
-    #[test]
-    fn no_route_uses_a_link_that_is_down() {
-        let mut state = small();
-        state.failed.insert("l1-s2".parse().unwrap(), Failure::Down);
-        let text = addresses_and_routes(&state.topology, Node::Leaf(1), &state);
-        assert!(!text.contains("s2"), "{text}");
-        assert!(text.contains("route replace 10.1.2.0/24 nexthop via 10.3.0.1 dev s1 onlink\n"));
     }
 
     #[test]

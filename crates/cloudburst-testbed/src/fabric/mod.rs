@@ -1,18 +1,27 @@
 //! A fabric, from `up` to `down`.
 
+mod checks;
+mod faults;
+mod host;
+mod teardown;
+
+pub use checks::available;
+pub use faults::Faults;
+pub use host::Host;
+pub use teardown::Removed;
+
 use crate::bounce::Bouncer;
 use crate::counters::{self, Port};
 use crate::namespace::{self, Namespace};
-use crate::state::{Failure, Lock, Process, State};
-use crate::topology::{Link, Node, Target, Topology, check_loss};
+use crate::state::{Lock, Process, State};
+use crate::topology::{Link, Node, Target, Topology};
 use crate::{Error, address, plan};
-use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use checks::{check_name, check_privileges};
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use teardown::{namespaces_of, sweep, tear_down};
 
 /// A fabric that is up.
 ///
@@ -24,32 +33,6 @@ pub struct Fabric {
     topology: Topology,
     is_owned: bool,
     bouncers: Vec<Bouncer>,
-}
-
-/// A host of a fabric.
-#[derive(Clone, Debug)]
-pub struct Host<'a> {
-    topology: &'a Topology,
-    index: u16,
-    namespace: Namespace,
-}
-
-/// What is wrong with a fabric by now, on purpose.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Faults {
-    /// What has failed, and how.
-    pub failed: BTreeMap<Target, Failure>,
-    /// Links that lose packets: percent, each way.
-    pub loss: BTreeMap<Link, f64>,
-}
-
-/// What [`Fabric::remove`] found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Removed {
-    /// Network namespaces that are gone.
-    pub namespaces: usize,
-    /// Processes that were running in them, and still do, without a network.
-    pub processes: Vec<i32>,
 }
 
 impl Fabric {
@@ -320,59 +303,6 @@ impl Fabric {
         counters::parse(node, &self.topology.neighbours(node), &qdiscs, &losses, place)
     }
 
-    /// Makes a link or a node fail. What has failed so already stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such thing, or the fabric is no longer there.
-    pub fn fail(&self, target: Target, how: Failure) -> Result<(), Error> {
-        self.topology.check_target(target)?;
-        self.change_and_apply(|state| {
-            state.failed.insert(target, how);
-        })
-    }
-
-    /// Ends the failure of a link or a node; of all with `None`. Healing what is whole is fine.
-    /// A link works again when neither it nor a node at its ends has failed.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such thing, or the fabric is no longer there.
-    pub fn heal(&self, target: Option<Target>) -> Result<(), Error> {
-        if let Some(target) = target {
-            self.topology.check_target(target)?;
-        }
-        self.change_and_apply(|state| match target {
-            Some(target) => drop(state.failed.remove(&target)),
-            None => state.failed.clear(),
-        })
-    }
-
-    /// Makes a link lose `percent` of the packets, each way, in steps of 0.001.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such link, `percent` is none, or the fabric is no longer there.
-    pub fn loss(&self, link: Link, percent: f64) -> Result<(), Error> {
-        self.topology.check_target(Target::Link(link))?;
-        check_loss(percent)?;
-        self.change_and_apply(|state| {
-            state.loss.insert(link, percent);
-        })
-    }
-
-    /// What has failed by now, and what loses packets.
-    ///
-    /// # Errors
-    ///
-    /// When the fabric is no longer there.
-    pub fn faults(&self) -> Result<Faults, Error> {
-        let state = self.state()?;
-        let losses = self.topology.links().into_iter().map(|link| (link, state.loss(link)));
-        let loss = losses.filter(|(_, percent)| *percent > 0.0).collect();
-        Ok(Faults { failed: state.failed, loss })
-    }
-
     /// Whether packets that are addressed to spines are decapsulated.
     pub(crate) fn is_bouncing(&self) -> Result<bool, Error> {
         let state = self.state()?;
@@ -390,39 +320,6 @@ impl Fabric {
         let mut state = self.state()?;
         change(&mut state);
         state.write(&lock)
-    }
-
-    /// Changes the state, and then the namespaces that it concerns.
-    fn change_and_apply(&self, change: impl FnOnce(&mut State)) -> Result<(), Error> {
-        let lock = Lock::take()?;
-        let before = self.state()?;
-        let mut state = before.clone();
-        change(&mut state);
-        state.write(&lock)?;
-        self.apply(&before, &state)
-    }
-
-    fn apply(&self, before: &State, state: &State) -> Result<(), Error> {
-        let mut changed = self.topology.links();
-        changed.retain(|&link| {
-            state.failure(link) != before.failure(link) || state.loss(link) != before.loss(link)
-        });
-        let is_down = |state: &State, link| state.failure(link) == Some(Failure::Down);
-        let mut turned = changed.clone();
-        turned.retain(|&link| is_down(state, link) != is_down(before, link));
-        let ends = |links: &[Link]| -> BTreeSet<Node> {
-            links.iter().flat_map(|link| [link.lower, link.upper]).collect()
-        };
-        self.at_each(ends(&changed).into_iter(), |node, place| {
-            let rules = plan::loss_rules(&self.topology, node, state);
-            namespace::run("nft", &["-f", "-"], &rules, place)
-        })?;
-        self.at_each(ends(&turned).into_iter(), |node, place| {
-            let lines = plan::links_down(&turned, node, state)
-                + &plan::addresses_and_routes(&self.topology, node, state);
-            namespace::run("ip", &["-batch", "-"], &lines, place)
-        })?;
-        self.settle(ends(&turned).into_iter())
     }
 
     /// Takes the fabric down, and says what went wrong with that.
@@ -486,112 +383,6 @@ impl Drop for Fabric {
     }
 }
 
-impl Host<'_> {
-    /// Its IPv4 address.
-    #[must_use]
-    pub fn v4(&self) -> Ipv4Addr {
-        address::v4(self.topology, Node::Host(self.index))
-    }
-
-    /// Its IPv6 address.
-    #[must_use]
-    pub fn v6(&self) -> Ipv6Addr {
-        address::v6(self.topology, Node::Host(self.index))
-    }
-
-    /// XPath: the address by which other leaves' hosts reach it by way of `spine` only.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such spine.
-    pub fn path_address(&self, spine: u16) -> Result<Ipv4Addr, Error> {
-        self.topology.check_node(Node::Spine(spine))?;
-        Ok(address::path_v4(self.topology, self.index, spine))
-    }
-
-    /// The same for IPv6.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such spine.
-    pub fn path_address_v6(&self, spine: u16) -> Result<Ipv6Addr, Error> {
-        self.topology.check_node(Node::Spine(spine))?;
-        Ok(address::path_v6(self.topology, self.index, spine))
-    }
-
-    /// Its leaf.
-    #[must_use]
-    pub fn leaf(&self) -> Node {
-        Node::Leaf(self.topology.leaf_of(self.index))
-    }
-
-    /// Its namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    /// [`Namespace::run`].
-    ///
-    /// # Errors
-    ///
-    /// When the namespace cannot be entered.
-    ///
-    /// # Panics
-    ///
-    /// When `job` does.
-    pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, Error> {
-        self.namespace.run(job)
-    }
-
-    /// [`Namespace::command`].
-    #[must_use]
-    pub fn command(&self, program: &str) -> Command {
-        self.namespace.command(program)
-    }
-}
-
-/// Whether this process may build a fabric, and has the programs for it.
-///
-/// # Errors
-///
-/// Says what is missing.
-pub fn available() -> Result<(), Error> {
-    check_privileges()?;
-    for (tool, flag) in [
-        ("ip", "-V"),
-        ("tc", "-V"),
-        ("nft", "--version"),
-        ("ethtool", "--version"),
-        ("nsenter", "-V"),
-    ] {
-        namespace::run(tool, &[flag], "", "the machine")?;
-    }
-    Ok(())
-}
-
-fn check_privileges() -> Result<(), Error> {
-    let status = fs::read_to_string("/proc/self/status").map_err(Error::io("/proc/self/status"))?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    let needed = [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_SYS_ADMIN", 21)];
-    let missing = needed.iter().filter(|(_, bit)| mask & (1 << bit) == 0);
-    let missing: Vec<_> = missing.map(|(name, _)| *name).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Privilege { missing: format!("this process lacks {}", missing.join(", ")) })
-}
-
-fn check_name(name: &str) -> Result<(), Error> {
-    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    if (1..=32).contains(&name.len()) && name.chars().all(is_fine) {
-        return Ok(());
-    }
-    let expected = "1 to 32 lower-case letters and digits".into();
-    Err(Error::Parameter { field: "name", value: format!("{name:?}"), expected })
-}
-
 fn write_sysctls(topology: &Topology, node: Node, place: &str) -> Result<(), Error> {
     for (key, value) in plan::sysctls(topology, node) {
         // Of the namespace of the thread that opens it.
@@ -604,49 +395,8 @@ fn write_sysctls(topology: &Topology, node: Node, place: &str) -> Result<(), Err
     Ok(())
 }
 
-/// The namespaces that are named like those of a fabric.
-fn namespaces_of(name: &str) -> Vec<String> {
-    let is_of = |namespace: &String| {
-        let node = namespace.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-        node.is_some_and(|node| node.parse::<Node>().is_ok_and(|parsed| parsed.to_string() == node))
-    };
-    namespace::names().into_iter().filter(is_of).collect()
-}
-
 fn has_all_namespaces(state: &State) -> bool {
     let there = namespaces_of(&state.name);
     let is_there = |node| there.contains(&plan::namespace(&state.name, node));
     state.topology.nodes().all(is_there)
-}
-
-/// Removes what processes have left that ended without doing so.
-fn sweep(lock: &Lock) -> Result<(), Error> {
-    for state in State::all(lock)?.iter().filter(|state| state.is_orphan()) {
-        tear_down(&state.name, Some(state), lock)?;
-    }
-    Ok(())
-}
-
-fn tear_down(name: &str, state: Option<&State>, lock: &Lock) -> Result<Removed, Error> {
-    if let Some(bouncer) = state.and_then(|state| state.bouncer.as_ref())
-        && bouncer.is_alive()
-    {
-        let pid = nix::unistd::Pid::from_raw(bouncer.pid);
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
-    }
-    let namespaces = namespaces_of(name);
-    let processes = namespace::processes_in(&namespaces);
-    let lines: String = namespaces.iter().map(|name| format!("netns delete {name}\n")).collect();
-    let place = "the machine";
-    // Processes and sockets keep the namespaces that they are in, so the links are taken from them:
-    // each has an end at a leaf.
-    for namespace in namespaces.iter().filter(|namespace| namespace.contains("-l")) {
-        let delete = ["-n", namespace, "link", "delete", "group", plan::GROUP];
-        let _ = namespace::run("ip", &delete, "", place);
-    }
-    if !lines.is_empty() {
-        namespace::run("ip", &["-force", "-batch", "-"], &lines, place)?;
-    }
-    State::forget(name, lock)?;
-    Ok(Removed { namespaces: namespaces.len(), processes })
 }
