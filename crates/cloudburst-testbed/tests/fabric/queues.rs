@@ -69,7 +69,8 @@ pub(crate) fn the_tiny_queue_is_for_one_dscp() -> Result<(), Failed> {
 
 pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
     let topology = Topology {
-        rate: 20_000_000,
+        rate: 40_000_000,
+        uplink_rate: Some(20_000_000),
         tiny_packets: 5,
         weights: Weights { tiny: 1, default: 3 },
         ..small()
@@ -81,32 +82,34 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
     marked(&flood, DSCP << 2)?;
     let _sink = bound(&flooded, false, PORT)?;
     let listener = receiving.run(|| TcpListener::bind(("0.0.0.0", PORT)))??;
-    let ended = AtomicBool::new(false);
+    let ended = &AtomicBool::new(false);
     let flood_to = (flooded.path_address(1)?, PORT);
     let send_to = (receiving.path_address(1)?, PORT);
     let deepest = thread::scope(|scope| -> Result<u64, Failed> {
-        let _ends = Ends(&ended);
-        scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                let _ = flood.send_to(&[0; 1400], flood_to);
-            }
-        });
+        let _ends = Ends(ended);
         scope.spawn(|| {
             let Ok((mut stream, _)) = listener.accept() else { return };
             let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
             let mut buffer = vec![0; 1 << 16];
             while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
         });
-        let connect = sending.run(|| TcpStream::connect(send_to));
-        scope.spawn(|| {
-            let Ok(Ok(mut stream)) = connect else { return };
+        let mut stream = sending.run(|| TcpStream::connect(send_to))??;
+        scope.spawn(move || {
             let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
             while !ended.load(Ordering::Relaxed) {
                 let _ = stream.write(&[0; 100_000]);
             }
         });
         let watch = || {
-            thread::sleep(Duration::from_millis(1500));
+            // First TCP has the link for itself, and fills its queue: with a window that it found
+            // under the flood, or where its own port is as slow, the queue runs empty at times.
+            thread::sleep(Duration::from_millis(1000));
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = flood.send_to(&[0; 1400], flood_to);
+                }
+            });
+            thread::sleep(Duration::from_millis(500));
             let port = || fabric.port(Node::Leaf(1), Node::Spine(1));
             let (before, start) = (port()?, Instant::now());
             let mut deepest = 0;
@@ -126,10 +129,8 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
                 after.tiny.dropped - before.tiny.dropped,
             );
             assert!(after.tiny.dropped > before.tiny.dropped);
-            // In one queue with the flood it would have next to nothing. TCP has no packet waiting at
-            // every moment on a machine that does other things too, and the flood takes the turn.
-            assert!((8.0..18.0).contains(&rest), "TCP has {rest} of 15 Mb/s");
-            assert!((3.0..13.0).contains(&tiny), "the flood has {tiny} of 5 Mb/s");
+            assert!((11.0..18.0).contains(&rest), "TCP has {rest} of 15 Mb/s");
+            assert!((3.0..9.0).contains(&tiny), "the flood has {tiny} of 5 Mb/s");
             assert!(tiny + rest < 22.0, "more than the link carries");
             Ok(deepest)
         };
