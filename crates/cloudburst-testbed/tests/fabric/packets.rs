@@ -37,7 +37,13 @@ fn any(v6: bool) -> IpAddr {
 /// How many of `expected` packets arrive before it is silent.
 pub(crate) fn arrivals(socket: &UdpSocket, expected: usize) -> usize {
     let mut buffer = [0; 2048];
-    (0..expected).take_while(|_| socket.recv(&mut buffer).is_ok()).count()
+    let mut receive = || loop {
+        match socket.recv(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => return received.is_ok(),
+        }
+    };
+    (0..expected).take_while(|_| receive()).count()
 }
 
 /// Sends a packet from each of `ports` source ports.

@@ -6,7 +6,7 @@ use cloudburst_testbed::{Fabric, Node, Topology, Weights};
 use libtest_mimic::Failed;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::SockRef;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,6 +20,19 @@ struct Ends<'a>(&'a AtomicBool);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a stream may be used again after a call that may have taken too long.
+fn goes_on(doing: &str, done: io::Result<usize>) -> bool {
+    match done {
+        Ok(length) => length > 0,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+        Err(error) => {
+            println!("{doing}: {error}");
+            false
+        }
     }
 }
 
@@ -91,14 +104,13 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
             let Ok((mut stream, _)) = listener.accept() else { return };
             let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
             let mut buffer = vec![0; 1 << 16];
-            while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
+            while !ended.load(Ordering::Relaxed) && goes_on("reading", stream.read(&mut buffer)) {}
         });
         let mut stream = sending.run(|| TcpStream::connect(send_to))??;
         scope.spawn(move || {
             let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
-            while !ended.load(Ordering::Relaxed) {
-                let _ = stream.write(&[0; 100_000]);
-            }
+            let bytes = [0; 100_000];
+            while !ended.load(Ordering::Relaxed) && goes_on("writing", stream.write(&bytes)) {}
         });
         let watch = || {
             // First TCP has the link for itself, and fills its queue: with a window that it found
