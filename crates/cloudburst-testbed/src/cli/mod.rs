@@ -106,6 +106,8 @@ fn start_bouncing(name: &str) -> Result<Process, Error> {
 }
 
 fn bounce(name: &str) -> Result<(), Error> {
+    // What `up` keeps from itself would be kept from this process, and `down` ends it by SIGTERM.
+    let _ = nix::sys::signal::SigSet::all().thread_unblock();
     // Away from the terminal of whoever ran `up`.
     let _ = nix::unistd::setsid();
     let done = Fabric::bounce(name, || println!("{READY}"));

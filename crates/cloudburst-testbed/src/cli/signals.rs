@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io, thread};
 
 /// What becomes true once somebody wants the program to stop. To be called before there are other
-/// threads: they inherit the signal mask. Programs that are started do not.
+/// threads: they inherit the signal mask, and so do programs that are started.
 pub(super) fn install() -> Result<Arc<AtomicBool>, Error> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

@@ -121,6 +121,11 @@ pub(crate) fn up_replaces_what_was_ended() -> Result<(), Failed> {
     Command::new("ip").args(["netns", "delete", &format!("{}-s2", name.0)]).status()?;
     assert!(name.run_well(&up)?.contains("is up: 2 hosts"));
     assert_eq!(remains(&name.0).len(), 2 + 2 + 2 + 1);
+    let begun = Instant::now();
+    while bouncers(&name.0)?.len() != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the one of the old namespaces lives");
+        thread::sleep(Duration::from_millis(20));
+    }
     Ok(())
 }
 
