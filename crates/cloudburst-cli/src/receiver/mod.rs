@@ -96,8 +96,9 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         Config { deadline: plan.common.deadline, max_message: MAX_FRAME, ..Config::default() };
     let mut builder = Endpoint::builder()
         .bind(plan.listen)
-        // Answers come from the port that was asked, so that firewalls let them through.
-        .paths(PathMap::ecmp(1))
+        // Answers come from the port that was asked, and from others: a firewall may want the
+        // first, but a path that has died silently must not be the only one.
+        .paths(PathMap::default())
         // They are few and small: how fast the link is does not matter.
         .capacity(Config::default().capacity)
         .security(plan.common.key.security())
