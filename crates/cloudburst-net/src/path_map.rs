@@ -216,6 +216,10 @@ pub(crate) struct Reachable {
 }
 
 impl CorePathMap for Reachable {
+    fn lanes(&self) -> u16 {
+        self.map.lanes().max(self.map.labels())
+    }
+
     fn paths(&self, peer: SocketAddr) -> Vec<Via> {
         if !(self.reaches)(peer) {
             return Vec::new();

@@ -56,6 +56,21 @@ pub struct Via {
 pub trait PathMap: Send {
     /// The paths to `peer`, in order; the position is the path's number. Empty: unreachable.
     fn paths(&self, peer: SocketAddr) -> Vec<Via>;
+
+    /// The lanes of this host, which are numbered from 0: answers may leave by any.
+    fn lanes(&self) -> u16 {
+        1
+    }
+}
+
+/// The lane of an answer, in turn: every other time the one that its cause came in by, which
+/// firewalls expect; in between another, since the way back by that one may be dead.
+pub(crate) const fn answer_lane(arrived: u16, lanes: u16, turn: u64) -> u16 {
+    if lanes < 2 || turn.is_multiple_of(2) {
+        return arrived;
+    }
+    let others = lanes as u64 - 1;
+    ((arrived as u64 + 1 + turn / 2 % others) % lanes as u64) as u16
 }
 
 /// Paths that differ in the lane alone: an ECMP pool of source ports is one.
@@ -68,5 +83,22 @@ pub struct Lanes(
 impl PathMap for Lanes {
     fn paths(&self, peer: SocketAddr) -> Vec<Via> {
         (0..self.0).map(|lane| Via { lane, remote: peer }).collect()
+    }
+
+    fn lanes(&self) -> u16 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_other_answer_goes_by_another_lane_in_turn() {
+        let lanes: Vec<u16> = (0..10).map(|turn| answer_lane(2, 4, turn)).collect();
+        assert_eq!(lanes, [2, 3, 2, 0, 2, 1, 2, 3, 2, 0]);
+        assert_eq!(answer_lane(0, 1, 7), 0);
+        assert_eq!(answer_lane(5, 0, 7), 5);
     }
 }

@@ -58,9 +58,10 @@ impl Endpoint {
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let identity = Identity::new(security, seed);
+        let lanes = path_map.lanes();
         Ok(Self {
             sender: Sender::new(config.clone(), identity.clone(), path_map),
-            receiver: Receiver::new(config, identity),
+            receiver: Receiver::new(config, identity, lanes),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Two endpoints, emulated links between them, and a virtual clock.
 //!
-//! Link `k` carries what goes between lane `k` of one side and lane 0 of the other; so a path is
-//! a link, in both directions. Nothing here is random but by the seed.
+//! A link carries what goes from one lane of one side to one of the other. It is on the path whose
+//! number is the sum of theirs, modulo the number of paths: so from lane `k` to lane 0, and back, is
+//! path `k`. Nothing here is random but by the seed.
 
 #![allow(
     dead_code,
@@ -115,8 +116,9 @@ impl Pair {
         };
         for side in [Side::A, Side::B] {
             for lane in 0..pair.setup.paths {
-                pair.link(side, lane, 0);
-                pair.link(side, 0, lane);
+                for to in 0..pair.setup.paths {
+                    pair.link(side, lane, to);
+                }
             }
         }
         pair
@@ -140,8 +142,9 @@ impl Pair {
 
     /// Reconfigures path `path`, or all, in one direction.
     pub fn set_links(&mut self, from: Side, path: Option<u16>, config: &LinkConfig) {
+        let paths = self.setup.paths;
         for (&(side, lane, to), link) in &mut self.links {
-            if side == from && path.is_none_or(|path| path == lane + to) {
+            if side == from && path.is_none_or(|path| path == (lane + to) % paths) {
                 link.reconfigure(config.clone()).unwrap();
             }
         }
@@ -149,8 +152,9 @@ impl Pair {
 
     /// Black-holes or heals path `path` in both directions.
     pub fn set_down(&mut self, path: u16, down: bool) {
+        let paths = self.setup.paths;
         for (&(_, lane, to), link) in &mut self.links {
-            if path == lane + to {
+            if path == (lane + to) % paths {
                 link.set_down(down);
             }
         }

@@ -13,7 +13,7 @@ use super::Transmit;
 use super::identity::{Identity, Peering};
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
-use crate::path::Via;
+use crate::path::{Via, answer_lane};
 use crate::time::Instant;
 use crate::wire::answer::NO_ECHO;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
@@ -94,6 +94,9 @@ pub struct Receiver {
     /// Endings that all sessions remember.
     endings: usize,
     acks: VecDeque<(Via, HelloAck)>,
+    acks_sent: u64,
+    /// The lanes of this host, which answers may leave by.
+    lanes: u16,
     answers: VecDeque<(SessionId, Answer)>,
     events: VecDeque<ReceiverEvent>,
     next_sweep: Option<Instant>,
@@ -103,8 +106,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(config: Config, identity: Identity) -> Self {
+    pub(super) fn new(config: Config, identity: Identity, lanes: u16) -> Self {
         Self {
+            lanes,
+            acks_sent: 0,
             config,
             identity,
             sessions: HashMap::new(),
@@ -229,13 +234,15 @@ impl Receiver {
         let start = buffer.len();
         let transmit =
             |via, end: usize| Some(Transmit { via, segment_size: end - start, len: end - start });
-        if let Some((via, ack)) = self.acks.pop_front() {
+        if let Some((mut via, ack)) = self.acks.pop_front() {
+            via.lane = answer_lane(via.lane, self.lanes, self.acks_sent);
+            self.acks_sent += 1;
             ack.write(&self.identity.hello_key, buffer);
             return transmit(via, buffer.len());
         }
         while let Some((name, answer)) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&name) else { continue };
-            let Some((path, via)) = session.take_route() else { continue };
+            let Some((path, via)) = session.take_route(self.lanes) else { continue };
             let prefix = Prefix {
                 kind: answer.kind(),
                 ask: false,

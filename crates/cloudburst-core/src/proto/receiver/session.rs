@@ -2,7 +2,7 @@
 
 use super::incoming::Incoming;
 use crate::id::{Digest, Incarnation, MessageId, PathId};
-use crate::path::Via;
+use crate::path::{Via, answer_lane};
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
@@ -31,7 +31,8 @@ pub(super) struct Session {
     pub(super) memory: usize,
     /// Ways back to the peer, by the path number of what came that way.
     routes: Vec<(PathId, Via)>,
-    next_route: usize,
+    /// Answers sent.
+    turns: u64,
     /// The peer has finished with all messages below.
     floor: MessageId,
     /// What became of messages from `floor` on.
@@ -64,7 +65,7 @@ impl Session {
             incoming: HashMap::new(),
             memory: 0,
             routes: Vec::new(),
-            next_route: 0,
+            turns: 0,
             floor: MessageId(0),
             ended: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -81,10 +82,14 @@ impl Session {
     }
 
     /// The next way back in turn.
-    pub(super) fn take_route(&mut self) -> Option<(PathId, Via)> {
-        let turn = self.next_route.checked_rem(self.routes.len())?;
-        self.next_route = turn + 1;
-        Some((PathId(turn as u16), self.routes[turn].1))
+    pub(super) fn take_route(&mut self, lanes: u16) -> Option<(PathId, Via)> {
+        let routes = self.routes.len() as u64;
+        let route = self.turns.checked_rem(routes)? as usize;
+        // All routes by one lane, then all by the next: so that each meets each.
+        let mut via = self.routes[route].1;
+        via.lane = answer_lane(via.lane, lanes, self.turns / routes);
+        self.turns += 1;
+        Some((PathId(route as u16), via))
     }
 
     /// The peer has finished with what is older than `floor`: forget it. Returns the memory that
