@@ -25,6 +25,12 @@
 //!
 //! What takes a turn is a run of packets (`Config::run`): these distances are between runs, and
 //! between packets only if `run` is 1.
+//!
+//! # Health
+//!
+//! A path whose packets go missing while those sent later on others arrive is *thinned*: most of
+//! its turns pass to the next path in the order, and now and then one packet probes it. The first
+//! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
 
 mod order;
 mod pacer;
@@ -35,7 +41,7 @@ mod shape;
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;
 pub use sequence::Sequence;
-pub use set::{PathSet, PathStats};
+pub use set::{PathSet, PathStats, Turn};
 pub use shape::{MAX_SHAPE_PATHS, Shape};
 
 use std::net::SocketAddr;

@@ -3,6 +3,15 @@
 use super::{Order, OrderError, Sequence, Via};
 use crate::id::PathId;
 use crate::time::Instant;
+use core::time::Duration;
+
+/// Packets in a row that went missing on a path, for it to be thinned. With one in five lost at
+/// random, so many are lost in a row once in 400,000 times.
+const THIN_AFTER: u32 = 8;
+/// Of so many turns of a thinned path one is taken, for a probe.
+const PROBE_EVERY: u32 = 16;
+/// Packets that the estimate of loss looks back on, about: beyond this, older ones count half.
+const LOSS_MEMORY: u32 = 128;
 
 /// Live counts of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,15 +22,56 @@ pub struct PathStats {
     pub sent: u64,
     /// Symbols that the peer said had arrived on it.
     pub arrived: u64,
-    /// When the peer last said that anything arrived on it.
+    /// When the peer last let know that anything arrived on it.
     pub last_heard: Option<Instant>,
+    /// Whether it is thinned to a trickle: its packets went missing, and those sent later on other
+    /// paths did not.
+    pub thinned: bool,
+    /// Of 1,000 packets, how many are lost, or come when their message is whole without them: an
+    /// estimate from the last 64 to 128 that are accounted for. What all paths lose alike may count
+    /// as still on its way, for a packet is missed only when one sent later arrived.
+    pub loss_permille: u16,
+    /// Smoothed time from sending a packet on it to the answer, whichever way that came back; of
+    /// packets that an answer named. `None` before the first.
+    pub round_trip: Option<Duration>,
+}
+
+/// One turn: so many packets on this path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The path.
+    pub path: PathId,
+    /// How packets get onto it.
+    pub via: Via,
+    /// Packets that it is charged with.
+    pub packets: usize,
+    /// The path is thinned: what goes on it will hardly arrive.
+    pub probe: bool,
 }
 
 /// The paths to one peer, visited in an order from a random start.
+///
+/// A path is thinned when [`account`](Self::account) has seen eight packets missing on it since it
+/// was last [`heard`](Self::heard) of; every sixteenth of its turns is then one packet, and the
+/// others pass to the next path. When it is heard of, it has all its turns again.
 #[derive(Clone, Debug)]
 pub struct PathSet {
     paths: Vec<PathStats>,
+    health: Vec<Health>,
+    thinned: usize,
     sequence: Sequence,
+}
+
+/// What the judgement of one path rests on.
+#[derive(Clone, Debug, Default)]
+struct Health {
+    /// Packets missing since the path was last heard of.
+    missing: u32,
+    /// Turns that it did not get since it was thinned, or probed.
+    passed: u32,
+    /// Packets accounted for lately, and how many of them were lost.
+    due: u32,
+    lost: u32,
 }
 
 impl PathSet {
@@ -35,8 +85,18 @@ impl PathSet {
     /// [`OrderError`] if the order is for another number of paths, or if there are none.
     pub fn new(vias: Vec<Via>, order: Order, start: u64) -> Result<Self, OrderError> {
         let sequence = Sequence::new(order, vias.len(), start)?;
-        let fresh = |via| PathStats { via, sent: 0, arrived: 0, last_heard: None };
-        Ok(Self { paths: vias.into_iter().map(fresh).collect(), sequence })
+        let fresh = |via| PathStats {
+            via,
+            sent: 0,
+            arrived: 0,
+            last_heard: None,
+            thinned: false,
+            loss_permille: 0,
+            round_trip: None,
+        };
+        let health = vec![Health::default(); vias.len()];
+        let paths = vias.into_iter().map(fresh).collect();
+        Ok(Self { paths, health, thinned: 0, sequence })
     }
 
     /// How many paths there are, at least one: packets in a round.
@@ -45,20 +105,83 @@ impl PathSet {
         self.paths.len()
     }
 
-    /// The next path in the order, charged with `packets`.
-    pub fn take_turn(&mut self, packets: usize) -> (PathId, Via) {
-        let turn = self.sequence.next_path();
-        let path = &mut self.paths[turn];
+    /// The next path in the order, charged with `packets`, or with one if it is a probe.
+    pub fn take_turn(&mut self, packets: usize) -> Turn {
+        loop {
+            // This ends: a path that is passed over so often is probed.
+            let at = self.sequence.next_path();
+            if !self.paths[at].thinned || self.thinned == self.paths.len() {
+                return self.charge(at, packets, false);
+            }
+            let health = &mut self.health[at];
+            health.passed += 1;
+            if health.passed >= PROBE_EVERY {
+                health.passed = 0;
+                return self.charge(at, 1, true);
+            }
+        }
+    }
+
+    /// The next path in the order, thinned or not, charged with `packets`: for when nothing is
+    /// heard on any.
+    pub fn take_any_turn(&mut self, packets: usize) -> Turn {
+        let at = self.sequence.next_path();
+        self.charge(at, packets, false)
+    }
+
+    fn charge(&mut self, at: usize, packets: usize, probe: bool) -> Turn {
+        let path = &mut self.paths[at];
         path.sent += packets as u64;
-        (PathId(turn as u16), path.via)
+        Turn { path: PathId(at as u16), via: path.via, packets, probe }
     }
 
     /// Notes that the peer has `more` symbols from `path` than it said before. Other numbers
     /// than this set's are ignored: they are the peer's mistake.
     pub fn heard(&mut self, now: Instant, path: PathId, more: u64) {
+        let at = usize::from(path.0);
+        let Some(path) = self.paths.get_mut(at) else { return };
+        path.arrived = path.arrived.saturating_add(more);
+        path.last_heard = Some(now);
+        self.health[at].missing = 0;
+        if path.thinned {
+            path.thinned = false;
+            self.thinned -= 1;
+        }
+    }
+
+    /// Notes that a packet sent on `path` was answered after `round_trip`.
+    pub fn answered(&mut self, now: Instant, path: PathId, round_trip: Duration) {
+        self.heard(now, path, 0);
         if let Some(path) = self.paths.get_mut(usize::from(path.0)) {
-            path.arrived += more;
-            path.last_heard = Some(now);
+            let smoothed = path.round_trip.map_or(round_trip, |old| (old * 7 + round_trip) / 8);
+            path.round_trip = Some(smoothed);
+        }
+    }
+
+    /// Notes that of `due` packets more on `path` it is known whether they arrived, and that
+    /// `missing` packets more did not, or fewer, if some were only late.
+    ///
+    /// To be called after [`heard`](Self::heard): a path that is heard of at this moment is not
+    /// blamed.
+    pub fn account(&mut self, now: Instant, path: PathId, due: u32, missing: i64) {
+        let at = usize::from(path.0);
+        let Some(path) = self.paths.get_mut(at) else { return };
+        let health = &mut self.health[at];
+        let lost = (i64::from(health.lost) + missing).max(0);
+        health.due = health.due.saturating_add(due);
+        health.lost = u32::try_from(lost).map_or(health.due, |lost| lost.min(health.due));
+        while health.due > LOSS_MEMORY {
+            (health.due, health.lost) = (health.due / 2, health.lost / 2);
+        }
+        path.loss_permille = (health.lost * 1000 / health.due.max(1)) as u16;
+        if path.last_heard == Some(now) {
+            return;
+        }
+        health.missing = health.missing.saturating_add(u32::try_from(missing).unwrap_or(0));
+        if health.missing >= THIN_AFTER && !path.thinned {
+            path.thinned = true;
+            health.passed = 0;
+            self.thinned += 1;
         }
     }
 
@@ -84,7 +207,7 @@ mod tests {
             [(3, "rrb", [2, 0, 1, 2, 0, 1]), (6, "drb:2x3", [5, 0, 3, 1, 4, 2])]
         {
             let mut set = set(paths, order, 5).unwrap();
-            let visited: Vec<u16> = (0..6).map(|_| set.take_turn(1).0.0).collect();
+            let visited: Vec<u16> = (0..6).map(|_| set.take_turn(1).path.0).collect();
             assert_eq!(visited, expected);
             assert!(set.stats().iter().all(|path| path.sent == 6 / u64::from(paths)));
         }
@@ -102,5 +225,86 @@ mod tests {
         set.heard(Instant::ZERO, PathId(9), 4);
         set.heard(Instant::ZERO, PathId(0), 4);
         assert_eq!(set.stats()[0].arrived, 4);
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn a_path_that_misses_eight_in_a_row_is_thinned_until_it_is_heard_of() {
+        for order in ["rrb", "drb:4", "rb"] {
+            let mut set = set(4, order, 1).unwrap();
+            set.account(at(1), PathId(2), 7, 7);
+            assert!(!set.stats()[2].thinned);
+            set.heard(at(2), PathId(2), 1);
+            set.account(at(3), PathId(2), 7, 7);
+            assert!(!set.stats()[2].thinned, "not in a row");
+            set.account(at(4), PathId(2), 1, 1);
+            assert!(set.stats()[2].thinned);
+            let before = set.stats()[2].sent;
+            let turns: Vec<Turn> = (0..480).map(|_| set.take_turn(4)).collect();
+            let probes: Vec<&Turn> = turns.iter().filter(|turn| turn.probe).collect();
+            assert!((7..=13).contains(&probes.len()), "{}", probes.len());
+            assert!(probes.iter().all(|turn| (turn.path.0, turn.packets) == (2, 1)));
+            assert_eq!(set.stats()[2].sent - before, probes.len() as u64);
+            set.heard(at(5), PathId(2), 1);
+            let turns = (0..400).filter(|_| set.take_turn(1).path.0 == 2).count();
+            assert!((70..130).contains(&turns), "{turns}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_heard_of_is_not_blamed_by_the_same_report() {
+        let mut set = set(2, "rrb", 0).unwrap();
+        set.heard(at(1), PathId(0), 1);
+        set.account(at(1), PathId(0), 60, 59);
+        assert!(!set.stats()[0].thinned);
+        assert_eq!(set.stats()[0].loss_permille, 983);
+    }
+
+    #[test]
+    fn if_all_paths_are_thinned_none_is() {
+        let mut set = set(2, "rrb", 0).unwrap();
+        set.account(at(1), PathId(0), 8, 8);
+        set.account(at(1), PathId(1), 8, 8);
+        let visited: Vec<u16> = (0..4).map(|_| set.take_turn(1).path.0).collect();
+        assert_eq!(visited, [0, 1, 0, 1]);
+        set.heard(at(2), PathId(1), 1);
+        assert!((0..10).all(|_| set.take_turn(1).path.0 == 1));
+        assert!((0..2).any(|_| set.take_any_turn(1).path.0 == 0));
+    }
+
+    #[test]
+    fn loss_follows_what_was_lost_lately_and_forgives_what_was_late() {
+        let mut set = set(2, "rrb", 0).unwrap();
+        set.account(at(1), PathId(0), 100, 50);
+        assert_eq!(set.stats()[0].loss_permille, 500);
+        set.account(at(2), PathId(0), 0, -50);
+        assert_eq!(set.stats()[0].loss_permille, 0);
+        for _ in 0..100 {
+            set.account(at(3), PathId(1), 10, 2);
+        }
+        assert!((190..=210).contains(&set.stats()[1].loss_permille));
+    }
+
+    #[test]
+    fn wild_numbers_are_borne() {
+        let mut set = set(2, "rrb", 0).unwrap();
+        for missing in [i64::MAX / 2, i64::MIN / 2, 0, u32::MAX.into()] {
+            set.heard(at(1), PathId(7), u64::MAX);
+            set.heard(at(1), PathId(0), u64::MAX);
+            set.account(at(2), PathId(0), u32::MAX, missing);
+            set.account(at(2), PathId(9), 1, missing);
+            assert!(set.stats()[0].loss_permille <= 1000);
+        }
+    }
+
+    #[test]
+    fn round_trips_are_smoothed() {
+        let mut set = set(1, "rrb", 0).unwrap();
+        set.answered(at(1), PathId(0), Duration::from_micros(80));
+        set.answered(at(2), PathId(0), Duration::from_micros(160));
+        assert_eq!(set.stats()[0].round_trip, Some(Duration::from_micros(90)));
     }
 }

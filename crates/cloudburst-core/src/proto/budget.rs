@@ -85,6 +85,17 @@ impl Budget {
         self.ready() <= ASKERS || self.unanswered > 0
     }
 
+    /// Whether nobody answered the last grant.
+    pub(super) const fn is_unanswered(&self) -> bool {
+        self.unanswered > 0
+    }
+
+    /// Grants one symbol more, for one that is not counted on: a probe of a path.
+    pub(super) fn spare(&mut self) {
+        self.cap = self.cap.saturating_add(1);
+        self.granted = self.granted.saturating_add(1).min(self.cap);
+    }
+
     /// The symbol with packet number `number` is being sent; `wait` is how long an answer takes.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, wait: Duration) {
         let asks = self.asks();

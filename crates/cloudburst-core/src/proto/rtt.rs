@@ -1,5 +1,6 @@
 //! Round-trip time to one peer, and how long to wait for an answer (RFC 6298, section 2).
 
+use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 
@@ -14,8 +15,8 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Rtt {
     smoothed: Duration,
     variation: Duration,
-    /// Sending time of packet `number`, at `number % REMEMBERED`.
-    sent_at: Box<[Option<(u64, Instant)>]>,
+    /// Sending time and path of packet `number`, at `number % REMEMBERED`.
+    sent_at: Box<[Option<(u64, Instant, PathId)>]>,
 }
 
 impl Rtt {
@@ -27,16 +28,17 @@ impl Rtt {
         }
     }
 
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64) {
-        self.sent_at[number as usize % REMEMBERED] = Some((number, now));
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId) {
+        self.sent_at[number as usize % REMEMBERED] = Some((number, now, path));
     }
 
-    /// An answer to packet `number` came: that packet was sent once, so the sample is clean.
-    pub(super) fn on_answer(&mut self, now: Instant, number: u64) {
-        match self.sent_at[number as usize % REMEMBERED] {
-            Some((sent, at)) if sent == number => self.sample(now.saturating_since(at)),
-            _ => {}
-        }
+    /// An answer to packet `number` came: that packet was sent once, so the sample is clean. Says
+    /// which path the packet took, and how long it was until the answer.
+    pub(super) fn on_answer(&mut self, now: Instant, number: u64) -> Option<(PathId, Duration)> {
+        let (sent, at, path) = self.sent_at[number as usize % REMEMBERED]?;
+        let rtt = (sent == number).then(|| now.saturating_since(at))?;
+        self.sample(rtt);
+        Some((path, rtt))
     }
 
     pub(super) fn sample(&mut self, rtt: Duration) {
@@ -65,10 +67,11 @@ mod tests {
     fn follows_samples_and_ignores_packets_it_forgot() {
         let mut rtt = Rtt::new();
         assert_eq!(rtt.wait(), Duration::from_millis(10));
-        rtt.on_sent(Instant::ZERO, 7);
-        rtt.on_answer(Instant::from_nanos(1_000_000), 7);
+        rtt.on_sent(Instant::ZERO, 7, PathId(3));
+        let answered = rtt.on_answer(Instant::from_nanos(1_000_000), 7);
+        assert_eq!(answered, Some((PathId(3), Duration::from_millis(1))));
         assert_eq!(rtt.wait(), Duration::from_millis(3));
-        rtt.on_answer(Instant::from_nanos(9_000_000), 7 + REMEMBERED as u64);
+        assert_eq!(rtt.on_answer(Instant::from_nanos(9_000_000), 7 + REMEMBERED as u64), None);
         assert_eq!(rtt.wait(), Duration::from_millis(3));
         rtt.sample(Duration::from_secs(5));
         assert_eq!(rtt.wait(), MAX_WAIT);

@@ -35,7 +35,10 @@ impl Sender {
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
         peer.heard(now);
-        peer.rtt.on_answer(now, answer.echo);
+        // Even if all is known of the message, this is news of the path.
+        if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.echo) {
+            peer.paths.answered(now, path, rtt);
+        }
         self.reschedule_peer(address);
         match &answer.verdict {
             Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {
@@ -62,7 +65,7 @@ impl Sender {
                 if !message.is_delivered_by(digest, &session.digest) {
                     return self.counters.false_stops += 1;
                 }
-                message.on_arrivals(now, &arrivals, &mut peer.paths);
+                message.on_arrivals(now, echo, &arrivals, &mut peer.paths);
                 let receipt = message.receipt(now);
                 return self.finish(id, Outcome::Delivered(receipt));
             }
@@ -70,11 +73,11 @@ impl Sender {
                 if !message.on_block_done(block, digest) {
                     return self.counters.false_stops += 1;
                 }
-                message.on_arrivals(now, &arrivals, &mut peer.paths);
+                message.on_arrivals(now, echo, &arrivals, &mut peer.paths);
                 message.on_progress();
             }
             Verdict::Status { needed, arrivals } => {
-                message.on_arrivals(now, &arrivals, &mut peer.paths);
+                message.on_arrivals(now, echo, &arrivals, &mut peer.paths);
                 message.on_progress();
                 message.on_status(block, echo, u32::from(needed));
             }

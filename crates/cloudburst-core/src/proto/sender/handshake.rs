@@ -55,6 +55,8 @@ impl Sender {
         {
             peer.rtt.sample(sample);
         }
+        // The HELLO got there.
+        peer.paths.heard(now, ack.path, 0);
         if ack.current_alive && peer.session.is_some() {
             peer.heard(now);
         } else {

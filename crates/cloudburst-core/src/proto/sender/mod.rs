@@ -5,6 +5,7 @@ mod handshake;
 mod outgoing;
 mod peer;
 mod schedule;
+mod trail;
 mod transmit;
 
 use self::outgoing::Outgoing;

@@ -1,6 +1,7 @@
 //! One message on its way out: its blocks, their budgets, its place in the schedule.
 
 use super::SendOptions;
+use super::trail::Trail;
 use crate::code::{Code, Encoder};
 use crate::config::{BurstPolicy, Config};
 use crate::error::Receipt;
@@ -9,8 +10,10 @@ use crate::path::PathSet;
 use crate::proto::budget::Budget;
 use crate::proto::layout::Layout;
 use crate::time::Instant;
-use crate::wire::Arrivals;
+use crate::wire::answer::NO_ECHO;
 use crate::wire::keys::DigestKey;
+use crate::wire::symbol::SYMBOL_OVERHEAD;
+use crate::wire::{Answer, Arrivals};
 use bytes::Bytes;
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -19,6 +22,8 @@ const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
 const MAX_BUSY_WAIT: Duration = Duration::from_millis(100);
 /// A receiver that forgets more often than this is not believed: the deadline will do.
 const MAX_RESTARTS: u32 = 8;
+/// Paths of one message whose arrivals any receiver counts.
+const MAX_COUNTED: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -47,6 +52,7 @@ pub(super) struct Outgoing {
     /// How often the receiver forgot what it had.
     restarts: u32,
     arrivals: Vec<Arrivals>,
+    trail: Trail,
     /// Where the schedule has this message: among the ready, and among the timers.
     pub(super) ready_key: Option<usize>,
     pub(super) timer_key: Option<Instant>,
@@ -100,6 +106,7 @@ impl Outgoing {
             busy_wait: FIRST_BUSY_WAIT,
             restarts: 0,
             arrivals: Vec::new(),
+            trail: Trail::default(),
             ready_key: None,
             timer_key: None,
         }
@@ -117,10 +124,15 @@ impl Outgoing {
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
 
-    /// The block whose turn it is; begins the next one where none is ready.
-    pub(super) fn turn(&mut self, digest: &DigestKey, paths: usize) -> Option<&mut Block> {
+    /// The block whose turn it is, and where to note what of it goes where; begins the next block
+    /// where none is ready.
+    pub(super) fn turn(
+        &mut self,
+        digest: &DigestKey,
+        paths: usize,
+    ) -> Option<(&mut Block, &mut Trail)> {
         if let Some(at) = self.active.iter().position(|block| block.budget.ready() > 0) {
-            return Some(&mut self.active[at]);
+            return Some((&mut self.active[at], &mut self.trail));
         }
         if !self.may_begin() {
             return None;
@@ -151,7 +163,7 @@ impl Outgoing {
                 paths,
             ),
         });
-        self.active.last_mut()
+        Some((self.active.last_mut()?, &mut self.trail))
     }
 
     fn may_begin(&self) -> bool {
@@ -216,6 +228,7 @@ impl Outgoing {
             self.busy_until = None;
             self.active.clear();
             self.arrivals.clear();
+            self.trail = Trail::default();
             (self.begun, self.done) = (0, 0);
         }
     }
@@ -244,17 +257,41 @@ impl Outgoing {
         self.digests.len() == self.layout.blocks() && key.message(self.id, &self.digests) == digest
     }
 
-    /// Takes in how many symbols the receiver has from each path, and tells `paths` what is new.
-    pub(super) fn on_arrivals(&mut self, now: Instant, arrivals: &[Arrivals], paths: &mut PathSet) {
+    /// Takes in how many symbols the receiver has from each path, as an answer to packet `echo`
+    /// says, and tells `paths` what is new.
+    pub(super) fn on_arrivals(
+        &mut self,
+        now: Instant,
+        echo: u64,
+        arrivals: &[Arrivals],
+        paths: &mut PathSet,
+    ) {
+        let mut news = false;
         for &Arrivals { path, count } in arrivals {
             // The sender's own number of paths bounds what a lying receiver can make it remember.
             if usize::from(path.0) >= paths.len() {
                 continue;
             }
             let known = self.arrivals_on(path);
-            paths.heard(now, path, u64::from(count.saturating_sub(*known)));
-            *known = count.max(*known);
+            let more = count.saturating_sub(*known);
+            *known += more;
+            if more > 0 {
+                news = true;
+                paths.heard(now, path, more.into());
+            }
         }
+        // A path that an answer had no room for has not missed anything.
+        if news && (arrivals.len() >= paths.len() || arrivals.len() < self.room(echo)) {
+            for account in self.trail.account(&self.arrivals) {
+                paths.account(now, account.path, account.due, account.missing);
+            }
+        }
+    }
+
+    /// How many arrivals an answer to packet `echo` has room for, at least.
+    fn room(&self, echo: u64) -> usize {
+        let symbol = if echo == NO_ECHO { 0 } else { self.layout.symbol_size() };
+        Answer::arrivals_within(SYMBOL_OVERHEAD + symbol).min(MAX_COUNTED)
     }
 
     fn arrivals_on(&mut self, path: PathId) -> &mut u16 {
@@ -308,7 +345,7 @@ mod tests {
             Outgoing::new(Instant::ZERO, MessageId(9), peer, bytes, &options, &config);
         let mut digests = Vec::new();
         for index in 0..message.layout.blocks() as u32 {
-            let block = message.turn(&key, 1).unwrap();
+            let (block, _) = message.turn(&key, 1).unwrap();
             assert_eq!(block.index, index);
             digests.push(block.digest);
             block.budget.revoke();
@@ -319,6 +356,6 @@ mod tests {
         message.on_forgotten();
         assert!(!message.is_partial());
         assert!(message.is_delivered_by(key.message(MessageId(9), &digests), &key));
-        assert_eq!(message.turn(&key, 1).unwrap().index, 0, "else it begins with the first");
+        assert_eq!(message.turn(&key, 1).unwrap().0.index, 0, "else it begins with the first");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Round, Sender};
 use crate::id::{MessageId, SessionId};
-use crate::path::Via;
+use crate::path::{Turn, Via};
 use crate::proto::Transmit;
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
@@ -70,11 +70,21 @@ impl Sender {
 
         let session = peer.session.as_mut()?;
         let partial = message.is_partial();
-        let block = message.turn(&session.digest, peer.paths.len())?;
+        let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one: a path may be dead.
         let ready = block.budget.ready() as usize;
         let run = (ready / peer.paths.len()).clamp(1, self.config.run);
-        let (path, via) = peer.paths.take_turn(run);
+        // After silence, all that is known of the paths may be wrong.
+        let turn = if block.budget.is_unanswered() {
+            peer.paths.take_any_turn(run)
+        } else {
+            peer.paths.take_turn(run)
+        };
+        let Turn { path, via, packets: run, probe } = turn;
+        if probe {
+            block.budget.spare();
+        }
+        trail.on_sent(path, run);
         let n = block.encoder.shape().source_symbols();
         let blank_index_set = &[0; 16][..code.index_set_len(n)];
         let mut asked = false;
@@ -84,7 +94,7 @@ impl Sender {
             let symbol = block.next_symbol();
             let prefix = Prefix {
                 kind: Kind::Symbol,
-                ask: block.budget.asks(),
+                ask: block.budget.asks() || probe,
                 partial,
                 path,
                 session: session.sealer.session(),
@@ -107,8 +117,8 @@ impl Sender {
             let index_set = &mut head[payload_at - blank_index_set.len()..];
             block.encoder.encode(symbol, index_set, payload);
             session.sealer.seal(buffer, start, payload_at);
-            peer.rtt.on_sent(now, number);
-            asked |= prefix.ask;
+            peer.rtt.on_sent(now, number, path);
+            asked |= block.budget.asks();
             block.budget.on_sent(now, number, peer.rtt.wait());
         }
         let segment_size = buffer.len() / run;
@@ -140,7 +150,7 @@ impl Sender {
             let Some(peer) = self.peers.get_mut(&address) else { continue };
             let Some(opening) = &mut peer.opening else { continue };
             // Each attempt takes another path: the last may have led through a black hole.
-            let (path, via) = peer.paths.take_turn(1);
+            let Turn { path, via, .. } = peer.paths.take_any_turn(1);
             opening.on_sent(now, path);
             let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
             let hello = Hello {
