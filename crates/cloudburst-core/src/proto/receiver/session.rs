@@ -2,7 +2,7 @@
 
 use super::incoming::Incoming;
 use crate::id::{Digest, Incarnation, MessageId, PathId};
-use crate::path::{Via, answer_lane};
+use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
@@ -12,6 +12,13 @@ use std::net::SocketAddr;
 
 /// Reverse paths that are remembered of one peer.
 const MAX_ROUTES: usize = 256;
+/// A route is quiet after so many symbols for each route of the session by others: one round of the
+/// sender's, with the runs that are the default.
+const QUIET_AFTER: u64 = 4;
+/// Of so many turns of a quiet route one is taken.
+const QUIET_TURNS: u32 = 16;
+/// Turns that a quiet route gains by each question.
+const DOUBT: u32 = 2;
 /// Messages whose arrivals are remembered after their delivery.
 const KEPT_ARRIVALS: usize = 32;
 /// What remembering one ending takes, about.
@@ -30,15 +37,28 @@ pub(super) struct Session {
     /// Bytes that `incoming` may take.
     pub(super) memory: usize,
     /// Ways back to the peer, by the path number of what came that way.
-    routes: Vec<(PathId, Via)>,
-    /// Answers sent.
-    turns: u64,
+    routes: Vec<Route>,
+    next_route: usize,
+    /// Symbols that came by any route.
+    symbols: u64,
     /// The peer has finished with all messages below.
     floor: MessageId,
     /// What became of messages from `floor` on.
     ended: BTreeMap<MessageId, Ending>,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
     arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
+}
+
+/// A way back to the peer.
+#[derive(Debug)]
+struct Route {
+    /// The peer's path whose symbols came by it.
+    path: PathId,
+    via: Via,
+    /// `symbols` when the last one came.
+    last_symbol: u64,
+    /// Turns that it did not get since it went quiet, or was last taken.
+    passed: u32,
 }
 
 /// How the receiver ended a message, for good.
@@ -65,7 +85,8 @@ impl Session {
             incoming: HashMap::new(),
             memory: 0,
             routes: Vec::new(),
-            turns: 0,
+            next_route: 0,
+            symbols: 0,
             floor: MessageId(0),
             ended: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -74,22 +95,39 @@ impl Session {
 
     /// An authentic packet of the peer's path `path` came by `via`.
     pub(super) fn learn_route(&mut self, path: PathId, via: Via) {
-        if let Some(known) = self.routes.iter_mut().find(|(known, _)| *known == path) {
-            known.1 = via;
+        self.symbols += 1;
+        let last_symbol = self.symbols;
+        if let Some(known) = self.routes.iter_mut().find(|known| known.path == path) {
+            (known.via, known.last_symbol) = (via, last_symbol);
         } else if self.routes.len() < MAX_ROUTES {
-            self.routes.push((path, via));
+            self.routes.push(Route { path, via, last_symbol, passed: 0 });
         }
     }
 
-    /// The next way back in turn.
-    pub(super) fn take_route(&mut self, lanes: u16) -> Option<(PathId, Via)> {
-        let routes = self.routes.len() as u64;
-        let route = self.turns.checked_rem(routes)? as usize;
-        // All routes by one lane, then all by the next: so that each meets each.
-        let mut via = self.routes[route].1;
-        via.lane = answer_lane(via.lane, lanes, self.turns / routes);
-        self.turns += 1;
-        Some((PathId(route as u16), via))
+    /// The peer asks: perhaps because what it was told was lost. Quiet routes are tried sooner.
+    pub(super) fn doubt_routes(&mut self) {
+        self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
+    }
+
+    /// The next way back in turn. What brings no symbols any more hardly takes answers back: such
+    /// routes are passed over most of the time, but not always, for one may work in one direction.
+    pub(super) fn take_route(&mut self) -> Option<(PathId, Via)> {
+        let routes = self.routes.len();
+        let quiet = QUIET_AFTER * routes as u64;
+        for _ in 0..routes {
+            let turn = self.next_route % routes;
+            self.next_route = turn + 1;
+            let route = &mut self.routes[turn];
+            route.passed += 1;
+            if self.symbols - route.last_symbol < quiet || route.passed >= QUIET_TURNS {
+                route.passed = 0;
+                return Some((PathId(turn as u16), route.via));
+            }
+        }
+        // Symbols come by a route that there was no room for.
+        let turn = self.next_route.checked_rem(routes)?;
+        self.next_route = turn + 1;
+        Some((PathId(turn as u16), self.routes[turn].via))
     }
 
     /// The peer has finished with what is older than `floor`: forget it. Returns the memory that

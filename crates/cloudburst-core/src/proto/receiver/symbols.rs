@@ -79,6 +79,9 @@ impl Receiver {
             self.counters.late_symbols += 1;
             let verdict = match *ending {
                 Ending::Delivered(digest) => {
+                    if symbol.prefix.ask {
+                        session.doubt_routes();
+                    }
                     let arrivals = session.late_arrivals(id);
                     Verdict::Delivered { digest, arrivals }
                 }
@@ -161,6 +164,7 @@ impl Receiver {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ask {
+                    session.doubt_routes();
                     let needed = needed as u16;
                     self.answer_to(symbol, Verdict::Status { needed, arrivals });
                 }
