@@ -95,7 +95,7 @@ pub struct Receiver {
     endings: usize,
     acks: VecDeque<(Via, HelloAck)>,
     acks_sent: u64,
-    /// The lanes of this host, which HELLO_ACKs may leave by.
+    /// The lanes of this host, which answers may leave by.
     lanes: u16,
     answers: VecDeque<(SessionId, Answer)>,
     events: VecDeque<ReceiverEvent>,
@@ -242,7 +242,7 @@ impl Receiver {
         }
         while let Some((name, answer)) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&name) else { continue };
-            let Some((path, via)) = session.take_route() else { continue };
+            let Some((path, via)) = session.take_route(self.lanes) else { continue };
             let prefix = Prefix {
                 kind: answer.kind(),
                 ask: false,

@@ -19,6 +19,8 @@ const QUIET_AFTER: u64 = 4;
 const QUIET_TURNS: u32 = 16;
 /// Turns that a quiet route gains by each question.
 const DOUBT: u32 = 2;
+/// Questions in a row, since the last new message, until answers take other lanes.
+const PATIENCE: u16 = 4;
 /// Messages whose arrivals are remembered after their delivery.
 const KEPT_ARRIVALS: usize = 32;
 /// What remembering one ending takes, about.
@@ -41,6 +43,8 @@ pub(super) struct Session {
     next_route: usize,
     /// Symbols that came by any route.
     symbols: u64,
+    /// Questions answered since the peer's last new message.
+    doubts: u16,
     /// The peer has finished with all messages below.
     floor: MessageId,
     /// What became of messages from `floor` on.
@@ -87,6 +91,7 @@ impl Session {
             routes: Vec::new(),
             next_route: 0,
             symbols: 0,
+            doubts: 0,
             floor: MessageId(0),
             ended: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -107,11 +112,24 @@ impl Session {
     /// The peer asks: perhaps because what it was told was lost. Quiet routes are tried sooner.
     pub(super) fn doubt_routes(&mut self) {
         self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
+        self.doubts = self.doubts.saturating_add(1);
+    }
+
+    /// A message begins: the peer has heard what it waited for.
+    pub(super) fn trust_routes(&mut self) {
+        self.doubts = 0;
     }
 
     /// The next way back in turn. What brings no symbols any more hardly takes answers back: such
     /// routes are passed over most of the time, but not always, for one may work in one direction.
-    pub(super) fn take_route(&mut self) -> Option<(PathId, Via)> {
+    /// Where the peer goes on asking, all ways back by the lane that its symbols come in by may be
+    /// dead: then all lanes take turns.
+    pub(super) fn take_route(&mut self, lanes: u16) -> Option<(PathId, Via)> {
+        let doubts = self.doubts;
+        let detoured = |via: Via| match doubts {
+            PATIENCE.. if lanes > 1 => Via { lane: via.lane.wrapping_add(doubts) % lanes, ..via },
+            _ => via,
+        };
         let routes = self.routes.len();
         let quiet = QUIET_AFTER * routes as u64;
         for _ in 0..routes {
@@ -121,13 +139,13 @@ impl Session {
             route.passed += 1;
             if self.symbols - route.last_symbol < quiet || route.passed >= QUIET_TURNS {
                 route.passed = 0;
-                return Some((PathId(turn as u16), route.via));
+                return Some((PathId(turn as u16), detoured(route.via)));
             }
         }
         // Symbols come by a route that there was no room for.
         let turn = self.next_route.checked_rem(routes)?;
         self.next_route = turn + 1;
-        Some((PathId(turn as u16), self.routes[turn].via))
+        Some((PathId(turn as u16), detoured(self.routes[turn].via)))
     }
 
     /// The peer has finished with what is older than `floor`: forget it. Returns the memory that

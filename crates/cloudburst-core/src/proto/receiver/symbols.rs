@@ -145,6 +145,7 @@ impl Receiver {
             session.memory += incoming.memory();
             self.memory += incoming.memory();
             session.incoming.insert(id, incoming);
+            session.trust_routes();
         }
         Ok(step)
     }
