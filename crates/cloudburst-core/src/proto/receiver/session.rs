@@ -210,3 +210,42 @@ impl Session {
         Some(incoming)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::HelloAck;
+    use crate::wire::keys::PresharedKey;
+
+    fn session() -> Session {
+        let (initiator, responder) = (Incarnation([1; 16]), Incarnation([3; 16]));
+        let ack = HelloAck {
+            path: PathId(0),
+            initiator,
+            nonce: 2,
+            responder,
+            session_nonce: [4; 16],
+            current_alive: false,
+        };
+        let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+        let keys = PresharedKey::new([5; 32]).session(&ack);
+        let mut session = Session::new(Instant::ZERO, peer, initiator, keys.forward);
+        session.learn_route(PathId(0), Via { lane: 0, remote: peer });
+        session
+    }
+
+    #[test]
+    fn answers_take_all_lanes_once_the_peer_goes_on_asking_and_one_when_it_has_heard() {
+        let mut session = session();
+        let ask = |session: &mut Session, lanes| {
+            session.doubt_routes();
+            session.take_route(lanes).map(|(_, via)| via.lane)
+        };
+        let lanes: Vec<_> = (0..8).map(|_| ask(&mut session, 4)).collect();
+        assert_eq!(lanes[..3], [Some(0); 3]);
+        assert!((0..4).all(|lane| lanes[3..].contains(&Some(lane))), "{lanes:?}");
+        assert_eq!(ask(&mut session, 1), Some(0), "there is no other");
+        session.trust_routes();
+        assert_eq!(ask(&mut session, 4), Some(0));
+    }
+}
