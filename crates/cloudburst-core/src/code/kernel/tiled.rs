@@ -3,8 +3,8 @@
 //! Payloads are cut into columns a few vectors wide; towards the end half as many, and then one.
 //! (1,408 bytes are five and a half columns of four vectors of 64.) For a column of up to four
 //! outputs, the sums stay in registers while all sources pass by: each source is read once for four
-//! outputs, and each output is read and written once for all sources. A column of all sources fits
-//! into the first-level cache, where the next outputs find it.
+//! outputs, and each output is read and written once for all sources. A column of 64
+//! sources takes 16 KB at most, so that the next outputs find it in the first-level cache.
 //!
 //! What is left at the end of a payload is one more vector that overlaps the last whole column.
 //! It is worked out first, from what the outputs held before, and written last.
