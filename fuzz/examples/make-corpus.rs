@@ -35,7 +35,14 @@ fn wire() -> Files {
     let (path, initiator) = (PathId(2), Incarnation([0xa1; 16]));
     let nonce = 0x0102_0304_0506_0708;
     for (name, current) in [("hello", 0), ("hello-current", 0x1122_3344_5566_7788)] {
-        let hello = Hello { path, initiator, nonce, port: 7000, current: SessionId(current) };
+        let hello = Hello {
+            path,
+            initiator,
+            nonce,
+            port: 7000,
+            current: SessionId(current),
+            more_ports: 0,
+        };
         let mut packet = Vec::new();
         hello.write(&hello_key, &mut packet);
         add(name, packet.clone());
@@ -44,7 +51,15 @@ fn wire() -> Files {
     }
     for (name, current_alive) in [("hello-ack", false), ("hello-ack-alive", true)] {
         let (responder, session_nonce) = (Incarnation([0xb2; 16]), [0xc3; 16]);
-        let ack = HelloAck { path, initiator, nonce, responder, session_nonce, current_alive };
+        let ack = HelloAck {
+            path,
+            initiator,
+            nonce,
+            responder,
+            session_nonce,
+            current_alive,
+            more_ports: 0,
+        };
         let mut packet = Vec::new();
         ack.write(&hello_key, &mut packet);
         packet.truncate(if current_alive { 78 } else { 77 });

@@ -27,6 +27,7 @@ static DIRECTION: LazyLock<DirectionKey> = LazyLock::new(|| {
         responder: Incarnation([3; 16]),
         session_nonce: [4; 16],
         current_alive: false,
+        more_ports: 0,
     };
     PRESHARED.session(&ack).forward.symbols
 });

@@ -65,12 +65,6 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Paths to spread packets over: ecmp:N for N source ports, 1 to 64; flowlabel:N for as many
-    /// IPv6 flow labels; xpath:ADDR,ADDR,... for addresses of the peer, each of which takes its own
-    /// way
-    #[arg(long, value_name = "MAP", default_value = "ecmp:8")]
-    pub paths: PathMap,
-
     /// In which order packets visit them: rrb (round robin), rb (random) or, where the paths are
     /// numbered by layer, drb:AxB... (digit reversal), e.g. drb:2x2
     #[arg(long, value_name = "ORDER", default_value = "rrb")]
@@ -142,6 +136,14 @@ pub struct CommonArgs {
     /// Give up when nothing moves for so long: no answer, no progress, no sign of life
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     pub deadline: Seconds,
+
+    /// Paths to spread packets over, 1 to 64: ecmp:N for N source ports, ecmp:NxM for these with M
+    /// ports of the other end; flowlabel:N for N IPv6 flow labels; xpath:ADDR,... for addresses of
+    /// the other end, each of which takes its own way; file:PATH for a TOML file that says so for
+    /// each destination. As root also bounce:ADDR,... for spine switches that decapsulate, and
+    /// xpath-ipip:ID,... for destinations of an outer IP header
+    #[arg(long, value_name = "MAP", default_value = "ecmp:8")]
+    pub paths: PathMap,
 
     /// DSCP of all packets, 0 to 63 [default: the library's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]

@@ -7,6 +7,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 fn small() -> (tempfile::TempDir, PathBuf) {
@@ -76,6 +77,39 @@ fn existing_files_are_kept_unless_the_receiver_overwrites() {
     fs::write(receiver.dir.path().join("file"), "old").unwrap();
     assert_eq!(receiver.send(&[], &[&path]).code, Some(0));
     assert_eq!(receiver.read("file"), b"content");
+}
+
+#[test]
+fn without_the_privilege_maps_that_need_it_are_refused_in_one_line_and_the_others_work() {
+    let (_dir, path) = small();
+    let receiver = Receiver::start(&["--overwrite"]);
+    for (map, works) in [
+        ("ecmp:4", true),
+        ("ecmp:2x2", true),
+        ("xpath:127.0.0.1,127.0.0.2", true),
+        ("bounce:127.0.0.2", false),
+        ("xpath-ipip:127.0.0.2", false),
+    ] {
+        let send = sender(&receiver.addr, &receiver.key, &["--paths", map], &[&path]);
+        let sent = Running::start(&mut unprivileged(&send)).end();
+        assert_eq!(sent.code, Some(i32::from(!works)), "{map}: {}", sent.stderr);
+        if !works {
+            assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
+            assert!(sent.stderr.contains("CAP_NET_RAW"), "{}", sent.stderr);
+            assert!(sent.stderr.contains("not permitted"), "{}", sent.stderr);
+        }
+    }
+}
+
+/// The same without CAP_NET_RAW.
+fn unprivileged(command: &Command) -> Command {
+    let mut less = Command::new("setpriv");
+    if nix::unistd::Uid::effective().is_root() {
+        less.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
+    }
+    less.arg(command.get_program()).args(command.get_args());
+    less.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    less
 }
 
 #[test]

@@ -7,6 +7,8 @@ use core::time::Duration;
 
 /// Blocks of one message that may be under way at a time; a receiver decodes no more at once.
 pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
+/// Ports of one endpoint that take messages.
+pub(crate) const MAX_PORTS: u16 = 64;
 
 /// How an endpoint tells its peers from strangers. There is no default: choose by name.
 #[derive(Clone, Debug)]
@@ -120,6 +122,9 @@ pub struct Config {
     pub max_peers: usize,
     /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
     pub port: u16,
+    /// How many ports take messages: that one and those right after it. Peers are told, and spread
+    /// symbols over them if their path map does. Default 1; at most 64.
+    pub ports: u16,
 }
 
 impl Default for Config {
@@ -146,6 +151,7 @@ impl Default for Config {
             decode_timeout: Duration::from_secs(15),
             max_peers: 4096,
             port: 0,
+            ports: 1,
         }
     }
 }
@@ -194,6 +200,12 @@ impl Config {
         }
         if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
             return refuse("blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
+        }
+        if !(1..=MAX_PORTS).contains(&self.ports) {
+            return refuse("ports", &self.ports, "between 1 and 64");
+        }
+        if self.port.checked_add(self.ports - 1).is_none() {
+            return refuse("port", &self.port, "so low that all `ports` from it on exist");
         }
         self.policy.check()?;
         check_code(self.code)?;
@@ -281,6 +293,8 @@ mod tests {
             Config { capacity: 0, ..Config::default() },
             Config { deadline: Duration::ZERO, ..Config::default() },
             Config { max_redundancy: 1, ..Config::default() },
+            Config { ports: 0, ..Config::default() },
+            Config { port: 65_535, ports: 2, ..Config::default() },
         ];
         let said: Vec<String> =
             refusals.iter().map(|config| config.check().unwrap_err().to_string()).collect();
@@ -298,6 +312,8 @@ mod tests {
                 "setting `capacity` is 0: it must be at least 8000 bits a second",
                 "setting `deadline` is 0: it must be longer than nothing",
                 "setting `max_redundancy` is 1: it must be between 2 and 1000",
+                "setting `ports` is 0: it must be between 1 and 64",
+                "setting `port` is 65535: it must be so low that all `ports` from it on exist",
             ]
         );
     }

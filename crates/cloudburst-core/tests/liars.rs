@@ -192,6 +192,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         nonce: 1,
         port: 7000,
         current: SessionId(0),
+        more_ports: 0,
     };
     let mut packet = Vec::new();
     hello.write(&key.hello_key(), &mut packet);

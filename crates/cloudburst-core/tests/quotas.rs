@@ -73,7 +73,14 @@ fn handshakes_without_symbols_are_bounded_and_forgotten() {
     for nonce in 0..10_000 {
         let via = Via { lane: 0, remote: ([10, 1, (nonce / 256) as u8, nonce as u8], 1).into() };
         let initiator = Incarnation([1; 16]);
-        let hello = Hello { path: PathId(0), initiator, nonce, port: 0, current: SessionId(0) };
+        let hello = Hello {
+            path: PathId(0),
+            initiator,
+            nonce,
+            port: 0,
+            current: SessionId(0),
+            more_ports: 0,
+        };
         let mut packet = Vec::new();
         hello.write(&key, &mut packet);
         endpoint.handle_datagram(now, via, &mut packet);

@@ -25,6 +25,7 @@ fn ack() -> HelloAck {
         responder: Incarnation([0xb2; 16]),
         session_nonce: [0xc3; 16],
         current_alive: false,
+        more_ports: 0,
     }
 }
 
@@ -95,6 +96,7 @@ fn handshake_packets() {
         nonce: ack().nonce,
         port: 7000,
         current: SessionId(0),
+        more_ports: 0,
     };
     let mut packet = Vec::new();
     hello.write(&key().hello_key(), &mut packet);

@@ -4,6 +4,7 @@ use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{Closed, SendError};
 use crate::io::GrantedBuffers;
 use crate::park::block_on_for;
+use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
 use bytes::Bytes;
 use cloudburst_core::error::Receipt;
@@ -49,6 +50,15 @@ impl Endpoint {
     /// Live counts of the paths to `peer`. See [`AsyncEndpoint::paths`].
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.0.paths(peer)
+    }
+
+    /// Uses other paths from now on. See [`AsyncEndpoint::set_paths`].
+    ///
+    /// # Errors
+    ///
+    /// See [`PathMapError`]; nothing has changed then.
+    pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
+        self.0.set_paths(paths)
     }
 
     /// Bursts a message until its receiver has it. See [`AsyncEndpoint::send`].

@@ -4,7 +4,7 @@ use crate::capacity;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::io::{UdpConfig, UdpIo};
-use crate::path_map::PathMap;
+use crate::path_map::{PathMap, Usable};
 use cloudburst_core::burst::Engine;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::path::Order;
@@ -84,7 +84,7 @@ impl Builder {
     /// Everything that the protocol may be told.
     ///
     /// [`capacity`](Self::capacity), [`rate`](Self::rate) and [`order`](Self::order) override the
-    /// fields of these names.
+    /// fields of these names, and [`paths`](Self::paths) says `ports`.
     /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
     /// [`bind`](Self::bind).
     pub fn config(mut self, config: Config) -> Self {
@@ -141,19 +141,23 @@ impl Builder {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
         let paths = self.paths;
         paths.check(self.bind.ip(), UdpIo::reach_of(self.bind))?;
+        let needs = paths.needs();
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
         config.order = self.order.unwrap_or(config.order);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);
         config.capacity = set.unwrap_or(config.capacity);
+        config.ports = needs.ports;
         config.check()?;
-        config.order.check_paths(paths.paths())?;
+        paths.check_order(config.order)?;
 
         let io = UdpIo::open(&UdpConfig {
             bind: self.bind,
-            lanes: paths.lanes(),
-            flow_labels: paths.labels(),
+            sockets: needs.sockets,
+            ports: needs.ports,
+            flow_labels: needs.labels,
+            encapsulates: !needs.outer.is_empty(),
             dscp: self.dscp,
             socket_buffers: self.socket_buffers,
         })?;
@@ -194,7 +198,8 @@ impl Parts {
     fn start(self, io: UdpIo) -> Result<Endpoint, BuildError> {
         let mut secret = [0; 32];
         RngReader(SysRng).read_exact(&mut secret).map_err(BuildError::Threads)?;
-        let path_map = Box::new(self.paths.for_sockets(UdpIo::reach_of(self.bind)));
+        let usable = Usable { bind: self.bind.ip(), order: self.config.order };
+        let path_map = Box::new(usable.resolve(self.paths.clone(), &io)?);
         let protocol =
             proto::Endpoint::new(self.config, &self.security, Seed::new(secret), path_map)?;
         // Unbounded here, bounded by the core: it counts what was not released.
@@ -204,7 +209,7 @@ impl Parts {
             let _ = deliver.try_send(message);
         })
         .map_err(BuildError::Threads)?;
-        Ok(Endpoint::new(engine, messages))
+        Endpoint::new(engine, messages, usable, &self.paths).map_err(BuildError::Threads)
     }
 }
 

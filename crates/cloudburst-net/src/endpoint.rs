@@ -5,6 +5,7 @@ use crate::builder::Builder;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
+use crate::path_map::{PathMap, PathMapError, Usable};
 use crate::sending::Sending;
 use async_channel::{Receiver, TryRecvError};
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 use tokio::sync::oneshot;
 
 /// Sends messages to peers and receives theirs.
@@ -67,8 +68,15 @@ impl Endpoint {
         Builder::new()
     }
 
-    pub(crate) fn new(engine: Engine<UdpIo>, messages: Receiver<Message>) -> Self {
-        Self { inner: Arc::new(Inner::new(engine, messages)) }
+    pub(crate) fn new(
+        engine: Engine<UdpIo>,
+        messages: Receiver<Message>,
+        usable: Usable,
+        paths: &PathMap,
+    ) -> io::Result<Self> {
+        let inner = Arc::new(Inner::new(engine, messages, usable));
+        inner.watch(paths)?;
+        Ok(Self { inner })
     }
 
     /// The same endpoint for callers that wait in their own thread.
@@ -81,7 +89,7 @@ impl Endpoint {
         self.inner.engine.io().local_addr()
     }
 
-    /// The addresses that packets leave from: of a port pool, path `k` is the `k`-th.
+    /// The addresses that packets leave from: of a pool of source ports, path `k` is the `k`-th.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         self.inner.engine.io().local_addrs()
     }
@@ -103,9 +111,26 @@ impl Endpoint {
         self.inner.engine.io().now()
     }
 
-    /// Live counts of the paths to `peer`, by path number; empty if nothing was sent there.
+    /// Live counts of the paths to `peer`, by path number, removed ones among them; empty if nothing
+    /// was sent there.
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.inner.engine.paths(crate::io::plain(peer))
+    }
+
+    /// Uses other paths from now on, for what is under way as well: what the topology lost gets no
+    /// more packets, and what it gained takes its turns. Paths that stay keep their counts.
+    ///
+    /// New messages to peers that the map does not lead to are refused; what is under way to them
+    /// goes on as it was. The map may need no more sockets, flow labels or privileges than the one
+    /// that the endpoint was built with. A map from a file is watched from now on, as with
+    /// [`PathMap::file`]; the file of the map before is not any more.
+    ///
+    /// # Errors
+    ///
+    /// See [`PathMapError`]; nothing has changed then.
+    pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
+        self.inner.replace_paths(paths.clone())?;
+        self.inner.watch(&paths).map_err(|error| PathMapError::unwatched(&paths, &error))
     }
 
     /// Bursts a message to `peer` until its receiver has it.

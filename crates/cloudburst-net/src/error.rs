@@ -3,7 +3,6 @@
 use crate::path_map::PathMapError;
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Doubt, Rejection, SendError as Refusal};
-use cloudburst_core::path::OrderError;
 use cloudburst_core::wire::RejectReason;
 use std::io;
 use std::net::SocketAddr;
@@ -27,9 +26,6 @@ pub enum BuildError {
     /// A path map that does not exist.
     #[error(transparent)]
     Paths(#[from] PathMapError),
-    /// An order of paths that does not fit the path map.
-    #[error(transparent)]
-    Order(#[from] OrderError),
     /// A setting that is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -41,6 +37,11 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
+    /// The path map writes IP headers itself, which the system allows to the privileged alone.
+    #[error(
+        "cannot open a raw socket, which path maps `bounce` and `xpath-ipip` need: give the program          CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`), or use `ecmp`, `flowlabel` or `xpath`,          which need no privilege"
+    )]
+    NoRawSocket(#[source] io::Error),
     /// The system refuses an option that the endpoint cannot do without.
     #[error("cannot set the socket option {option}")]
     SocketOption {

@@ -2,13 +2,15 @@
 
 use crate::error::SendError;
 use crate::io::UdpIo;
+use crate::path_map::{PathMap, PathMapError, Usable};
+use crate::watch::Watch;
 use async_channel::Receiver;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::Message;
 use core::time::Duration;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::{mem, process};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::{io, mem, process};
 use tokio::sync::Notify;
 
 /// What the clones share. Sends under way refer to it weakly, engine threads not at all: so its
@@ -23,17 +25,35 @@ pub(crate) struct Inner {
     /// How closing went, once it has ended.
     closed: RwLock<Option<bool>>,
     process: u32,
+    usable: Usable,
+    /// The file that the path map is from, if it is.
+    watch: Mutex<Option<Watch>>,
 }
 
 impl Inner {
-    pub(crate) fn new(engine: Engine<UdpIo>, messages: Receiver<Message>) -> Self {
+    pub(crate) fn new(engine: Engine<UdpIo>, messages: Receiver<Message>, usable: Usable) -> Self {
         Self {
+            usable,
+            watch: Mutex::new(None),
             engine: Arc::new(engine),
             messages,
             room: Arc::new(Notify::new()),
             closed: RwLock::new(None),
             process: process::id(),
         }
+    }
+
+    /// Uses `map` from now on.
+    pub(crate) fn replace_paths(&self, map: PathMap) -> Result<(), PathMapError> {
+        let resolved = self.usable.resolve(map, self.engine.io())?;
+        Ok(self.engine.set_path_map(Arc::new(resolved))?)
+    }
+
+    /// Watches the file of `map`, if it has one, and no other.
+    pub(crate) fn watch(self: &Arc<Self>, map: &PathMap) -> io::Result<()> {
+        let watch = Watch::start(map, Arc::downgrade(self))?;
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+        Ok(())
     }
 
     pub(crate) fn cancel(&self, id: MessageId) {
@@ -112,6 +132,8 @@ mod tests {
             room: original.room.clone(),
             closed: RwLock::new(None),
             process: here.wrapping_add(1),
+            usable: original.usable,
+            watch: Mutex::new(None),
         };
         let fork = Endpoint::from(crate::Endpoint { inner: Arc::new(fork) });
         let forked = SendError::Forked { built_in: here.wrapping_add(1), here };

@@ -62,6 +62,7 @@ pub mod io;
 mod park;
 mod path_map;
 mod sending;
+mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
 pub use endpoint::{Counters, Endpoint};

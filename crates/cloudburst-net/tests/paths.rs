@@ -2,8 +2,9 @@
 
 mod common;
 
-use cloudburst_net::{Order, PathMap, SendError};
-use common::{builder, builder_on, bytes};
+use cloudburst_net::{Order, PathMap, SendError, blocking};
+use common::{builder, builder_on, bytes, eventually};
+use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
 /// Addresses of this host without any set-up: all of 127.0.0.0/8 are.
@@ -27,6 +28,90 @@ fn packets_visit_every_address_of_an_xpath_map() {
             assert!(path.sent >= 16, "{order}: {} of {} packets", path.sent, receipt.packets);
         }
     }
+}
+
+#[test]
+fn each_port_of_the_pool_meets_each_port_that_the_peer_has() {
+    let server = builder().paths(PathMap::ecmp_pairs(1, 4)).build().unwrap();
+    let first = server.local_addr().port();
+    let ports: Vec<u16> = server.local_addrs().iter().map(|addr| addr.port()).collect();
+    assert_eq!(ports, [first, first + 1, first + 2, first + 3]);
+    let server = server.blocking();
+    let client = builder().paths(PathMap::ecmp_pairs(2, 8)).build().unwrap().blocking();
+    let peer = server.local_addr();
+    let message = bytes(93_000, 1);
+    client.send(peer, message.clone()).unwrap();
+    assert_eq!(server.recv().unwrap().bytes, message);
+    let paths = client.paths(peer);
+    assert_eq!(paths.len(), 8, "two ports here, and the four there");
+    assert!(paths.iter().all(|path| path.sent > 0), "{paths:?}");
+}
+
+/// The addresses that packets to `peer` may go to.
+fn in_use(client: &blocking::Endpoint, peer: SocketAddr) -> Vec<IpAddr> {
+    let paths = client.paths(peer).into_iter().filter(|path| !path.removed);
+    paths.map(|path| path.via.remote.ip()).collect()
+}
+
+#[test]
+fn paths_come_and_go_while_the_endpoint_runs() {
+    let server = builder_on("0.0.0.0").build().unwrap().blocking();
+    let client = builder().paths(PathMap::xpath(aliases())).build().unwrap().blocking();
+    let peer = SocketAddr::new(aliases()[0], server.local_addr().port());
+    let send = |seed| {
+        let message = bytes(50_000, seed);
+        client.send(peer, message.clone()).unwrap();
+        assert_eq!(server.recv().unwrap().bytes, message);
+    };
+    send(1);
+    client.set_paths(PathMap::xpath(aliases()[..2].iter().copied())).unwrap();
+    assert_eq!(in_use(&client, peer), aliases()[..2]);
+    let before = client.paths(peer);
+    send(2);
+    let after = client.paths(peer);
+    assert!((0..4).all(|path| (after[path].sent > before[path].sent) == (path < 2)), "{after:?}");
+    let another = IpAddr::from([127, 0, 0, 5]);
+    client.set_paths(PathMap::xpath(aliases().into_iter().chain([another]))).unwrap();
+    send(3);
+    assert_eq!(in_use(&client, peer), [&aliases()[..], &[another]].concat());
+    assert!(client.paths(peer).iter().all(|path| path.sent > 0));
+    let error = client.set_paths(PathMap::ecmp(16)).unwrap_err().to_string();
+    assert!(error.contains("needs 16 sockets, and this endpoint was built with 1"), "{error}");
+    assert_eq!(in_use(&client, peer).len(), 5, "nothing has changed");
+}
+
+#[test]
+fn a_file_of_paths_by_destination_is_used_and_looked_at_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("fabric.toml");
+    let write = |paths: &str| {
+        let draft = dir.path().join("draft");
+        let row = |prefix: &str, paths: &str| {
+            format!("[[to]]\nprefix = \"{prefix}\"\npaths = \"{paths}\"\n")
+        };
+        let rows = row("127.0.1.0/24", paths) + &row("127.0.2.0/24", "ecmp:4");
+        fs::write(&draft, rows).unwrap();
+        fs::rename(draft, &file).unwrap();
+    };
+    write("xpath:127.0.3.0/24,127.0.4.0/24");
+    let server = builder_on("0.0.0.0").build().unwrap().blocking();
+    let client = builder().paths(PathMap::file(&file).unwrap()).build().unwrap().blocking();
+    let port = server.local_addr().port();
+    let peer = SocketAddr::from(([127, 0, 1, 7], port));
+    let ips = |thirds: &[u8]| -> Vec<IpAddr> {
+        thirds.iter().map(|&third| [127, 0, third, 7].into()).collect()
+    };
+    client.send(peer, "by prefix").unwrap();
+    assert_eq!(in_use(&client, peer), ips(&[3, 4]));
+    client.send(([127, 0, 2, 7], port).into(), "by another").unwrap();
+    assert_eq!(in_use(&client, ([127, 0, 2, 7], port).into()).len(), 4);
+    assert!(client.send(([127, 0, 9, 7], port).into(), "to nobody's prefix").is_err());
+
+    write("xpath:127.0.4.0/24,127.0.5.0/24");
+    eventually("the new file is used", || in_use(&client, peer) == ips(&[4, 5]));
+    client.send(peer, "by new paths").unwrap();
+    client.set_paths(PathMap::xpath(ips(&[1, 8]))).unwrap();
+    assert_eq!(in_use(&client, peer), ips(&[1, 8]), "the caller has the last word");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use cloudburst_net::{BuildError, Config, Endpoint, PathMap, Security};
-use common::{builder, endpoint};
+use common::{builder, builder_on, endpoint};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
@@ -30,7 +30,14 @@ fn what_is_out_of_range_is_refused_with_its_value() {
     let twice = PathMap::xpath([[127, 0, 0, 1].into(); 2]);
     assert!(said(builder().paths(twice)).contains("names 127.0.0.1 twice"));
     let other = PathMap::xpath([std::net::Ipv6Addr::LOCALHOST.into()]);
-    assert!(said(builder().paths(other)).contains("names ::1"));
+    assert!(said(builder().paths(other)).contains("leads to ::1"));
+    let flowlabel = builder().paths(PathMap::flow_labels(4));
+    assert!(said(flowlabel).contains("`flowlabel:4` needs IPv6"));
+    let bounce = PathMap::bounce([[127, 0, 0, 2].into()]);
+    let anywhere = builder_on("0.0.0.0").paths(bounce);
+    assert!(said(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source"));
+    let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).order("drb:2x2".parse().unwrap());
+    assert!(said(pairs).contains("`ecmp:2x2` has as many paths as the peer has ports"));
     let config = Config { max_datagram: 7, ..Config::default() };
     assert!(said(builder().config(config)).contains("`max_datagram` is 7"));
 }
@@ -42,6 +49,19 @@ fn an_address_that_cannot_be_bound_is_named() {
     let error = builder().bind(taken).build().unwrap_err();
     assert!(matches!(error, BuildError::Bind { addr, .. } if addr == taken), "{error}");
     assert_eq!(error.to_string(), format!("cannot bind a UDP socket to {taken}"));
+}
+
+#[test]
+fn a_port_in_the_row_that_is_taken_is_named() {
+    let pairs = || PathMap::ecmp_pairs(1, 3);
+    let bound = builder().paths(pairs()).build().unwrap().local_addr();
+    let taken = std::net::SocketAddr::new(bound.ip(), bound.port() + 2);
+    let _holder = std::net::UdpSocket::bind(taken).unwrap();
+    let error = builder().bind(bound).paths(pairs()).build().unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot bind a UDP socket to {taken}"));
+    let last = "127.0.0.1:65534".parse().unwrap();
+    let error = builder().bind(last).paths(pairs()).build().unwrap_err();
+    assert!(format!("{error:?}").contains("the path map wants 3 ports in a row"), "{error:?}");
 }
 
 #[test]

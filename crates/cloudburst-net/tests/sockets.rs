@@ -13,10 +13,17 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn open(lanes: u16, socket_buffers: usize) -> UdpIo {
-    let bind = "127.0.0.1:0".parse().expect("an address");
-    UdpIo::open(&UdpConfig { bind, lanes, flow_labels: 0, dscp: 43, socket_buffers })
-        .expect("loopback sockets")
+fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
+    let config = UdpConfig {
+        bind: "127.0.0.1:0".parse().expect("an address"),
+        sockets,
+        ports: 1,
+        flow_labels: 0,
+        encapsulates: false,
+        dscp: 43,
+        socket_buffers,
+    };
+    UdpIo::open(&config).expect("loopback sockets")
 }
 
 fn send(from: &UdpIo, lane: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {

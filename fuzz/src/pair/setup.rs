@@ -67,6 +67,7 @@ fn config(input: &mut Input<'_>) -> Config {
         decode_timeout: input.pick(&[5_000, 100, 10].map(Duration::from_millis)),
         max_peers: input.pick(&[4096, 1, 2]),
         port: PORT,
+        ports: 1,
         order: Order::default(),
     };
     config.check().expect("every choice above is in its range");

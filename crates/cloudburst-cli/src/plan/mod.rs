@@ -11,6 +11,7 @@ pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
 
 use crate::protocol::NameError;
+use cloudburst_net::PathMap;
 use core::time::Duration;
 use std::io;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 pub(crate) struct CommonPlan {
     pub(crate) key: Key,
     pub(crate) deadline: Duration,
+    pub(crate) paths: PathMap,
     pub(crate) dscp: Option<u8>,
     pub(crate) json: bool,
     pub(crate) quiet: bool,

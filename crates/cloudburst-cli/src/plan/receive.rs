@@ -52,6 +52,7 @@ impl ReceivePlan {
             common: CommonPlan {
                 key,
                 deadline: args.common.deadline.0,
+                paths: args.common.paths,
                 dscp: args.common.dscp,
                 json: args.common.json,
                 quiet: args.common.quiet,

@@ -3,7 +3,7 @@
 use super::{CommonPlan, Key, PlanError};
 use crate::args::SendArgs;
 use crate::protocol::FileName;
-use cloudburst_net::{Code, Order, PathMap};
+use cloudburst_net::{Code, Order};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,6 @@ pub(crate) struct SendPlan {
     /// Host and port, not resolved yet.
     pub(crate) host: String,
     pub(crate) inputs: Vec<Input>,
-    pub(crate) paths: PathMap,
     pub(crate) order: Order,
     pub(crate) rate: f64,
     pub(crate) capacity: Option<u64>,
@@ -68,7 +67,6 @@ impl SendPlan {
         Ok(Self {
             host: args.addr,
             inputs,
-            paths: args.paths,
             order: args.order,
             rate: args.rate,
             capacity: args.capacity.map(|bits| bits.0),
@@ -76,6 +74,7 @@ impl SendPlan {
             common: CommonPlan {
                 key,
                 deadline: args.common.deadline.0,
+                paths: args.common.paths,
                 dscp: args.common.dscp,
                 json: args.common.json,
                 quiet: args.common.quiet,

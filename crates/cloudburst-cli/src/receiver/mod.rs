@@ -16,7 +16,7 @@ use crate::plan::{Destination, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Ui};
-use cloudburst_net::{BuildError, Config, Endpoint, PathMap};
+use cloudburst_net::{BuildError, Config, Endpoint};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -96,9 +96,7 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         Config { deadline: plan.common.deadline, max_message: MAX_FRAME, ..Config::default() };
     let mut builder = Endpoint::builder()
         .bind(plan.listen)
-        // Answers come from the port that was asked, and from others: a firewall may want the
-        // first, but a path that has died silently must not be the only one.
-        .paths(PathMap::default())
+        .paths(plan.common.paths.clone())
         // They are few and small: how fast the link is does not matter.
         .capacity(Config::default().capacity)
         .security(plan.common.key.security())

@@ -83,7 +83,7 @@ impl Session {
         };
         let mut builder = Endpoint::builder()
             .bind(local)
-            .paths(plan.paths.clone())
+            .paths(plan.common.paths.clone())
             .order(plan.order)
             .security(plan.common.key.security())
             .config(config)

@@ -3,7 +3,7 @@
 use super::PacketIo;
 use crate::error::{Outcome, SendError};
 use crate::id::MessageId;
-use crate::path::PathStats;
+use crate::path::{OrderError, PathMap, PathStats};
 use crate::proto::{
     Counters, Endpoint, Message, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent,
     Transmit, is_for_receiver,
@@ -153,6 +153,17 @@ impl<I: PacketIo> Engine<I> {
     /// The sockets.
     pub fn io(&self) -> &I {
         &self.shared.io
+    }
+
+    /// Uses other paths from now on. See [`Sender::set_path_map`].
+    ///
+    /// # Errors
+    ///
+    /// The order does not fit them; nothing has changed then.
+    pub fn set_path_map(&self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
+        lock(&self.shared.sending).sender.set_path_map(path_map.clone())?;
+        lock(&self.shared.receiver).set_path_map(path_map);
+        Ok(())
     }
 
     /// Takes no new messages, waits at most `within` for those under way and for peers that miss

@@ -59,26 +59,13 @@ pub struct Via {
 }
 
 /// Which paths lead to a peer.
-pub trait PathMap: Send {
-    /// The paths to `peer`, in order; the position is the path's number. Empty: unreachable.
-    fn paths(&self, peer: SocketAddr) -> Vec<Via>;
-
-    /// The lanes of this host, which are numbered from 0: HELLO_ACKs may leave by any of them.
-    fn lanes(&self) -> u16 {
-        1
-    }
-}
-
-/// The lane of a HELLO_ACK: every other time the one that its cause came in by, which
-/// firewalls expect; else another, since all ways back by that one may be dead. Which, follows from
-/// `turn`, but not in a rhythm, which might be that of the causes.
-pub(crate) const fn answer_lane(arrived: u16, lanes: u16, turn: u64) -> u16 {
-    let mixed = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    if lanes < 2 || mixed >> 63 != 1 {
-        return arrived;
-    }
-    let others = lanes as u64 - 1;
-    ((arrived as u64 + 1 + (mixed >> 40) % others) % lanes as u64) as u16
+pub trait PathMap: Send + Sync {
+    /// The paths to `peer`, in order, each once; the order is what [`Order`] goes by. Empty:
+    /// unreachable.
+    ///
+    /// The peer takes messages at `ports` ports, as far as it has said so: that of `peer` and
+    /// those right after it. One that has said nothing takes them at one.
+    fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via>;
 }
 
 /// Paths that differ in the lane alone: an ECMP pool of source ports is one.
@@ -89,27 +76,7 @@ pub struct Lanes(
 );
 
 impl PathMap for Lanes {
-    fn paths(&self, peer: SocketAddr) -> Vec<Via> {
+    fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         (0..self.0).map(|lane| Via { lane, remote: peer }).collect()
-    }
-
-    fn lanes(&self) -> u16 {
-        self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn half_of_the_answers_go_back_by_the_lane_asked_and_half_by_all_others() {
-        let mut taken = [0; 4];
-        (0..1_000).for_each(|turn| taken[usize::from(answer_lane(2, 4, turn))] += 1);
-        assert!((450..550).contains(&taken[2]), "{taken:?}");
-        assert!([0, 1, 3].iter().all(|&lane| taken[lane] > 100), "{taken:?}");
-        // The first, which decides about the time of most handshakes.
-        assert_eq!(answer_lane(2, 4, 0), 2);
-        assert!((0..10).all(|turn| answer_lane(5, 1, turn) == 5 && answer_lane(5, 0, turn) == 5));
     }
 }

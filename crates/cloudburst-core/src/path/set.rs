@@ -10,6 +10,8 @@ use core::time::Duration;
 const THIN_AFTER: u32 = 8;
 /// Of so many turns of a thinned path one is taken, for a probe.
 const PROBE_EVERY: u32 = 16;
+/// Paths that are remembered, those that were removed among them; a map has fewer by far.
+const MAX_REMEMBERED: usize = 256;
 /// Packets that the estimate of loss looks back on, about: beyond this, older ones count half.
 const LOSS_MEMORY: u32 = 128;
 
@@ -18,6 +20,9 @@ const LOSS_MEMORY: u32 = 128;
 pub struct PathStats {
     /// How packets get onto the path.
     pub via: Via,
+    /// Whether the path map has it no longer: no packet is sent on it. Its counts may grow all the
+    /// same, as peers account for what was sent.
+    pub removed: bool,
     /// Packets sent on it.
     pub sent: u64,
     /// Symbols that the peer said had arrived on it.
@@ -54,10 +59,18 @@ pub struct Turn {
 /// A path is thinned when [`account`](Self::account) has seen eight packets missing on it since it
 /// was last [`heard`](Self::heard) of; every sixteenth of its turns is then one packet, and the
 /// others pass to the next path. When it is heard of, it has all its turns again.
+///
+/// Paths may come and go ([`replace`](Self::replace)). A path keeps its number, so that reports
+/// on the way are not taken for those of another.
 #[derive(Clone, Debug)]
 pub struct PathSet {
+    /// By number; removed ones among them.
     paths: Vec<PathStats>,
     health: Vec<Health>,
+    /// Which path the order means by each of its numbers.
+    places: Vec<usize>,
+    /// Paths in use, and how many of them are thinned.
+    used: usize,
     thinned: usize,
     sequence: Sequence,
 }
@@ -84,9 +97,53 @@ impl PathSet {
     ///
     /// [`OrderError`] if the order is for another number of paths, or if there are none.
     pub fn new(vias: Vec<Via>, order: Order, start: u64) -> Result<Self, OrderError> {
-        let sequence = Sequence::new(order, vias.len(), start)?;
-        let fresh = |via| PathStats {
+        let mut set = Self {
+            sequence: Sequence::new(order, vias.len(), start)?,
+            paths: Vec::new(),
+            health: Vec::new(),
+            places: Vec::new(),
+            used: 0,
+            thinned: 0,
+        };
+        set.place(&vias);
+        set.use_only(&vias);
+        Ok(set)
+    }
+
+    /// Uses `vias` from now on, and no other paths. Where all are known already, the order stays
+    /// as it is, with gaps for those that are gone, as after a failure (topology update, section 4.3 of the DRB paper);
+    /// else it begins anew, from where `start` stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError`] if there are new paths and the order is for another number of them, or if
+    /// there are none at all; nothing has changed then.
+    pub fn replace(&mut self, vias: &[Via], order: Order, start: u64) -> Result<(), OrderError> {
+        let placed = |via: &Via| self.places.iter().any(|&at| self.paths[at].via == *via);
+        if vias.is_empty() || !vias.iter().all(placed) {
+            self.sequence = Sequence::new(order, vias.len(), start)?;
+            self.place(vias);
+        }
+        self.use_only(vias);
+        Ok(())
+    }
+
+    /// Gives each of `vias` the number that it had, or a new one.
+    fn place(&mut self, vias: &[Via]) {
+        self.places.clear();
+        for &via in vias {
+            let known = self.paths.iter().position(|path| path.via == via);
+            let at = known.unwrap_or_else(|| self.enter(via, vias));
+            self.places.push(at);
+        }
+    }
+
+    /// A number for a path that has none: a new one, or, after very many, that of a path which is
+    /// not wanted any more.
+    fn enter(&mut self, via: Via, wanted: &[Via]) -> usize {
+        let fresh = PathStats {
             via,
+            removed: true,
             sent: 0,
             arrived: 0,
             last_heard: None,
@@ -94,23 +151,46 @@ impl PathSet {
             loss_permille: 0,
             round_trip: None,
         };
-        let health = vec![Health::default(); vias.len()];
-        let paths = vias.into_iter().map(fresh).collect();
-        Ok(Self { paths, health, thinned: 0, sequence })
+        let spare = match self.paths.len() {
+            MAX_REMEMBERED.. => self.paths.iter().position(|path| !wanted.contains(&path.via)),
+            _ => None,
+        };
+        if let Some(at) = spare {
+            (self.paths[at], self.health[at]) = (fresh, Health::default());
+            return at;
+        }
+        self.paths.push(fresh);
+        self.health.push(Health::default());
+        self.paths.len() - 1
     }
 
-    /// How many paths there are, at least one: packets in a round.
+    /// Removes all but `vias`, and judges those that come back anew.
+    fn use_only(&mut self, vias: &[Via]) {
+        for (path, health) in self.paths.iter_mut().zip(&mut self.health) {
+            let removed = !vias.contains(&path.via);
+            if path.removed && !removed {
+                path.thinned = false;
+                *health = Health::default();
+            }
+            path.removed = removed;
+        }
+        let in_use = || self.paths.iter().filter(|path| !path.removed);
+        (self.used, self.thinned) =
+            (in_use().count(), in_use().filter(|path| path.thinned).count());
+    }
+
+    /// How many paths are in use, at least one: packets in a round.
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
-        self.paths.len()
+        self.used
     }
 
     /// The next path in the order, charged with `packets`, or with one if it is a probe.
     pub fn take_turn(&mut self, packets: usize) -> Turn {
         loop {
             // This ends: a path that is passed over so often is probed.
-            let at = self.sequence.next_path();
-            if !self.paths[at].thinned || self.thinned == self.paths.len() {
+            let at = self.next_path();
+            if !self.paths[at].thinned || self.thinned == self.used {
                 return self.charge(at, packets, false);
             }
             let health = &mut self.health[at];
@@ -125,8 +205,18 @@ impl PathSet {
     /// The next path in the order, thinned or not, charged with `packets`: for when nothing is
     /// heard on any.
     pub fn take_any_turn(&mut self, packets: usize) -> Turn {
-        let at = self.sequence.next_path();
+        let at = self.next_path();
         self.charge(at, packets, false)
+    }
+
+    /// The next path in the order that is in use.
+    fn next_path(&mut self) -> usize {
+        loop {
+            let at = self.places[self.sequence.next_path()];
+            if !self.paths[at].removed {
+                return at;
+            }
+        }
     }
 
     fn charge(&mut self, at: usize, packets: usize, probe: bool) -> Turn {
@@ -143,7 +233,7 @@ impl PathSet {
         path.arrived = path.arrived.saturating_add(more);
         path.last_heard = Some(now);
         self.health[at].missing = 0;
-        if path.thinned {
+        if path.thinned && !path.removed {
             path.thinned = false;
             self.thinned -= 1;
         }
@@ -174,7 +264,7 @@ impl PathSet {
             (health.due, health.lost) = (health.due / 2, health.lost / 2);
         }
         path.loss_permille = (health.lost * 1000 / health.due.max(1)) as u16;
-        if path.last_heard == Some(now) {
+        if path.last_heard == Some(now) || path.removed {
             return;
         }
         health.missing = health.missing.saturating_add(u32::try_from(missing).unwrap_or(0));
@@ -185,7 +275,7 @@ impl PathSet {
         }
     }
 
-    /// The counts, by path number.
+    /// The counts, by path number, of removed paths too.
     pub fn stats(&self) -> &[PathStats] {
         &self.paths
     }
@@ -217,6 +307,64 @@ mod tests {
     fn paths_that_do_not_fit_the_order_are_refused() {
         assert!(matches!(set(3, "drb:2x2", 0), Err(OrderError::Paths { paths: 3, .. })));
         assert!(matches!(set(0, "rrb", 0), Err(OrderError::NoPaths)));
+    }
+
+    fn vias(lanes: impl IntoIterator<Item = u16>) -> Vec<Via> {
+        let remote = "10.0.0.1:1".parse().unwrap();
+        lanes.into_iter().map(|lane| Via { lane, remote }).collect()
+    }
+
+    fn lanes_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
+        (0..turns).map(|_| set.take_turn(1).via.lane).collect()
+    }
+
+    #[test]
+    fn a_path_that_is_removed_is_passed_over_and_comes_back_at_its_place() {
+        let order: Order = "drb:2x2".parse().unwrap();
+        let mut set = set(4, "drb:2x2", 0).unwrap();
+        assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
+        set.replace(&vias([0, 1, 3]), order, 0).unwrap();
+        assert_eq!((lanes_of(&mut set, 6), set.len()), (vec![0, 1, 3, 0, 1, 3], 3));
+        assert!(set.stats()[2].removed);
+        set.replace(&vias(0..4), order, 0).unwrap();
+        assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
+        assert_eq!(set.stats()[2].sent, 2);
+    }
+
+    #[test]
+    fn new_paths_get_new_numbers_and_old_ones_keep_theirs() {
+        let mut set = set(2, "rrb", 0).unwrap();
+        set.replace(&vias([1, 7]), Order::RoundRobin, 0).unwrap();
+        let turns: Vec<(u16, u16)> =
+            (0..3).map(|_| set.take_turn(1)).map(|turn| (turn.path.0, turn.via.lane)).collect();
+        assert_eq!(turns, [(1, 1), (2, 7), (1, 1)]);
+        let fat: Order = "drb:2x2".parse().unwrap();
+        assert!(set.replace(&vias(0..3), fat, 0).is_err() && set.replace(&[], fat, 0).is_err());
+        assert_eq!(lanes_of(&mut set, 2), [7, 1], "nothing has changed");
+    }
+
+    #[test]
+    fn a_thinned_path_that_is_removed_counts_no_more_and_is_judged_anew() {
+        let mut set = set(2, "rrb", 0).unwrap();
+        set.account(at(1), PathId(0), 8, 8);
+        set.replace(&vias([1]), Order::RoundRobin, 0).unwrap();
+        set.heard(at(2), PathId(0), 1);
+        assert_eq!(lanes_of(&mut set, 3), [1, 1, 1]);
+        set.replace(&vias([0, 1]), Order::RoundRobin, 0).unwrap();
+        assert!(!set.stats()[0].thinned);
+        assert_eq!(lanes_of(&mut set, 4).iter().filter(|&&lane| lane == 0).count(), 2);
+    }
+
+    #[test]
+    fn however_many_paths_come_and_go_few_are_remembered() {
+        let mut set = set(4, "rrb", 0).unwrap();
+        for round in 1..500_u16 {
+            set.replace(&vias(round * 4..round * 4 + 4), Order::RoundRobin, 0).unwrap();
+            let mut lanes = lanes_of(&mut set, 4);
+            lanes.sort_unstable();
+            assert!(lanes.into_iter().eq(round * 4..round * 4 + 4));
+        }
+        assert_eq!(set.stats().len(), MAX_REMEMBERED);
     }
 
     #[test]

@@ -7,12 +7,13 @@ use super::sender::{SendOptions, Sender, SenderCounters, SenderEvent};
 use crate::config::{Config, ConfigError, Security};
 use crate::error::{Outcome, SendError};
 use crate::id::MessageId;
-use crate::path::{PathMap, PathStats, Via};
+use crate::path::{OrderError, PathMap, PathStats, Via};
 use crate::rng::Seed;
 use crate::time::Instant;
 use crate::wire::Kind;
 use bytes::Bytes;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Sends and receives messages.
 ///
@@ -58,10 +59,10 @@ impl Endpoint {
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let identity = Identity::new(security, seed);
-        let lanes = path_map.lanes();
+        let path_map: Arc<dyn PathMap> = path_map.into();
         Ok(Self {
-            sender: Sender::new(config.clone(), identity.clone(), path_map),
-            receiver: Receiver::new(config, identity, lanes),
+            sender: Sender::new(config.clone(), identity.clone(), path_map.clone()),
+            receiver: Receiver::new(config, identity, path_map),
         })
     }
 
@@ -93,6 +94,17 @@ impl Endpoint {
     /// The application has taken a message of `bytes` bytes.
     pub fn release(&mut self, bytes: usize) {
         self.receiver.release(bytes);
+    }
+
+    /// Uses other paths from now on. See [`Sender::set_path_map`].
+    ///
+    /// # Errors
+    ///
+    /// The order does not fit them; nothing has changed then.
+    pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
+        self.sender.set_path_map(path_map.clone())?;
+        self.receiver.set_path_map(path_map);
+        Ok(())
     }
 
     /// Takes no new messages, neither to send nor to receive; what is under way goes on.

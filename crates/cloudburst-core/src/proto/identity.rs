@@ -1,6 +1,6 @@
 //! Who this endpoint is, and whom it has met.
 
-use crate::config::Security;
+use crate::config::{MAX_PORTS, Security};
 use crate::id::Incarnation;
 use crate::rng::Seed;
 use crate::wire::hello::HelloKey;
@@ -40,4 +40,11 @@ pub struct Peering {
     pub incarnation: Incarnation,
     /// The keys of the direction that the other half takes up.
     pub flow: FlowKeys,
+    /// At how many ports it takes messages: that of `peer` and those right after it.
+    pub ports: u16,
+}
+
+/// At how many ports a peer takes messages that says that it has `more` than one.
+pub(super) fn ports(more: u8) -> u16 {
+    (u16::from(more) + 1).min(MAX_PORTS)
 }

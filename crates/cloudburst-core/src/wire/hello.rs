@@ -29,6 +29,8 @@ pub struct Hello {
     pub port: u16,
     /// The session that the initiator's symbols have used so far; 0 for none.
     pub current: SessionId,
+    /// How many ports right after that one take messages as well.
+    pub more_ports: u8,
 }
 
 /// "I am `responder`, and this session shall be called so."
@@ -46,6 +48,8 @@ pub struct HelloAck {
     pub session_nonce: [u8; 16],
     /// The responder still holds the HELLO's `current` session: go on with that one.
     pub current_alive: bool,
+    /// How many ports right after the one that the responder is known by take messages as well.
+    pub more_ports: u8,
 }
 
 impl Hello {
@@ -55,6 +59,7 @@ impl Hello {
         write_common(Kind::Hello, self.path, &self.initiator, self.nonce, out);
         out.extend_from_slice(&self.port.to_be_bytes());
         out.extend_from_slice(&self.current.0.to_be_bytes());
+        out.push(self.more_ports);
         out.resize(start + FIELDS_LEN, 0);
         append_mac(key, start, out);
     }
@@ -68,7 +73,9 @@ impl Hello {
         let (path, initiator, nonce, mut rest) = read_common(Kind::Hello, packet)?;
         let port = rest.u16()?;
         let current = SessionId(rest.u64()?);
-        Ok(mac_holds(key, packet).then_some(Self { path, initiator, nonce, port, current }))
+        let more_ports = rest.u8()?;
+        let hello = Self { path, initiator, nonce, port, current, more_ports };
+        Ok(mac_holds(key, packet).then_some(hello))
     }
 }
 
@@ -80,6 +87,7 @@ impl HelloAck {
         out.extend_from_slice(&self.responder.0);
         out.extend_from_slice(&self.session_nonce);
         out.push(u8::from(self.current_alive));
+        out.push(self.more_ports);
         out.resize(start + FIELDS_LEN, 0);
         append_mac(key, start, out);
     }
@@ -94,7 +102,9 @@ impl HelloAck {
         let responder = Incarnation(rest.array()?);
         let session_nonce = rest.array()?;
         let current_alive = rest.u8()? != 0;
-        let ack = Self { path, initiator, nonce, responder, session_nonce, current_alive };
+        let more_ports = rest.u8()?;
+        let ack =
+            Self { path, initiator, nonce, responder, session_nonce, current_alive, more_ports };
         Ok(mac_holds(key, packet).then_some(ack))
     }
 }

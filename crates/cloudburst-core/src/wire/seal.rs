@@ -172,6 +172,7 @@ mod tests {
             responder: Incarnation([3; 16]),
             session_nonce: [4; 16],
             current_alive: false,
+            more_ports: 0,
         };
         PresharedKey::new([5; 32]).session(&ack).forward.symbols
     }

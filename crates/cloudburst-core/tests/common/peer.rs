@@ -32,7 +32,12 @@ impl Liar {
     }
 
     /// Shakes hands with `endpoint` as the incarnation `who`.
-    pub fn join(mut endpoint: Endpoint, who: u8) -> Self {
+    pub fn join(endpoint: Endpoint, who: u8) -> Self {
+        Self::join_with_ports(endpoint, who, 0)
+    }
+
+    /// Shakes hands as one that has `more_ports` ports more than one.
+    pub fn join_with_ports(mut endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { lane: 0, remote: ([10, 0, 0, who], 7000).into() };
         let key = PresharedKey::new(KEY);
@@ -42,6 +47,7 @@ impl Liar {
             nonce: 5,
             port: 7000,
             current: SessionId(0),
+            more_ports,
         };
         let mut packet = Vec::new();
         hello.write(&key.hello_key(), &mut packet);

@@ -1,13 +1,16 @@
 //! UDP sockets behind the core's [`PacketIo`].
 //!
-//! A lane is a socket. Lane 0 has the address that peers send to; the others have ports that the
-//! system picks, and exist for switches to hash their packets onto other paths. With flow labels,
-//! there is one socket, and a lane is a label.
+//! A lane is a socket; or, for packets that leave, a flow label or an outer header that lane 0 gets.
+//! Lane 0 has the address that peers send to. The next ones have the ports right after it, if messages
+//! are taken there too; the others have ports that the system picks, and exist for switches to hash
+//! their packets onto other paths.
 //!
 //! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
 //! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
 
 mod counters;
+mod encapsulate;
+mod ports;
 mod receive;
 mod send;
 mod socket;
@@ -17,17 +20,19 @@ pub use socket::GrantedBuffers;
 pub(crate) use socket::plain;
 
 use crate::error::BuildError;
+use crate::path_map::Lanes;
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::Transmit;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use counters::Meter;
+use encapsulate::Encapsulator;
 use nix::sys::epoll::Epoll;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use receive::Batches;
 use socket::{Family, Lane};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::Instant as Clock;
@@ -38,9 +43,13 @@ pub struct UdpConfig {
     /// The address of lane 0; the others have its IP.
     pub bind: SocketAddr,
     /// How many sockets, at least one.
-    pub lanes: u16,
-    /// How many IPv6 flow labels, if any: then they are the lanes, of the one socket.
+    pub sockets: u16,
+    /// How many of them have ports in a row, from that of `bind` on; at least one.
+    pub ports: u16,
+    /// How many IPv6 flow labels, if any.
     pub flow_labels: u16,
+    /// Whether packets may be sent within others, which takes CAP_NET_RAW.
+    pub encapsulates: bool,
     /// The DSCP of every packet, from 0 to 63.
     pub dscp: u8,
     /// Bytes to ask for, for each receive and each send buffer.
@@ -51,8 +60,10 @@ pub struct UdpConfig {
 #[derive(Debug)]
 pub struct UdpIo {
     lanes: Vec<Lane>,
-    /// The flow label of each lane, if lanes are labels.
+    /// The lanes after those: flow labels.
     labels: Vec<u32>,
+    /// The lanes after those: outer headers.
+    encapsulator: Option<Encapsulator>,
     family: Family,
     local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
@@ -81,21 +92,27 @@ impl UdpIo {
     /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::SocketOption`] or
     /// [`BuildError::Threads`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
-        let UdpConfig { bind, lanes, flow_labels, dscp, socket_buffers } = *config;
+        let UdpConfig { bind, sockets, ports, flow_labels, encapsulates, dscp, socket_buffers } =
+            *config;
         let bind = plain(bind);
         if dscp > 63 {
             return Err(BuildError::Dscp { value: dscp });
         }
         let family = Family::of(bind);
-        let first = Lane::open(bind, family, dscp, socket_buffers)?;
+        let open = |addr| Lane::open(addr, family, dscp, socket_buffers);
+        let mut all = ports::open_in_a_row(bind, ports, open)?;
         let mut pool_addr = bind;
         pool_addr.set_port(0);
-        let mut all = vec![first];
-        for _ in 1..lanes {
-            all.push(Lane::open(pool_addr, family, dscp, socket_buffers)?);
+        while all.len() < usize::from(sockets) {
+            all.push(open(pool_addr)?);
         }
         let labels =
             if flow_labels > 0 { all[0].choose_flow_labels(flow_labels)? } else { Vec::new() };
+        let bound = all[0].local_addr()?;
+        let encapsulator = match encapsulates {
+            true => Some(Encapsulator::open(bound, dscp, socket_buffers)?),
+            false => None,
+        };
         let local_addrs = all.iter().map(Lane::local_addr).collect::<Result<_, _>>()?;
         let granted = socket::granted(&all, socket_buffers)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
@@ -104,6 +121,7 @@ impl UdpIo {
         Ok(Self {
             lanes: all,
             labels,
+            encapsulator,
             family,
             local_addrs,
             granted,
@@ -145,8 +163,17 @@ impl UdpIo {
     }
 
     /// Which peers sockets that were bound to `bind` can send to.
-    pub(crate) const fn reach_of(bind: SocketAddr) -> fn(SocketAddr) -> bool {
+    pub(crate) const fn reach_of(bind: SocketAddr) -> fn(IpAddr) -> bool {
         Family::of(bind).reach()
+    }
+
+    /// The lanes, and among them those of these destinations of outer headers; of none, if this
+    /// was opened without.
+    pub(crate) fn lanes(&self, outer: &[Ipv4Addr]) -> Lanes {
+        let (sockets, labels) = (self.lanes.len() as u16, self.labels.len() as u16);
+        let numbers = self.encapsulator.as_ref().map(|by| by.numbers(outer)).unwrap_or_default();
+        let lane = |(ip, number)| (ip, sockets + labels + number);
+        Lanes { sockets, labels, outer: numbers.into_iter().map(lane).collect() }
     }
 }
 

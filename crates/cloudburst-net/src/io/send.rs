@@ -18,15 +18,18 @@ const MAX_BYTES: usize = 65_507;
 impl UdpIo {
     pub(super) fn send_batch(&self, transmit: &Transmit, contents: &[u8]) {
         let number = usize::from(transmit.via.lane);
-        let (socket, label) = match self.labels.get(number) {
-            Some(&label) => (0, label),
-            None => (number, 0),
-        };
-        let Some(lane) = self.lanes.get(socket) else {
-            debug_assert!(false, "the path map knows only lanes that exist");
-            return;
-        };
         let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
+        let (lane, label) = match self.lanes.get(number) {
+            Some(lane) => (lane, 0),
+            None => match self.labels.get(number - self.lanes.len()) {
+                Some(&label) => (&self.lanes[0], label),
+                None => {
+                    let number = number - self.lanes.len() - self.labels.len();
+                    let to = transmit.via.remote;
+                    return self.send_encapsulated(number, to, &contents[..len], size);
+                }
+            },
+        };
         let to = SockaddrStorage::from(labelled(self.family.to_socket(transmit.via.remote), label));
         let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
         for batch in contents[..len].chunks(most * size) {
@@ -102,7 +105,7 @@ impl UdpIo {
         }
     }
 
-    fn count_loss(&self, error: Errno, datagrams: usize) {
+    pub(super) fn count_loss(&self, error: Errno, datagrams: usize) {
         let meter = &self.meter;
         let class = match error {
             Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => &meter.no_buffer,

@@ -17,6 +17,8 @@ pub(super) const MAX_HALF_OPEN: usize = 4096;
 pub(super) struct Pending {
     /// Where the initiator says that it takes messages.
     pub(super) peer: SocketAddr,
+    /// At how many ports more.
+    pub(super) more_ports: u8,
     pub(super) ack: HelloAck,
     since: Instant,
 }
@@ -42,13 +44,14 @@ impl HalfOpen {
         now: Instant,
         name: SessionId,
         peer: SocketAddr,
+        more_ports: u8,
         ack: HelloAck,
     ) {
         if self.pending.len() >= MAX_HALF_OPEN {
             self.pop();
         }
         self.by_hello.insert((ack.initiator, ack.nonce), name);
-        self.pending.insert(name, Pending { peer, ack, since: now });
+        self.pending.insert(name, Pending { peer, more_ports, ack, since: now });
         self.order.push_back(name);
     }
 

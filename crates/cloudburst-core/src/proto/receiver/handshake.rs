@@ -4,11 +4,12 @@ use super::session::Session;
 use super::{Receiver, ReceiverEvent, SWEEP_EVERY};
 use crate::id::SessionId;
 use crate::path::Via;
-use crate::proto::identity::{Peering, STALE_AFTER};
+use crate::proto::identity::{Peering, STALE_AFTER, ports};
 use crate::time::Instant;
 use crate::wire::packet::Prefix;
 use crate::wire::seal::OpenError;
 use crate::wire::{Hello, HelloAck};
+use std::net::SocketAddr;
 
 /// Answers to HELLOs that wait to be sent.
 const MAX_ACKS: usize = 256;
@@ -16,7 +17,7 @@ const MAX_ACKS: usize = 256;
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
     pub fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow } = peering;
+        let Peering { peer, incarnation, flow, .. } = peering;
         let name = flow.symbols.session;
         self.enter(now, name, Session::new(now, peer, incarnation, flow));
     }
@@ -37,7 +38,12 @@ impl Receiver {
             session_nonce: [0; 16],
             current_alive: current.is_some()
                 || self.half_open.is_of(hello.current, hello.initiator),
+            more_ports: (self.config.ports - 1) as u8,
         };
+        let mut peer = via.remote;
+        if hello.port != 0 {
+            peer.set_port(hello.port);
+        }
         if let Some(session) = current {
             // Its owner will rely on it from now on: it must not be the next to be forgotten.
             session.last_heard = now;
@@ -49,16 +55,26 @@ impl Receiver {
             self.opened += 1;
             ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
             let name = self.identity.key.session(&ack).forward.symbols.session;
-            let mut peer = via.remote;
-            if hello.port != 0 {
-                peer.set_port(hello.port);
-            }
-            self.half_open.insert(now, name, peer, ack);
+            self.half_open.insert(now, name, peer, hello.more_ports, ack);
             self.next_sweep.get_or_insert(now + SWEEP_EVERY);
         }
         if self.acks.len() < MAX_ACKS {
+            let via = self.way_of_ack(via, peer);
             self.acks.push_back((via, ack));
         }
+    }
+
+    /// Every other HELLO_ACK goes back the way of the HELLO, which firewalls expect; the others over
+    /// paths of our own to where the initiator takes messages, since that way may be dead. Which, is
+    /// not in a rhythm, which might be that of the HELLOs.
+    fn way_of_ack(&mut self, arrived: Via, peer: SocketAddr) -> Via {
+        let mixed = self.acked.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.acked += 1;
+        if mixed >> 63 == 0 {
+            return arrived;
+        }
+        let ways = self.path_map.paths(peer, 1);
+        ways.get((mixed >> 40) as usize % ways.len().max(1)).copied().unwrap_or(arrived)
     }
 
     /// Opens the packet of a session that has had none so far: whoever sealed it has got our
@@ -78,12 +94,13 @@ impl Receiver {
         // The address is the symbol's, which was sealed; the HELLO's could have been anybody's.
         let mut peer = via.remote;
         peer.set_port(pending.peer.port());
+        let ports = ports(pending.more_ports);
         let mut session = Session::new(now, peer, incarnation, keys.forward);
         let payload = session.opener.open(prefix.number, packet, payload_at)?.len();
         self.half_open.remove(name);
         if self.enter(now, name, session) {
             self.counters.sessions_confirmed += 1;
-            let peering = Peering { peer, incarnation, flow: keys.backward };
+            let peering = Peering { peer, incarnation, flow: keys.backward, ports };
             self.events.push_back(ReceiverEvent::Confirmed(peering));
         }
         Ok(payload)

@@ -13,7 +13,7 @@ use super::Transmit;
 use super::identity::{Identity, Peering};
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
-use crate::path::{Via, answer_lane};
+use crate::path::{PathMap, Via};
 use crate::time::Instant;
 use crate::wire::answer::NO_ECHO;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
@@ -22,6 +22,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// A session that nothing came of in this time is forgotten. Senders ask before they use one
@@ -94,9 +95,9 @@ pub struct Receiver {
     /// Endings that all sessions remember.
     endings: usize,
     acks: VecDeque<(Via, HelloAck)>,
-    acks_sent: u64,
-    /// The lanes of this host, which answers may leave by.
-    lanes: u16,
+    acked: u64,
+    /// The paths that answers may leave by, where the way that their causes came seems not to do.
+    path_map: Arc<dyn PathMap>,
     answers: VecDeque<(SessionId, Answer)>,
     events: VecDeque<ReceiverEvent>,
     next_sweep: Option<Instant>,
@@ -106,10 +107,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(config: Config, identity: Identity, lanes: u16) -> Self {
+    pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
         Self {
-            lanes,
-            acks_sent: 0,
+            path_map,
+            acked: 0,
             config,
             identity,
             sessions: HashMap::new(),
@@ -159,6 +160,11 @@ impl Receiver {
                 self.answer(session, answer, SYMBOL_OVERHEAD);
             }
         }
+    }
+
+    /// Has answers leave by other paths from now on, where the ways of their causes seem not to do.
+    pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) {
+        self.path_map = path_map;
     }
 
     /// Takes no messages that have not begun to arrive.
@@ -234,15 +240,13 @@ impl Receiver {
         let start = buffer.len();
         let transmit =
             |via, end: usize| Some(Transmit { via, segment_size: end - start, len: end - start });
-        if let Some((mut via, ack)) = self.acks.pop_front() {
-            via.lane = answer_lane(via.lane, self.lanes, self.acks_sent);
-            self.acks_sent += 1;
+        if let Some((via, ack)) = self.acks.pop_front() {
             ack.write(&self.identity.hello_key, buffer);
             return transmit(via, buffer.len());
         }
         while let Some((name, answer)) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&name) else { continue };
-            let Some((path, via)) = session.take_route(self.lanes) else { continue };
+            let Some((path, via)) = session.take_route(&*self.path_map) else { continue };
             let prefix = Prefix {
                 kind: answer.kind(),
                 ask: false,

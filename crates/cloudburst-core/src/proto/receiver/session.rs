@@ -2,7 +2,7 @@
 
 use super::incoming::Incoming;
 use crate::id::{Digest, Incarnation, MessageId, PathId};
-use crate::path::Via;
+use crate::path::{PathMap, Via};
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
@@ -19,7 +19,7 @@ const QUIET_AFTER: u64 = 4;
 const QUIET_TURNS: u32 = 16;
 /// Turns that a quiet route gains by each question.
 const DOUBT: u32 = 2;
-/// Questions in a row, since the last new message, until answers take other lanes.
+/// Questions in a row, since the last new message, until answers leave the ways that symbols come.
 const PATIENCE: u16 = 4;
 /// Messages whose arrivals are remembered after their delivery.
 const KEPT_ARRIVALS: usize = 32;
@@ -45,6 +45,8 @@ pub(super) struct Session {
     symbols: u64,
     /// Questions answered since the peer's last new message.
     doubts: u16,
+    /// The way that answers take instead of the routes, if any.
+    detour: Option<Via>,
     /// The peer has finished with all messages below.
     floor: MessageId,
     /// What became of messages from `floor` on.
@@ -92,6 +94,7 @@ impl Session {
             next_route: 0,
             symbols: 0,
             doubts: 0,
+            detour: None,
             floor: MessageId(0),
             ended: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -120,16 +123,26 @@ impl Session {
         self.doubts = 0;
     }
 
-    /// The next way back in turn. What brings no symbols any more hardly takes answers back: such
+    /// The way back of the next answer: a route, in turn. Where the peer goes on asking, all of
+    /// them may be dead: then every other question is answered over a path of our own, another
+    /// each time; and what was taken when the peer was content at last is kept to.
+    pub(super) fn take_route(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
+        if self.doubts >= PATIENCE {
+            self.detour = match self.doubts % 2 {
+                0 => {
+                    let ways = own.paths(self.peer, 1);
+                    ways.get(usize::from(self.doubts / 2) % ways.len().max(1)).copied()
+                }
+                _ => None,
+            };
+        }
+        let (path, via) = self.next_route()?;
+        Some((path, self.detour.unwrap_or(via)))
+    }
+
+    /// The next route in turn. What brings no symbols any more hardly takes answers back: such
     /// routes are passed over most of the time, but not always, for one may work in one direction.
-    /// Where the peer goes on asking, all ways back by the lane that its symbols come in by may be
-    /// dead: then all lanes take turns.
-    pub(super) fn take_route(&mut self, lanes: u16) -> Option<(PathId, Via)> {
-        let doubts = self.doubts;
-        let detoured = |via: Via| match doubts {
-            PATIENCE.. if lanes > 1 => Via { lane: via.lane.wrapping_add(doubts) % lanes, ..via },
-            _ => via,
-        };
+    fn next_route(&mut self) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
         let quiet = QUIET_AFTER * routes as u64;
         for _ in 0..routes {
@@ -139,13 +152,13 @@ impl Session {
             route.passed += 1;
             if self.symbols - route.last_symbol < quiet || route.passed >= QUIET_TURNS {
                 route.passed = 0;
-                return Some((PathId(turn as u16), detoured(route.via)));
+                return Some((PathId(turn as u16), route.via));
             }
         }
         // Symbols come by a route that there was no room for.
         let turn = self.next_route.checked_rem(routes)?;
         self.next_route = turn + 1;
-        Some((PathId(turn as u16), detoured(self.routes[turn].via)))
+        Some((PathId(turn as u16), self.routes[turn].via))
     }
 
     /// The peer has finished with what is older than `floor`: forget it. Returns the memory that
@@ -214,6 +227,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::Lanes;
     use crate::wire::HelloAck;
     use crate::wire::keys::PresharedKey;
 
@@ -226,6 +240,7 @@ mod tests {
             responder,
             session_nonce: [4; 16],
             current_alive: false,
+            more_ports: 0,
         };
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let keys = PresharedKey::new([5; 32]).session(&ack);
@@ -235,17 +250,19 @@ mod tests {
     }
 
     #[test]
-    fn answers_take_all_lanes_once_the_peer_goes_on_asking_and_one_when_it_has_heard() {
+    fn answers_to_a_peer_that_goes_on_asking_leave_by_all_paths_and_keep_to_the_one_that_helped() {
         let mut session = session();
-        let ask = |session: &mut Session, lanes| {
+        let ask = |session: &mut Session| {
             session.doubt_routes();
-            session.take_route(lanes).map(|(_, via)| via.lane)
+            session.take_route(&Lanes(4)).map(|(_, via)| via.lane)
         };
-        let lanes: Vec<_> = (0..8).map(|_| ask(&mut session, 4)).collect();
+        let lanes: Vec<_> = (0..12).map(|_| ask(&mut session)).collect();
         assert_eq!(lanes[..3], [Some(0); 3]);
         assert!((0..4).all(|lane| lanes[3..].contains(&Some(lane))), "{lanes:?}");
-        assert_eq!(ask(&mut session, 1), Some(0), "there is no other");
+        assert_eq!(lanes.iter().skip(4).step_by(2).flatten().max(), Some(&0), "{lanes:?}");
         session.trust_routes();
-        assert_eq!(ask(&mut session, 4), Some(0));
+        assert_eq!(ask(&mut session), lanes[11]);
+        session.doubts = PATIENCE;
+        assert_eq!(session.take_route(&Lanes(0)).map(|(_, via)| via.lane), Some(0), "no own path");
     }
 }

@@ -7,7 +7,7 @@ use super::schedule::Timer;
 use crate::error::{Doubt, Outcome, SendError};
 use crate::id::{Incarnation, MessageId};
 use crate::path::PathSet;
-use crate::proto::identity::Peering;
+use crate::proto::identity::{Peering, ports};
 use crate::time::Instant;
 use crate::wire::HelloAck;
 use crate::wire::keys::FlowKeys;
@@ -17,10 +17,11 @@ impl Sender {
     /// Takes up a session that the receiver half accepted, so that messages to its initiator
     /// need no handshake of their own.
     pub fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow } = peering;
+        let Peering { peer, incarnation, flow, ports } = peering;
         if self.enter_peer(now, peer).is_err() {
             return;
         }
+        self.learn_ports(peer, ports);
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => self.install(now, peer, incarnation, flow, true),
             Some(session) if session.remote == incarnation => {}
@@ -57,12 +58,15 @@ impl Sender {
         }
         // The HELLO got there.
         peer.paths.heard(now, ack.path, 0);
+        let ports = ports(ack.more_ports);
+        self.learn_ports(address, ports);
+        let Some(peer) = self.peers.get_mut(&address) else { return };
         if ack.current_alive && peer.session.is_some() {
             peer.heard(now);
         } else {
             let keys = self.identity.key.session(&ack);
             let peering =
-                Peering { peer: address, incarnation: ack.responder, flow: keys.backward };
+                Peering { peer: address, incarnation: ack.responder, flow: keys.backward, ports };
             self.install(now, address, ack.responder, keys.forward, false);
             self.events.push_back(SenderEvent::Opened(peering));
         }
@@ -118,18 +122,28 @@ impl Sender {
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let (seed, handshakes) = (&self.identity.seed, &mut self.handshakes);
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let due = peer.opening.as_ref().is_none_or(|opening| opening.next_at <= now);
-        peer.open(now, || {
+        let paths = peer.paths.len();
+        let opening = peer.opening(now, || {
             *handshakes += 1;
             let drawn = seed.derive("hello nonce", *handshakes);
             u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"))
         });
-        if due && !self.hellos.contains(&address) {
-            // The first attempt goes over two paths at once: one may be a black hole.
-            let first = peer.opening.as_ref().is_some_and(|opening| opening.is_first());
-            let copies = if first { 2.min(peer.paths.len()) } else { 1 };
+        if opening.next_at <= now && !self.hellos.contains(&address) {
+            let copies = opening.attempt(now).min(paths);
             self.hellos.extend(core::iter::repeat_n(address, copies));
         }
+    }
+
+    /// The peer says at how many ports it takes messages: there may be more paths to it.
+    fn learn_ports(&mut self, address: SocketAddr, ports: u16) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        if peer.ports == ports {
+            return;
+        }
+        peer.ports = ports;
+        let vias = self.path_map.paths(address, ports);
+        // Where the order does not fit, the paths stay as they are: it has fitted these.
+        let _ = peer.paths.replace(&vias, self.config.order, self.rng.next_u64());
     }
 
     /// Makes sure that `address` is among the peers.
@@ -138,10 +152,12 @@ impl Sender {
         now: Instant,
         address: SocketAddr,
     ) -> Result<(), SendError> {
-        if self.peers.contains_key(&address) {
-            return Ok(());
+        match self.peers.get(&address) {
+            Some(peer) if peer.reachable => return Ok(()),
+            Some(_) => return Err(SendError::NoPath(address)),
+            None => {}
         }
-        let vias = self.path_map.paths(address);
+        let vias = self.path_map.paths(address, 1);
         if vias.is_empty() {
             return Err(SendError::NoPath(address));
         }

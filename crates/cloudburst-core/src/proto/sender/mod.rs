@@ -16,13 +16,14 @@ use crate::code::Code;
 use crate::config::{self, BurstPolicy, Config};
 use crate::error::{Doubt, Outcome, Rejection, SendError};
 use crate::id::{MessageId, SessionId};
-use crate::path::{Pacer, PathMap, PathStats};
+use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::SplitMix64;
 use crate::time::Instant;
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Messages to one peer, from the oldest unfinished on. Bounds what the receiver must remember.
 pub(super) const MESSAGE_WINDOW: usize = 65_536;
@@ -73,7 +74,7 @@ pub struct SenderCounters {
 pub struct Sender {
     config: Config,
     identity: Identity,
-    path_map: Box<dyn PathMap>,
+    path_map: Arc<dyn PathMap>,
     rng: SplitMix64,
     peers: HashMap<SocketAddr, Peer>,
     /// Which peer the answers of a session come from.
@@ -101,7 +102,7 @@ struct Round {
 }
 
 impl Sender {
-    pub(super) fn new(config: Config, identity: Identity, path_map: Box<dyn PathMap>) -> Self {
+    pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
         let seed = identity.seed.derive("path order", 0);
         let rng = SplitMix64::new(u64::from_be_bytes(seed[..8].try_into().expect("8 of 16 bytes")));
         Self {
@@ -185,6 +186,34 @@ impl Sender {
             };
             self.finish(id, outcome);
         }
+    }
+
+    /// Uses other paths from now on: those that a peer no longer has get no more packets, and
+    /// new ones get theirs. Counts of those that stay go on.
+    ///
+    /// What is under way to a peer that has no path any more stays on the old ones; new messages
+    /// to it are refused.
+    ///
+    /// # Errors
+    ///
+    /// The order does not fit the paths to some peer; nothing has changed then.
+    pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
+        let mut changed = Vec::new();
+        for (&address, peer) in &self.peers {
+            let vias = path_map.paths(address, peer.ports);
+            let mut paths = peer.paths.clone();
+            if !vias.is_empty() {
+                paths.replace(&vias, self.config.order, self.rng.next_u64())?;
+            }
+            changed.push((address, paths, !vias.is_empty()));
+        }
+        for (address, paths, reachable) in changed {
+            if let Some(peer) = self.peers.get_mut(&address) {
+                (peer.paths, peer.reachable) = (paths, reachable);
+            }
+        }
+        self.path_map = path_map;
+        Ok(())
     }
 
     /// Takes no more messages.

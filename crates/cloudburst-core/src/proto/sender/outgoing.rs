@@ -269,7 +269,7 @@ impl Outgoing {
         let mut news = false;
         for &Arrivals { path, count } in arrivals {
             // The sender's own number of paths bounds what a lying receiver can make it remember.
-            if usize::from(path.0) >= paths.len() {
+            if usize::from(path.0) >= paths.stats().len() {
                 continue;
             }
             let known = self.arrivals_on(path);
@@ -331,6 +331,7 @@ mod tests {
             responder: Incarnation([3; 16]),
             session_nonce: [4; 16],
             current_alive: false,
+            more_ports: 0,
         };
         PresharedKey::new([5; 32]).session(&ack).forward.digest
     }

@@ -15,12 +15,18 @@ use std::collections::VecDeque;
 const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
+/// Paths that one attempt at a handshake takes at most.
+const MAX_COPIES: usize = 16;
 /// How long a peer with messages under way may be silent before it is asked who it is.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) paths: PathSet,
+    /// The path map has paths to the peer.
+    pub(super) reachable: bool,
+    /// At how many ports it takes messages, as far as it has said so.
+    pub(super) ports: u16,
     pub(super) rtt: Rtt,
     pub(super) session: Option<OpenSession>,
     pub(super) opening: Option<Opening>,
@@ -59,6 +65,8 @@ impl Peer {
     pub(super) fn new(paths: PathSet) -> Self {
         Self {
             paths,
+            reachable: true,
+            ports: 1,
             rtt: Rtt::new(),
             session: None,
             opening: None,
@@ -70,12 +78,14 @@ impl Peer {
         }
     }
 
-    /// Begins a handshake unless one is under way.
-    pub(super) fn open(&mut self, now: Instant, nonce: impl FnOnce() -> u64) {
-        if self.opening.is_none() {
-            self.opening =
-                Some(Opening { nonce: nonce(), next_at: now, attempts: 0, sent: Vec::new() });
-        }
+    /// The handshake under way, which begins here unless one is.
+    pub(super) fn opening(&mut self, now: Instant, nonce: impl FnOnce() -> u64) -> &mut Opening {
+        self.opening.get_or_insert_with(|| Opening {
+            nonce: nonce(),
+            next_at: now,
+            attempts: 0,
+            sent: Vec::new(),
+        })
     }
 
     pub(super) fn install(
@@ -156,18 +166,20 @@ impl Peer {
 impl Opening {
     /// A HELLO is being sent on `path`.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId) {
-        let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
-        self.attempts += 1;
-        self.next_at = now + retry;
         match self.sent.iter_mut().find(|(known, ..)| *known == path) {
             Some((_, at, times)) => (*at, *times) = (now, *times + 1),
             None => self.sent.push((path, now, 1)),
         }
     }
 
-    /// Whether no HELLO was sent yet.
-    pub(super) fn is_first(&self) -> bool {
-        self.attempts == 0
+    /// Another attempt is due: over how many paths at once. Two at first, for one may be a black
+    /// hole; more and more while nobody answers, for most may be, one way or the other.
+    pub(super) fn attempt(&mut self, now: Instant) -> usize {
+        let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
+        let copies = (self.attempts as usize).clamp(2, MAX_COPIES);
+        self.attempts += 1;
+        self.next_at = now + retry;
+        copies
     }
 
     /// The round-trip time of the HELLO on `path`, if it is certain which one was answered.

@@ -159,6 +159,7 @@ impl Sender {
                 nonce: opening.nonce,
                 port: self.config.port,
                 current,
+                more_ports: (self.config.ports - 1) as u8,
             };
             hello.write(&self.identity.hello_key, buffer);
             self.counters.hellos_sent += 1;

@@ -1,0 +1,181 @@
+//! Path maps: peers with several ports, and paths that come and go while messages are under way.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are outside of them")]
+
+mod common;
+
+use cloudburst_core::config::Config;
+use cloudburst_core::error::SendError;
+use cloudburst_core::path::{Order, OrderError, PathMap, Via};
+use cloudburst_core::proto::SendOptions;
+use cloudburst_core::wire::Kind;
+use common::peer::Liar;
+use common::{Pair, Setup, Side, message};
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Lanes, each with as many of the peer's ports.
+#[derive(Clone, Default)]
+struct Pool {
+    lanes: Vec<u16>,
+    ports: u16,
+    /// What peers said, at most.
+    told: Arc<AtomicU16>,
+}
+
+impl PathMap for Pool {
+    fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        self.told.fetch_max(ports, Ordering::SeqCst);
+        let via = |port, &lane| {
+            let mut remote = peer;
+            remote.set_port(peer.port() + port);
+            Via { lane, remote }
+        };
+        let ports = 0..ports.min(self.ports);
+        ports.flat_map(|port| self.lanes.iter().map(move |lane| via(port, lane))).collect()
+    }
+}
+
+fn pool(lanes: impl IntoIterator<Item = u16>, ports: u16) -> Arc<Pool> {
+    Arc::new(Pool { lanes: lanes.into_iter().collect(), ports, told: Arc::default() })
+}
+
+/// A pair of endpoints of which both take messages at four ports.
+fn pair_of_ports() -> Pair {
+    let config = Config { port: 7000, ports: 4, ..Config::default() };
+    let mut pair = Pair::new(Setup { a: config.clone(), b: config, ..Setup::default() });
+    for host in [&mut pair.a, &mut pair.b] {
+        host.endpoint.set_path_map(pool(0..2, 4)).unwrap();
+    }
+    pair
+}
+
+/// Where the packets of one kind went that left `side` since the tap was opened.
+fn vias(pair: &Pair, side: Side, kind: Kind) -> BTreeSet<(u16, u16)> {
+    let seen = pair
+        .tap
+        .iter()
+        .flatten()
+        .filter(|(from, _, packet)| *from == side && Kind::of(packet) == Ok(kind));
+    seen.map(|(_, via, _)| (via.lane, via.remote.port() - 7000)).collect()
+}
+
+#[test]
+fn symbols_go_to_all_ports_that_the_peer_has_said_it_has() {
+    let mut pair = pair_of_ports();
+    pair.tap = Some(Vec::new());
+    pair.deliver(message(93_000, 1));
+    let all: BTreeSet<(u16, u16)> =
+        (0..2).flat_map(|lane| (0..4).map(move |p| (lane, p))).collect();
+    assert_eq!(vias(&pair, Side::A, Kind::Symbol), all);
+    assert_eq!(pair.a.endpoint.paths(Side::B.address(0)).len(), 8);
+    assert!(vias(&pair, Side::A, Kind::Hello).iter().all(|&(_, port)| port == 0));
+    // The other way there is no handshake: the first HELLO has said it all.
+    pair.send_from(Side::B, message(93_000, 2), SendOptions::default());
+    pair.settle();
+    assert_eq!(pair.b.counters().sender.hellos_sent, 0);
+    assert_eq!(vias(&pair, Side::B, Kind::Symbol), all);
+}
+
+#[test]
+fn a_peer_with_one_port_gets_all_there() {
+    let mut pair = Pair::new(Setup::default());
+    pair.a.endpoint.set_path_map(pool(0..2, 4)).unwrap();
+    pair.tap = Some(Vec::new());
+    pair.deliver(message(93_000, 1));
+    assert_eq!(vias(&pair, Side::A, Kind::Symbol), [(0, 0), (1, 0)].into());
+}
+
+#[test]
+fn a_peer_that_claims_more_ports_than_any_has_is_believed_the_most_there_are() {
+    let map = pool(0..1, 1);
+    let told = map.told.clone();
+    let mut pair = Pair::new(Setup::default());
+    pair.b.endpoint.set_path_map(map).unwrap();
+    let mut liar = Liar::join_with_ports(pair.b.endpoint, 9, u8::MAX);
+    liar.say_message(0, b"hello", 5);
+    assert_eq!(liar.messages().len(), 1);
+    assert_eq!(told.load(Ordering::SeqCst), 64);
+}
+
+#[test]
+fn paths_that_are_removed_carry_nothing_more_and_new_ones_do_while_a_message_is_under_way() {
+    let mut pair = Pair::new(Setup { paths: 8, ..Setup::default() });
+    pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
+    let id = pair.send(message(4_000_000, 1));
+    for lanes in [vec![0, 1], vec![0, 1, 2, 3], vec![1, 6, 7], vec![5]] {
+        pair.run_for(Duration::from_millis(3));
+        pair.drain();
+        pair.a.endpoint.set_path_map(pool(lanes.clone(), 1)).unwrap();
+        pair.tap = Some(Vec::new());
+        pair.run_for(Duration::from_millis(3));
+        let used = vias(&pair, Side::A, Kind::Symbol).into_iter().map(|(lane, _)| lane);
+        assert_eq!(used.collect::<Vec<_>>(), lanes);
+        assert_eq!(pair.a.endpoint.unfinished(), 1, "the message is under way all the time");
+    }
+    pair.settle();
+    assert!(pair.a.outcomes.contains_key(&id) && pair.a.delivered() == 1);
+    let stats = pair.a.endpoint.paths(Side::B.address(0));
+    let in_use = stats.iter().filter(|path| !path.removed).map(|path| path.via.lane);
+    assert_eq!(in_use.collect::<Vec<_>>(), [5]);
+    assert_eq!(stats.len(), 7, "each path of all maps has kept its number");
+    assert!(stats.iter().all(|path| path.arrived <= path.sent), "{stats:?}");
+}
+
+#[test]
+fn a_peer_that_has_no_path_any_more_is_refused_but_what_is_under_way_arrives() {
+    let mut pair = Pair::new(Setup::default());
+    pair.send(message(1_000_000, 1));
+    pair.run_for(Duration::from_millis(1));
+    pair.a.endpoint.set_path_map(pool([], 1)).unwrap();
+    let to = Side::B.address(0);
+    let send = |pair: &mut Pair| {
+        pair.a.endpoint.send(pair.now, to, message(1, 2), &SendOptions::default())
+    };
+    assert_eq!(send(&mut pair), Err(SendError::NoPath(to)));
+    pair.settle();
+    assert_eq!(pair.a.delivered(), 1);
+    pair.a.endpoint.set_path_map(pool(0..1, 1)).unwrap();
+    assert!(send(&mut pair).is_ok());
+}
+
+#[test]
+fn paths_that_do_not_fit_the_order_change_nothing() {
+    let order: Order = "drb:2x2".parse().unwrap();
+    let a = Config { order, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { a, paths: 5, ..Setup::default() });
+    pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
+    pair.deliver(message(20_000, 1));
+    let refused = pair.a.endpoint.set_path_map(pool(0..5, 1));
+    assert!(matches!(refused, Err(OrderError::Paths { expected: 4, paths: 5, .. })));
+    // A path less is no other shape, but a gap in this one.
+    pair.a.endpoint.set_path_map(pool([0, 1, 3], 1)).unwrap();
+    pair.tap = Some(Vec::new());
+    pair.deliver(message(20_000, 2));
+    assert_eq!(vias(&pair, Side::A, Kind::Symbol), [(0, 0), (1, 0), (3, 0)].into());
+}
+
+#[test]
+fn a_handshake_that_nobody_answers_takes_more_and_more_paths_at_once() {
+    let mut pair = Pair::new(Setup { paths: 64, ..Setup::default() });
+    (0..64).for_each(|path| pair.set_down(path, true));
+    pair.tap = Some(Vec::new());
+    pair.send(message(1, 1));
+    pair.drain();
+    let mut before = pair.tap.iter().flatten().count();
+    let mut attempts = vec![before];
+    for _ in 0..3_000 {
+        pair.run_for(Duration::from_millis(1));
+        let hellos = pair.tap.iter().flatten().count();
+        if hellos > before {
+            attempts.push(hellos - before);
+        }
+        before = hellos;
+    }
+    assert_eq!(attempts[..3], [2, 2, 2]);
+    assert!(attempts.is_sorted(), "{attempts:?}");
+    assert_eq!(attempts.last(), Some(&16));
+}

@@ -1,0 +1,166 @@
+//! Packets within packets: an outer IPv4 header whose destination is a path ID or a spine
+//! (RFC 2003, and section 4.1 of the DRB paper).
+//!
+//! Both headers, and that of UDP, are written here and go out by a raw socket. Whoever removes the
+//! outer one leaves a packet that looks as if lane 0 had sent it, which is where answers go.
+
+use super::UdpIo;
+use crate::error::BuildError;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::{MsgFlags, SockaddrIn, sendmsg};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::HashMap;
+use std::io::IoSlice;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::AsRawFd;
+use std::sync::{PoisonError, RwLock};
+
+/// Bytes of an IPv4 header, and of a UDP header.
+const IP_LEN: usize = 20;
+const UDP_LEN: usize = 8;
+/// As most systems have it.
+const TTL: u8 = 64;
+const IN_IP: u8 = 4;
+const UDP: u8 = 17;
+
+/// The raw socket, and where it may send packets first.
+#[derive(Debug)]
+pub(super) struct Encapsulator {
+    socket: Socket,
+    /// The source of the headers inside: what lane 0 is bound to.
+    source: SocketAddrV4,
+    tos: u8,
+    outer: RwLock<Vec<Ipv4Addr>>,
+}
+
+impl Encapsulator {
+    /// `bound` is the address of lane 0; it must be an IPv4 address of this host.
+    pub(super) fn open(bound: SocketAddr, dscp: u8, buffers: usize) -> Result<Self, BuildError> {
+        let SocketAddr::V4(source) = bound else {
+            return Err(BuildError::NoRawSocket(Errno::EAFNOSUPPORT.into()));
+        };
+        // IPPROTO_RAW sends, with the headers that it is given, and receives nothing.
+        let protocol = Some(Protocol::from(libc::IPPROTO_RAW));
+        let socket =
+            Socket::new(Domain::IPV4, Type::RAW, protocol).map_err(BuildError::NoRawSocket)?;
+        let set = socket.set_nonblocking(true);
+        set.map_err(|source| BuildError::SocketOption { option: "O_NONBLOCK", source })?;
+        // Less than was wanted is less of a burst.
+        let _ = socket.set_send_buffer_size(buffers.min(i32::MAX as usize));
+        Ok(Self { socket, source, tos: dscp << 2, outer: RwLock::default() })
+    }
+
+    /// The number of each of these destinations, in the order of first use.
+    pub(super) fn numbers(&self, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, u16> {
+        let mut outer = self.outer.write().unwrap_or_else(PoisonError::into_inner);
+        let mut number = |ip| {
+            let known = outer.iter().position(|known| *known == ip);
+            known.unwrap_or_else(|| {
+                outer.push(ip);
+                outer.len() - 1
+            })
+        };
+        wanted.iter().map(|&ip| (ip, number(ip) as u16)).collect()
+    }
+
+    fn destination(&self, number: usize) -> Option<Ipv4Addr> {
+        self.outer.read().unwrap_or_else(PoisonError::into_inner).get(number).copied()
+    }
+
+    /// Both headers and that of UDP, for a payload of `len` bytes.
+    fn headers(&self, outer: Ipv4Addr, to: SocketAddrV4, len: usize) -> [u8; 2 * IP_LEN + UDP_LEN] {
+        let mut headers = [0; 2 * IP_LEN + UDP_LEN];
+        let (first, rest) = headers.split_at_mut(IP_LEN);
+        let (second, udp) = rest.split_at_mut(IP_LEN);
+        let udp_len = UDP_LEN + len;
+        let source = *self.source.ip();
+        first.copy_from_slice(&ipv4(self.tos, 2 * IP_LEN + udp_len, IN_IP, source, outer));
+        second.copy_from_slice(&ipv4(self.tos, IP_LEN + udp_len, UDP, source, *to.ip()));
+        udp[..2].copy_from_slice(&self.source.port().to_be_bytes());
+        udp[2..4].copy_from_slice(&to.port().to_be_bytes());
+        udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
+        // No checksum, which IPv4 allows (RFC 768): the payload is sealed, and a packet that went
+        // astray does not open.
+        headers
+    }
+
+    fn send(&self, outer: Ipv4Addr, to: SocketAddrV4, payload: &[u8]) -> Result<(), Errno> {
+        let headers = self.headers(outer, to, payload.len());
+        let hop = SockaddrIn::from(SocketAddrV4::new(outer, 0));
+        loop {
+            let parts = [IoSlice::new(&headers), IoSlice::new(payload)];
+            let fd = self.socket.as_raw_fd();
+            match sendmsg(fd, &parts, &[], MsgFlags::MSG_DONTWAIT, Some(&hop)) {
+                Ok(_) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl UdpIo {
+    /// Sends each datagram within another, to destination `number` first.
+    pub(super) fn send_encapsulated(
+        &self,
+        number: usize,
+        to: SocketAddr,
+        contents: &[u8],
+        size: usize,
+    ) {
+        let way = self.encapsulator.as_ref().and_then(|by| Some((by, by.destination(number)?)));
+        let (Some((by, outer)), SocketAddr::V4(to)) = (way, to) else {
+            debug_assert!(false, "the path map knows only lanes that exist, and their peers");
+            return;
+        };
+        for datagram in contents.chunks(size) {
+            match by.send(outer, to, datagram) {
+                Ok(()) => {
+                    self.meter.batches_sent.add(1);
+                    self.meter.datagrams_sent.add(1);
+                }
+                Err(error) => self.count_loss(error, 1),
+            }
+        }
+    }
+}
+
+/// An IPv4 header without options, not to be fragmented (RFC 791, RFC 6864).
+fn ipv4(tos: u8, len: usize, protocol: u8, from: Ipv4Addr, to: Ipv4Addr) -> [u8; IP_LEN] {
+    let mut header = [0; IP_LEN];
+    (header[0], header[1]) = (0x45, tos);
+    header[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+    header[6] = 0x40;
+    (header[8], header[9]) = (TTL, protocol);
+    header[12..16].copy_from_slice(&from.octets());
+    header[16..].copy_from_slice(&to.octets());
+    let sum = checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    header
+}
+
+/// The Internet checksum (RFC 1071) of an even number of bytes.
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_that_of_rfc_791() {
+        // The example of many textbooks, with TTL 64 and "do not fragment".
+        let header = ipv4(0, 115, UDP, [192, 168, 0, 1].into(), [192, 168, 0, 199].into());
+        let expected = [
+            0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8,
+            0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7,
+        ];
+        assert_eq!(header, expected);
+        assert_eq!(checksum(&header), 0);
+    }
+}

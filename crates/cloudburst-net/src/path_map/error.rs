@@ -1,0 +1,145 @@
+//! Why a path map was refused.
+
+use super::PathMap;
+use cloudburst_core::path::{Order, OrderError};
+use ipnet::IpNet;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Why a path map was refused. Whoever wrote it is to blame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathMapError {
+    /// Text that names no map, or a number of paths that no map has.
+    #[error(
+        "path map `{given}` is unknown: it must be `ecmp:N` or `ecmp:NxM`, `flowlabel:N`, \
+         `xpath:ADDR,...` with addresses of the peer, `xpath-ipip:ID,...` or `bounce:ADDR,...` with \
+         IPv4 addresses, of 1 to {max} paths each, or `file:PATH`",
+        max = PathMap::MAX
+    )]
+    Unknown {
+        /// What came.
+        given: String,
+    },
+    /// Two paths that are one.
+    #[error("path map `{given}` names {address} twice: each path needs an address of its own")]
+    Repeated {
+        /// What came.
+        given: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// A prefix where nobody says which addresses it takes the place of.
+    #[error(
+        "path map `{given}` names {net}, which is not one address: prefixes stand in files \
+         (`file:PATH`) only, for all addresses of a `prefix` as long as theirs"
+    )]
+    Prefix {
+        /// What came.
+        given: String,
+        /// The prefix.
+        net: IpNet,
+    },
+    /// IPv4 has no flow labels.
+    #[error(
+        "path map `{given}` needs IPv6, and the sockets are bound to {bind}: bind to `[::]:PORT`"
+    )]
+    NoFlowLabels {
+        /// What came.
+        given: String,
+        /// What the sockets are bound to.
+        bind: IpAddr,
+    },
+    /// Paths that the sockets cannot take.
+    #[error(
+        "path map `{given}` leads to {address}, which sockets bound to {bind} cannot send to: bind \
+         to an address of that family"
+    )]
+    Family {
+        /// What came.
+        given: String,
+        /// The address of the other family.
+        address: IpAddr,
+        /// What the sockets are bound to.
+        bind: IpAddr,
+    },
+    /// Headers that are written here need an address to come from.
+    #[error(
+        "path map `{given}` writes IPv4 headers, which need a source, and the sockets are bound to \
+         {bind}: bind to an IPv4 address of this host"
+    )]
+    NoSource {
+        /// What came.
+        given: String,
+        /// What the sockets are bound to.
+        bind: IpAddr,
+    },
+    /// A digit reversal of nobody knows how many paths.
+    #[error(
+        "path map `{given}` has as many paths as the peer has ports, which no shape fits: order \
+         {order} cannot be used, but rrb or rb can"
+    )]
+    NoShape {
+        /// What came.
+        given: String,
+        /// The order.
+        order: Order,
+    },
+    /// An order that does not fit the map.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// Sockets are opened once, when the endpoint is built.
+    #[error(
+        "path map `{given}` needs {needed} {what}, and this endpoint was built with {built}: build \
+         it with a map that needs as many"
+    )]
+    NotBuilt {
+        /// What came.
+        given: String,
+        /// What the map needs more of.
+        what: &'static str,
+        /// How many of it.
+        needed: u16,
+        /// How many there are.
+        built: u16,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read the path map file {path}: {reason}", path = path.display())]
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// A file that is no table of paths.
+    #[error(
+        "the path map file {path} is not understood: it must have a table [[to]] for each \
+         destination, with `prefix` and `paths`: {reason}",
+        path = path.display()
+    )]
+    Table {
+        /// Its name.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        reason: String,
+    },
+    /// A row of a file that makes no sense.
+    #[error("the path map file {path}, prefix {prefix}: {reason}", path = path.display())]
+    Row {
+        /// The file's name.
+        path: PathBuf,
+        /// The row's prefix, as it stands there.
+        prefix: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl PathMapError {
+    /// The file is used, but nobody can look at it again.
+    pub(crate) fn unwatched(map: &PathMap, error: &io::Error) -> Self {
+        let path = map.source().map(|(path, _)| path.to_owned()).unwrap_or_default();
+        Self::File { path, reason: format!("no thread to watch it: {error}") }
+    }
+}

@@ -1,0 +1,200 @@
+//! Path maps by destination prefix, from a TOML file.
+
+use super::{Kind, PathMap, PathMapError, is_host};
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// The longest file that is read, in bytes: some 10,000 prefixes.
+const MAX_LEN: u64 = 4 << 20;
+
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Table {
+    path: PathBuf,
+    text: String,
+    /// Longest prefixes first.
+    rows: Vec<(IpNet, PathMap)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    to: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    prefix: String,
+    paths: String,
+}
+
+impl Table {
+    pub(super) fn read(path: &Path) -> Result<Self, PathMapError> {
+        let refuse = |reason: String| PathMapError::File { path: path.to_owned(), reason };
+        let len = fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
+        if len > MAX_LEN {
+            return Err(refuse(format!("it has {len} bytes, and may have {MAX_LEN} at most")));
+        }
+        let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+        Self::parse(path, text)
+    }
+
+    fn parse(path: &Path, text: String) -> Result<Self, PathMapError> {
+        let refuse = |reason: String| PathMapError::Table { path: path.to_owned(), reason };
+        let document: Document =
+            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().into()))?;
+        if document.to.is_empty() {
+            return Err(refuse("there is none".into()));
+        }
+        let mut rows: Vec<(IpNet, PathMap)> = Vec::new();
+        for Row { prefix, paths } in document.to {
+            let refuse = |reason: String| PathMapError::Row {
+                path: path.to_owned(),
+                prefix: prefix.clone(),
+                reason,
+            };
+            let net: IpNet = prefix
+                .parse()
+                .map_err(|_| refuse("it must be an IP prefix, such as 10.1.2.0/24".into()))?;
+            if net.trunc() != net {
+                return Err(refuse(format!("an address, not a prefix: write {}", net.trunc())));
+            }
+            if rows.iter().any(|(known, _)| *known == net) {
+                return Err(refuse("it is there twice".into()));
+            }
+            let map = PathMap::parse(&paths).map_err(|error| refuse(error.to_string()))?;
+            map.check_list().map_err(|error| refuse(error.to_string()))?;
+            map.check_prefix(&net).map_err(refuse)?;
+            rows.push((net, map));
+        }
+        rows.sort_by_key(|(net, _)| core::cmp::Reverse(net.prefix_len()));
+        Ok(Self { path: path.to_owned(), text, rows })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &(IpNet, PathMap)> {
+        self.rows.iter()
+    }
+
+    /// The row of the longest prefix that has `address`.
+    pub(super) fn row(&self, address: IpAddr) -> Option<&(IpNet, PathMap)> {
+        self.rows.iter().find(|(net, _)| net.contains(&address))
+    }
+
+    /// Checks each row, and says which one is refused.
+    pub(super) fn each(
+        &self,
+        mut check: impl FnMut(&IpNet, &PathMap) -> Result<(), PathMapError>,
+    ) -> Result<(), PathMapError> {
+        self.rows.iter().try_for_each(|(net, map)| {
+            check(net, map).map_err(|error| PathMapError::Row {
+                path: self.path.clone(),
+                prefix: net.to_string(),
+                reason: error.to_string(),
+            })
+        })
+    }
+}
+
+impl PathMap {
+    /// Whether the map can lead to the addresses of `prefix`.
+    fn check_prefix(&self, prefix: &IpNet) -> Result<(), String> {
+        match &self.0 {
+            Kind::FlowLabel { .. } if prefix.addr().is_ipv4() => {
+                Err(format!("path map `{self}` needs IPv6 destinations"))
+            }
+            Kind::Encapsulated { .. } if prefix.addr().is_ipv6() => {
+                Err(format!("path map `{self}` needs IPv4 destinations"))
+            }
+            Kind::XPath { nets } => {
+                let fits = |net: &&IpNet| {
+                    net.addr().is_ipv4() == prefix.addr().is_ipv4()
+                        && net.prefix_len() == prefix.prefix_len()
+                };
+                match nets.iter().find(|net| !fits(net)) {
+                    Some(net) if is_host(net) => Err(format!(
+                        "path map `{self}` has {net}: it must be a prefix of the same family and \
+                         length, whose addresses take the place of those of the destination"
+                    )),
+                    Some(net) => Err(format!(
+                        "path map `{self}` has {net}: it must be of the same family and length"
+                    )),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Table, PathMapError> {
+        Table::parse(Path::new("fabric.toml"), text.into())
+    }
+
+    #[test]
+    fn the_longest_prefix_counts() {
+        let table = parse(
+            r#"
+            [[to]]
+            prefix = "0.0.0.0/0"
+            paths = "ecmp:16"
+            [[to]]
+            prefix = "10.1.2.0/24"
+            paths = "bounce:10.3.0.1,10.3.0.2"
+            [[to]]
+            prefix = "10.1.2.9/32"
+            paths = "xpath:10.101.2.9,10.102.2.9"
+            "#,
+        )
+        .unwrap();
+        let map = |ip: [u8; 4]| table.row(ip.into()).map(|(_, map)| map.to_string());
+        assert_eq!(map([10, 1, 2, 9]).unwrap(), "xpath:10.101.2.9,10.102.2.9");
+        assert_eq!(map([10, 1, 2, 8]).unwrap(), "bounce:10.3.0.1,10.3.0.2");
+        assert_eq!(map([10, 1, 3, 8]).unwrap(), "ecmp:16");
+        assert_eq!(table.row(IpAddr::from([0; 16])), None);
+    }
+
+    #[test]
+    fn a_refusal_names_the_file_the_prefix_and_what_is_wrong() {
+        let row = |prefix: &str, paths: &str| {
+            let text = format!("[[to]]\nprefix = \"{prefix}\"\npaths = \"{paths}\"\n");
+            parse(&text).unwrap_err().to_string()
+        };
+        for (prefix, paths, wrong) in [
+            ("10.1.2.0", "ecmp:4", "such as 10.1.2.0/24"),
+            ("10.1.2.1/24", "ecmp:4", "write 10.1.2.0/24"),
+            ("10.1.2.0/24", "ecmp:0", "path map `ecmp:0` is unknown"),
+            ("10.1.2.0/24", "file:other.toml", "path map `file:other.toml` is unknown"),
+            ("10.1.2.0/24", "xpath:10.2.0.0/24,10.2.0.0/24", "twice"),
+            ("10.1.2.0/24", "xpath:10.2.0.1", "must be a prefix of the same family and length"),
+            ("10.1.2.0/24", "xpath:10.2.0.0/16", "of the same family and length"),
+            ("10.1.2.0/24", "flowlabel:4", "needs IPv6"),
+            ("fd00::/64", "bounce:10.3.0.1", "needs IPv4"),
+        ] {
+            let said = row(prefix, paths);
+            assert!(said.starts_with(&format!("the path map file fabric.toml, prefix {prefix}")));
+            assert!(said.contains(wrong), "{said}");
+        }
+        for text in ["", "to = []", "[[to]]\nprefix = 1", "[[from]]", "[[to]]\nprefix = \"::/0\""] {
+            let said = parse(text).unwrap_err().to_string();
+            assert!(said.contains("fabric.toml") && said.contains("[[to]]"), "{said}");
+        }
+        let row = "[[to]]\nprefix = \"::/0\"\npaths = \"ecmp:1\"\n";
+        assert!(parse(&row.repeat(2)).unwrap_err().to_string().contains("twice"));
+    }
+}

@@ -1,0 +1,193 @@
+//! A path map over the sockets that are there.
+
+use super::{Kind, Needs, PathMap, PathMapError};
+use crate::io::UdpIo;
+use cloudburst_core::path::{Order, PathMap as CorePathMap, Via};
+use ipnet::IpNet;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The numbers of an endpoint's lanes: first its sockets, then its flow labels, then destinations
+/// of outer headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lanes {
+    pub(crate) sockets: u16,
+    pub(crate) labels: u16,
+    pub(crate) outer: HashMap<Ipv4Addr, u16>,
+}
+
+/// The paths of a map to any peer that the sockets can address, and none to others.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    map: PathMap,
+    lanes: Lanes,
+    reaches: fn(IpAddr) -> bool,
+}
+
+/// What an endpoint was built with, that its path maps must suit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usable {
+    pub(crate) bind: IpAddr,
+    pub(crate) order: Order,
+}
+
+impl Usable {
+    /// The map over the endpoint's sockets.
+    pub(crate) fn resolve(&self, map: PathMap, io: &UdpIo) -> Result<Resolved, PathMapError> {
+        let reaches = UdpIo::reach_of((self.bind, 0).into());
+        map.check(self.bind, reaches)?;
+        map.check_order(self.order)?;
+        let needs = map.needs();
+        let lanes = io.lanes(&needs.outer);
+        lanes.check(&map, &needs)?;
+        Ok(Resolved { map, lanes, reaches })
+    }
+}
+
+impl Lanes {
+    /// Whether they are enough for what the map `given` needs.
+    fn check(&self, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
+        for (what, needed, built) in [
+            ("sockets", needs.sockets, self.sockets),
+            ("flow labels", needs.labels, self.labels),
+            ("outer headers", count(needs.outer.iter().collect()), self.outer.len() as u16),
+        ] {
+            if needed > built {
+                return Err(PathMapError::NotBuilt {
+                    given: given.to_string(),
+                    what,
+                    needed,
+                    built,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Resolved {
+    /// The paths of `map` to `peer`, which is in `prefix`, if that was said.
+    fn of(&self, map: &PathMap, prefix: Option<&IpNet>, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        let ip = peer.ip();
+        let lanes = &self.lanes;
+        match &map.0 {
+            &Kind::Ecmp { source_ports, destination_ports } => {
+                let to = (0..ports.clamp(1, destination_ports)).map_while(|more| {
+                    let port = peer.port().checked_add(more)?;
+                    Some(SocketAddr::new(ip, port))
+                });
+                let pool = |remote| (0..source_ports).map(move |lane| Via { lane, remote });
+                to.flat_map(pool).collect()
+            }
+            &Kind::FlowLabel { labels } if ip.is_ipv6() => {
+                let via = |label| Via { lane: lanes.sockets + label, remote: peer };
+                (0..labels).map(via).collect()
+            }
+            Kind::XPath { nets } => {
+                let known = prefix.is_some() || nets.iter().any(|net| net.addr() == ip);
+                let to = nets.iter().filter(|_| known).filter_map(|net| address_in(net, ip));
+                to.map(|ip| Via { lane: 0, remote: SocketAddr::new(ip, peer.port()) }).collect()
+            }
+            Kind::Encapsulated { outer, .. } if ip.is_ipv4() => {
+                let via = |&lane| Via { lane, remote: peer };
+                outer.iter().filter_map(|outer| lanes.outer.get(outer)).map(via).collect()
+            }
+            Kind::File(table) => match table.row(ip) {
+                Some((prefix, map)) => self.of(map, Some(prefix), peer, ports),
+                None => Vec::new(),
+            },
+            Kind::FlowLabel { .. } | Kind::Encapsulated { .. } => Vec::new(),
+        }
+    }
+}
+
+impl CorePathMap for Resolved {
+    fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        if peer.port() == 0 || !(self.reaches)(peer.ip()) {
+            return Vec::new();
+        }
+        self.of(&self.map, None, peer, ports)
+    }
+}
+
+fn count<T>(set: HashSet<T>) -> u16 {
+    u16::try_from(set.len()).unwrap_or(u16::MAX)
+}
+
+/// The address of `net` that has the same place in it as `ip` has in a prefix of that length.
+fn address_in(net: &IpNet, ip: IpAddr) -> Option<IpAddr> {
+    match (net, ip) {
+        (IpNet::V4(net), IpAddr::V4(ip)) => Some((net.addr() | (ip & net.hostmask())).into()),
+        (IpNet::V6(net), IpAddr::V6(ip)) => Some((net.addr() | (ip & net.hostmask())).into()),
+        // A list for one peer may have addresses of both families.
+        (net, _) if super::is_host(net) => Some(net.addr()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(map: PathMap) -> Resolved {
+        let outer = [([10, 3, 0, 1].into(), 40), ([10, 3, 0, 2].into(), 41)].into();
+        Resolved { map, lanes: Lanes { sockets: 8, labels: 4, outer }, reaches: |_| true }
+    }
+
+    fn vias(map: &str, peer: &str, ports: u16) -> Vec<(u16, String)> {
+        let paths = resolved(map.parse().unwrap()).paths(peer.parse().unwrap(), ports);
+        paths.iter().map(|via| (via.lane, via.remote.to_string())).collect()
+    }
+
+    #[test]
+    fn pairs_of_ports_are_as_many_as_the_peer_has_ports_and_the_map_allows() {
+        assert_eq!(vias("ecmp:4x4", "10.0.0.1:7000", 1).len(), 4);
+        assert_eq!(vias("ecmp:4x4", "10.0.0.1:7000", 2).len(), 8);
+        assert_eq!(vias("ecmp:4x4", "10.0.0.1:7000", 64).len(), 16);
+        assert_eq!(vias("ecmp:1x4", "10.0.0.1:65534", 4).len(), 2, "no such ports");
+        let last = vias("ecmp:2x2", "10.0.0.1:7000", 2).pop();
+        assert_eq!(last, Some((1, "10.0.0.1:7001".into())));
+    }
+
+    #[test]
+    fn only_the_peer_that_has_the_addresses_is_reached() {
+        let map = "xpath:10.0.0.1,10.1.0.1";
+        let both = [(0, "10.0.0.1:7000".into()), (0, "10.1.0.1:7000".into())];
+        assert_eq!(vias(map, "10.1.0.1:7000", 1), both);
+        assert!(vias(map, "10.0.0.3:7000", 1).is_empty());
+        assert!(vias(map, "10.0.0.1:0", 1).is_empty());
+    }
+
+    #[test]
+    fn labels_and_outer_headers_have_lanes_of_their_own_and_peers_of_their_family() {
+        let lanes =
+            |map, peer| vias(map, peer, 1).iter().map(|(lane, _)| *lane).collect::<Vec<_>>();
+        assert_eq!(lanes("flowlabel:4", "[fd00::1]:7"), [8, 9, 10, 11]);
+        assert!(lanes("flowlabel:4", "10.0.0.1:7").is_empty());
+        for map in ["bounce:10.3.0.2,10.3.0.1", "xpath-ipip:10.3.0.2,10.3.0.1"] {
+            assert_eq!(lanes(map, "10.0.0.1:7"), [41, 40]);
+            assert!(lanes(map, "[fd00::1]:7").is_empty());
+        }
+    }
+
+    #[test]
+    fn an_address_keeps_its_place_in_the_prefix() {
+        let net = |text: &str| text.parse().unwrap();
+        let (v4, v6): (IpAddr, IpAddr) = ("10.1.2.9".parse().unwrap(), "fd00::9".parse().unwrap());
+        assert_eq!(address_in(&net("10.101.2.0/24"), v4), "10.101.2.9".parse().ok());
+        assert_eq!(address_in(&net("10.200.0.0/13"), v4), "10.201.2.9".parse().ok());
+        assert_eq!(address_in(&net("fd01::/64"), v6), "fd01::9".parse().ok());
+        assert_eq!(address_in(&net("fd01::/64"), v4), None);
+    }
+
+    #[test]
+    fn what_was_not_opened_is_named() {
+        let map = PathMap::ecmp(16);
+        let error = resolved(PathMap::default()).lanes.check(&map, &map.needs()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "path map `ecmp:16` needs 16 sockets, and this endpoint was built with 8: build it \
+             with a map that needs as many"
+        );
+    }
+}
