@@ -149,6 +149,11 @@ pub struct CommonArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Option<u8>,
 
+    /// Mark packets for switches that drop those of new messages first and spare the others
+    /// (Aeolus: RED with ECN at one low threshold). Both ends should say so
+    #[arg(long)]
+    pub aeolus: bool,
+
     /// Print a JSON object for each file on standard output (with --stdout: on standard error)
     #[arg(long)]
     pub json: bool,

@@ -120,6 +120,15 @@ pub struct Config {
     pub decode_timeout: Duration,
     /// Peers to remember, sending and receiving each. Default 4,096.
     pub max_peers: usize,
+    /// Whether the network may tell packets that can be spared from others by their ECN bits, as
+    /// in Aeolus (SIGCOMM 2020). Default false: all packets are Not-ECT.
+    ///
+    /// If set, symbols that are sent before the receiver has answered anything of their message
+    /// stay Not-ECT; all others, and all handshakes and answers, are marked ECT(0). A switch that
+    /// marks (RED with ECN) at one low threshold, such as 6 KB, then drops the first beyond it and
+    /// spares the others. Set it at both ends, or the answers are dropped first. Without such a
+    /// switch it gains nothing. A mark (CE) that arrives does not change the rate.
+    pub aeolus: bool,
     /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
     pub port: u16,
     /// How many ports take messages: that one and those right after it. Peers are told, and spread
@@ -150,6 +159,7 @@ impl Default for Config {
             decode_bytes_per_peer: 64 * MIB,
             decode_timeout: Duration::from_secs(15),
             max_peers: 4096,
+            aeolus: false,
             port: 0,
             ports: 1,
         }

@@ -33,6 +33,7 @@ pub struct Builder {
     capacity: Option<u64>,
     rate: Option<f64>,
     order: Option<Order>,
+    aeolus: Option<bool>,
     dscp: u8,
     socket_buffers: usize,
 }
@@ -47,6 +48,7 @@ impl Builder {
             capacity: None,
             rate: None,
             order: None,
+            aeolus: None,
             dscp: DEFAULT_DSCP,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
         }
@@ -83,8 +85,9 @@ impl Builder {
 
     /// Everything that the protocol may be told.
     ///
-    /// [`capacity`](Self::capacity), [`rate`](Self::rate) and [`order`](Self::order) override the
-    /// fields of these names, and [`paths`](Self::paths) says `ports`.
+    /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order) and
+    /// [`aeolus`](Self::aeolus) override the fields of these names, and [`paths`](Self::paths) says
+    /// `ports`.
     /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
     /// [`bind`](Self::bind).
     pub fn config(mut self, config: Config) -> Self {
@@ -117,6 +120,13 @@ impl Builder {
         self
     }
 
+    /// Whether switches may tell by the ECN bits which packets to drop first. Default false.
+    /// See [`Config::aeolus`]: it wants switches that are set up for it, and both ends.
+    pub const fn aeolus(mut self, aeolus: bool) -> Self {
+        self.aeolus = Some(aeolus);
+        self
+    }
+
     /// Bytes to ask for, for each receive and each send buffer of each socket. Default
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
@@ -145,6 +155,7 @@ impl Builder {
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
         config.order = self.order.unwrap_or(config.order);
+        config.aeolus = self.aeolus.unwrap_or(config.aeolus);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);
         config.capacity = set.unwrap_or(config.capacity);

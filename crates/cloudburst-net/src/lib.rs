@@ -45,9 +45,10 @@
 //!
 //! # Networks
 //!
-//! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00.
-//! Switches should give that DSCP a shallow queue of its own. How fast an endpoint may send is
-//! its `capacity`, which is the speed that the interface reports unless it is set.
+//! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00,
+//! or others if [`Config::aeolus`] is set. Switches should give that DSCP a shallow queue of its
+//! own. How fast an endpoint may send is its `capacity`, which is the speed that the interface
+//! reports unless it is set.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");

@@ -1,9 +1,12 @@
-//! Every packet carries the DSCP, ECN bits 00, and comes from the pool of source ports.
+//! Every packet carries the DSCP and the ECN bits that it should, and comes from the pool of
+//! source ports.
 
 mod common;
 
+use cloudburst_core::wire::Kind;
 use cloudburst_net::{Endpoint, PathMap};
-use common::{builder_on, bytes, tap::Tap};
+use common::tap::{Packet, Tap};
+use common::{builder_on, bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {
@@ -50,6 +53,40 @@ fn all_packets_carry_the_dscp_that_was_chosen() {
         };
         let seen = through_tap("127.0.0.1", configure).seen();
         assert!(seen.up.iter().chain(&seen.down).all(|packet| packet.tos == Some(byte)));
+    }
+}
+
+#[test]
+fn with_aeolus_symbols_before_the_first_answer_alone_are_not_ect() {
+    const NOT_ECT: Option<u8> = Some(43 << 2);
+    const ECT_0: Option<u8> = Some(43 << 2 | 0b10);
+    let ecmp = PathMap::ecmp(4);
+    for (bound, ip, paths) in [
+        ("127.0.0.1", "127.0.0.1", ecmp.clone()),
+        ("::1", "::1", ecmp.clone()),
+        ("::1", "::1", PathMap::flow_labels(4)),
+        ("::", "::1", ecmp.clone()),
+        ("::", "127.0.0.1", ecmp),
+    ] {
+        let build = || builder_on(bound).paths(paths.clone()).aeolus(true).build().unwrap();
+        let (client, server) = (build(), build());
+        let target = (ip.parse::<std::net::IpAddr>().unwrap(), server.local_addr().port());
+        let tap = Tap::start(target.into());
+        // Two blocks go out at first; the others wait for answers.
+        client.blocking().send(tap.addr(), bytes(1_000_000, 1)).unwrap();
+        let seen = tap.seen();
+        assert!(!seen.down.is_empty() && seen.down.iter().all(|packet| packet.tos == ECT_0));
+        let (symbols, others): (Vec<_>, Vec<&Packet>) =
+            seen.up.iter().partition(|packet| packet.kind == Some(Kind::Symbol));
+        assert!(!others.is_empty() && others.iter().all(|packet| packet.tos == ECT_0));
+        assert_eq!(symbols[0].tos, NOT_ECT, "{bound} {ip}");
+        let later = symbols.iter().filter(|packet| packet.tos == ECT_0).count();
+        let first = symbols.iter().filter(|packet| packet.tos == NOT_ECT).count();
+        assert_eq!(first + later, symbols.len(), "{bound} {ip}");
+        // 732 source symbols, of which 244 are in the first two blocks.
+        assert!(later >= 488 && first > 0, "{bound} {ip}: {first} and {later}");
+        let io = client.counters().io;
+        assert!(io.batches_sent < io.datagrams_sent, "marked packets go in batches");
     }
 }
 

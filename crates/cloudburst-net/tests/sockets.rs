@@ -28,7 +28,8 @@ fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
 
 fn send(from: &UdpIo, lane: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {
     let via = Via { lane, remote };
-    from.transmit(&Transmit { via, segment_size, len: contents.len() }, contents);
+    let transmit = Transmit { via, segment_size, len: contents.len(), ect: false };
+    from.transmit(&transmit, contents);
 }
 
 fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {

@@ -69,6 +69,8 @@ fn config(input: &mut Input<'_>) -> Config {
         port: PORT,
         ports: 1,
         order: Order::default(),
+        // It changes marks alone, which no state machine sees.
+        aeolus: false,
     };
     config.check().expect("every choice above is in its range");
     config

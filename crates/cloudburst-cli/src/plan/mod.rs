@@ -23,6 +23,7 @@ pub(crate) struct CommonPlan {
     pub(crate) deadline: Duration,
     pub(crate) paths: PathMap,
     pub(crate) dscp: Option<u8>,
+    pub(crate) aeolus: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }

@@ -54,6 +54,7 @@ impl ReceivePlan {
                 deadline: args.common.deadline.0,
                 paths: args.common.paths,
                 dscp: args.common.dscp,
+                aeolus: args.common.aeolus,
                 json: args.common.json,
                 quiet: args.common.quiet,
             },

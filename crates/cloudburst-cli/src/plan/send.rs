@@ -76,6 +76,7 @@ impl SendPlan {
                 deadline: args.common.deadline.0,
                 paths: args.common.paths,
                 dscp: args.common.dscp,
+                aeolus: args.common.aeolus,
                 json: args.common.json,
                 quiet: args.common.quiet,
             },

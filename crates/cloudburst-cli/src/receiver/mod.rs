@@ -100,7 +100,8 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         // They are few and small: how fast the link is does not matter.
         .capacity(Config::default().capacity)
         .security(plan.common.key.security())
-        .config(config);
+        .config(config)
+        .aeolus(plan.common.aeolus);
     if let Some(dscp) = plan.common.dscp {
         builder = builder.dscp(dscp);
     }

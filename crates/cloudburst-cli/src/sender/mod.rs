@@ -87,7 +87,8 @@ impl Session {
             .order(plan.order)
             .security(plan.common.key.security())
             .config(config)
-            .rate(plan.rate);
+            .rate(plan.rate)
+            .aeolus(plan.common.aeolus);
         if let Some(capacity) = plan.capacity {
             builder = builder.capacity(capacity);
         }

@@ -43,4 +43,7 @@ pub struct Transmit {
     pub segment_size: usize,
     /// Bytes in the buffer: a multiple of `segment_size`.
     pub len: usize,
+    /// Whether the datagrams are marked ECT(0) instead of Not-ECT (RFC 3168, section 5). Never
+    /// unless [`Config::aeolus`](crate::config::Config::aeolus) is set.
+    pub ect: bool,
 }

@@ -100,6 +100,8 @@ pub struct Pair {
     links: BTreeMap<(Side, u16, u16), Link>,
     /// Every datagram that was put on a link, where a test wants to see them.
     pub tap: Option<Vec<(Side, Via, Vec<u8>)>>,
+    /// Whether each of them was marked ECT(0), in the same order.
+    pub ects: Vec<bool>,
     buffer: Vec<u8>,
 }
 
@@ -112,6 +114,7 @@ impl Pair {
             links: BTreeMap::new(),
             setup,
             tap: None,
+            ects: Vec::new(),
             buffer: Vec::new(),
         };
         for side in [Side::A, Side::B] {
@@ -284,6 +287,7 @@ impl Pair {
                 for packet in buffer.chunks(transmit.segment_size) {
                     if let Some(tap) = &mut self.tap {
                         tap.push((side, transmit.via, packet.to_vec()));
+                        self.ects.push(transmit.ect);
                     }
                     self.link(side, transmit.via.lane, to).send(duration(now), packet);
                 }

@@ -6,6 +6,7 @@
 
 use super::UdpIo;
 use crate::error::BuildError;
+use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{MsgFlags, SockaddrIn, sendmsg};
@@ -24,19 +25,20 @@ const TTL: u8 = 64;
 const IN_IP: u8 = 4;
 const UDP: u8 = 17;
 
+type Headers = [u8; 2 * IP_LEN + UDP_LEN];
+
 /// The raw socket, and where it may send packets first.
 #[derive(Debug)]
 pub(super) struct Encapsulator {
     socket: Socket,
     /// The source of the headers inside: what lane 0 is bound to.
     source: SocketAddrV4,
-    tos: u8,
     outer: RwLock<Vec<Ipv4Addr>>,
 }
 
 impl Encapsulator {
     /// `bound` is the address of lane 0; it must be an IPv4 address of this host.
-    pub(super) fn open(bound: SocketAddr, dscp: u8, buffers: usize) -> Result<Self, BuildError> {
+    pub(super) fn open(bound: SocketAddr, buffers: usize) -> Result<Self, BuildError> {
         let SocketAddr::V4(source) = bound else {
             return Err(BuildError::NoRawSocket(Errno::EAFNOSUPPORT.into()));
         };
@@ -48,7 +50,7 @@ impl Encapsulator {
         set.map_err(|source| BuildError::SocketOption { option: "O_NONBLOCK", source })?;
         // Less than was wanted is less of a burst.
         let _ = socket.set_send_buffer_size(buffers.min(i32::MAX as usize));
-        Ok(Self { socket, source, tos: dscp << 2, outer: RwLock::default() })
+        Ok(Self { socket, source, outer: RwLock::default() })
     }
 
     /// The number of each of these destinations, in the order of first use.
@@ -69,14 +71,14 @@ impl Encapsulator {
     }
 
     /// Both headers and that of UDP, for a payload of `len` bytes.
-    fn headers(&self, outer: Ipv4Addr, to: SocketAddrV4, len: usize) -> [u8; 2 * IP_LEN + UDP_LEN] {
+    fn headers(&self, tos: u8, outer: Ipv4Addr, to: SocketAddrV4, len: usize) -> Headers {
         let mut headers = [0; 2 * IP_LEN + UDP_LEN];
         let (first, rest) = headers.split_at_mut(IP_LEN);
         let (second, udp) = rest.split_at_mut(IP_LEN);
         let udp_len = UDP_LEN + len;
         let source = *self.source.ip();
-        first.copy_from_slice(&ipv4(self.tos, 2 * IP_LEN + udp_len, IN_IP, source, outer));
-        second.copy_from_slice(&ipv4(self.tos, IP_LEN + udp_len, UDP, source, *to.ip()));
+        first.copy_from_slice(&ipv4(tos, 2 * IP_LEN + udp_len, IN_IP, source, outer));
+        second.copy_from_slice(&ipv4(tos, IP_LEN + udp_len, UDP, source, *to.ip()));
         udp[..2].copy_from_slice(&self.source.port().to_be_bytes());
         udp[2..4].copy_from_slice(&to.port().to_be_bytes());
         udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
@@ -85,11 +87,10 @@ impl Encapsulator {
         headers
     }
 
-    fn send(&self, outer: Ipv4Addr, to: SocketAddrV4, payload: &[u8]) -> Result<(), Errno> {
-        let headers = self.headers(outer, to, payload.len());
+    fn send(&self, headers: &Headers, outer: Ipv4Addr, payload: &[u8]) -> Result<(), Errno> {
         let hop = SockaddrIn::from(SocketAddrV4::new(outer, 0));
         loop {
-            let parts = [IoSlice::new(&headers), IoSlice::new(payload)];
+            let parts = [IoSlice::new(headers), IoSlice::new(payload)];
             let fd = self.socket.as_raw_fd();
             match sendmsg(fd, &parts, &[], MsgFlags::MSG_DONTWAIT, Some(&hop)) {
                 Ok(_) => return Ok(()),
@@ -105,17 +106,18 @@ impl UdpIo {
     pub(super) fn send_encapsulated(
         &self,
         number: usize,
-        to: SocketAddr,
+        transmit: &Transmit,
         contents: &[u8],
         size: usize,
     ) {
         let way = self.encapsulator.as_ref().and_then(|by| Some((by, by.destination(number)?)));
-        let (Some((by, outer)), SocketAddr::V4(to)) = (way, to) else {
+        let (Some((by, outer)), SocketAddr::V4(to)) = (way, transmit.via.remote) else {
             debug_assert!(false, "the path map knows only lanes that exist, and their peers");
             return;
         };
         for datagram in contents.chunks(size) {
-            match by.send(outer, to, datagram) {
+            let headers = by.headers(self.byte(transmit.ect), outer, to, datagram.len());
+            match by.send(&headers, outer, datagram) {
                 Ok(()) => {
                     self.meter.batches_sent.add(1);
                     self.meter.datagrams_sent.add(1);

@@ -10,6 +10,7 @@
 
 mod counters;
 mod encapsulate;
+mod marks;
 mod ports;
 mod receive;
 mod send;
@@ -65,6 +66,7 @@ pub struct UdpIo {
     /// The lanes after those: outer headers.
     encapsulator: Option<Encapsulator>,
     family: Family,
+    dscp: u8,
     local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
     epoch: Clock,
@@ -110,7 +112,7 @@ impl UdpIo {
             if flow_labels > 0 { all[0].choose_flow_labels(flow_labels)? } else { Vec::new() };
         let bound = all[0].local_addr()?;
         let encapsulator = match encapsulates {
-            true => Some(Encapsulator::open(bound, dscp, socket_buffers)?),
+            true => Some(Encapsulator::open(bound, socket_buffers)?),
             false => None,
         };
         let local_addrs = all.iter().map(Lane::local_addr).collect::<Result<_, _>>()?;
@@ -123,6 +125,7 @@ impl UdpIo {
             labels,
             encapsulator,
             family,
+            dscp,
             local_addrs,
             granted,
             epoch: Clock::now(),

@@ -1,6 +1,7 @@
 //! Batches to the wire: whatever goes wrong is packet loss, counted.
 
 use super::UdpIo;
+use super::marks::Mark;
 use super::socket::Lane;
 use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
@@ -8,6 +9,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What one call with UDP_SEGMENT takes at most (UDP_MAX_SEGMENTS of older kernels).
@@ -15,22 +17,32 @@ const MAX_SEGMENTS: usize = 64;
 /// The largest UDP payload over IPv4.
 const MAX_BYTES: usize = 65_507;
 
+/// Where datagrams go, and what they carry there.
+struct Destination {
+    addr: SockaddrStorage,
+    /// Unless it is the socket's own.
+    mark: Option<Mark>,
+}
+
 impl UdpIo {
     pub(super) fn send_batch(&self, transmit: &Transmit, contents: &[u8]) {
         let number = usize::from(transmit.via.lane);
         let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
+        let remote = transmit.via.remote;
         let (lane, label) = match self.lanes.get(number) {
             Some(lane) => (lane, 0),
             None => match self.labels.get(number - self.lanes.len()) {
                 Some(&label) => (&self.lanes[0], label),
                 None => {
                     let number = number - self.lanes.len() - self.labels.len();
-                    let to = transmit.via.remote;
-                    return self.send_encapsulated(number, to, &contents[..len], size);
+                    return self.send_encapsulated(number, transmit, &contents[..len], size);
                 }
             },
         };
-        let to = SockaddrStorage::from(labelled(self.family.to_socket(transmit.via.remote), label));
+        let to = Destination {
+            addr: labelled(self.family.to_socket(remote), label).into(),
+            mark: transmit.ect.then(|| self.ect_mark(remote)),
+        };
         let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
         for batch in contents[..len].chunks(most * size) {
             if batch.len() > size && lane.gso.load(Relaxed) {
@@ -42,7 +54,7 @@ impl UdpIo {
     }
 
     /// One call for all datagrams; where the device cannot do that, one for each.
-    fn send_segmented(&self, lane: &Lane, to: &SockaddrStorage, batch: &[u8], size: usize) {
+    fn send_segmented(&self, lane: &Lane, to: &Destination, batch: &[u8], size: usize) {
         let datagrams = batch.len().div_ceil(size);
         match self.send_once(lane, to, batch, Some(size)) {
             Ok(()) => {
@@ -63,7 +75,7 @@ impl UdpIo {
     }
 
     /// Returns whether the system took any.
-    fn send_singly(&self, lane: &Lane, to: &SockaddrStorage, batch: &[u8], size: usize) -> bool {
+    fn send_singly(&self, lane: &Lane, to: &Destination, batch: &[u8], size: usize) -> bool {
         let mut taken = 0;
         for datagram in batch.chunks(size) {
             match self.send_once(lane, to, datagram, None) {
@@ -79,7 +91,7 @@ impl UdpIo {
     fn send_once(
         &self,
         lane: &Lane,
-        to: &SockaddrStorage,
+        to: &Destination,
         bytes: &[u8],
         segment: Option<usize>,
     ) -> Result<(), Errno> {
@@ -88,14 +100,23 @@ impl UdpIo {
             return Err(Errno::EIO);
         }
         let segment = segment.map(|size| size as u16);
-        let control = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        let mark = to.mark.as_ref().map(Mark::control);
+        let both;
+        let control = match (&segment, &mark) {
+            (Some(segment), Some(mark)) => {
+                both = [*segment, *mark];
+                &both
+            }
+            (segment, mark) => segment.as_ref().or(mark.as_ref()).map_or(&[][..], slice::from_ref),
+        };
         loop {
             let sent = sendmsg(
                 lane.socket.as_raw_fd(),
                 &[IoSlice::new(bytes)],
-                control.as_slice(),
+                control,
                 MsgFlags::MSG_DONTWAIT,
-                Some(to),
+                Some(&to.addr),
             );
             match sent {
                 Ok(_) => return Ok(()),

@@ -1,5 +1,6 @@
 //! One socket and its options.
 
+use super::marks::not_ect;
 use crate::error::BuildError;
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
@@ -135,10 +136,9 @@ impl Lane {
     }
 }
 
-/// Sets DSCP and ECN as the one byte that they are, and reads it back. Packets carry no byte of
-/// their own: it would take the place of this one.
+/// Sets DSCP and ECN as the one byte that they are, and reads it back.
 fn mark(socket: &Socket, family: Family, dscp: u8) -> Result<(), BuildError> {
-    let byte = i32::from(dscp) << 2;
+    let byte = i32::from(not_ect(dscp));
     let verify = |option, granted| {
         if granted == byte {
             return Ok(());

@@ -1,5 +1,6 @@
 //! A relay that forwards everything and notes what the kernel says about each packet.
 
+use cloudburst_core::wire::Kind;
 use nix::libc;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
@@ -29,6 +30,7 @@ nix::setsockopt_impl!(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) from: SocketAddr,
+    pub(crate) kind: Option<Kind>,
     /// DSCP and ECN.
     pub(crate) tos: Option<u8>,
     /// Of IPv6.
@@ -141,5 +143,5 @@ fn read(socket: &UdpSocket) -> Option<(Packet, Vec<u8>)> {
     });
     let len = received.bytes;
     bytes.truncate(len);
-    Some((Packet { from, tos, flow_label }, bytes))
+    Some((Packet { from, kind: Kind::of(&bytes).ok(), tos, flow_label }, bytes))
 }

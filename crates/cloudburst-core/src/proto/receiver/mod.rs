@@ -238,8 +238,10 @@ impl Receiver {
     /// packet that caused it.
     pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
-        let transmit =
-            |via, end: usize| Some(Transmit { via, segment_size: end - start, len: end - start });
+        let ect = self.config.aeolus;
+        let transmit = |via, end: usize| {
+            Some(Transmit { via, segment_size: end - start, len: end - start, ect })
+        };
         if let Some((via, ack)) = self.acks.pop_front() {
             ack.write(&self.identity.hello_key, buffer);
             return transmit(via, buffer.len());

@@ -60,6 +60,7 @@ impl Sender {
         let Some(message) = self.messages.get_mut(&id) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(session) = &peer.session else { return };
+        message.answered = true;
         match verdict {
             Verdict::Delivered { digest, arrivals } => {
                 if !message.is_delivered_by(digest, &session.digest) {

@@ -35,6 +35,8 @@ pub(super) struct Outgoing {
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
     pub(super) packets: usize,
+    /// The receiver has said something of this message. It stays so.
+    pub(super) answered: bool,
     policy: BurstPolicy,
     max_redundancy: u32,
     blocks_in_flight: usize,
@@ -94,6 +96,7 @@ impl Outgoing {
             deadline: now + options.deadline.unwrap_or(config.deadline),
             started_at: None,
             packets: 0,
+            answered: false,
             policy: options.policy.unwrap_or(config.policy),
             max_redundancy: config.max_redundancy,
             blocks_in_flight: config.blocks_in_flight,

@@ -70,6 +70,8 @@ impl Sender {
 
         let session = peer.session.as_mut()?;
         let partial = message.is_partial();
+        // Until it is known that the receiver listens, others' packets go first (Aeolus).
+        let ect = self.config.aeolus && message.answered;
         let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one: a path may be dead.
         let ready = block.budget.ready() as usize;
@@ -138,7 +140,7 @@ impl Sender {
         if newly_silent {
             self.reschedule_peer(address);
         }
-        Some(Transmit { via, segment_size, len: buffer.len() })
+        Some(Transmit { via, segment_size, len: buffer.len(), ect })
     }
 
     pub(super) fn transmit_hello(
@@ -164,7 +166,8 @@ impl Sender {
             hello.write(&self.identity.hello_key, buffer);
             self.counters.hellos_sent += 1;
             self.reschedule_peer(address);
-            return Some(Transmit { via, segment_size: buffer.len(), len: buffer.len() });
+            let (len, ect) = (buffer.len(), self.config.aeolus);
+            return Some(Transmit { via, segment_size: len, len, ect });
         }
         None
     }

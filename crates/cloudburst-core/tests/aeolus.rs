@@ -1,0 +1,98 @@
+//! Aeolus: which packets the network may drop first, and which it should spare.
+
+mod common;
+
+use cloudburst_core::error::Outcome;
+use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::symbol::SymbolView;
+use cloudburst_netem::{LinkConfig, Loss};
+use common::{Pair, Setup, Side, message};
+use core::time::Duration;
+
+/// More than two blocks, which are what goes out before anything is answered.
+const LARGE: usize = 500_000;
+
+/// A pair whose packets are tapped.
+fn pair(aeolus: bool) -> Pair {
+    let mut setup = Setup::default();
+    (setup.a.aeolus, setup.b.aeolus) = (aeolus, aeolus);
+    let mut pair = Pair::new(setup);
+    pair.tap = Some(Vec::new());
+    pair
+}
+
+/// What was sent since this was asked last.
+struct Sent {
+    side: Side,
+    kind: Kind,
+    /// Message and block of a symbol.
+    symbol: Option<(u64, u32)>,
+    ect: bool,
+}
+
+fn sent(pair: &mut Pair) -> Vec<Sent> {
+    let packets = pair.tap.replace(Vec::new()).expect("it is tapped");
+    let ects = core::mem::take(&mut pair.ects);
+    assert_eq!(packets.len(), ects.len());
+    let describe = |((side, _, packet), ect): ((Side, _, Vec<u8>), bool)| {
+        let symbol = SymbolView::parse(&packet).ok();
+        let symbol = symbol.map(|symbol| (symbol.header.message.0, symbol.header.block));
+        Sent { side, kind: Kind::of(&packet).expect("a packet"), symbol, ect }
+    };
+    packets.into_iter().zip(ects).map(describe).collect()
+}
+
+fn loss(share: f64) -> LinkConfig {
+    LinkConfig { loss: Loss::Independent(share), ..Setup::default().link }
+}
+
+#[test]
+fn nothing_is_marked_unless_it_is_wanted() {
+    let mut pair = pair(false);
+    pair.deliver(message(LARGE, 1));
+    let sent = sent(&mut pair);
+    assert!(sent.len() > 366 && sent.iter().all(|packet| !packet.ect));
+}
+
+#[test]
+fn symbols_of_each_message_are_spared_from_its_first_answer_on_and_all_else_always() {
+    let mut pair = pair(true);
+    for seed in 0..3 {
+        let id = pair.send(message(LARGE, seed));
+        pair.outcome(id);
+        let sent = sent(&mut pair);
+        assert!(sent.iter().all(|packet| packet.ect || packet.kind == Kind::Symbol));
+        let symbols: Vec<_> = sent.iter().filter(|packet| packet.symbol.is_some()).collect();
+        assert!(symbols.iter().all(|packet| packet.symbol.unwrap().0 == id.0));
+        let spared = symbols.iter().position(|packet| packet.ect).expect("the later ones");
+        assert!(spared > 0 && symbols[spared..].iter().all(|packet| packet.ect));
+        // Of blocks 0 and 1 some went before, and some may have gone after the first answer.
+        assert!(symbols.iter().all(|packet| packet.ect || packet.symbol.unwrap().1 < 2));
+        let answered = sent.iter().position(|packet| {
+            packet.side == Side::B && matches!(packet.kind, Kind::Status | Kind::Stop)
+        });
+        let first = sent.iter().position(|packet| packet.symbol.is_some() && packet.ect);
+        assert!(answered.unwrap() < first.unwrap());
+    }
+}
+
+#[test]
+fn while_answers_are_lost_no_symbol_is_spared() {
+    let mut pair = pair(true);
+    pair.deliver(message(1, 0));
+    sent(&mut pair);
+    pair.set_links(Side::B, None, &loss(1.0));
+    let id = pair.send(message(LARGE, 1));
+    pair.run_for(Duration::from_secs(1));
+    let lost = sent(&mut pair);
+    let answers = lost.iter().filter(|packet| packet.side == Side::B);
+    assert!(answers.filter(|packet| packet.kind == Kind::Stop).count() > 2, "they were sent");
+    assert!(lost.iter().all(|packet| packet.ect == packet.symbol.is_none()));
+    assert!(lost.iter().any(|packet| packet.kind == Kind::Hello), "silence is asked after");
+
+    pair.set_links(Side::B, None, &loss(0.0));
+    assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));
+    let healed = sent(&mut pair);
+    let last = healed.iter().rfind(|packet| packet.symbol.is_some()).unwrap();
+    assert!(last.ect, "block {:?}", last.symbol);
+}
