@@ -133,8 +133,11 @@ const WITH_SIZE: &str = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} 
 const WITHOUT_SIZE: &str = "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec} {elapsed}";
 
 /// What the library calls its settings, and what they are called here.
-const OPTIONS: [(&str, &str); 2] =
-    [("`Builder::capacity`", "--capacity"), ("`Security::trusted_network`", "--insecure")];
+const OPTIONS: [(&str, &str); 3] = [
+    ("`Builder::capacity`", "--capacity"),
+    ("`Builder::dscp`", "--dscp"),
+    ("`Security::trusted_network`", "--insecure"),
+];
 
 /// Warnings of the libraries go the same way, so that bars do not garble them.
 impl MakeWriter<'_> for Ui {

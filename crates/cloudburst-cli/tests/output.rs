@@ -83,6 +83,20 @@ fn quiet_leaves_errors_and_the_line_with_a_new_key() {
 }
 
 #[test]
+fn another_dscp_than_ones_own_is_pointed_out_once_at_both_ends() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 11)), ("b", b"def")]);
+    let receiver = Receiver::start(&["--once", "--dscp", "10"]);
+    let sent = receiver.send(&["--aeolus"], &[&paths[0], &paths[1]]);
+    let received = receiver.running.end();
+    assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
+    for (ended, values) in [(sent, "expected=43 got=10"), (received, "expected=10 got=43")] {
+        let about = ended.stderr.lines().filter(|line| line.contains("DSCP")).collect::<Vec<_>>();
+        assert_eq!(about.len(), 1, "{}", ended.stderr);
+        assert!(about[0].contains(values) && about[0].contains("same --dscp"), "{}", about[0]);
+    }
+}
+
+#[test]
 fn a_key_from_a_file_or_the_environment_is_never_printed() {
     let key = "0123456789abcdef".repeat(4);
     let (dir, paths) = files(&[("key", key.as_bytes()), ("a", b"abc")]);

@@ -114,7 +114,8 @@ impl Builder {
     /// The DSCP of every packet, from 0 to 63. Default [`DEFAULT_DSCP`].
     ///
     /// It should select a queue that is a few packets deep: in a deep one, symbols that nobody
-    /// needs any more delay those that somebody does.
+    /// needs any more delay those that somebody does. Both ends should have the same: each warns,
+    /// once, of packets that come with another.
     pub const fn dscp(mut self, dscp: u8) -> Self {
         self.dscp = dscp;
         self

@@ -47,8 +47,9 @@
 //!
 //! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00,
 //! or others if [`Config::aeolus`] is set. Switches should give that DSCP a shallow queue of its
-//! own. How fast an endpoint may send is its `capacity`, which is the speed that the interface
-//! reports unless it is set.
+//! own. What arrives is counted ([`IoCounters`]), and another DSCP is warned about, once. How fast
+//! an endpoint may send is its `capacity`, which is the speed that the interface reports unless it
+//! is set.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
@@ -68,7 +69,7 @@ mod watch;
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, Closed, SendError};
-pub use io::{GrantedBuffers, IoCounters, SendErrors};
+pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
 

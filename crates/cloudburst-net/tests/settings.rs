@@ -3,12 +3,7 @@
 mod common;
 
 use cloudburst_net::{BuildError, Config, Endpoint, PathMap, Security};
-use common::{builder, builder_on, endpoint};
-use std::fmt::Write;
-use std::sync::{Arc, Mutex};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use common::{builder, builder_on, endpoint, log::Log};
 
 #[test]
 fn security_must_be_chosen_by_name() {
@@ -100,47 +95,4 @@ fn openness_to_a_whole_network_is_warned_about() {
         log.warnings("trusted_network")
     };
     assert_eq!((open_on("0.0.0.0:0"), open_on("127.0.0.1:0"), open_on("[::1]:0")), (1, 0, 0));
-}
-
-/// Keeps the lines that were logged on one thread.
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<(Level, String)>>>);
-
-impl Log {
-    fn warnings(&self, about: &str) -> usize {
-        let lines = self.0.lock().expect("no panic");
-        lines.iter().filter(|(level, line)| *level == Level::WARN && line.contains(about)).count()
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        write!(self.0, "{field}={value:?} ").expect("strings take everything");
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        self.0.lock().expect("no panic").push((*event.metadata().level(), line.0));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
 }

@@ -1,6 +1,7 @@
 //! What the sockets did and what they lost.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 /// What the sockets of an endpoint did since they were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,28 @@ pub struct IoCounters {
     pub kernel_drops: u64,
     /// Datagrams that came in cut off. They were thrown away.
     pub truncated: u64,
+    /// Datagrams that came in, by their ECN bits, a stranger's too.
+    ///
+    /// A mark changes nothing about the rate, which was set, or about the paths: it tells the
+    /// operator that a queue was longer than a switch's marking threshold.
+    pub ecn: EcnCounts,
+    /// Packets that came in with another DSCP than this endpoint sends. Anybody can send such.
+    pub foreign_dscp: u64,
+    /// The DSCP of the first of these.
+    pub first_foreign_dscp: Option<u8>,
+}
+
+/// Datagrams by ECN codepoint (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnCounts {
+    /// Not ECN-capable, 00.
+    pub not_ect: u64,
+    /// ECN-capable, ECT(1), 01.
+    pub ect1: u64,
+    /// ECN-capable, ECT(0), 10.
+    pub ect0: u64,
+    /// Marked by a switch instead of being dropped, 11.
+    pub ce: u64,
 }
 
 /// Datagrams that the system did not take, by what it said.
@@ -67,6 +90,10 @@ pub(super) struct Meter {
     pub(super) receive_errors: Count,
     pub(super) kernel_drops: Count,
     pub(super) truncated: Count,
+    /// By ECN bits.
+    pub(super) ecn: [Count; 4],
+    pub(super) foreign_dscp: Count,
+    pub(super) first_foreign_dscp: OnceLock<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +111,7 @@ impl Count {
 
 impl Meter {
     pub(super) fn read(&self) -> IoCounters {
+        let [not_ect, ect1, ect0, ce] = self.ecn.each_ref().map(Count::read);
         IoCounters {
             datagrams_sent: self.datagrams_sent.read(),
             batches_sent: self.batches_sent.read(),
@@ -101,6 +129,9 @@ impl Meter {
             receive_errors: self.receive_errors.read(),
             kernel_drops: self.kernel_drops.read(),
             truncated: self.truncated.read(),
+            ecn: EcnCounts { not_ect, ect1, ect0, ce },
+            foreign_dscp: self.foreign_dscp.read(),
+            first_foreign_dscp: self.first_foreign_dscp.get().copied(),
         }
     }
 }

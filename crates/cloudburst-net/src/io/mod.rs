@@ -16,7 +16,7 @@ mod receive;
 mod send;
 mod socket;
 
-pub use counters::{IoCounters, SendErrors};
+pub use counters::{EcnCounts, IoCounters, SendErrors};
 pub use socket::GrantedBuffers;
 pub(crate) use socket::plain;
 

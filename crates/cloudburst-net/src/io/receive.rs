@@ -42,6 +42,8 @@ struct Arrived {
     len: usize,
     /// Bytes in each datagram but the last.
     segment: usize,
+    /// DSCP and ECN, if the system told.
+    mark: Option<u8>,
 }
 
 /// What waits for all lanes and for tokens. Its cost does not depend on how many there are.
@@ -135,9 +137,13 @@ impl UdpIo {
         };
         self.meter.batches_received.add(filled);
         for (buffer, arrived) in batches.0.chunks_mut(BUFFER_LEN).zip(arrived) {
-            let Some(Arrived { from, len, segment }) = arrived else { continue };
+            let Some(Arrived { from, len, segment, mark }) = arrived else { continue };
             let via = Via { lane: number as u16, remote: from };
-            self.meter.datagrams_received.add(len.div_ceil(segment).max(1));
+            let datagrams = len.div_ceil(segment).max(1);
+            self.meter.datagrams_received.add(datagrams);
+            if let Some(mark) = mark {
+                self.note_mark(mark, datagrams, from, &buffer[..len]);
+            }
             if len == 0 {
                 deliver(via, &mut []);
             }
@@ -156,8 +162,9 @@ impl UdpIo {
     ) -> Result<usize, Errno> {
         // New headers for each call: the system shortens them to what it wrote, and a shortened
         // one would have no room for what the next call has to say.
-        let mut headers =
-            MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(cmsg_space!(i32, u32)));
+        // Room for the size of segments, the drops, and the mark, which is IPv4's or IPv6's.
+        let room = cmsg_space!(i32, u32, i32);
+        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(room));
         let mut buffers = batches.0.chunks_mut(BUFFER_LEN);
         let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
             array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
@@ -182,7 +189,7 @@ impl UdpIo {
         lane: &Lane,
         message: &RecvMsg<'_, '_, SockaddrStorage>,
     ) -> Option<Arrived> {
-        let mut segment = message.bytes.max(1);
+        let (mut segment, mut mark) = (message.bytes.max(1), None);
         let whole = !message.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
         let Some(control) = message.cmsgs().ok().filter(|_| whole) else {
             self.meter.truncated.add(1);
@@ -192,13 +199,15 @@ impl UdpIo {
             match control {
                 ControlMessageOwned::UdpGroSegments(size) if size > 0 => segment = size as usize,
                 ControlMessageOwned::RxqOvfl(drops) => self.count_drops(lane, drops),
+                ControlMessageOwned::Ipv4Tos(byte) => mark = Some(byte),
+                ControlMessageOwned::Ipv6TClass(class) => mark = u8::try_from(class).ok(),
                 _ => {}
             }
         }
         let address = message.address.as_ref()?;
         let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
         let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
-        Some(Arrived { from: plain(v4.or_else(v6)?), len: message.bytes, segment })
+        Some(Arrived { from: plain(v4.or_else(v6)?), len: message.bytes, segment, mark })
     }
 
     /// Takes in the system's own count, which wraps around, and which another thread may have

@@ -1,6 +1,7 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod log;
 pub(crate) mod tap;
 
 use cloudburst_net::{Builder, Endpoint, PathMap, Security, blocking};

@@ -52,7 +52,12 @@ pub(crate) struct Tap {
 
 impl Tap {
     pub(crate) fn start(target: SocketAddr) -> Self {
-        let front = Arc::new(open(target));
+        Self::start_marking(target, 0)
+    }
+
+    /// Forwards with `byte` for DSCP and ECN, whatever packets came with.
+    pub(crate) fn start_marking(target: SocketAddr, byte: u8) -> Self {
+        let front = Arc::new(open(target, byte));
         let tap = Self {
             front: front.local_addr().expect("it is bound"),
             seen: Arc::default(),
@@ -65,7 +70,7 @@ impl Tap {
                 let Some((packet, bytes)) = read(&front) else { continue };
                 seen.lock().expect("no panic").up.push(packet);
                 let nat = clients.entry(packet.from).or_insert_with(|| {
-                    let nat = Arc::new(open(target));
+                    let nat = Arc::new(open(target, byte));
                     let back = (nat.clone(), front.clone(), seen.clone(), stopping.clone());
                     thread::spawn(move || pass_back(back, packet.from));
                     nat
@@ -101,13 +106,18 @@ fn pass_back((nat, front, seen, stopping): Back, client: SocketAddr) {
     }
 }
 
-fn open(target: SocketAddr) -> UdpSocket {
+fn open(target: SocketAddr, byte: u8) -> UdpSocket {
     let socket = UdpSocket::bind((target.ip(), 0)).expect("a loopback socket");
     let told = match target {
         SocketAddr::V4(_) => setsockopt(&socket, sockopt::IpRecvTos, &true),
         SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
     };
     told.expect("the kernel tells the TOS byte");
+    let marked = match target {
+        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4Tos, &byte.into()),
+        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6TClass, &byte.into()),
+    };
+    marked.expect("the kernel marks packets");
     if target.is_ipv6() {
         setsockopt(&socket, RecvFlowInfo, &true).expect("the kernel tells the flow label");
     }

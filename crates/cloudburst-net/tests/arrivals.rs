@@ -1,0 +1,175 @@
+//! The DSCP and ECN that packets arrive with are counted, and a foreign DSCP is reported once.
+
+mod common;
+
+use cloudburst_core::burst::PacketIo;
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::Transmit;
+use cloudburst_net::io::{UdpConfig, UdpIo};
+use cloudburst_net::{Config, EcnCounts, IoCounters};
+use common::{PATIENCE, builder, bytes, log::Log, tap::Tap};
+use nix::sys::socket::{setsockopt, sockopt};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Where sockets are bound, and the address by which others reach them there.
+const WAYS: [(&str, &str); 4] =
+    [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1"), ("::", "::1")];
+/// The first byte of a SYMBOL.
+const SYMBOL: u8 = 0x13;
+
+fn open(ip: &str, dscp: u8) -> UdpIo {
+    open_with(ip, dscp, 1 << 20)
+}
+
+fn open_with(ip: &str, dscp: u8, socket_buffers: usize) -> UdpIo {
+    let bind = SocketAddr::new(ip.parse().expect("an address"), 0);
+    UdpIo::open(&UdpConfig {
+        bind,
+        sockets: 1,
+        ports: 1,
+        flow_labels: 0,
+        encapsulates: false,
+        dscp,
+        socket_buffers,
+    })
+    .expect("loopback sockets")
+}
+
+/// Where `io` is reached by `ip`.
+fn at(io: &UdpIo, ip: &str) -> SocketAddr {
+    SocketAddr::new(ip.parse().expect("an address"), io.local_addr().port())
+}
+
+fn receive(io: &UdpIo, count: u64) -> IoCounters {
+    let start = Instant::now();
+    while io.counters().datagrams_received < count {
+        assert!(start.elapsed() < PATIENCE, "{:?}", io.counters());
+        io.receive(Duration::from_secs(1), &mut |_, _| {});
+    }
+    io.counters()
+}
+
+/// Sends a datagram with any byte for DSCP and ECN.
+fn send_marked(to: SocketAddr, byte: i32, contents: &[u8]) {
+    let any = if to.is_ipv4() { "127.0.0.1" } else { "::1" };
+    let socket = UdpSocket::bind((any, 0)).expect("a socket");
+    let set = match to {
+        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4Tos, &byte),
+        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6TClass, &byte),
+    };
+    set.expect("the kernel marks packets");
+    socket.send_to(contents, to).expect("loopback takes it");
+}
+
+#[test]
+fn datagrams_are_counted_by_ecn_over_either_ip() {
+    for (bound, ip) in WAYS {
+        let io = open(bound, 43);
+        for (ecn, times) in [(0b00, 1), (0b01, 2), (0b10, 3), (0b11, 4)] {
+            for _ in 0..times {
+                send_marked(at(&io, ip), 43 << 2 | ecn, &[SYMBOL]);
+            }
+        }
+        let counters = receive(&io, 10);
+        let ecn = EcnCounts { not_ect: 1, ect1: 2, ect0: 3, ce: 4 };
+        assert_eq!(counters.ecn, ecn, "{bound} {ip}");
+        assert_eq!((counters.foreign_dscp, counters.first_foreign_dscp), (0, None));
+        assert_eq!(counters.truncated, 0);
+    }
+}
+
+#[test]
+fn a_batch_has_the_mark_of_its_packets_in_one_call() {
+    for (bound, ip) in WAYS {
+        let (from, to) = (open(bound, 43), open(bound, 43));
+        let contents = bytes(40 * 1_452, 1);
+        let via = Via { lane: 0, remote: at(&to, ip) };
+        for ect in [true, false, true] {
+            from.transmit(
+                &Transmit { via, segment_size: 1_452, len: contents.len(), ect },
+                &contents,
+            );
+        }
+        let counters = receive(&to, 120);
+        let ecn = EcnCounts { not_ect: 40, ect0: 80, ..EcnCounts::default() };
+        assert_eq!(counters.ecn, ecn, "{bound} {ip}");
+        assert!(counters.batches_received < 120, "GRO");
+        assert_eq!(from.counters().batches_sent, 3, "{bound} {ip}");
+    }
+}
+
+#[test]
+fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
+    for (bound, ip) in WAYS {
+        let (from, to) = (open(bound, 43), open_with(bound, 43, 4 << 10));
+        let via = Via { lane: 0, remote: at(&to, ip) };
+        let send = |size, len| {
+            let transmit = Transmit { via, segment_size: size, len, ect: true };
+            from.transmit(&transmit, &bytes(len, 1));
+        };
+        (0..50).for_each(|_| send(1_000, 1_000));
+        to.receive(Duration::ZERO, &mut |_, _| {});
+        let before = to.counters();
+        // Drops, segments and a mark.
+        send(20, 200);
+        let counters = receive(&to, before.datagrams_received + 10);
+        assert!(
+            counters.kernel_drops > 0 && counters.batches_received == before.batches_received + 1
+        );
+        assert_eq!((counters.truncated, counters.ecn.ect0), (0, counters.datagrams_received));
+    }
+}
+
+#[test]
+fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
+    for (ip, other) in [("127.0.0.1", 0), ("::1", 10)] {
+        let log = Log::default();
+        let (io, from) = (open(ip, 43), open(ip, other));
+        let via = Via { lane: 0, remote: io.local_addr() };
+        let counters = tracing::subscriber::with_default(log.clone(), || {
+            // Junk with yet another one is nobody's business.
+            send_marked(io.local_addr(), 20 << 2, b"junk");
+            for _ in 0..2 {
+                let contents = [SYMBOL; 30];
+                from.transmit(&Transmit { via, segment_size: 10, len: 30, ect: false }, &contents);
+            }
+            send_marked(io.local_addr(), 30 << 2, &[SYMBOL]);
+            receive(&io, 8)
+        });
+        assert_eq!(counters.foreign_dscp, 7);
+        assert_eq!(counters.first_foreign_dscp, Some(other));
+        assert_eq!(log.warnings("DSCP"), 1, "{log:?}");
+        let values = format!("expected=43 got={other} from={} ", from.local_addr());
+        assert_eq!(log.warnings(&values), 1, "{log:?}");
+        assert_eq!(log.warnings("`Builder::dscp`"), 1, "{log:?}");
+    }
+}
+
+#[test]
+fn endpoints_with_different_dscps_talk_and_both_know() {
+    let client = builder().dscp(10).build().unwrap().blocking();
+    let server = builder().dscp(20).build().unwrap().blocking();
+    client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
+    let (sent, received) = (client.counters().io, server.counters().io);
+    assert_eq!((sent.first_foreign_dscp, received.first_foreign_dscp), (Some(20), Some(10)));
+    assert!(received.foreign_dscp >= 37, "that many symbols it took: {received:?}");
+}
+
+#[test]
+fn congestion_marks_change_nothing_but_counters() {
+    let config = Config { aeolus: true, ..Config::default() };
+    let build = || builder().config(config.clone()).build().unwrap().blocking();
+    let (client, server) = (build(), build());
+    let tap = Tap::start_marking(server.local_addr(), 43 << 2 | 0b11);
+    for n in 0..4 {
+        client.send(tap.addr(), bytes(50_000, n)).unwrap();
+    }
+    let (sent, received) = (client.counters(), server.counters());
+    for io in [sent.io, received.io] {
+        assert!(io.ecn.ce >= 4, "{io:?}");
+        assert_eq!(io.ecn, EcnCounts { ce: io.ecn.ce, ..EcnCounts::default() });
+        assert_eq!(io.foreign_dscp, 0);
+    }
+    assert_eq!(sent.sender.delivered, 4);
+}
