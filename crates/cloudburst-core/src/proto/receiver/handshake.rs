@@ -9,7 +9,6 @@ use crate::time::Instant;
 use crate::wire::packet::Prefix;
 use crate::wire::seal::OpenError;
 use crate::wire::{Hello, HelloAck};
-use std::net::SocketAddr;
 
 /// Answers to HELLOs that wait to be sent.
 const MAX_ACKS: usize = 256;
@@ -40,10 +39,6 @@ impl Receiver {
                 || self.half_open.is_of(hello.current, hello.initiator),
             more_ports: (self.config.ports - 1) as u8,
         };
-        let mut peer = via.remote;
-        if hello.port != 0 {
-            peer.set_port(hello.port);
-        }
         if let Some(session) = current {
             // Its owner will rely on it from now on: it must not be the next to be forgotten.
             session.last_heard = now;
@@ -55,25 +50,29 @@ impl Receiver {
             self.opened += 1;
             ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
             let name = self.identity.key.session(&ack).forward.symbols.session;
+            let mut peer = via.remote;
+            if hello.port != 0 {
+                peer.set_port(hello.port);
+            }
             self.half_open.insert(now, name, peer, hello.more_ports, ack);
             self.next_sweep.get_or_insert(now + SWEEP_EVERY);
         }
         if self.acks.len() < MAX_ACKS {
-            let via = self.way_of_ack(via, peer);
+            let via = self.way_of_ack(via);
             self.acks.push_back((via, ack));
         }
     }
 
     /// Every other HELLO_ACK goes back the way of the HELLO, which firewalls expect; the others over
-    /// paths of our own to where the initiator takes messages, since that way may be dead. Which, is
-    /// not in a rhythm, which might be that of the HELLOs.
-    fn way_of_ack(&mut self, arrived: Via, peer: SocketAddr) -> Via {
+    /// paths of our own, since that way may be dead. Which, is not in a rhythm, which might be that
+    /// of the HELLOs.
+    fn way_of_ack(&mut self, arrived: Via) -> Via {
         let mixed = self.acked.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.acked += 1;
         if mixed >> 63 == 0 {
             return arrived;
         }
-        let ways = self.path_map.paths(peer, 1);
+        let ways = self.path_map.paths(arrived.remote, 1);
         ways.get((mixed >> 40) as usize % ways.len().max(1)).copied().unwrap_or(arrived)
     }
 

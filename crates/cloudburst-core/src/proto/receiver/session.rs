@@ -127,16 +127,16 @@ impl Session {
     /// them may be dead: then every other question is answered over a path of our own, another
     /// each time; and what was taken when the peer was content at last is kept to.
     pub(super) fn take_route(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
+        let (path, via) = self.next_route()?;
         if self.doubts >= PATIENCE {
             self.detour = match self.doubts % 2 {
                 0 => {
-                    let ways = own.paths(self.peer, 1);
+                    let ways = own.paths(via.remote, 1);
                     ways.get(usize::from(self.doubts / 2) % ways.len().max(1)).copied()
                 }
                 _ => None,
             };
         }
-        let (path, via) = self.next_route()?;
         Some((path, self.detour.unwrap_or(via)))
     }
 
