@@ -73,6 +73,7 @@ pub struct PathSet {
     used: usize,
     thinned: usize,
     sequence: Sequence,
+    hopeful: bool,
 }
 
 /// What the judgement of one path rests on.
@@ -104,6 +105,7 @@ impl PathSet {
             places: Vec::new(),
             used: 0,
             thinned: 0,
+            hopeful: false,
         };
         set.place(&vias);
         set.use_only(&vias);
@@ -207,6 +209,18 @@ impl PathSet {
     pub fn take_any_turn(&mut self, packets: usize) -> Turn {
         let at = self.next_path();
         self.charge(at, packets, false)
+    }
+
+    /// The same, but every other turn is of the path that was heard of last: of many paths few may
+    /// be alive.
+    pub fn take_hopeful_turn(&mut self, packets: usize) -> Turn {
+        self.hopeful = !self.hopeful;
+        let known = self.paths.iter().enumerate().filter(|(_, path)| !path.removed);
+        let last = known.filter(|(_, path)| path.last_heard.is_some());
+        match last.max_by_key(|(_, path)| path.last_heard) {
+            Some((at, _)) if self.hopeful => self.charge(at, packets, false),
+            _ => self.take_any_turn(packets),
+        }
     }
 
     /// The next path in the order that is in use.
@@ -409,6 +423,17 @@ mod tests {
         set.account(at(1), PathId(0), 60, 59);
         assert!(!set.stats()[0].thinned);
         assert_eq!(set.stats()[0].loss_permille, 983);
+    }
+
+    #[test]
+    fn in_the_dark_every_other_turn_is_of_the_path_that_was_heard_of_last() {
+        let mut set = set(4, "rrb", 0).unwrap();
+        let mut paths = || (0..6).map(|_| set.take_hopeful_turn(1).path.0).collect::<Vec<_>>();
+        assert_eq!(paths(), [0, 1, 2, 3, 0, 1]);
+        set.heard(at(1), PathId(3), 0);
+        set.heard(at(2), PathId(1), 0);
+        let mut paths = || (0..6).map(|_| set.take_hopeful_turn(1).path.0).collect::<Vec<_>>();
+        assert_eq!(paths(), [1, 2, 1, 3, 1, 0]);
     }
 
     #[test]

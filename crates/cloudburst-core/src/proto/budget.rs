@@ -85,9 +85,9 @@ impl Budget {
         self.ready() <= ASKERS || self.unanswered > 0
     }
 
-    /// Whether nobody answered the last grant.
-    pub(super) const fn is_unanswered(&self) -> bool {
-        self.unanswered > 0
+    /// How many grants in a row nobody answered.
+    pub(super) const fn unanswered(&self) -> u32 {
+        self.unanswered
     }
 
     /// Grants one symbol more, for one that is not counted on: a probe of a path.
@@ -165,7 +165,7 @@ impl Budget {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = (self.source_symbols * TRICKLE_AFTER).max(MIN_BURST);
-        let few = if self.sent > much { 1 } else { self.probes };
+        let few = if self.sent > much { ASKERS } else { self.probes };
         self.granted = (self.sent + few).min(self.cap);
     }
 }

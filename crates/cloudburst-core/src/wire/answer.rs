@@ -12,7 +12,8 @@ use crate::id::{Digest, MessageId, PathId};
 pub const NO_ECHO: u64 = u64::MAX;
 
 const FIELDS_LEN: usize = 20;
-const ARRIVAL_LEN: usize = 4;
+/// Bytes of one [`Arrivals`].
+pub const ARRIVAL_LEN: usize = 4;
 
 /// Why a message will never be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -86,6 +87,9 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Bytes of the largest sealed answer that has no arrivals.
+    pub const LARGEST_FIXED: usize = PREFIX_LEN + FIELDS_LEN + 1 + 16 + 1 + TAG_LEN;
+
     /// The kind of packet that carries this answer.
     pub const fn kind(&self) -> Kind {
         match self.verdict {
@@ -100,8 +104,7 @@ impl Answer {
     /// How many [`Arrivals`] fit where the sealed answer may have at most `limit` bytes, so that
     /// no answer is larger than what caused it.
     pub const fn arrivals_within(limit: usize) -> usize {
-        const LARGEST_FIXED: usize = PREFIX_LEN + FIELDS_LEN + 1 + 16 + 1 + TAG_LEN;
-        let fit = limit.saturating_sub(LARGEST_FIXED) / ARRIVAL_LEN;
+        let fit = limit.saturating_sub(Self::LARGEST_FIXED) / ARRIVAL_LEN;
         if fit > u8::MAX as usize { u8::MAX as usize } else { fit }
     }
 

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::path::{PathMap, Via};
 use crate::time::Instant;
-use crate::wire::answer::NO_ECHO;
+use crate::wire::answer::{ARRIVAL_LEN, NO_ECHO};
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, HelloAck, Kind, Prefix, Verdict};
 use bytes::Bytes;
@@ -306,19 +306,24 @@ impl Receiver {
         Some(incoming)
     }
 
-    /// Queues an answer of at most `limit` bytes.
+    /// Queues an answer, or several copies for different ways, of at most `limit` bytes in all.
     fn answer(&mut self, name: SessionId, mut answer: Answer, limit: usize) {
+        let mut len = Answer::LARGEST_FIXED;
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
         | Verdict::Status { arrivals, .. } = &mut answer.verdict
         {
             arrivals.truncate(Answer::arrivals_within(limit));
+            len += arrivals.len() * ARRIVAL_LEN;
         }
-        if self.answers.len() == MAX_ANSWERS {
-            self.answers.pop_front();
-            self.counters.answers_dropped += 1;
+        let Some(session) = self.sessions.get(&name) else { return };
+        for _ in 0..session.copies(len, limit) {
+            if self.answers.len() == MAX_ANSWERS {
+                self.answers.pop_front();
+                self.counters.answers_dropped += 1;
+            }
+            self.answers.push_back((name, answer.clone()));
         }
-        self.answers.push_back((name, answer));
     }
 }
 

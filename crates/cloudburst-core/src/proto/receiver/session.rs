@@ -21,6 +21,8 @@ const QUIET_TURNS: u32 = 16;
 const DOUBT: u32 = 2;
 /// Questions in a row, since the last new message, until answers leave the ways that symbols come.
 const PATIENCE: u16 = 4;
+/// Ways that each answer takes from then on, if that is no more bytes than the question has.
+const COPIES: usize = 4;
 /// Messages whose arrivals are remembered after their delivery.
 const KEPT_ARRIVALS: usize = 32;
 /// What remembering one ending takes, about.
@@ -45,8 +47,9 @@ pub(super) struct Session {
     symbols: u64,
     /// Questions answered since the peer's last new message.
     doubts: u16,
-    /// The way that answers take instead of the routes, if any.
-    detour: Option<Via>,
+    /// Answers since doubt began, and how many of them left the routes.
+    doubtful: usize,
+    detours: usize,
     /// The peer has finished with all messages below.
     floor: MessageId,
     /// What became of messages from `floor` on.
@@ -94,7 +97,8 @@ impl Session {
             next_route: 0,
             symbols: 0,
             doubts: 0,
-            detour: None,
+            doubtful: 0,
+            detours: 0,
             floor: MessageId(0),
             ended: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -118,26 +122,38 @@ impl Session {
         self.doubts = self.doubts.saturating_add(1);
     }
 
-    /// A message begins: the peer has heard what it waited for.
+    /// A message begins: the peer has heard what it waited for. If that took patience, the next
+    /// question is reason enough for doubt.
     pub(super) fn trust_routes(&mut self) {
-        self.doubts = 0;
+        self.doubts = if self.in_doubt() { PATIENCE - 1 } else { 0 };
     }
 
-    /// The way back of the next answer: a route, in turn. Where the peer goes on asking, all of
-    /// them may be dead: then every other question is answered over a path of our own, another
-    /// each time; and what was taken when the peer was content at last is kept to.
+    /// The peer goes on asking: the ways back by all routes may be dead.
+    const fn in_doubt(&self) -> bool {
+        self.doubts >= PATIENCE
+    }
+
+    /// How often to send an answer of `len` bytes, all of them together no more than `limit`.
+    pub(super) fn copies(&self, len: usize, limit: usize) -> usize {
+        if self.in_doubt() { (limit / len.max(1)).clamp(1, COPIES) } else { 1 }
+    }
+
+    /// The way back of the next answer: a route, in turn. Where the peer goes on asking, only one of
+    /// four answers takes a route as it is; the others go to its address over a path of our own,
+    /// another each time.
     pub(super) fn take_route(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
         let (path, via) = self.next_route()?;
-        if self.doubts >= PATIENCE {
-            self.detour = match self.doubts % 2 {
-                0 => {
-                    let ways = own.paths(via.remote, 1);
-                    ways.get(usize::from(self.doubts / 2) % ways.len().max(1)).copied()
-                }
-                _ => None,
-            };
+        if !self.in_doubt() {
+            return Some((path, via));
         }
-        Some((path, self.detour.unwrap_or(via)))
+        self.doubtful += 1;
+        if self.doubtful % COPIES == 1 {
+            return Some((path, via));
+        }
+        let ways = own.paths(via.remote, 1);
+        let way = ways.get(self.detours % ways.len().max(1)).copied();
+        self.detours += 1;
+        Some((path, way.unwrap_or(via)))
     }
 
     /// The next route in turn. What brings no symbols any more hardly takes answers back: such
@@ -250,19 +266,25 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_a_peer_that_goes_on_asking_leave_by_all_paths_and_keep_to_the_one_that_helped() {
+    fn answers_to_a_peer_that_goes_on_asking_leave_by_all_paths_until_it_is_content() {
         let mut session = session();
         let ask = |session: &mut Session| {
             session.doubt_routes();
-            session.take_route(&Lanes(4)).map(|(_, via)| via.lane)
+            (0..session.copies(100, 1_452))
+                .filter_map(|_| session.take_route(&Lanes(3)))
+                .map(|(_, via)| via.lane)
+                .collect::<Vec<_>>()
         };
-        let lanes: Vec<_> = (0..12).map(|_| ask(&mut session)).collect();
-        assert_eq!(lanes[..3], [Some(0); 3]);
-        assert!((0..4).all(|lane| lanes[3..].contains(&Some(lane))), "{lanes:?}");
-        assert_eq!(lanes.iter().skip(4).step_by(2).flatten().max(), Some(&0), "{lanes:?}");
-        session.trust_routes();
-        assert_eq!(ask(&mut session), lanes[11]);
-        session.doubts = PATIENCE;
+        let answers: Vec<_> = (0..5).map(|_| ask(&mut session)).collect();
+        assert_eq!(answers[..3], [[0], [0], [0]]);
+        assert_eq!(answers[3..], [[0, 0, 1, 2], [0, 0, 1, 2]]);
+        assert_eq!((session.copies(100, 299), session.copies(100, 85)), (2, 1));
         assert_eq!(session.take_route(&Lanes(0)).map(|(_, via)| via.lane), Some(0), "no own path");
+        session.trust_routes();
+        assert_eq!(session.copies(100, 1_452), 1);
+        assert_eq!(ask(&mut session).len(), 4, "at once, where it took patience before");
+        session.trust_routes();
+        session.trust_routes();
+        assert_eq!(ask(&mut session), [0]);
     }
 }

@@ -129,7 +129,7 @@ impl Sender {
             u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"))
         });
         if opening.next_at <= now && !self.hellos.contains(&address) {
-            let copies = opening.attempt(now).min(paths);
+            let copies = opening.attempt(now, paths);
             self.hellos.extend(core::iter::repeat_n(address, copies));
         }
     }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
-/// Paths that one attempt at a handshake takes at most.
+/// HELLOs of one attempt at a handshake, at most.
 const MAX_COPIES: usize = 16;
 /// How long a peer with messages under way may be silent before it is asked who it is.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
@@ -172,11 +172,12 @@ impl Opening {
         }
     }
 
-    /// Another attempt is due: over how many paths at once. Two at first, for one may be a black
-    /// hole; more and more while nobody answers, for most may be, one way or the other.
-    pub(super) fn attempt(&mut self, now: Instant) -> usize {
+    /// Another attempt is due: with how many HELLOs, over `paths` paths. Two at first, for one path
+    /// may be a black hole; more and more while nobody answers, for most may be, one way or the
+    /// other, and each HELLO may be answered another way.
+    pub(super) fn attempt(&mut self, now: Instant, paths: usize) -> usize {
         let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
-        let copies = (self.attempts as usize).clamp(2, MAX_COPIES);
+        let copies = (self.attempts as usize).clamp(paths.min(2), MAX_COPIES);
         self.attempts += 1;
         self.next_at = now + retry;
         copies

@@ -7,6 +7,9 @@ use crate::proto::Transmit;
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
 
+/// Grants in a row without an answer that are no bad luck any more.
+const LASTING: u32 = 4;
+
 /// IP and UDP headers, which a packet on the wire has beside its payload.
 const fn headers(via: &Via) -> usize {
     if via.remote.is_ipv4() { 28 } else { 48 }
@@ -76,11 +79,11 @@ impl Sender {
         // A few symbols go over many paths rather than many over one: a path may be dead.
         let ready = block.budget.ready() as usize;
         let run = (ready / peer.paths.len()).clamp(1, self.config.run);
-        // After silence, all that is known of the paths may be wrong.
-        let turn = if block.budget.is_unanswered() {
-            peer.paths.take_any_turn(run)
-        } else {
-            peer.paths.take_turn(run)
+        // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
+        let turn = match block.budget.unanswered() {
+            0 => peer.paths.take_turn(run),
+            1..LASTING => peer.paths.take_any_turn(run),
+            LASTING.. => peer.paths.take_hopeful_turn(run),
         };
         let Turn { path, via, packets: run, probe } = turn;
         if probe {
