@@ -23,15 +23,19 @@ pub(crate) fn v6(topology: &Topology, node: Node) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0xcb, kind, leaf, 0, 0, 0, index)
 }
 
-/// XPath: the address of `host` that is reached by way of `spine` only.
-pub(crate) fn path_v4(topology: &Topology, host: u16, spine: u16) -> Ipv4Addr {
-    let leaf = topology.leaf_of(host);
-    Ipv4Addr::new(10, 100 + spine as u8, leaf as u8, host as u8)
+/// As many as the numbers of leaves leave room for in a byte.
+pub(crate) const MAX_PATH_IDS: u16 = 3;
+
+/// XPath: path ID `number` of `spine`, an address of `host` that is reached by way of it only.
+pub(crate) fn path_v4(topology: &Topology, host: u16, (spine, number): (u16, u16)) -> Ipv4Addr {
+    let third = topology.leaf_of(host) + 64 * (number - 1);
+    Ipv4Addr::new(10, 100 + spine as u8, third as u8, host as u8)
 }
 
 /// The same for IPv6.
-pub(crate) fn path_v6(topology: &Topology, host: u16, spine: u16) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd00, 0xcb, 0x100 + spine, topology.leaf_of(host), 0, 0, 0, host)
+pub(crate) fn path_v6(topology: &Topology, host: u16, (spine, number): (u16, u16)) -> Ipv6Addr {
+    let leaf = topology.leaf_of(host);
+    Ipv6Addr::new(0xfd00, 0xcb, 0x100 + spine, leaf, 0, 0, number - 1, host)
 }
 
 /// The hardware address of the port of `node` towards `neighbour`.

@@ -39,7 +39,8 @@
 //! - **ECMP**: a leaf chooses the spine by a hash of addresses, protocol and ports; for IPv6, of
 //!   the flow label too. Each leaf has a seed of its own, made from [`Topology::seed`].
 //! - **XPath**: [`Host::path_address`] is an address of the host that every other leaf reaches by
-//!   one spine only: a /32 route, and a /128 for IPv6.
+//!   one spine only: a /32 route, and a /128 for IPv6. With [`Topology::path_ids`], there are more
+//!   of them for each spine.
 //! - **Bouncing**: an IPv4 packet inside another one that is addressed to a spine
 //!   ([`Fabric::addresses`]) goes to that spine, and on from there as if it had come without.
 //!

@@ -1,6 +1,6 @@
 //! The parameters of a fabric, and the names of what is in it.
 
-use crate::Error;
+use crate::{Error, address};
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct Topology {
     /// spines do: for XPath with the path in an outer header. Default false, as a program on the
     /// host that does so itself would hear all of them twice.
     pub hosts_decapsulate: bool,
+    /// XPath's path IDs, that is addresses of each host, for each spine, 1 to 3. Default 1. With
+    /// more, several paths share an uplink, as they do where there is a layer below the spines.
+    pub path_ids: u16,
     /// Where the seeds of the switches' ECMP hashes come from: each leaf hashes differently, and
     /// a fabric with the same seed the same again. Default 1.
     pub seed: u32,
@@ -73,6 +76,7 @@ impl Default for Topology {
             loss: 0.0,
             mtu: 1500,
             hosts_decapsulate: false,
+            path_ids: 1,
             seed: 1,
         }
     }
@@ -104,6 +108,7 @@ impl Topology {
         within("weights.tiny", self.weights.tiny.into(), 1, 100)?;
         within("weights.default", self.weights.default.into(), 1, 100)?;
         within("mtu", self.mtu.into(), 1280, 9000)?;
+        within("path_ids", self.path_ids.into(), 1, address::MAX_PATH_IDS.into())?;
         check_loss(self.loss)
     }
 
@@ -143,6 +148,13 @@ impl Topology {
         let (hosts, leaves, spines) = (self.hosts, self.leaves, self.spines);
         let hosts = (1..=hosts).map(Node::Host);
         hosts.chain((1..=leaves).map(Node::Leaf)).chain((1..=spines).map(Node::Spine))
+    }
+
+    /// XPath's path IDs to any host: the spine of each, and its number there, from 1. Those of a
+    /// spine stand together.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (u16, u16)> + use<> {
+        let (spines, path_ids) = (self.spines, self.path_ids);
+        (1..=spines).flat_map(move |spine| (1..=path_ids).map(move |number| (spine, number)))
     }
 
     /// Where IP-in-IP packets are decapsulated.
@@ -374,6 +386,7 @@ mod tests {
         };
         assert_eq!(wrong(|t| t.spines = 0), "spines 0: expected 1 to 64");
         assert_eq!(wrong(|t| t.dscp = 64), "dscp 64: expected 0 to 63");
+        assert_eq!(wrong(|t| t.path_ids = 4), "path_ids 4: expected 1 to 3");
         assert_eq!(wrong(|t| t.loss = f64::NAN), "loss NaN: expected a percentage, 0 to 100");
         assert_eq!(
             wrong(|t| t.leaves = 9),

@@ -176,6 +176,10 @@ pub(super) struct Up {
     #[arg(long)]
     hosts_decapsulate: bool,
 
+    /// XPath's path IDs, that is addresses of each host, for each spine
+    #[arg(long, value_name = "N", default_value_t = Topology::default().path_ids)]
+    path_ids: u16,
+
     /// Where the switches' ECMP hash seeds come from
     #[arg(long, value_name = "N", default_value_t = Topology::default().seed)]
     seed: u32,
@@ -200,6 +204,7 @@ impl Up {
             loss: self.loss.0,
             mtu: self.mtu,
             hosts_decapsulate: self.hosts_decapsulate,
+            path_ids: self.path_ids,
             seed: self.seed,
         }
     }

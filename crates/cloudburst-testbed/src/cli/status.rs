@@ -30,7 +30,7 @@ struct HostStatus {
     namespace: String,
     v4: Ipv4Addr,
     v6: Ipv6Addr,
-    /// XPath: one address a spine.
+    /// XPath: one address a path ID.
     paths: Vec<Ipv4Addr>,
     paths_v6: Vec<Ipv6Addr>,
 }
@@ -48,15 +48,14 @@ impl Status {
         let topology = fabric.topology();
         let host = |index| {
             let host = fabric.host(index)?;
-            let spines = 1..=topology.spines;
             Ok(HostStatus {
                 node: Node::Host(index),
                 leaf: host.leaf(),
                 namespace: host.namespace().name().into(),
                 v4: host.v4(),
                 v6: host.v6(),
-                paths: spines.clone().map(|s| host.path_address(s)).collect::<Result<_, _>>()?,
-                paths_v6: spines.map(|s| host.path_address_v6(s)).collect::<Result<_, _>>()?,
+                paths: host.path_addresses(),
+                paths_v6: host.path_addresses_v6(),
             })
         };
         let switch = |node| {

@@ -27,14 +27,15 @@ impl Host<'_> {
         address::v6(self.topology, Node::Host(self.index))
     }
 
-    /// XPath: the address by which other leaves' hosts reach it by way of `spine` only.
+    /// XPath: the address by which other leaves' hosts reach it by way of `spine` only; the first
+    /// of them, if it has more than one path ID.
     ///
     /// # Errors
     ///
     /// When there is no such spine.
     pub fn path_address(&self, spine: u16) -> Result<Ipv4Addr, Error> {
         self.topology.check_node(Node::Spine(spine))?;
-        Ok(address::path_v4(self.topology, self.index, spine))
+        Ok(address::path_v4(self.topology, self.index, (spine, 1)))
     }
 
     /// The same for IPv6.
@@ -44,7 +45,21 @@ impl Host<'_> {
     /// When there is no such spine.
     pub fn path_address_v6(&self, spine: u16) -> Result<Ipv6Addr, Error> {
         self.topology.check_node(Node::Spine(spine))?;
-        Ok(address::path_v6(self.topology, self.index, spine))
+        Ok(address::path_v6(self.topology, self.index, (spine, 1)))
+    }
+
+    /// XPath: all of its path IDs, those of a spine together.
+    #[must_use]
+    pub fn path_addresses(&self) -> Vec<Ipv4Addr> {
+        let paths = self.topology.paths();
+        paths.map(|path| address::path_v4(self.topology, self.index, path)).collect()
+    }
+
+    /// The same for IPv6.
+    #[must_use]
+    pub fn path_addresses_v6(&self) -> Vec<Ipv6Addr> {
+        let paths = self.topology.paths();
+        paths.map(|path| address::path_v6(self.topology, self.index, path)).collect()
     }
 
     /// Its leaf.

@@ -54,9 +54,9 @@ impl Routes<'_> {
             self.own_address(address, &port);
         }
         if let Some(host) = aliases {
-            for spine in 1..=topology.spines {
-                self.own_address(path_v4(topology, host, spine).into(), "lo");
-                self.own_address(path_v6(topology, host, spine).into(), "lo");
+            for path in topology.paths() {
+                self.own_address(path_v4(topology, host, path).into(), "lo");
+                self.own_address(path_v6(topology, host, path).into(), "lo");
             }
         }
     }
@@ -122,9 +122,9 @@ impl Routes<'_> {
             if here {
                 self.reach_node(Node::Host(host), &[Node::Host(host)]);
             }
-            for spine in 1..=topology.spines {
-                let by = if here { Node::Host(host) } else { Node::Spine(spine) };
-                self.reach_alias(host, spine, by);
+            for path in topology.paths() {
+                let by = if here { Node::Host(host) } else { Node::Spine(path.0) };
+                self.reach_alias(host, path, by);
             }
         }
     }
@@ -135,7 +135,9 @@ impl Routes<'_> {
             self.reach_hosts_of(leaf, &[Node::Leaf(leaf)]);
         }
         for host in 1..=self.topology.hosts {
-            self.reach_alias(host, own, Node::Leaf(self.topology.leaf_of(host)));
+            for path in self.topology.paths().filter(|&(spine, _)| spine == own) {
+                self.reach_alias(host, path, Node::Leaf(self.topology.leaf_of(host)));
+            }
         }
     }
 
@@ -150,9 +152,9 @@ impl Routes<'_> {
     }
 
     /// XPath: a path is a destination address, and a route of its own.
-    fn reach_alias(&mut self, host: u16, spine: u16, by: Node) {
-        self.route(&prefix(path_v4(self.topology, host, spine).into()), &[by]);
-        self.route(&prefix(path_v6(self.topology, host, spine).into()), &[by]);
+    fn reach_alias(&mut self, host: u16, path: (u16, u16), by: Node) {
+        self.route(&prefix(path_v4(self.topology, host, path).into()), &[by]);
+        self.route(&prefix(path_v6(self.topology, host, path).into()), &[by]);
     }
 }
 
@@ -180,6 +182,23 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn all_path_ids_of_a_spine_lead_there() {
+        let mut state = small();
+        state.topology.path_ids = 3;
+        let text = addresses_and_routes(&state.topology, Node::Leaf(1), &state);
+        for to in ["10.102.2.2/32", "10.102.66.2/32", "10.102.130.2/32"] {
+            let line = format!("route replace {to} nexthop via 10.3.0.2 dev s2 onlink\n");
+            assert!(text.contains(&line), "{line} is not in\n{text}");
+        }
+        let line = "route replace fd00:cb:102:2::1:2/128 nexthop via fe80::cb:3:2 dev s2\n";
+        assert!(text.contains(line), "{line} is not in\n{text}");
+        let spine = addresses_and_routes(&state.topology, Node::Spine(2), &state);
+        assert!(spine.contains("route replace 10.102.66.2/32") && !spine.contains("10.101."));
+        let host = addresses_and_routes(&state.topology, Node::Host(2), &state);
+        assert!(host.contains("address replace 10.102.130.2/32 dev lo\n"), "{host}");
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn main() {
         ("sixteen_ports_use_every_spine", routes::sixteen_ports_use_every_spine),
         ("sixteen_flow_labels_use_every_spine", routes::sixteen_flow_labels_use_every_spine),
         ("an_alias_takes_its_spine_only", routes::an_alias_takes_its_spine_only),
+        ("path_ids_share_their_spine", routes::path_ids_share_their_spine),
         ("the_tiny_queue_is_for_one_dscp", queues::the_tiny_queue_is_for_one_dscp),
         ("a_flood_leaves_tcp_its_share", queues::a_flood_leaves_tcp_its_share),
         ("a_super_packet_is_queued_in_pieces", queues::a_super_packet_is_queued_in_pieces),

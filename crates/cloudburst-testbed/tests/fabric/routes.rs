@@ -2,7 +2,7 @@
 
 use crate::packets::*;
 use crate::small;
-use cloudburst_testbed::{Fabric, Node};
+use cloudburst_testbed::{Fabric, Node, Topology};
 use libtest_mimic::Failed;
 use socket2::Domain;
 use std::net::IpAddr;
@@ -89,5 +89,24 @@ pub(crate) fn an_alias_takes_its_spine_only() -> Result<(), Failed> {
     let receiver = bound(&neighbour, false, PORT)?;
     from_ports(&fabric.host(1)?, 4, neighbour.path_address(3)?.into())?;
     assert_eq!(arrivals(&receiver, 4), 4, "on the same leaf an alias is an address like others");
+    Ok(())
+}
+
+pub(crate) fn path_ids_share_their_spine() -> Result<(), Failed> {
+    let fabric = Fabric::up(&Topology { path_ids: 2, ..small() })?;
+    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let (v4, v6) = (to.path_addresses(), to.path_addresses_v6());
+    assert_eq!((v4[0], v4[2]), (to.path_address(1)?, to.path_address(2)?));
+    let (v4, v6) = (v4.into_iter().map(IpAddr::from), v6.into_iter().map(IpAddr::from));
+    for aliases in [v4.collect::<Vec<_>>(), v6.collect()] {
+        let receiver = bound(&to, aliases[0].is_ipv6(), PORT)?;
+        for (alias, spine) in aliases.into_iter().zip([1, 1, 2, 2, 3, 3, 4, 4]) {
+            let before = towards_spines(&fabric, from.leaf())?;
+            from_ports(&from, 20, alias)?;
+            assert_eq!(arrivals(&receiver, 20), 20, "{alias}");
+            let used = since(&before, &towards_spines(&fabric, from.leaf())?);
+            assert!((20..30).contains(&used[spine - 1]), "{alias}, spine {spine}: {used:?}");
+        }
+    }
     Ok(())
 }
