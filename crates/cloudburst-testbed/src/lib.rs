@@ -59,6 +59,7 @@ mod error;
 mod fabric;
 mod namespace;
 mod plan;
+mod signals;
 mod state;
 mod topology;
 
@@ -67,5 +68,6 @@ pub use counters::{Port, Queue};
 pub use error::Error;
 pub use fabric::{Fabric, Faults, Host, Removed, available};
 pub use namespace::Namespace;
+pub use signals::interrupted;
 pub use state::Failure;
 pub use topology::{Link, Node, Target, Topology, Weights};

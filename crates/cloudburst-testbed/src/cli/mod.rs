@@ -1,11 +1,11 @@
 //! `cbrst-testbed`: arguments, then what they ask for.
 
 mod args;
-mod signals;
 mod status;
 
 use crate::Error;
 use crate::fabric::{Fabric, Removed};
+use crate::signals::interrupted;
 use crate::state::{Failure, Process};
 use crate::topology::Node;
 use args::{Arguments, Command, Up};
@@ -67,7 +67,7 @@ fn run(command: Command) -> Result<(), Error> {
 }
 
 fn raise(up: &Up) -> Result<(), Error> {
-    let interrupted = signals::install()?;
+    let interrupted = interrupted()?;
     let (name, topology) = (&up.fabric.name, up.topology());
     let raised =
         Fabric::up_to_stay(name, &topology, &interrupted, |fabric| start_bouncing(fabric.name()))?;

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin while a fabric is built: the step that runs is the last.
+//! Ctrl-C and its kin while a fabric is built or used: the step that runs is the last.
 
 use crate::Error;
 use nix::sys::signal::{SigSet, Signal};
@@ -6,9 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io, thread};
 
-/// What becomes true once somebody wants the program to stop. To be called before there are other
-/// threads: they inherit the signal mask, and so do programs that are started.
-pub(super) fn install() -> Result<Arc<AtomicBool>, Error> {
+/// What becomes true once somebody wants the program to stop, by SIGINT, SIGTERM or SIGHUP, for
+/// [`Fabric::up_unless`](crate::Fabric::up_unless) and for whatever follows. To be called before
+/// there are other threads: they inherit the signal mask, and so do programs that are started.
+///
+/// # Errors
+///
+/// When the kernel refuses, or a thread cannot be started.
+pub fn interrupted() -> Result<Arc<AtomicBool>, Error> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // `nohup` and shells that start background jobs ignore some on our behalf.
