@@ -53,6 +53,7 @@
 
 mod address;
 mod bounce;
+mod capture;
 mod cli;
 mod counters;
 mod error;
@@ -63,6 +64,7 @@ mod signals;
 mod state;
 mod topology;
 
+pub use capture::Capture;
 pub use cli::main;
 pub use counters::{Port, Queue};
 pub use error::Error;

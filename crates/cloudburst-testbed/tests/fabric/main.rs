@@ -4,6 +4,7 @@
 //! the reason is printed.
 
 mod bouncing;
+mod capturing;
 mod failures;
 mod lifecycle;
 mod packets;
@@ -55,6 +56,10 @@ fn main() {
         ("a_lossy_link_loses_at_its_rate", failures::a_lossy_link_loses_at_its_rate),
         ("bouncing_visits_the_spine_named", bouncing::bouncing_visits_the_spine_named),
         ("hosts_decapsulate_if_told_to", bouncing::hosts_decapsulate_if_told_to),
+        (
+            "a_capture_has_what_comes_in_once_and_in_order",
+            capturing::a_capture_has_what_comes_in_once_and_in_order,
+        ),
         ("up_replaces_what_was_ended", program::up_replaces_what_was_ended),
     ];
     let trial =
