@@ -1,0 +1,78 @@
+//! Pairs of endpoints on a fabric, and which way their packets go.
+
+use crate::common::{KEY, bytes};
+use cloudburst_net::{Builder, Endpoint, PathMap, PathStats, Receipt, Security, blocking};
+use cloudburst_testbed::{Fabric, Node, Topology};
+use core::time::Duration;
+use libtest_mimic::Failed;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The host that sends.
+pub(crate) const FROM: u16 = 1;
+/// The host that receives, of the other leaf.
+pub(crate) const TO: u16 = 3;
+pub(crate) const LARGE: usize = 93_000;
+
+const SPINES: u16 = 4;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Two hosts a leaf, and the paper's spines.
+pub(crate) fn small() -> Topology {
+    Topology { hosts: 4, spines: SPINES, ..Topology::default() }
+}
+
+/// An endpoint that sends, and one that receives.
+pub(crate) struct Pair {
+    pub(crate) sender: blocking::Endpoint,
+    pub(crate) receiver: blocking::Endpoint,
+    to: SocketAddr,
+}
+
+/// Settings of an endpoint; any port.
+pub(crate) fn builder(bind: impl Into<IpAddr>) -> Builder {
+    // A port of the fabric says that it is much faster.
+    let builder = Endpoint::builder().bind(SocketAddr::new(bind.into(), 0)).capacity(100_000_000);
+    builder.security(Security::pre_shared(KEY))
+}
+
+impl Pair {
+    /// The sender as `sender` says; messages go to `to`, an address of host 3.
+    pub(crate) fn new(fabric: &Fabric, sender: Builder, to: IpAddr) -> Result<Self, Failed> {
+        let any: IpAddr = match to {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // As many ways back as there can be.
+        let receiver = builder(any).paths(PathMap::ecmp(PathMap::MAX));
+        let receiver = fabric.host(TO)?.run(|| receiver.build())??.blocking();
+        let sender = fabric.host(FROM)?.run(|| sender.build())??.blocking();
+        let to = SocketAddr::new(to, receiver.local_addr().port());
+        Ok(Self { sender, receiver, to })
+    }
+
+    /// Sends a message, which must arrive as it is.
+    pub(crate) fn deliver(&self, len: usize, seed: u64) -> Result<Receipt, Failed> {
+        let message = bytes(len, seed);
+        let receipt = self.sender.send(self.to, message.clone());
+        let receipt = receipt.map_err(|error| format!("{len} bytes, message {seed}: {error}"))?;
+        let arrived = self.receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
+        assert_eq!(arrived.bytes, message);
+        Ok(receipt)
+    }
+
+    /// The sender's paths.
+    pub(crate) fn paths(&self) -> Vec<PathStats> {
+        self.sender.paths(self.to)
+    }
+}
+
+/// Packets with the DSCP that each spine has sent on to leaf 2.
+pub(crate) fn by_spine(fabric: &Fabric) -> Result<Vec<u64>, Failed> {
+    let sent = |spine| Ok(fabric.port(Node::Spine(spine), Node::Leaf(2))?.tiny.sent);
+    (1..=SPINES).map(sent).collect()
+}
+
+/// What was counted since.
+pub(crate) fn since(before: &[u64], after: &[u64]) -> Vec<u64> {
+    after.iter().zip(before).map(|(after, before)| after - before).collect()
+}

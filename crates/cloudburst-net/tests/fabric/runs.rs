@@ -1,0 +1,62 @@
+//! How many packets in a row take one uplink, by the order of paths.
+
+use crate::rig::*;
+use cloudburst_net::{Config, PathMap};
+use cloudburst_testbed::{Capture, Fabric, Node, Topology};
+use libtest_mimic::Failed;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Eight paths, of which pairs share an uplink.
+pub(crate) fn digit_reversal_has_the_shortest_runs_on_an_uplink() -> Result<(), Failed> {
+    let fabric = Fabric::up(&Topology { path_ids: 2, ..small() })?;
+    let addresses = fabric.host(TO)?.path_addresses().into_iter().map(IpAddr::from);
+    let addresses: Vec<_> = addresses.collect();
+    let mut longest = Vec::new();
+    for order in ["drb:4x2", "rrb", "rb"] {
+        let config = Config { run: 1, ..Config::default() };
+        let sender = builder(fabric.host(FROM)?.v4()).config(config).order(order.parse()?);
+        let sender = sender.paths(PathMap::xpath(addresses.clone()));
+        let pair = Pair::new(&fabric, sender, addresses[0])?;
+        let captures = (1..=4).map(|spine| Ok(fabric.namespace(Node::Spine(spine))?.capture()?));
+        let captures = captures.collect::<Result<Vec<_>, Failed>>()?;
+        let mut ways = BTreeMap::new();
+        for seed in 0..10 {
+            pair.deliver(LARGE, seed)?;
+            see(&captures, &mut ways)?;
+        }
+        assert!(ways.len() > 10 * 64, "{} packets", ways.len());
+        longest.push(longest_run(&ways));
+    }
+    println!("longest runs of drb:4x2, rrb, rb: {longest:?}");
+    assert!(longest.is_sorted_by(|shorter, longer| shorter < longer), "{longest:?}");
+    Ok(())
+}
+
+/// Notes by which spine each symbol went, by packet number.
+fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Failed> {
+    for (spine, capture) in captures.iter().enumerate() {
+        let packets = capture.packets()?;
+        ways.extend(packets.iter().filter_map(|packet| Some((symbol_number(packet)?, spine))));
+    }
+    Ok(())
+}
+
+/// The packet number of a SYMBOL in an IPv4 packet: section 2.3 of the specification.
+fn symbol_number(packet: &[u8]) -> Option<u64> {
+    let headers = usize::from(packet.first()? & 15) * 4 + 8;
+    let prefix = packet.get(headers..)?.first_chunk::<20>()?;
+    (prefix[0] == 0x13).then(|| u64::from_be_bytes(*prefix.last_chunk().expect("8 of 20")))
+}
+
+/// The most consecutive numbers that went one way.
+fn longest_run(ways: &BTreeMap<u64, usize>) -> u64 {
+    let (mut longest, mut run, mut last) = (0, 0, None);
+    for (&number, &way) in ways {
+        let goes_on = last == Some((number.wrapping_sub(1), way));
+        run = if goes_on { run + 1 } else { 1 };
+        longest = longest.max(run);
+        last = Some((number, way));
+    }
+    longest
+}
