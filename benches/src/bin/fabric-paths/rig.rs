@@ -1,0 +1,168 @@
+//! A fabric, pairs of endpoints on it, and its counters.
+
+use cloudburst_net::{
+    BuildError, Builder, Endpoint, PathMap, PathStats, Receipt, Security, SendError, blocking,
+};
+use cloudburst_testbed::{Error, Fabric, Failure as How, Node, Port, Target, Topology};
+use core::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// The host that sends.
+pub(crate) const FROM: u16 = 1;
+/// The host that receives, of the other leaf.
+pub(crate) const TO: u16 = 5;
+pub(crate) const LARGE: usize = 93_000;
+
+pub(crate) const PORT: u16 = 7000;
+
+/// Why nothing more is measured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Fabric(#[from] Error),
+    #[error("an endpoint could not be built: {0}")]
+    Endpoint(#[from] BuildError),
+    #[error("{doing}: {source}")]
+    Io { doing: &'static str, source: std::io::Error },
+    #[error("path map {map}: {source}")]
+    Map { map: String, source: cloudburst_net::PathMapError },
+}
+
+impl Failure {
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self, Self::Fabric(Error::Interrupted))
+    }
+
+    pub(crate) fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { doing, source }
+    }
+}
+
+/// A fabric that is gone when this is, and whether anybody wants that to be soon.
+pub(crate) struct Rig<'a> {
+    pub(crate) fabric: Fabric,
+    interrupted: &'a AtomicBool,
+}
+
+/// An endpoint that takes whatever comes.
+pub(crate) struct Sink {
+    pub(crate) endpoint: blocking::Endpoint,
+    taking: Option<JoinHandle<()>>,
+}
+
+/// An endpoint that sends, and one that takes what it sends.
+pub(crate) struct Pair<'a> {
+    pub(crate) sender: blocking::Endpoint,
+    pub(crate) receiver: Sink,
+    to: SocketAddr,
+    interrupted: &'a AtomicBool,
+}
+
+impl<'a> Rig<'a> {
+    pub(crate) fn up(topology: &Topology, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
+        Ok(Self { fabric: Fabric::up_unless(topology, interrupted)?, interrupted })
+    }
+
+    /// An error once somebody wants the program to stop.
+    pub(crate) fn go_on(&self) -> Result<(), Failure> {
+        go_on(self.interrupted)
+    }
+
+    /// Settings of an endpoint on links of this fabric.
+    pub(crate) fn builder(&self, bind: IpAddr, port: u16) -> Builder {
+        // A port of the fabric says that it is much faster.
+        let capacity = self.fabric.topology().rate;
+        let builder = Endpoint::builder().bind(SocketAddr::new(bind, port)).capacity(capacity);
+        builder.security(Security::pre_shared([7; 32]))
+    }
+
+    /// An endpoint at `host` that takes what comes, on any address of the family of `to`.
+    pub(crate) fn sink(&self, host: u16, to: IpAddr) -> Result<Sink, Failure> {
+        let any: IpAddr = match to {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // Answers go back by as many hashed ports.
+        let builder = self.builder(any, PORT).paths(PathMap::ecmp(16));
+        let endpoint = self.fabric.host(host)?.run(|| builder.build())??.blocking();
+        let inbox = endpoint.clone();
+        let taking = thread::spawn(move || while inbox.recv().is_ok() {});
+        Ok(Sink { endpoint, taking: Some(taking) })
+    }
+
+    /// A pair of endpoints, the sender as `builder` says.
+    pub(crate) fn pair(&self, builder: Builder, to: IpAddr) -> Result<Pair<'a>, Failure> {
+        let receiver = self.sink(TO, to)?;
+        let sender = self.fabric.host(FROM)?.run(|| builder.build())??.blocking();
+        let (to, interrupted) = (SocketAddr::new(to, PORT), self.interrupted);
+        Ok(Pair { sender, receiver, to, interrupted })
+    }
+
+    /// Makes spines 1 to `dead` swallow whatever they get, and nobody hears of it.
+    pub(crate) fn swallow(&self, dead: u16) -> Result<(), Failure> {
+        for spine in 1..=dead {
+            self.fabric.fail(Target::Node(Node::Spine(spine)), How::Silent)?;
+        }
+        Ok(())
+    }
+
+    /// What each spine has sent on to leaf 2, once its counters stand still.
+    pub(crate) fn spines(&self) -> Result<Vec<Port>, Failure> {
+        self.still(|| {
+            let spines = (1..=self.fabric.topology().spines).map(Node::Spine);
+            spines.map(|spine| Ok(self.fabric.port(spine, Node::Leaf(2))?)).collect()
+        })
+    }
+
+    /// The port of a host, once its counters stand still.
+    pub(crate) fn host_port(&self, host: u16) -> Result<Port, Failure> {
+        let leaf = self.fabric.host(host)?.leaf();
+        let port = || Ok(vec![self.fabric.port(Node::Host(host), leaf)?]);
+        Ok(self.still(port)?.remove(0))
+    }
+
+    /// Packets that wait in queues are still to be counted.
+    fn still(&self, read: impl Fn() -> Result<Vec<Port>, Failure>) -> Result<Vec<Port>, Failure> {
+        let mut before = read()?;
+        loop {
+            self.go_on()?;
+            let after = read()?;
+            if before == after {
+                return Ok(after);
+            }
+            before = after;
+        }
+    }
+}
+
+impl Pair<'_> {
+    /// Sends a message of so many bytes; the inner result is how that ended.
+    pub(crate) fn send(&self, bytes: usize) -> Result<Result<Receipt, SendError>, Failure> {
+        go_on(self.interrupted)?;
+        Ok(self.sender.send(self.to, vec![7; bytes]))
+    }
+
+    /// The sender's paths.
+    pub(crate) fn paths(&self) -> Vec<PathStats> {
+        self.sender.paths(self.to)
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.endpoint.close(Duration::ZERO);
+        // As long as that thread has the endpoint, no other can have the port.
+        if let Some(taking) = self.taking.take() {
+            let _ = taking.join();
+        }
+    }
+}
+
+pub(crate) fn go_on(interrupted: &AtomicBool) -> Result<(), Failure> {
+    if interrupted.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
+    Ok(())
+}
