@@ -14,18 +14,18 @@ const HEALING: u64 = 150;
 pub(crate) fn explicit_paths_survive_dead_spines() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let (map, to) = explicit(&fabric)?;
-    (1..=2).try_for_each(|dead| survive(&fabric, dead, &map, to))
+    (1..=3).try_for_each(|dead| survive(&fabric, dead, &map, to))
 }
 
 pub(crate) fn hashed_paths_survive_dead_spines() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let (map, to) = hashed(&fabric)?;
-    (1..=2).try_for_each(|dead| survive(&fabric, dead, &map, to))
+    (1..=3).try_for_each(|dead| survive(&fabric, dead, &map, to))
 }
 
 pub(crate) fn endpoints_meet_in_spite_of_dead_spines() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
-    for dead in 1..=2 {
+    for dead in 1..=3 {
         fabric.fail(Target::Node(Node::Spine(dead)), Failure::Silent)?;
         for (map, to) in [explicit(&fabric)?, hashed(&fabric)?] {
             for len in SIZES {
