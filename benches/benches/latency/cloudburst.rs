@@ -1,0 +1,204 @@
+//! Cloudburst with its defaults: sealed with a shared key, eight source ports, 10 Gb/s.
+
+use crate::fabric::{Fabric, Namespace};
+use crate::transport::{LONGEST, PATIENCE, REQUEST, Result, Transport};
+use crate::transport::{expect_len, lengths, message, text};
+use cloudburst_net::blocking::Endpoint;
+use cloudburst_net::{Bytes, Code, Config, Security, SendOptions};
+use std::fs;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::LocalSet;
+
+pub(crate) struct Cloudburst {
+    client: Endpoint,
+    server: Endpoint,
+    address: SocketAddr,
+    runtime: Runtime,
+}
+
+/// How much one end holds while nobody takes the messages.
+pub(crate) struct Memory {
+    pub(crate) messages: usize,
+    /// Messages that the receiver's application could take, or that only wait for room.
+    pub(crate) received: usize,
+    /// Resident bytes that came on top, at both ends together.
+    pub(crate) grown: usize,
+    /// What the configurations of both ends allow.
+    pub(crate) bound: usize,
+}
+
+impl Cloudburst {
+    pub(crate) fn open(fabric: &Fabric) -> Result<Self> {
+        let this = Self::open_silent(fabric)?;
+        let server = this.server.clone();
+        // It ends when the last round is over, with the client that closes its server.
+        thread::spawn(move || serve(&server));
+        this.warm_up()
+    }
+
+    /// With a server whose application takes no messages.
+    fn open_silent(fabric: &Fabric) -> Result<Self> {
+        let (client, server) = (endpoint(&fabric.client)?, endpoint(&fabric.server)?);
+        let address = server.local_addr();
+        let runtime = Builder::new_current_thread().build().map_err(text)?;
+        Ok(Self { client, server, address, runtime })
+    }
+
+    /// Opens the session.
+    fn warm_up(self) -> Result<Self> {
+        self.client.send(self.address, message(REQUEST, 0)).map_err(text)?;
+        Ok(self)
+    }
+
+    fn round_trip(&self, request: &Bytes, response: usize) -> Result<()> {
+        let sending = self.client.try_send(self.address, request.clone()).map_err(text)?;
+        let came = self.client.recv_timeout(PATIENCE).map_err(text)?;
+        let came = came.ok_or_else(|| format!("no response within {PATIENCE:?}"))?;
+        expect_len(came.bytes.len(), response)?;
+        sending.wait().map_err(text)?;
+        Ok(())
+    }
+
+    /// The mean of packets sent for each source symbol, over `count` messages of `len` bytes, of
+    /// which each is sent when the one before it has arrived.
+    pub(crate) fn packets_per_symbol(&self, len: usize, count: usize) -> Result<f64> {
+        let symbols = len.div_ceil(Config::default().max_symbol(Code::default()));
+        let bytes = Bytes::from(message(len, 0));
+        let mut packets = 0;
+        for _ in 0..count {
+            let receipt = self.client.send(self.address, bytes.clone()).map_err(text)?;
+            packets += receipt.packets;
+        }
+        Ok(packets as f64 / (count * symbols) as f64)
+    }
+
+    /// Sends `messages` of `len` bytes each, which nobody takes, and looks at the memory when the
+    /// receiver has all that it has room for.
+    pub(crate) fn memory(fabric: &Fabric, messages: usize, len: usize) -> Result<Memory> {
+        let this = Self::open_silent(fabric)?.warm_up()?;
+        let options = SendOptions { deadline: Some(PATIENCE * 4), ..SendOptions::default() };
+        let before = resident()?;
+        let mut under_way = Vec::with_capacity(messages);
+        for _ in 0..messages {
+            let sending =
+                this.client.as_async().try_send_with(this.address, message(len, 0), options);
+            under_way.push(sending.map_err(text)?);
+        }
+        let begun = Instant::now();
+        let mut seen = 0;
+        loop {
+            thread::sleep(Duration::from_millis(250));
+            let useful = this.server.counters().receiver.useful_symbols;
+            if useful == seen || begun.elapsed() > PATIENCE {
+                break;
+            }
+            seen = useful;
+        }
+        let grown = resident()?.saturating_sub(before);
+        let config = Config::default();
+        let symbols = len.div_ceil(config.max_symbol(Code::default()));
+        Ok(Memory {
+            messages,
+            received: seen as usize / symbols,
+            grown,
+            bound: config.send_bytes + config.receive_bytes + config.decode_bytes_per_peer,
+        })
+    }
+}
+
+impl Drop for Cloudburst {
+    fn drop(&mut self) {
+        self.server.close(Duration::ZERO);
+    }
+}
+
+fn endpoint(namespace: &Namespace) -> Result<Endpoint> {
+    let bind = (namespace.address, 0).into();
+    let build = move || {
+        cloudburst_net::Endpoint::builder()
+            .bind(bind)
+            .capacity(10_000_000_000)
+            .security(Security::pre_shared([7; 32]))
+            .build()
+    };
+    Ok(namespace.run(build).map_err(text)?.blocking())
+}
+
+/// Answers what wants an answer. It waits for an answer to have arrived only when it has sent the
+/// next: that the client has asked again says that it has.
+fn serve(endpoint: &Endpoint) -> Result<()> {
+    let answer = Bytes::from(message(LONGEST, 0));
+    let mut previous = None;
+    while let Ok(request) = endpoint.recv() {
+        let (_, response) = lengths(&request.bytes);
+        if response > 0 {
+            let bytes = answer.slice(..response);
+            let sending = endpoint.try_send(request.peer, bytes).map_err(text)?;
+            if let Some(sending) = previous.replace(sending) {
+                sending.wait().map_err(text)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Resident bytes of this process.
+fn resident() -> Result<usize> {
+    let status = fs::read_to_string("/proc/self/status").map_err(text)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    Ok(kib.ok_or("/proc/self/status has no VmRSS")? * 1024)
+}
+
+impl Transport for Cloudburst {
+    fn round_trips(
+        &mut self,
+        response: usize,
+        count: usize,
+        limit: Duration,
+    ) -> Result<Vec<Duration>> {
+        let request = Bytes::from(message(REQUEST, response));
+        let mut took = Vec::with_capacity(count);
+        let begun = Instant::now();
+        while took.len() < count && begun.elapsed() < limit {
+            let start = Instant::now();
+            self.round_trip(&request, response)?;
+            took.push(start.elapsed());
+        }
+        Ok(took)
+    }
+
+    fn flood(
+        &mut self,
+        len: usize,
+        in_flight: usize,
+        period: Duration,
+    ) -> Result<(usize, Duration)> {
+        let begun = Instant::now();
+        let bytes = Bytes::from(message(len, 0));
+        let tasks = LocalSet::new();
+        let mut senders = Vec::new();
+        for _ in 0..in_flight {
+            let (endpoint, to, bytes) =
+                (self.client.as_async().clone(), self.address, bytes.clone());
+            senders.push(tasks.spawn_local(async move {
+                let mut done = 0;
+                while begun.elapsed() < period {
+                    endpoint.send(to, bytes.clone()).await.map_err(text)?;
+                    done += 1;
+                }
+                Ok::<usize, String>(done)
+            }));
+        }
+        self.runtime.block_on(tasks.run_until(async {
+            let mut done = 0;
+            for sender in senders {
+                done += sender.await.map_err(text)??;
+            }
+            Ok((done, begun.elapsed()))
+        }))
+    }
+}

@@ -1,0 +1,199 @@
+//! Cloudburst beside kernel TCP and QUIC, between two network namespaces on this machine.
+//!
+//! | row | what is measured |
+//! |---|---|
+//! | `idle/<response>` | a request of 1.5 KB and a response of 5, 20 or 93 KB, one at a time |
+//! | `loss/<response>` | the same where 1 % of the packets is lost each way, offloads off |
+//! | `rate/5KB` | messages of 5 KB a second, 64 in flight |
+//! | `goodput/93KB` | bits of messages of 93 KB a second, 32 in flight |
+//! | `packets` | packets that Cloudburst sends for each source symbol, one message at a time |
+//! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
+//!
+//! The three take turns within each row, so that whatever else this machine does hits all of them
+//! alike: compare within a row. Both ends are threads of this process. Connections are open before
+//! the clock runs. TCP is in the clear, the others seal with AES-128-GCM.
+//!
+//! It needs root, iproute2, nftables and ethtool, and does nothing without. An argument measures
+//! those rows alone whose name contains it. Ends with 1 where something fails or takes too long.
+//! `scripts/bench-table latency` prints the table again.
+
+mod cloudburst;
+mod fabric;
+mod quic;
+mod report;
+mod tcp;
+mod transport;
+
+use crate::cloudburst::Cloudburst;
+use crate::fabric::Fabric;
+use crate::quic::Quic;
+use crate::report::{Row, Times, Unit, digits, table};
+use crate::tcp::Tcp;
+use crate::transport::{Result, Transport};
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{env, fs, process, thread};
+
+/// The longest run.
+const LONGEST_RUN: Duration = Duration::from_secs(220);
+/// Where the table is kept.
+const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
+
+/// The responses, in bytes and by name.
+const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
+/// Turns of each transport, of so many round trips each.
+const TURNS: usize = 20;
+const IDLE_TURN: usize = 300;
+const LOSSY_TURN: usize = 100;
+/// A turn that takes so long ends.
+const LONGEST_TURN: Duration = Duration::from_millis(700);
+/// Turns of each transport under load, and how long each is.
+const FLOODS: usize = 5;
+const FLOOD: Duration = Duration::from_millis(400);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    // `cargo test` runs benches too, and would wait for this one in vain.
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        println!("latency: skipped, it is not a test: cargo bench -p cloudburst-benches");
+        return ExitCode::SUCCESS;
+    }
+    if let Err(reason) = Fabric::available() {
+        println!("latency: skipped, {reason}");
+        return ExitCode::SUCCESS;
+    }
+    thread::spawn(|| {
+        thread::sleep(LONGEST_RUN);
+        eprintln!("latency: not done after {LONGEST_RUN:?}");
+        process::exit(1);
+    });
+    let filter = arguments.into_iter().find(|argument| !argument.starts_with('-'));
+    match run(&filter.unwrap_or_default()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("latency: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(filter: &str) -> Result<()> {
+    let wanted = |name: &str| name.contains(filter);
+    let (clean, lossy) = (Fabric::clean()?, Fabric::lossy(1)?);
+    let mut notes = Vec::new();
+    // First, while the process has no memory that it has freed before.
+    if wanted("memory") {
+        notes.push(memory(&clean)?);
+    }
+    let mut rows = Vec::new();
+    for (title, fabric, turn) in [("idle", &clean, IDLE_TURN), ("loss", &lossy, LOSSY_TURN)] {
+        let mut transports = open(fabric)?;
+        for (response, size) in RESPONSES {
+            let name = format!("{title}/{size}");
+            if wanted(&name) {
+                rows.extend(round_trips(&mut transports, &name, response, turn)?);
+            }
+        }
+        if title == "idle" {
+            rows.extend(floods(&mut transports, wanted)?);
+        }
+    }
+    if wanted("packets") {
+        notes.push(packets(&clean)?);
+    }
+    let text = format!("{}\n{}", table(&rows), notes.join("\n"));
+    print!("\n{text}");
+    if filter.is_empty() {
+        fs::write(TABLE, text).map_err(|error| format!("{TABLE}: {error}"))?;
+    }
+    Ok(())
+}
+
+type Transports = [(&'static str, Box<dyn Transport>); 3];
+
+fn open(fabric: &Fabric) -> Result<Transports> {
+    let blame = |name: &'static str| move |error| format!("{name}: {error}");
+    Ok([
+        ("TCP", Box::new(Tcp::open(fabric).map_err(blame("TCP"))?)),
+        ("quinn", Box::new(Quic::open(fabric).map_err(blame("quinn"))?)),
+        ("Cloudburst", Box::new(Cloudburst::open(fabric).map_err(blame("Cloudburst"))?)),
+    ])
+}
+
+fn round_trips(
+    transports: &mut Transports,
+    name: &str,
+    response: usize,
+    turn: usize,
+) -> Result<[Row; 2]> {
+    let mut times = [Times::new(), Times::new(), Times::new()];
+    // The first turns wake caches, windows and estimates.
+    for round in 0..=TURNS {
+        for ((who, transport), times) in transports.iter_mut().zip(&mut times) {
+            let took = transport.round_trips(response, turn, LONGEST_TURN);
+            let took = took.map_err(|error| format!("{name}, {who}: {error}"))?;
+            if round > 0 {
+                times.add(&took);
+            }
+        }
+    }
+    let counts = times.each_ref().map(Times::count);
+    eprintln!("{name}: round trips of TCP, quinn, Cloudburst: {counts:?}");
+    Ok([50.0, 99.0].map(|percent| Row {
+        name: format!("{name}, p{percent}"),
+        figures: times.each_ref().map(|times| times.percentile(percent)),
+        unit: Unit::Microseconds,
+    }))
+}
+
+fn floods(transports: &mut Transports, wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (name, len, in_flight, unit) in
+        [("rate/5KB", 5_000, 64, Unit::Thousands), ("goodput/93KB", 93_000, 32, Unit::Gigabits)]
+    {
+        if !wanted(name) {
+            continue;
+        }
+        let mut sums = [(0, Duration::ZERO); 3];
+        for round in 0..=FLOODS {
+            for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
+                let (done, took) = transport
+                    .flood(len, in_flight, FLOOD)
+                    .map_err(|error| format!("{name}, {who}: {error}"))?;
+                if round > 0 {
+                    *sum = (sum.0 + done, sum.1 + took);
+                }
+            }
+        }
+        let each = if unit == Unit::Gigabits { len as f64 * 8.0 / 1e9 } else { 1e-3 };
+        let figures = sums.map(|(done, took)| Some(done as f64 * each / took.as_secs_f64()));
+        rows.push(Row { name: name.into(), figures, unit });
+        eprintln!("{name}: messages of TCP, quinn, Cloudburst: {:?}", sums.map(|sum| sum.0));
+    }
+    Ok(rows)
+}
+
+fn packets(fabric: &Fabric) -> Result<String> {
+    let cloudburst = Cloudburst::open(fabric)?;
+    let mut line = String::from("Packets for each source symbol, mean:");
+    for (len, size) in [(1_500, "1.5KB"), (5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")] {
+        let mean = cloudburst.packets_per_symbol(len, 2_000)?;
+        line += &format!(" {size} {mean:.3},");
+    }
+    Ok(format!("{}.\n", line.trim_end_matches(',')))
+}
+
+fn memory(fabric: &Fabric) -> Result<String> {
+    const LEN: usize = 5_000;
+    let memory = Cloudburst::memory(fabric, 10_000, LEN)?;
+    let mb = |bytes: usize| digits(bytes as f64 / 1e6);
+    Ok(format!(
+        "Memory with {} messages of {LEN} bytes in flight, {} of them at the receiver, both ends \
+         together: {} MB, {} bytes a message; the configured bound is {} MB.\n",
+        memory.messages,
+        memory.received,
+        mb(memory.grown),
+        memory.grown / memory.messages,
+        mb(memory.bound),
+    ))
+}

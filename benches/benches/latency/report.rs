@@ -1,0 +1,91 @@
+//! The table.
+
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// The figures of one row, by transport in their order; `None` where one was not measured.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) figures: [Option<f64>; 3],
+    pub(crate) unit: Unit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Microseconds,
+    /// Thousands of messages a second.
+    Thousands,
+    /// Gigabits a second.
+    Gigabits,
+}
+
+/// How long a transport's round trips took.
+pub(crate) struct Times(Histogram<u64>);
+
+impl Times {
+    pub(crate) fn new() -> Self {
+        // Three digits of any time there is.
+        Self(Histogram::new(3).expect("3 is a number of digits that histograms can have"))
+    }
+
+    pub(crate) fn add(&mut self, took: &[Duration]) {
+        for time in took {
+            // It grows with what comes: the highest of times is in its range.
+            self.0 += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// In microseconds; `None` without any round trip.
+    pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.0.value_at_percentile(percent) as f64 / 1e3)
+    }
+}
+
+/// The rows as a markdown table, with the ratios of Cloudburst to the others.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| | TCP, in the clear | quinn | Cloudburst | x TCP | x quinn |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for Row { name, figures, unit } in rows {
+        let [tcp, quinn, cloudburst] = *figures;
+        let cell =
+            |figure: Option<f64>| figure.map_or("-".into(), |figure| with_unit(figure, *unit));
+        let ratio = |other: Option<f64>| {
+            cloudburst.zip(other).map_or("-".into(), |(ours, other)| digits(ours / other))
+        };
+        text += &format!(
+            "| {name} | {} | {} | {} | {} | {} |\n",
+            cell(tcp),
+            cell(quinn),
+            cell(cloudburst),
+            ratio(tcp),
+            ratio(quinn),
+        );
+    }
+    text
+}
+
+fn with_unit(figure: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Microseconds if figure >= 1000.0 => format!("{} ms", digits(figure / 1e3)),
+        Unit::Microseconds => format!("{} us", digits(figure)),
+        Unit::Thousands => format!("{} k/s", digits(figure)),
+        Unit::Gigabits => format!("{} Gb/s", digits(figure)),
+    }
+}
+
+/// Two digits at least, and no more than three behind the point.
+pub(crate) fn digits(figure: f64) -> String {
+    let behind = match figure {
+        ..0.1 => 3,
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{figure:.behind$}")
+}

@@ -1,0 +1,93 @@
+//! Kernel TCP, in the clear: one connection, blocking calls, no Nagle.
+
+use crate::fabric::Fabric;
+use crate::transport::{HEADER, LONGEST, PATIENCE, REQUEST, Result, Transport};
+use crate::transport::{lengths, message, text};
+use std::io::{self, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) struct Tcp {
+    stream: TcpStream,
+    response: Vec<u8>,
+}
+
+impl Tcp {
+    pub(crate) fn open(fabric: &Fabric) -> Result<Self> {
+        let address = fabric.server.address;
+        let listener = fabric.server.run(move || TcpListener::bind((address, 0)));
+        let listener = listener.map_err(text)?;
+        let server = listener.local_addr().map_err(text)?;
+        // It ends with the connection, and with it the thread.
+        thread::spawn(move || listener.accept().and_then(|(stream, _)| serve(stream)));
+        let stream = fabric.client.run(move || TcpStream::connect_timeout(&server, PATIENCE));
+        let stream = stream.map_err(text)?;
+        stream.set_nodelay(true).map_err(text)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(text)?;
+        Ok(Self { stream, response: vec![0; LONGEST] })
+    }
+}
+
+fn serve(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    // One call takes a small message, header and all.
+    let mut reader = BufReader::with_capacity(256 * 1024, stream.try_clone()?);
+    let mut body = vec![0; LONGEST];
+    let answer = message(LONGEST, 0);
+    loop {
+        let mut header = [0; HEADER];
+        reader.read_exact(&mut header)?;
+        let (len, response) = lengths(&header);
+        reader.read_exact(&mut body[HEADER..len])?;
+        stream.write_all(&answer[..response])?;
+    }
+}
+
+impl Transport for Tcp {
+    fn round_trips(
+        &mut self,
+        response: usize,
+        count: usize,
+        limit: Duration,
+    ) -> Result<Vec<Duration>> {
+        let request = message(REQUEST, response);
+        let mut took = Vec::with_capacity(count);
+        let begun = Instant::now();
+        while took.len() < count && begun.elapsed() < limit {
+            let start = Instant::now();
+            self.stream.write_all(&request).map_err(text)?;
+            self.stream.read_exact(&mut self.response[..response]).map_err(text)?;
+            took.push(start.elapsed());
+        }
+        Ok(took)
+    }
+
+    /// TCP does not say what the peer's application has: it answers each message with one byte.
+    fn flood(
+        &mut self,
+        len: usize,
+        in_flight: usize,
+        period: Duration,
+    ) -> Result<(usize, Duration)> {
+        let bytes = message(len, 1);
+        let begun = Instant::now();
+        let (mut sent, mut done) = (0, 0);
+        let mut open = true;
+        while open || done < sent {
+            open = begun.elapsed() < period;
+            while open && sent - done < in_flight {
+                self.stream.write_all(&bytes).map_err(text)?;
+                sent += 1;
+            }
+            if done < sent {
+                match self.stream.read(&mut self.response[..in_flight]).map_err(text)? {
+                    0 => return Err("the server has closed the connection".into()),
+                    answers => done += answers,
+                }
+            }
+        }
+        Ok((done, begun.elapsed()))
+    }
+}
