@@ -20,10 +20,11 @@ const HEALING: usize = 1_000;
 pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
     println!("## Black holes: spines that swallow everything, and no route changes\n");
     let rig = Rig::up(&Topology::default(), interrupted)?;
-    let kinds = ["ecmp:16", "xpath:", "bounce:"];
+    let kinds = ["ecmp:16", "ecmp:64", "xpath:", "bounce:"];
     let mut maps = maps::all(&rig.fabric, FROM)?;
     maps.retain(|map| kinds.iter().any(|kind| map.text.starts_with(kind)));
-    let known: Vec<_> = maps.iter().filter_map(|map| Some((map, map.parse()?))).collect();
+    let known: Vec<_> =
+        maps.iter().map(|map| Ok((map, map.parse()?))).collect::<Result<_, Failure>>()?;
     println!(
         "\"Fresh\": {FRESH} pairs of endpoints, one message each, handshake included. \"Talking\": \
          {TALKING} messages, one after the other, of a pair that had sent as many when the spines \

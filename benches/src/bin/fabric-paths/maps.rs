@@ -33,21 +33,15 @@ pub(crate) fn all(fabric: &Fabric, sender: u16) -> Result<Vec<Map>, Failure> {
         Map { from: v6_from, to: v6_to, ..v4("flowlabel:16".into()) },
         Map { to: to.path_address(1)?.into(), ..v4(format!("xpath:{ids}")) },
         v4("ecmp:4x4".into()),
+        v4("ecmp:64".into()),
         Map { wrapped: true, ..v4(format!("xpath-ipip:{ids}")) },
         v4(format!("bounce:{spines}")),
     ])
 }
 
 impl Map {
-    /// The map, or else a line says that it is skipped.
-    pub(crate) fn parse(&self) -> Option<PathMap> {
-        match self.text.parse() {
-            Ok(map) => Some(map),
-            Err(error) => {
-                println!("skipped, {}: {error}\n", self.label());
-                None
-            }
-        }
+    pub(crate) fn parse(&self) -> Result<PathMap, Failure> {
+        self.text.parse().map_err(|source| Failure::Map { map: self.text.clone(), source })
     }
 
     /// Short enough for a table.

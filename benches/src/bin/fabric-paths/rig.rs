@@ -84,8 +84,8 @@ impl<'a> Rig<'a> {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // Answers go back by as many hashed ports.
-        let builder = self.builder(any, PORT).paths(PathMap::ecmp(16));
+        // Ports enough for messages by `ecmp:4x4`, and for answers.
+        let builder = self.builder(any, PORT).paths(PathMap::ecmp_pairs(16, 4));
         let endpoint = self.fabric.host(host)?.run(|| builder.build())??.blocking();
         let inbox = endpoint.clone();
         let taking = thread::spawn(move || while inbox.recv().is_ok() {});

@@ -11,14 +11,13 @@ const MESSAGES: usize = 40;
 pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
     println!("## Spread: {MESSAGES} messages of {LARGE} bytes by each path map\n");
     let maps = maps::all(&Rig::up(&Topology::default(), interrupted)?.fabric, FROM)?;
-    let known: Vec<_> = maps.iter().filter_map(|map| Some((map, map.parse()?))).collect();
     println!(
         "| path map | delivered | packets by s1, s2, s3, s4 | fewest and most, of an even share \
          | in the DSCP's queue there | DSCP's queue of h1, of h5 | datagrams the endpoints sent \
          | in the other queue of h1, of h5 |\n|---|---|---|---|---|---|---|---|"
     );
-    for (map, paths) in known {
-        row(map, paths, interrupted)?;
+    for map in maps {
+        row(&map, map.parse()?, interrupted)?;
     }
     Ok(())
 }

@@ -17,6 +17,12 @@ pub(crate) fn explicit_paths_survive_dead_spines() -> Result<(), Failed> {
     (1..=3).try_for_each(|dead| survive(&fabric, dead, &map, to))
 }
 
+pub(crate) fn bounced_packets_survive_dead_spines() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let (map, to) = bounced(&fabric)?;
+    (1..=3).try_for_each(|dead| survive(&fabric, dead, &map, to))
+}
+
 pub(crate) fn hashed_paths_survive_dead_spines() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let (map, to) = hashed(&fabric)?;
@@ -27,7 +33,7 @@ pub(crate) fn endpoints_meet_in_spite_of_dead_spines() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     for dead in 1..=3 {
         fabric.fail(Target::Node(Node::Spine(dead)), Failure::Silent)?;
-        for (map, to) in [explicit(&fabric)?, hashed(&fabric)?] {
+        for (map, to) in [explicit(&fabric)?, bounced(&fabric)?, hashed(&fabric)?] {
             for len in SIZES {
                 pair(&fabric, &map, to)?.deliver(len, 1)?;
             }
@@ -39,6 +45,12 @@ pub(crate) fn endpoints_meet_in_spite_of_dead_spines() -> Result<(), Failed> {
 fn explicit(fabric: &Fabric) -> Result<(PathMap, IpAddr), Failed> {
     let addresses = fabric.host(TO)?.path_addresses();
     Ok((PathMap::xpath(addresses.iter().copied().map(IpAddr::from)), addresses[0].into()))
+}
+
+fn bounced(fabric: &Fabric) -> Result<(PathMap, IpAddr), Failed> {
+    let spines = (1..=SPINES).map(|spine| Ok(fabric.addresses(Node::Spine(spine))?.0));
+    let spines = spines.collect::<Result<Vec<_>, Failed>>()?;
+    Ok((PathMap::bounce(spines), fabric.host(TO)?.v4().into()))
 }
 
 /// As many ports as there can be: of 16, none would lead to the one living spine once in a hundred

@@ -34,6 +34,7 @@ fn main() {
         ),
         ("an_incast_stays_within_the_tiny_queue", queues::an_incast_stays_within_the_tiny_queue),
         ("explicit_paths_survive_dead_spines", black_holes::explicit_paths_survive_dead_spines),
+        ("bounced_packets_survive_dead_spines", black_holes::bounced_packets_survive_dead_spines),
         ("hashed_paths_survive_dead_spines", black_holes::hashed_paths_survive_dead_spines),
         (
             "endpoints_meet_in_spite_of_dead_spines",

@@ -13,7 +13,7 @@ pub(crate) const FROM: u16 = 1;
 pub(crate) const TO: u16 = 3;
 pub(crate) const LARGE: usize = 93_000;
 
-const SPINES: u16 = 4;
+pub(crate) const SPINES: u16 = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Two hosts a leaf, and the paper's spines.
@@ -43,7 +43,7 @@ impl Pair {
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         // As many ways back as there can be.
-        let receiver = builder(any).paths(PathMap::ecmp(PathMap::MAX));
+        let receiver = builder(any).paths(PathMap::ecmp_pairs(PathMap::MAX / 4, 4));
         let receiver = fabric.host(TO)?.run(|| receiver.build())??.blocking();
         let sender = fabric.host(FROM)?.run(|| sender.build())??.blocking();
         let to = SocketAddr::new(to, receiver.local_addr().port());

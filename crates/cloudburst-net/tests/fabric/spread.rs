@@ -3,31 +3,36 @@
 use crate::common::eventually;
 use crate::rig::*;
 use cloudburst_net::PathMap;
-use cloudburst_testbed::{Fabric, Node};
+use cloudburst_testbed::{Fabric, Node, Topology};
 use libtest_mimic::Failed;
 use std::net::{IpAddr, UdpSocket};
 
 pub(crate) fn explicit_paths_share_the_spines_evenly() -> Result<(), Failed> {
-    let fabric = Fabric::up(&small())?;
+    let fabric = Fabric::up(&Topology { hosts_decapsulate: true, ..small() })?;
     let (from, to) = (fabric.host(FROM)?, fabric.host(TO)?);
-    let v4 = to.path_addresses().into_iter().map(IpAddr::from).collect();
-    let v6 = to.path_addresses_v6().into_iter().map(IpAddr::from).collect();
-    let explicit: [(IpAddr, Vec<IpAddr>); 2] = [(from.v4().into(), v4), (from.v6().into(), v6)];
-    for (bind, addresses) in explicit {
-        let pair = Pair::new(
-            &fabric,
-            builder(bind).paths(PathMap::xpath(addresses.clone())),
-            addresses[2],
-        )?;
+    let ids = to.path_addresses();
+    let v4: Vec<IpAddr> = ids.iter().copied().map(IpAddr::from).collect();
+    let v6: Vec<IpAddr> = to.path_addresses_v6().into_iter().map(IpAddr::from).collect();
+    let spines = (1..=SPINES).map(|spine| Ok(fabric.addresses(Node::Spine(spine))?.0));
+    let spines = spines.collect::<Result<Vec<_>, Failed>>()?;
+    let explicit: [(IpAddr, PathMap, IpAddr); 4] = [
+        (from.v4().into(), PathMap::xpath(v4.clone()), v4[2]),
+        (from.v6().into(), PathMap::xpath(v6.clone()), v6[2]),
+        (from.v4().into(), PathMap::xpath_ipip(ids), to.v4().into()),
+        (from.v4().into(), PathMap::bounce(spines), to.v4().into()),
+    ];
+    for (bind, map, to) in explicit {
+        let pair = Pair::new(&fabric, builder(bind).paths(map.clone()), to)?;
         let before = by_spine(&fabric)?;
         for seed in 0..20 {
             pair.deliver(LARGE, seed)?;
         }
         let used = since(&before, &by_spine(&fabric)?);
-        println!("xpath from {bind}: {used:?}");
+        println!("{map}: {used:?}");
         let even = used.iter().sum::<u64>() as f64 / used.len() as f64;
         assert!(even > 20.0 * 64.0 / 4.0);
         assert!(used.iter().all(|&packets| (packets as f64 / even - 1.0).abs() < 0.2), "{used:?}");
+        assert_eq!(pair.sender.counters().io.send_errors.total(), 0);
     }
     Ok(())
 }
@@ -37,7 +42,12 @@ pub(crate) fn hashed_paths_use_every_spine() -> Result<(), Failed> {
     let (from, to) = (fabric.host(FROM)?, fabric.host(TO)?);
     let (v4, v6): ([IpAddr; 2], [IpAddr; 2]) =
         ([from.v4().into(), to.v4().into()], [from.v6().into(), to.v6().into()]);
-    let hashed = [(PathMap::ecmp(16), v4), (PathMap::ecmp(16), v6), (PathMap::flow_labels(16), v6)];
+    let hashed = [
+        (PathMap::ecmp(16), v4),
+        (PathMap::ecmp(16), v6),
+        (PathMap::ecmp_pairs(4, 4), v4),
+        (PathMap::flow_labels(16), v6),
+    ];
     for (map, ends) in hashed {
         // The ports or labels of one pool leave out a spine once in 25 times; four pools never do.
         let mut left_out = 0;
