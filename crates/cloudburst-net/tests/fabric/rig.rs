@@ -36,14 +36,24 @@ pub(crate) fn builder(bind: impl Into<IpAddr>) -> Builder {
 }
 
 impl Pair {
-    /// The sender as `sender` says; messages go to `to`, an address of host 3.
+    /// The sender as `sender` says; messages go to `to`, an address of host 3. Answers have as many
+    /// ways back as there can be: of 16 hashed ones, none would lead by the one living spine once in
+    /// a hundred times.
     pub(crate) fn new(fabric: &Fabric, sender: Builder, to: IpAddr) -> Result<Self, Failed> {
+        Self::with_paths_back(fabric, sender, to, PathMap::ecmp(PathMap::MAX))
+    }
+
+    pub(crate) fn with_paths_back(
+        fabric: &Fabric,
+        sender: Builder,
+        to: IpAddr,
+        back: PathMap,
+    ) -> Result<Self, Failed> {
         let any: IpAddr = match to {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // As many ways back as there can be.
-        let receiver = builder(any).paths(PathMap::ecmp_pairs(PathMap::MAX / 4, 4));
+        let receiver = builder(any).paths(back);
         let receiver = fabric.host(TO)?.run(|| receiver.build())??.blocking();
         let sender = fabric.host(FROM)?.run(|| sender.build())??.blocking();
         let to = SocketAddr::new(to, receiver.local_addr().port());

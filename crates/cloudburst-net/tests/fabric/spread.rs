@@ -64,7 +64,8 @@ fn uses_every_spine(
     map: &PathMap,
     [bind, to]: [IpAddr; 2],
 ) -> Result<bool, Failed> {
-    let pair = Pair::new(fabric, builder(bind).paths(map.clone()), to)?;
+    let sender = builder(bind).paths(map.clone());
+    let pair = Pair::with_paths_back(fabric, sender, to, map.clone())?;
     let before = by_spine(fabric)?;
     pair.deliver(LARGE, 1)?;
     let used = since(&before, &by_spine(fabric)?);
