@@ -1,4 +1,5 @@
-//! Writes the corpus files that were made by hand: `cargo run -p cloudburst-fuzz --example make-corpus`.
+//! Writes the corpus files that were made by hand: `cargo run -p cloudburst-fuzz --example
+//! make-corpus`.
 //!
 //! They have names that say what they are. Files named by a hash were found by fuzzing and
 //! minimised; this leaves them alone.

@@ -109,6 +109,13 @@ fn handshake_packets() {
     assert_eq!(HelloAck::parse(&key().hello_key(), &packet), Ok(Some(ack())));
     assert_eq!(packet.len(), HELLO_LEN);
 
+    let mut more = Vec::new();
+    HelloAck { more_ports: 5, ..ack() }.write(&key().hello_key(), &mut more);
+    assert_eq!((&more[..61], more[61]), (&packet[..61], 5));
+    let mut more = Vec::new();
+    Hello { more_ports: 5, ..hello }.write(&key().hello_key(), &mut more);
+    assert_eq!((more[38], &more[39..62]), (5, &[0; 23][..]));
+
     let other = PresharedKey::new([1; 32]).hello_key();
     assert_eq!(HelloAck::parse(&other, &packet), Ok(None), "another key");
 }

@@ -3,10 +3,10 @@
 use crate::capacity;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
-use crate::io::{UdpConfig, UdpIo};
+use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, Usable};
 use cloudburst_core::burst::Engine;
-use cloudburst_core::config::{Config, Security};
+use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
@@ -20,6 +20,9 @@ pub const DEFAULT_DSCP: u8 = 43;
 /// Bytes of each socket buffer that are asked for unless [`Builder::socket_buffers`] says
 /// otherwise.
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
+
+/// The largest UDP payload over IPv4.
+const MAX_DATAGRAM_IN_IP: usize = 65_507;
 
 /// Settings of an [`Endpoint`] to be. All but [`security`](Self::security) have defaults, and all
 /// are checked by [`build`](Self::build).
@@ -151,7 +154,8 @@ impl Builder {
     fn open(self) -> Result<(UdpIo, Parts), BuildError> {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
         let paths = self.paths;
-        paths.check(self.bind.ip(), UdpIo::reach_of(self.bind))?;
+        let bind = plain(self.bind);
+        paths.check(bind.ip(), UdpIo::reach_of(bind))?;
         let needs = paths.needs();
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
@@ -162,19 +166,29 @@ impl Builder {
         config.capacity = set.unwrap_or(config.capacity);
         config.ports = needs.ports;
         config.check()?;
+        let room = MAX_DATAGRAM_IN_IP - OUTER_LEN;
+        if !needs.outer.is_empty() && config.max_datagram > room {
+            return Err(ConfigError {
+                field: "max_datagram",
+                value: config.max_datagram.to_string(),
+                expected: "at most 65487 bytes where packets get an outer header",
+            }
+            .into());
+        }
         paths.check_order(config.order)?;
 
-        let io = UdpIo::open(&UdpConfig {
-            bind: self.bind,
+        let opened = UdpIo::open(&UdpConfig {
+            bind,
             sockets: needs.sockets,
             ports: needs.ports,
             flow_labels: needs.labels,
             encapsulates: !needs.outer.is_empty(),
             dscp: self.dscp,
             socket_buffers: self.socket_buffers,
-        })?;
+        });
+        let io = opened.map_err(|error| error.of_map(&paths))?;
         if set.is_none() {
-            config.capacity = capacity::detect(self.bind.ip());
+            config.capacity = capacity::detect(bind.ip());
         }
         if config.port == 0 {
             config.port = io.local_addr().port();
@@ -194,7 +208,7 @@ impl Builder {
             buffers = ?io.granted_buffers(),
             "endpoint opened"
         );
-        Ok((io, Parts { config, security, paths, bind: self.bind }))
+        Ok((io, Parts { config, security, paths, bind }))
     }
 }
 
@@ -211,7 +225,7 @@ impl Parts {
         let mut secret = [0; 32];
         RngReader(SysRng).read_exact(&mut secret).map_err(BuildError::Threads)?;
         let usable = Usable { bind: self.bind.ip(), order: self.config.order };
-        let path_map = Box::new(usable.resolve(self.paths.clone(), &io)?);
+        let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
         let protocol =
             proto::Endpoint::new(self.config, &self.security, Seed::new(secret), path_map)?;
         // Unbounded here, bounded by the core: it counts what was not released.

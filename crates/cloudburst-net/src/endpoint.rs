@@ -74,7 +74,7 @@ impl Endpoint {
         usable: Usable,
         paths: &PathMap,
     ) -> io::Result<Self> {
-        let inner = Arc::new(Inner::new(engine, messages, usable));
+        let inner = Arc::new(Inner::new(engine, messages, usable, paths.clone()));
         inner.watch(paths)?;
         Ok(Self { inner })
     }
@@ -89,7 +89,8 @@ impl Endpoint {
         self.inner.engine.io().local_addr()
     }
 
-    /// The addresses that packets leave from: of a pool of source ports, path `k` is the `k`-th.
+    /// The addresses that packets leave from: the `k`-th is that of path `k` in a pool of source
+    /// ports.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         self.inner.engine.io().local_addrs()
     }
@@ -111,8 +112,8 @@ impl Endpoint {
         self.inner.engine.io().now()
     }
 
-    /// Live counts of the paths to `peer`, by path number, removed ones among them; empty if nothing
-    /// was sent there.
+    /// Live counts of the paths to `peer`, by path number, removed ones among them; empty if
+    /// nothing was sent there.
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.inner.engine.paths(crate::io::plain(peer))
     }
@@ -121,16 +122,17 @@ impl Endpoint {
     /// more packets, and what it gained takes its turns. Paths that stay keep their counts.
     ///
     /// New messages to peers that the map does not lead to are refused; what is under way to them
-    /// goes on as it was. The map may need no more sockets, flow labels or privileges than the one
-    /// that the endpoint was built with. A map from a file is watched from now on, as with
-    /// [`PathMap::file`]; the file of the map before is not any more.
+    /// goes on as it was. The map may need no more sockets, ports, flow labels or privileges than
+    /// the one that the endpoint was built with. If the order is a digit reversal, the map must
+    /// have as many paths as it, or be a part of one that had: what is missing leaves a gap in the
+    /// order. A map from a file is watched from now on, as with [`PathMap::file`]; the file of the
+    /// map before is not any more.
     ///
     /// # Errors
     ///
     /// See [`PathMapError`]; nothing has changed then.
     pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
-        self.inner.replace_paths(paths.clone())?;
-        self.inner.watch(&paths).map_err(|error| PathMapError::unwatched(&paths, &error))
+        self.inner.set_paths(paths)
     }
 
     /// Bursts a message to `peer` until its receiver has it.

@@ -1,6 +1,6 @@
 //! Errors, sorted by who is to blame.
 
-use crate::path_map::PathMapError;
+use crate::path_map::{PathMap, PathMapError};
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Doubt, Rejection, SendError as Refusal};
 use cloudburst_core::wire::RejectReason;
@@ -39,9 +39,16 @@ pub enum BuildError {
     },
     /// The path map writes IP headers itself, which the system allows to the privileged alone.
     #[error(
-        "cannot open a raw socket, which path maps `bounce` and `xpath-ipip` need: give the program          CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`), or use `ecmp`, `flowlabel` or `xpath`,          which need no privilege"
+        "path map `{map}` needs a raw socket, and the system refuses one: give the program \
+         CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`), or use `ecmp`, `flowlabel` or `xpath`, \
+         which need no privilege"
     )]
-    NoRawSocket(#[source] io::Error),
+    NoRawSocket {
+        /// The map.
+        map: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refuses an option that the endpoint cannot do without.
     #[error("cannot set the socket option {option}")]
     SocketOption {
@@ -53,6 +60,18 @@ pub enum BuildError {
     /// The system refuses a thread, an event descriptor, or random bytes.
     #[error("cannot start the endpoint's threads")]
     Threads(#[source] io::Error),
+}
+
+impl BuildError {
+    /// Names the map that wanted a raw socket.
+    pub(crate) fn of_map(self, paths: &PathMap) -> Self {
+        match self {
+            Self::NoRawSocket { source, .. } => {
+                Self::NoRawSocket { map: paths.to_string(), source }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Why a message was not delivered, or may not have been.

@@ -9,7 +9,7 @@ use cloudburst_core::burst::Engine;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::Message;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::{io, mem, process};
 use tokio::sync::Notify;
 
@@ -26,15 +26,31 @@ pub(crate) struct Inner {
     closed: RwLock<Option<bool>>,
     process: u32,
     usable: Usable,
-    /// The file that the path map is from, if it is.
-    watch: Mutex<Option<Watch>>,
+    /// Held while they change.
+    paths: Mutex<Paths>,
+}
+
+/// The path map in use, as far as changing it depends on that.
+#[derive(Debug)]
+struct Paths {
+    /// What the order is of.
+    whole: PathMap,
+    /// The file that the map is from, if it is.
+    watch: Option<Watch>,
+    /// How often the map was changed, which gives each watch a number of its own.
+    changes: u64,
 }
 
 impl Inner {
-    pub(crate) fn new(engine: Engine<UdpIo>, messages: Receiver<Message>, usable: Usable) -> Self {
+    pub(crate) fn new(
+        engine: Engine<UdpIo>,
+        messages: Receiver<Message>,
+        usable: Usable,
+        paths: PathMap,
+    ) -> Self {
         Self {
             usable,
-            watch: Mutex::new(None),
+            paths: Mutex::new(Paths { whole: paths, watch: None, changes: 0 }),
             engine: Arc::new(engine),
             messages,
             room: Arc::new(Notify::new()),
@@ -43,17 +59,44 @@ impl Inner {
         }
     }
 
-    /// Uses `map` from now on.
-    pub(crate) fn replace_paths(&self, map: PathMap) -> Result<(), PathMapError> {
-        let resolved = self.usable.resolve(map, self.engine.io())?;
-        Ok(self.engine.set_path_map(Arc::new(resolved))?)
+    /// Uses `map` from now on, and watches the file that it is from, if it is, and no other.
+    pub(crate) fn set_paths(self: &Arc<Self>, map: PathMap) -> Result<(), PathMapError> {
+        if self.is_forked() {
+            return Err(PathMapError::Forked);
+        }
+        let mut paths = self.lock_paths();
+        let number = paths.changes + 1;
+        let watch = Watch::start(&map, number, Arc::downgrade(self));
+        let watch = watch.map_err(|error| PathMapError::unwatched(&map, &error))?;
+        self.replace(&mut paths, map)?;
+        paths.watch = watch;
+        Ok(())
     }
 
-    /// Watches the file of `map`, if it has one, and no other.
-    pub(crate) fn watch(self: &Arc<Self>, map: &PathMap) -> io::Result<()> {
-        let watch = Watch::start(map, Arc::downgrade(self))?;
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+    /// Uses what the watched file says now, unless another map was set meanwhile.
+    pub(crate) fn replace_watched_paths(
+        &self,
+        map: PathMap,
+        number: u64,
+    ) -> Result<(), PathMapError> {
+        let mut paths = self.lock_paths();
+        if paths.watch.as_ref().is_some_and(|watch| watch.number() == number) {
+            self.replace(&mut paths, map)?;
+        }
         Ok(())
+    }
+
+    fn replace(&self, paths: &mut Paths, map: PathMap) -> Result<(), PathMapError> {
+        let resolved = self.usable.resolve(map, &paths.whole, self.engine.io())?;
+        let whole = resolved.whole().clone();
+        self.engine.set_path_map(Arc::new(resolved))?;
+        paths.whole = whole;
+        paths.changes += 1;
+        Ok(())
+    }
+
+    fn lock_paths(&self) -> MutexGuard<'_, Paths> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn cancel(&self, id: MessageId) {
@@ -80,7 +123,15 @@ impl Inner {
         let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
         self.messages.close();
         self.room.notify_waiters();
+        self.lock_paths().watch = None;
         *closed.get_or_insert(drained)
+    }
+
+    /// Watches the file of the map that the endpoint was built with, if it is from one.
+    pub(crate) fn watch(self: &Arc<Self>, map: &PathMap) -> io::Result<()> {
+        let mut paths = self.lock_paths();
+        paths.watch = Watch::start(map, paths.changes, Arc::downgrade(self))?;
+        Ok(())
     }
 
     pub(crate) fn check_process(&self) -> Result<(), SendError> {
@@ -133,15 +184,24 @@ mod tests {
             closed: RwLock::new(None),
             process: here.wrapping_add(1),
             usable: original.usable,
-            watch: Mutex::new(None),
+            paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };
         let fork = Endpoint::from(crate::Endpoint { inner: Arc::new(fork) });
         let forked = SendError::Forked { built_in: here.wrapping_add(1), here };
         assert_eq!(fork.send(fork.local_addr(), "hello"), Err(forked));
         assert_eq!((fork.recv(), fork.try_recv()), (Err(Closed), Err(Closed)));
         assert!(!fork.close(Duration::from_secs(60)));
+        assert_eq!(fork.set_paths(PathMap::ecmp(1)), Err(PathMapError::Forked));
         drop(fork);
         assert_eq!(Arc::strong_count(&original.engine), 2, "one is left behind on purpose");
+    }
+
+    #[test]
+    fn a_watch_that_comes_late_does_not_overrule_the_caller() {
+        let inner = Arc::new(inner());
+        inner.set_paths(PathMap::ecmp(4)).unwrap();
+        assert_eq!(inner.replace_watched_paths(PathMap::ecmp(2), 0), Ok(()));
+        assert_eq!(inner.lock_paths().whole, PathMap::ecmp(4));
     }
 
     #[test]

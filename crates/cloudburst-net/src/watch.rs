@@ -1,51 +1,61 @@
 //! A path map file that is looked at while its endpoint runs.
 
 use crate::inner::Inner;
-use crate::path_map::PathMap;
+use crate::path_map::{self, PathMap, PathMapError};
 use core::time::Duration;
 use std::path::Path;
 use std::sync::Weak;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::{io, thread};
 
-/// How often the file is read. It is a few kilobytes in the system's cache, and reading it finds
-/// whatever way of replacing it somebody has.
+/// How often the file is read. It mostly is in the system's cache, and reading it finds whatever
+/// way of replacing it somebody has.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Watches as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Watch {
+    number: u64,
     _stop: Sender<()>,
 }
 
 impl Watch {
     /// Has `endpoint` use what the file says, if `map` was read from one. `None`: it was not.
-    pub(crate) fn start(map: &PathMap, endpoint: Weak<Inner>) -> io::Result<Option<Self>> {
+    ///
+    /// `number` must be another one than that of the watch before.
+    pub(crate) fn start(
+        map: &PathMap,
+        number: u64,
+        endpoint: Weak<Inner>,
+    ) -> io::Result<Option<Self>> {
         let Some((path, text)) = map.source() else { return Ok(None) };
-        let (path, mut last) = (path.to_owned(), Ok(text.to_owned()));
+        let (path, text) = (path.to_owned(), text.to_owned());
         let (stop, stopped) = channel();
-        let watch = move || {
-            while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                let read = PathMap::file(&path);
-                let now = match &read {
-                    Ok(map) => {
-                        Ok(map.source().map(|(_, text)| text.to_owned()).unwrap_or_default())
-                    }
-                    Err(error) => Err(error.to_string()),
-                };
-                if now != last {
-                    let Some(endpoint) = endpoint.upgrade() else { return };
-                    apply(&path, read.and_then(|map| endpoint.replace_paths(map)));
-                    last = now;
-                }
-            }
-        };
+        let watch = move || watch(&path, text, number, &stopped, &endpoint);
         thread::Builder::new().name("cbrst-paths".into()).spawn(watch)?;
-        Ok(Some(Self { _stop: stop }))
+        Ok(Some(Self { number, _stop: stop }))
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 }
 
-fn apply(path: &Path, result: Result<(), crate::PathMapError>) {
+fn watch(path: &Path, text: String, number: u64, stopped: &Receiver<()>, endpoint: &Weak<Inner>) {
+    let mut last = Ok(text);
+    while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        let now = path_map::read(path);
+        if now == last {
+            continue;
+        }
+        let map = now.clone().and_then(|text| PathMap::from_file(path, text));
+        let Some(endpoint) = endpoint.upgrade() else { return };
+        tell(path, map.and_then(|map| endpoint.replace_watched_paths(map, number)));
+        last = now;
+    }
+}
+
+fn tell(path: &Path, result: Result<(), PathMapError>) {
     let path = path.display();
     match result {
         Ok(()) => tracing::info!(%path, "the path map file has changed, and is used"),

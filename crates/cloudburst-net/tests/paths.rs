@@ -81,6 +81,26 @@ fn paths_come_and_go_while_the_endpoint_runs() {
 }
 
 #[test]
+fn a_path_that_fails_leaves_a_gap_in_a_digit_reversal_for_new_peers_too() {
+    let servers = [0, 1].map(|_| builder_on("0.0.0.0").build().unwrap().blocking());
+    let order: Order = "drb:2x2".parse().unwrap();
+    let map = PathMap::xpath(aliases());
+    let client = builder().paths(map.clone()).order(order).build().unwrap().blocking();
+    let peers = [0, 1].map(|n| SocketAddr::new(aliases()[0], servers[n].local_addr().port()));
+    client.send(peers[0], bytes(50_000, 1)).unwrap();
+    client.set_paths(PathMap::xpath(aliases()[..3].iter().copied())).unwrap();
+    for peer in peers {
+        client.send(peer, bytes(50_000, 2)).unwrap();
+        assert_eq!(in_use(&client, peer), aliases()[..3]);
+    }
+    let five = aliases().into_iter().chain([[127, 0, 0, 5].into()]);
+    let error = client.set_paths(PathMap::xpath(five)).unwrap_err().to_string();
+    assert!(error.contains("of 4 paths"), "{error}");
+    client.set_paths(map).unwrap();
+    assert_eq!(in_use(&client, peers[1]), aliases());
+}
+
+#[test]
 fn a_file_of_paths_by_destination_is_used_and_looked_at_again() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("fabric.toml");

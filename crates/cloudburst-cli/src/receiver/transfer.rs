@@ -149,7 +149,8 @@ impl Transfer {
         self.sink = None;
     }
 
-    /// How long to leave a sender without a sign of life, where the receiver's own patience is such.
+    /// How long to leave a sender without a sign of life, where the receiver's own patience is
+    /// such.
     pub(super) fn pause(&self, patience: Duration) -> Duration {
         (patience.min(self.patience) / 4).max(MIN_PAUSE)
     }

@@ -66,6 +66,17 @@ pub trait PathMap: Send + Sync {
     /// The peer takes messages at `ports` ports, as far as it has said so: that of `peer` and
     /// those right after it. One that has said nothing takes them at one.
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via>;
+
+    /// All that the order counts: those paths and, where some are not in use after a failure, the
+    /// gaps that they leave. A digit reversal is of a whole fabric, whatever of it works.
+    fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        self.paths(peer, ports)
+    }
+
+    /// Bytes that packets have on the wire by `via` beyond their IP and UDP headers.
+    fn overhead(&self, _via: Via) -> usize {
+        0
+    }
 }
 
 /// Paths that differ in the lane alone: an ECMP pool of source ports is one.

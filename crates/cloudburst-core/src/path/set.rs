@@ -89,17 +89,17 @@ struct Health {
 }
 
 impl PathSet {
-    /// Paths numbered as given, visited in `order` from where `start` stands for: from path
-    /// `start % paths` on, if the order is round robin.
+    /// Paths numbered as in `places`, visited in `order` from where `start` stands for: from path
+    /// `start % places` on, if the order is round robin. All that are not among `vias` are gaps.
     ///
     /// Peers and senders must differ in `start`; see [`Sequence::new`].
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if the order is for another number of paths, or if there are none.
-    pub fn new(vias: Vec<Via>, order: Order, start: u64) -> Result<Self, OrderError> {
+    /// [`OrderError`] if the order is for another number of places, or if there is no path.
+    pub fn new(places: &[Via], vias: &[Via], order: Order, start: u64) -> Result<Self, OrderError> {
         let mut set = Self {
-            sequence: Sequence::new(order, vias.len(), start)?,
+            sequence: Sequence::new(order, places.len(), start)?,
             paths: Vec::new(),
             health: Vec::new(),
             places: Vec::new(),
@@ -107,24 +107,32 @@ impl PathSet {
             thinned: 0,
             hopeful: false,
         };
-        set.place(&vias);
-        set.use_only(&vias);
+        check_any(places, vias)?;
+        set.place(places);
+        set.use_only(vias);
         Ok(set)
     }
 
-    /// Uses `vias` from now on, and no other paths. Where all are known already, the order stays
-    /// as it is, with gaps for those that are gone, as after a failure (topology update, section 4.3 of the DRB paper);
-    /// else it begins anew, from where `start` stands for.
+    /// Uses `vias` from now on, and no other paths. Where `places` are what they were, the order
+    /// goes on as it is, with gaps for what is gone, as after a failure (topology update, section
+    /// 4.3 of the DRB paper); else it begins anew, from where `start` stands for.
     ///
     /// # Errors
     ///
-    /// [`OrderError`] if there are new paths and the order is for another number of them, or if
-    /// there are none at all; nothing has changed then.
-    pub fn replace(&mut self, vias: &[Via], order: Order, start: u64) -> Result<(), OrderError> {
-        let placed = |via: &Via| self.places.iter().any(|&at| self.paths[at].via == *via);
-        if vias.is_empty() || !vias.iter().all(placed) {
-            self.sequence = Sequence::new(order, vias.len(), start)?;
-            self.place(vias);
+    /// [`OrderError`] if there are other places and the order is not for their number, or if there
+    /// is no path; nothing has changed then.
+    pub fn replace(
+        &mut self,
+        places: &[Via],
+        vias: &[Via],
+        order: Order,
+        start: u64,
+    ) -> Result<(), OrderError> {
+        check_any(places, vias)?;
+        let same = places.iter().eq(self.places.iter().map(|&at| &self.paths[at].via));
+        if !same {
+            self.sequence = Sequence::new(order, places.len(), start)?;
+            self.place(places);
         }
         self.use_only(vias);
         Ok(())
@@ -223,6 +231,21 @@ impl PathSet {
         }
     }
 
+    /// The same, of the paths that are `wanted`; of any, if none is.
+    pub fn take_any_turn_of(&mut self, wanted: impl Fn(&Via) -> bool) -> Turn {
+        for _ in 0..self.places.len() {
+            let at = self.next_path();
+            if wanted(&self.paths[at].via) {
+                return self.charge(at, 1, false);
+            }
+        }
+        let in_use = |path: &PathStats| !path.removed && wanted(&path.via);
+        match self.paths.iter().position(in_use) {
+            Some(at) => self.charge(at, 1, false),
+            None => self.take_any_turn(1),
+        }
+    }
+
     /// The next path in the order that is in use.
     fn next_path(&mut self) -> usize {
         loop {
@@ -295,14 +318,19 @@ impl PathSet {
     }
 }
 
+/// Whether a turn will ever be taken.
+fn check_any(places: &[Via], vias: &[Via]) -> Result<(), OrderError> {
+    if vias.iter().any(|via| places.contains(via)) { Ok(()) } else { Err(OrderError::NoPaths) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn set(paths: u16, order: &str, start: u64) -> Result<PathSet, OrderError> {
         let remote = "10.0.0.1:1".parse().unwrap();
-        let vias = (0..paths).map(|lane| Via { lane, remote }).collect();
-        PathSet::new(vias, order.parse().unwrap(), start)
+        let vias: Vec<Via> = (0..paths).map(|lane| Via { lane, remote }).collect();
+        PathSet::new(&vias, &vias, order.parse().unwrap(), start)
     }
 
     #[test]
@@ -337,23 +365,28 @@ mod tests {
         let order: Order = "drb:2x2".parse().unwrap();
         let mut set = set(4, "drb:2x2", 0).unwrap();
         assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
-        set.replace(&vias([0, 1, 3]), order, 0).unwrap();
+        set.replace(&vias(0..4), &vias([0, 1, 3]), order, 0).unwrap();
         assert_eq!((lanes_of(&mut set, 6), set.len()), (vec![0, 1, 3, 0, 1, 3], 3));
         assert!(set.stats()[2].removed);
-        set.replace(&vias(0..4), order, 0).unwrap();
+        set.replace(&vias(0..4), &vias(0..4), order, 0).unwrap();
         assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
         assert_eq!(set.stats()[2].sent, 2);
+        let mut other = PathSet::new(&vias(0..4), &vias([0, 3]), order, 0).unwrap();
+        assert_eq!(lanes_of(&mut other, 4), [0, 3, 0, 3]);
+        assert!(PathSet::new(&vias(0..4), &vias([9]), order, 0).is_err());
     }
 
     #[test]
     fn new_paths_get_new_numbers_and_old_ones_keep_theirs() {
         let mut set = set(2, "rrb", 0).unwrap();
-        set.replace(&vias([1, 7]), Order::RoundRobin, 0).unwrap();
+        let rrb = Order::RoundRobin;
+        set.replace(&vias([1, 7]), &vias([1, 7]), rrb, 0).unwrap();
         let turns: Vec<(u16, u16)> =
             (0..3).map(|_| set.take_turn(1)).map(|turn| (turn.path.0, turn.via.lane)).collect();
         assert_eq!(turns, [(1, 1), (2, 7), (1, 1)]);
         let fat: Order = "drb:2x2".parse().unwrap();
-        assert!(set.replace(&vias(0..3), fat, 0).is_err() && set.replace(&[], fat, 0).is_err());
+        assert!(set.replace(&vias(0..3), &vias(0..3), fat, 0).is_err());
+        assert!(set.replace(&[], &[], fat, 0).is_err());
         assert_eq!(lanes_of(&mut set, 2), [7, 1], "nothing has changed");
     }
 
@@ -361,10 +394,10 @@ mod tests {
     fn a_thinned_path_that_is_removed_counts_no_more_and_is_judged_anew() {
         let mut set = set(2, "rrb", 0).unwrap();
         set.account(at(1), PathId(0), 8, 8);
-        set.replace(&vias([1]), Order::RoundRobin, 0).unwrap();
+        set.replace(&vias([1]), &vias([1]), Order::RoundRobin, 0).unwrap();
         set.heard(at(2), PathId(0), 1);
         assert_eq!(lanes_of(&mut set, 3), [1, 1, 1]);
-        set.replace(&vias([0, 1]), Order::RoundRobin, 0).unwrap();
+        set.replace(&vias([0, 1]), &vias([0, 1]), Order::RoundRobin, 0).unwrap();
         assert!(!set.stats()[0].thinned);
         assert_eq!(lanes_of(&mut set, 4).iter().filter(|&&lane| lane == 0).count(), 2);
     }
@@ -373,7 +406,8 @@ mod tests {
     fn however_many_paths_come_and_go_few_are_remembered() {
         let mut set = set(4, "rrb", 0).unwrap();
         for round in 1..500_u16 {
-            set.replace(&vias(round * 4..round * 4 + 4), Order::RoundRobin, 0).unwrap();
+            let new = vias(round * 4..round * 4 + 4);
+            set.replace(&new, &new, Order::RoundRobin, 0).unwrap();
             let mut lanes = lanes_of(&mut set, 4);
             lanes.sort_unstable();
             assert!(lanes.into_iter().eq(round * 4..round * 4 + 4));

@@ -1,8 +1,8 @@
 //! Two endpoints, emulated links between them, and a virtual clock.
 //!
 //! A link carries what goes from one lane of one side to one of the other. It is on the path whose
-//! number is the sum of theirs, modulo the number of paths: so from lane `k` to lane 0, and back, is
-//! path `k`. Nothing here is random but by the seed.
+//! number is the sum of theirs, modulo the number of paths: so from lane `k` to lane 0, and back,
+//! is path `k`. Nothing here is random but by the seed.
 
 #![allow(
     dead_code,

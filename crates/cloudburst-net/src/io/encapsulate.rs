@@ -17,6 +17,12 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsRawFd;
 use std::sync::{PoisonError, RwLock};
 
+/// Bytes that the outer header adds.
+pub(crate) const OUTER_LEN: usize = IP_LEN;
+/// Destinations that are remembered of one endpoint. None is forgotten: packets on their way
+/// through this module name them by number.
+pub(super) const MAX_OUTER: usize = 4_096;
+
 /// Bytes of an IPv4 header, and of a UDP header.
 const IP_LEN: usize = 20;
 const UDP_LEN: usize = 8;
@@ -39,13 +45,13 @@ pub(super) struct Encapsulator {
 impl Encapsulator {
     /// `bound` is the address of lane 0; it must be an IPv4 address of this host.
     pub(super) fn open(bound: SocketAddr, buffers: usize) -> Result<Self, BuildError> {
+        let refused = |source| BuildError::NoRawSocket { map: String::new(), source };
         let SocketAddr::V4(source) = bound else {
-            return Err(BuildError::NoRawSocket(Errno::EAFNOSUPPORT.into()));
+            return Err(refused(Errno::EAFNOSUPPORT.into()));
         };
         // IPPROTO_RAW sends, with the headers that it is given, and receives nothing.
         let protocol = Some(Protocol::from(libc::IPPROTO_RAW));
-        let socket =
-            Socket::new(Domain::IPV4, Type::RAW, protocol).map_err(BuildError::NoRawSocket)?;
+        let socket = Socket::new(Domain::IPV4, Type::RAW, protocol).map_err(refused)?;
         let set = socket.set_nonblocking(true);
         set.map_err(|source| BuildError::SocketOption { option: "O_NONBLOCK", source })?;
         // Less than was wanted is less of a burst.
@@ -53,17 +59,19 @@ impl Encapsulator {
         Ok(Self { socket, source, outer: RwLock::default() })
     }
 
-    /// The number of each of these destinations, in the order of first use.
+    /// The number of each of these destinations, in the order of first use; of those that there is
+    /// no room for, none.
     pub(super) fn numbers(&self, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, u16> {
         let mut outer = self.outer.write().unwrap_or_else(PoisonError::into_inner);
-        let mut number = |ip| {
-            let known = outer.iter().position(|known| *known == ip);
-            known.unwrap_or_else(|| {
+        let mut numbers: HashMap<Ipv4Addr, u16> =
+            outer.iter().zip(0..).map(|(&ip, number)| (ip, number)).collect();
+        for &ip in wanted {
+            if outer.len() < MAX_OUTER && !numbers.contains_key(&ip) {
+                numbers.insert(ip, outer.len() as u16);
                 outer.push(ip);
-                outer.len() - 1
-            })
-        };
-        wanted.iter().map(|&ip| (ip, number(ip) as u16)).collect()
+            }
+        }
+        numbers
     }
 
     fn destination(&self, number: usize) -> Option<Ipv4Addr> {

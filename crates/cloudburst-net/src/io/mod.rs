@@ -1,9 +1,9 @@
 //! UDP sockets behind the core's [`PacketIo`].
 //!
-//! A lane is a socket; or, for packets that leave, a flow label or an outer header that lane 0 gets.
-//! Lane 0 has the address that peers send to. The next ones have the ports right after it, if messages
-//! are taken there too; the others have ports that the system picks, and exist for switches to hash
-//! their packets onto other paths.
+//! A lane is a socket; or, for packets that leave, a flow label or an outer header that lane 0
+//! gets. Lane 0 has the address that peers send to. The next ones have the ports right after it, if
+//! messages are taken there too; the others have ports that the system picks, and exist for
+//! switches to hash their packets onto other paths.
 //!
 //! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
 //! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
@@ -17,6 +17,7 @@ mod send;
 mod socket;
 
 pub use counters::{EcnCounts, IoCounters, SendErrors};
+pub(crate) use encapsulate::OUTER_LEN;
 pub use socket::GrantedBuffers;
 pub(crate) use socket::plain;
 
@@ -61,6 +62,8 @@ pub struct UdpConfig {
 #[derive(Debug)]
 pub struct UdpIo {
     lanes: Vec<Lane>,
+    /// How many of them take messages.
+    ports: u16,
     /// The lanes after those: flow labels.
     labels: Vec<u32>,
     /// The lanes after those: outer headers.
@@ -91,8 +94,8 @@ impl UdpIo {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::SocketOption`] or
-    /// [`BuildError::Threads`].
+    /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::NoRawSocket`],
+    /// [`BuildError::SocketOption`] or [`BuildError::Threads`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
         let UdpConfig { bind, sockets, ports, flow_labels, encapsulates, dscp, socket_buffers } =
             *config;
@@ -122,6 +125,7 @@ impl UdpIo {
         let ready = receive::watch(&all, &wakes).map_err(|e| BuildError::Threads(e.into()))?;
         Ok(Self {
             lanes: all,
+            ports,
             labels,
             encapsulator,
             family,
@@ -170,13 +174,22 @@ impl UdpIo {
         Family::of(bind).reach()
     }
 
-    /// The lanes, and among them those of these destinations of outer headers; of none, if this
-    /// was opened without.
+    /// The most destinations of outer headers that one endpoint ever has.
+    pub(crate) const MAX_OUTER: usize = encapsulate::MAX_OUTER;
+
+    /// The lanes, and among them those of these destinations of outer headers, as far as there is
+    /// room for them.
     pub(crate) fn lanes(&self, outer: &[Ipv4Addr]) -> Lanes {
         let (sockets, labels) = (self.lanes.len() as u16, self.labels.len() as u16);
         let numbers = self.encapsulator.as_ref().map(|by| by.numbers(outer)).unwrap_or_default();
         let lane = |(ip, number)| (ip, sockets + labels + number);
-        Lanes { sockets, labels, outer: numbers.into_iter().map(lane).collect() }
+        Lanes {
+            sockets,
+            ports: self.ports,
+            labels,
+            encapsulates: self.encapsulator.is_some(),
+            outer: numbers.into_iter().map(lane).collect(),
+        }
     }
 }
 

@@ -30,6 +30,31 @@ pub enum PathMapError {
         /// The address.
         address: IpAddr,
     },
+    /// Nobody can be sent to there.
+    #[error("path map `{given}` names {address}, which no host has")]
+    NoHost {
+        /// What came.
+        given: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// Destinations of outer headers are remembered for as long as the endpoint lives.
+    #[error(
+        "path map `{given}` has more destinations of outer headers than the {most} that one \
+         endpoint can have in its life: build another"
+    )]
+    TooManyOuter {
+        /// What came.
+        given: String,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A fork of the process does not share the threads that would use the paths.
+    #[error(
+        "this endpoint belongs to another process, and this is its fork: build endpoints after \
+         the fork"
+    )]
+    Forked,
     /// A prefix where nobody says which addresses it takes the place of.
     #[error(
         "path map `{given}` names {net}, which is not one address: prefixes stand in files \
@@ -137,7 +162,7 @@ pub enum PathMapError {
 }
 
 impl PathMapError {
-    /// The file is used, but nobody can look at it again.
+    /// Nobody can look at the file again.
     pub(crate) fn unwatched(map: &PathMap, error: &io::Error) -> Self {
         let path = map.source().map(|(path, _)| path.to_owned()).unwrap_or_default();
         Self::File { path, reason: format!("no thread to watch it: {error}") }

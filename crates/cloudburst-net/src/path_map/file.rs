@@ -1,22 +1,26 @@
 //! Path maps by destination prefix, from a TOML file.
 
+use super::text::net;
 use super::{Kind, PathMap, PathMapError, is_host};
 use ipnet::IpNet;
 use serde::Deserialize;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read, in bytes: some 10,000 prefixes.
-const MAX_LEN: u64 = 4 << 20;
+/// The longest file that is read, in bytes: some 20,000 prefixes.
+const MAX_LEN: u64 = 1 << 20;
 
 /// A file as it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Table {
     path: PathBuf,
     text: String,
-    /// Longest prefixes first.
-    rows: Vec<(IpNet, PathMap)>,
+    rows: BTreeMap<IpNet, PathMap>,
+    /// The lengths of prefixes that there are, of IPv4 and of IPv6, longest first.
+    lengths: [Vec<u8>; 2],
 }
 
 #[derive(Deserialize)]
@@ -34,45 +38,39 @@ struct Row {
 
 impl Table {
     pub(super) fn read(path: &Path) -> Result<Self, PathMapError> {
-        let refuse = |reason: String| PathMapError::File { path: path.to_owned(), reason };
-        let len = fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
-        if len > MAX_LEN {
-            return Err(refuse(format!("it has {len} bytes, and may have {MAX_LEN} at most")));
-        }
-        let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-        Self::parse(path, text)
+        Self::parse(path, read(path)?)
     }
 
-    fn parse(path: &Path, text: String) -> Result<Self, PathMapError> {
+    pub(super) fn parse(path: &Path, text: String) -> Result<Self, PathMapError> {
         let refuse = |reason: String| PathMapError::Table { path: path.to_owned(), reason };
         let document: Document =
             toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().into()))?;
         if document.to.is_empty() {
             return Err(refuse("there is none".into()));
         }
-        let mut rows: Vec<(IpNet, PathMap)> = Vec::new();
+        let mut rows = BTreeMap::new();
         for Row { prefix, paths } in document.to {
             let refuse = |reason: String| PathMapError::Row {
                 path: path.to_owned(),
                 prefix: prefix.clone(),
                 reason,
             };
-            let net: IpNet = prefix
-                .parse()
-                .map_err(|_| refuse("it must be an IP prefix, such as 10.1.2.0/24".into()))?;
-            if net.trunc() != net {
-                return Err(refuse(format!("an address, not a prefix: write {}", net.trunc())));
-            }
-            if rows.iter().any(|(known, _)| *known == net) {
-                return Err(refuse("it is there twice".into()));
-            }
+            let net = net(&prefix).filter(|_| prefix.contains('/')).ok_or_else(|| {
+                refuse("it must be a prefix with zeros after its length, as 10.1.2.0/24 is".into())
+            })?;
             let map = PathMap::parse(&paths).map_err(|error| refuse(error.to_string()))?;
             map.check_list().map_err(|error| refuse(error.to_string()))?;
             map.check_prefix(&net).map_err(refuse)?;
-            rows.push((net, map));
+            if rows.insert(net, map).is_some() {
+                return Err(refuse("it is there twice".into()));
+            }
         }
-        rows.sort_by_key(|(net, _)| core::cmp::Reverse(net.prefix_len()));
-        Ok(Self { path: path.to_owned(), text, rows })
+        let lengths = [true, false].map(|v4| {
+            let of_family = rows.keys().filter(|net: &&IpNet| net.addr().is_ipv4() == v4);
+            let lengths: BTreeSet<u8> = of_family.map(IpNet::prefix_len).collect();
+            lengths.into_iter().rev().collect()
+        });
+        Ok(Self { path: path.to_owned(), text, rows, lengths })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -83,13 +81,20 @@ impl Table {
         &self.text
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = &(IpNet, PathMap)> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&IpNet, &PathMap)> {
         self.rows.iter()
     }
 
+    /// The row of just this prefix.
+    pub(super) fn exactly(&self, prefix: &IpNet) -> Option<&PathMap> {
+        self.rows.get(prefix)
+    }
+
     /// The row of the longest prefix that has `address`.
-    pub(super) fn row(&self, address: IpAddr) -> Option<&(IpNet, PathMap)> {
-        self.rows.iter().find(|(net, _)| net.contains(&address))
+    pub(super) fn row(&self, address: IpAddr) -> Option<(&IpNet, &PathMap)> {
+        let lengths = &self.lengths[usize::from(address.is_ipv6())];
+        let prefixes = lengths.iter().filter_map(|&len| IpNet::new(address, len).ok());
+        prefixes.map(|net| net.trunc()).find_map(|net| self.rows.get_key_value(&net))
     }
 
     /// Checks each row, and says which one is refused.
@@ -104,6 +109,20 @@ impl Table {
                 reason: error.to_string(),
             })
         })
+    }
+}
+
+/// What the file says, if it is not too long.
+pub(crate) fn read(path: &Path) -> Result<String, PathMapError> {
+    let refuse = |reason: String| PathMapError::File { path: path.to_owned(), reason };
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text));
+    match read {
+        Ok(len) if len as u64 > MAX_LEN => {
+            Err(refuse(format!("it may have {MAX_LEN} bytes at most")))
+        }
+        Ok(_) => Ok(text),
+        Err(error) => Err(refuse(error.to_string())),
     }
 }
 
@@ -176,8 +195,9 @@ mod tests {
             parse(&text).unwrap_err().to_string()
         };
         for (prefix, paths, wrong) in [
-            ("10.1.2.0", "ecmp:4", "such as 10.1.2.0/24"),
-            ("10.1.2.1/24", "ecmp:4", "write 10.1.2.0/24"),
+            ("10.1.2.0", "ecmp:4", "as 10.1.2.0/24 is"),
+            ("10.1.2.1/24", "ecmp:4", "with zeros after its length"),
+            ("::ffff:10.1.2.0/120", "ecmp:4", "it must be a prefix"),
             ("10.1.2.0/24", "ecmp:0", "path map `ecmp:0` is unknown"),
             ("10.1.2.0/24", "file:other.toml", "path map `file:other.toml` is unknown"),
             ("10.1.2.0/24", "xpath:10.2.0.0/24,10.2.0.0/24", "twice"),

@@ -6,6 +6,7 @@ mod resolve;
 mod text;
 
 pub use error::PathMapError;
+pub(crate) use file::read;
 pub(crate) use resolve::{Lanes, Usable};
 
 use self::file::Table;
@@ -92,14 +93,14 @@ impl PathMap {
     /// back. From 1 to [`MAX`](Self::MAX) pairs.
     ///
     /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's
-    /// `bind` and those right after it.
+    /// `bind` and those right after it. Whatever forwards the first to it must forward those, too.
     pub const fn ecmp_pairs(source_ports: u16, destination_ports: u16) -> Self {
         Self(Kind::Ecmp { source_ports, destination_ports })
     }
 
     /// One IPv6 flow label a path, from 1 to [`MAX`](Self::MAX) of them, drawn when the endpoint is
-    /// built: one socket for all, and switches that hash the label (RFC 6438) put each onto some path
-    /// of their own choice. IPv4 peers cannot be sent to.
+    /// built: one socket for all, and switches that hash the label (RFC 6438) put each onto some
+    /// path of their own choice. IPv4 peers cannot be sent to.
     ///
     /// The number is checked when the endpoint is built.
     pub const fn flow_labels(labels: u16) -> Self {
@@ -114,7 +115,8 @@ impl PathMap {
     /// Messages go to a peer at one of these addresses; other peers cannot be sent to. The
     /// addresses are checked when the endpoint is built.
     pub fn xpath(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
-        Self(Kind::XPath { nets: addresses.into_iter().map(IpNet::from).collect() })
+        let nets = addresses.into_iter().map(|address| address.to_canonical().into());
+        Self(Kind::XPath { nets: nets.collect() })
     }
 
     /// One path ID a path, from 1 to [`MAX`](Self::MAX) of them, written as the destination of an
@@ -122,7 +124,7 @@ impl PathMap {
     /// hands the packet to removes it, the peer's host for instance.
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
-    /// CAP_NET_RAW.
+    /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
     pub fn xpath_ipip(path_ids: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = path_ids.into_iter().collect();
         Self(Kind::Encapsulated { by: Encapsulation::PathId, outer })
@@ -133,7 +135,7 @@ impl PathMap {
     /// forwards what is inside. Should be in the order of [`Shape`](cloudburst_core::path::Shape).
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
-    /// CAP_NET_RAW.
+    /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
     pub fn bounce(spines: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = spines.into_iter().collect();
         Self(Kind::Encapsulated { by: Encapsulation::Spine, outer })
@@ -164,6 +166,11 @@ impl PathMap {
     /// A file that cannot be read, is no such TOML, or names an unsound map.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, PathMapError> {
         Table::read(path.as_ref()).map(|table| Self(Kind::File(Arc::new(table))))
+    }
+
+    /// The map that `text` is, as it was read from the file at `path`.
+    pub(crate) fn from_file(path: &Path, text: String) -> Result<Self, PathMapError> {
+        Table::parse(path, text).map(|table| Self(Kind::File(Arc::new(table))))
     }
 
     /// The file that the map was read from, and what it said.
@@ -268,14 +275,33 @@ impl PathMap {
         if !(1..=usize::from(Self::MAX)).contains(&paths) {
             return Err(PathMapError::Unknown { given: given() });
         }
-        let twice = match &self.0 {
-            Kind::XPath { nets } => repeated(nets.iter().map(|net| net.addr().to_canonical())),
-            Kind::Encapsulated { outer, .. } => repeated(outer.iter().map(|&ip| ip.into())),
-            _ => None,
+        let addresses: Vec<IpAddr> = match &self.0 {
+            Kind::XPath { nets } => nets.iter().map(IpNet::addr).collect(),
+            Kind::Encapsulated { outer, .. } => outer.iter().map(|&ip| ip.into()).collect(),
+            _ => Vec::new(),
         };
-        match twice {
+        if let Some(&address) = addresses.iter().find(|address| !is_of_a_host(**address)) {
+            return Err(PathMapError::NoHost { given: given(), address });
+        }
+        match repeated(addresses) {
             Some(address) => Err(PathMapError::Repeated { given: given(), address }),
             None => Ok(()),
+        }
+    }
+
+    /// Whether `whole` has all of its paths, to everybody whom it leads to, and perhaps more.
+    pub(crate) fn is_part_of(&self, whole: &Self) -> bool {
+        match (&self.0, &whole.0) {
+            (Kind::XPath { nets }, Kind::XPath { nets: all }) => {
+                nets.iter().all(|net| all.contains(net))
+            }
+            (Kind::Encapsulated { by, outer }, Kind::Encapsulated { by: same, outer: all }) => {
+                by == same && outer.iter().all(|ip| all.contains(ip))
+            }
+            (Kind::File(table), Kind::File(all)) => table
+                .rows()
+                .all(|(prefix, map)| all.exactly(prefix).is_some_and(|all| map.is_part_of(all))),
+            _ => self == whole,
         }
     }
 
@@ -295,6 +321,12 @@ impl Default for PathMap {
     fn default() -> Self {
         Self::ecmp(8)
     }
+}
+
+/// Whether a host can have the address.
+fn is_of_a_host(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(ip) if ip.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || broadcast)
 }
 
 /// Whether the prefix is one address.

@@ -1,10 +1,10 @@
 //! A path map over the sockets that are there.
 
 use super::{Kind, Needs, PathMap, PathMapError};
-use crate::io::UdpIo;
+use crate::io::{OUTER_LEN, UdpIo};
 use cloudburst_core::path::{Order, PathMap as CorePathMap, Via};
 use ipnet::IpNet;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The numbers of an endpoint's lanes: first its sockets, then its flow labels, then destinations
@@ -12,7 +12,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lanes {
     pub(crate) sockets: u16,
+    /// Of these, how many take messages.
+    pub(crate) ports: u16,
     pub(crate) labels: u16,
+    pub(crate) encapsulates: bool,
     pub(crate) outer: HashMap<Ipv4Addr, u16>,
 }
 
@@ -20,6 +23,8 @@ pub(crate) struct Lanes {
 #[derive(Debug)]
 pub(crate) struct Resolved {
     map: PathMap,
+    /// What the order is of: `map`, or one that it is a part of.
+    whole: PathMap,
     lanes: Lanes,
     reaches: fn(IpAddr) -> bool,
 }
@@ -32,25 +37,42 @@ pub(crate) struct Usable {
 }
 
 impl Usable {
-    /// The map over the endpoint's sockets.
-    pub(crate) fn resolve(&self, map: PathMap, io: &UdpIo) -> Result<Resolved, PathMapError> {
+    /// The map over the endpoint's sockets. If the order is not of its paths, it must be of those
+    /// of `whole`, of which the map must be a part.
+    pub(crate) fn resolve(
+        &self,
+        map: PathMap,
+        whole: &PathMap,
+        io: &UdpIo,
+    ) -> Result<Resolved, PathMapError> {
         let reaches = UdpIo::reach_of((self.bind, 0).into());
         map.check(self.bind, reaches)?;
-        map.check_order(self.order)?;
+        let whole = match map.check_order(self.order) {
+            Ok(()) => map.clone(),
+            Err(_) if map.is_part_of(whole) => whole.clone(),
+            Err(error) => return Err(error),
+        };
         let needs = map.needs();
-        let lanes = io.lanes(&needs.outer);
-        lanes.check(&map, &needs)?;
-        Ok(Resolved { map, lanes, reaches })
+        io.lanes(&[]).check(&map, &needs)?;
+        let outer = [needs.outer, whole.needs().outer].concat();
+        let most = UdpIo::MAX_OUTER;
+        let lanes = io.lanes(&outer);
+        if outer.iter().any(|ip| !lanes.outer.contains_key(ip)) {
+            return Err(PathMapError::TooManyOuter { given: map.to_string(), most });
+        }
+        Ok(Resolved { map, whole, lanes, reaches })
     }
 }
 
 impl Lanes {
     /// Whether they are enough for what the map `given` needs.
     fn check(&self, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
+        let raw = |any: bool| u16::from(any);
         for (what, needed, built) in [
             ("sockets", needs.sockets, self.sockets),
+            ("ports for messages", needs.ports, self.ports),
             ("flow labels", needs.labels, self.labels),
-            ("outer headers", count(needs.outer.iter().collect()), self.outer.len() as u16),
+            ("raw sockets", raw(!needs.outer.is_empty()), raw(self.encapsulates)),
         ] {
             if needed > built {
                 return Err(PathMapError::NotBuilt {
@@ -66,6 +88,11 @@ impl Lanes {
 }
 
 impl Resolved {
+    /// What the order is of.
+    pub(crate) const fn whole(&self) -> &PathMap {
+        &self.whole
+    }
+
     /// The paths of `map` to `peer`, which is in `prefix`, if that was said.
     fn of(&self, map: &PathMap, prefix: Option<&IpNet>, peer: SocketAddr, ports: u16) -> Vec<Via> {
         let ip = peer.ip();
@@ -73,8 +100,9 @@ impl Resolved {
         match &map.0 {
             &Kind::Ecmp { source_ports, destination_ports } => {
                 let to = (0..ports.clamp(1, destination_ports)).map_while(|more| {
-                    let port = peer.port().checked_add(more)?;
-                    Some(SocketAddr::new(ip, port))
+                    let mut to = peer;
+                    to.set_port(peer.port().checked_add(more)?);
+                    Some(to)
                 });
                 let pool = |remote| (0..source_ports).map(move |lane| Via { lane, remote });
                 to.flat_map(pool).collect()
@@ -86,7 +114,12 @@ impl Resolved {
             Kind::XPath { nets } => {
                 let known = prefix.is_some() || nets.iter().any(|net| net.addr() == ip);
                 let to = nets.iter().filter(|_| known).filter_map(|net| address_in(net, ip));
-                to.map(|ip| Via { lane: 0, remote: SocketAddr::new(ip, peer.port()) }).collect()
+                let via = |ip| {
+                    let mut remote = peer;
+                    remote.set_ip(ip);
+                    Via { lane: 0, remote }
+                };
+                to.map(via).collect()
             }
             Kind::Encapsulated { outer, .. } if ip.is_ipv4() => {
                 let via = |&lane| Via { lane, remote: peer };
@@ -108,10 +141,14 @@ impl CorePathMap for Resolved {
         }
         self.of(&self.map, None, peer, ports)
     }
-}
 
-fn count<T>(set: HashSet<T>) -> u16 {
-    u16::try_from(set.len()).unwrap_or(u16::MAX)
+    fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        self.of(&self.whole, None, peer, ports)
+    }
+
+    fn overhead(&self, via: Via) -> usize {
+        if via.lane < self.lanes.sockets + self.lanes.labels { 0 } else { OUTER_LEN }
+    }
 }
 
 /// The address of `net` that has the same place in it as `ip` has in a prefix of that length.
@@ -128,10 +165,12 @@ fn address_in(net: &IpNet, ip: IpAddr) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddrV6;
 
     fn resolved(map: PathMap) -> Resolved {
         let outer = [([10, 3, 0, 1].into(), 40), ([10, 3, 0, 2].into(), 41)].into();
-        Resolved { map, lanes: Lanes { sockets: 8, labels: 4, outer }, reaches: |_| true }
+        let lanes = Lanes { sockets: 8, ports: 2, labels: 4, encapsulates: true, outer };
+        Resolved { whole: map.clone(), map, lanes, reaches: |_| true }
     }
 
     fn vias(map: &str, peer: &str, ports: u16) -> Vec<(u16, String)> {
@@ -147,6 +186,17 @@ mod tests {
         assert_eq!(vias("ecmp:1x4", "10.0.0.1:65534", 4).len(), 2, "no such ports");
         let last = vias("ecmp:2x2", "10.0.0.1:7000", 2).pop();
         assert_eq!(last, Some((1, "10.0.0.1:7001".into())));
+    }
+
+    #[test]
+    fn a_link_local_peer_keeps_its_scope() {
+        for map in ["ecmp:2x2", "xpath:fe80::1", "flowlabel:2"] {
+            let map = resolved(map.parse().unwrap());
+            let peer = SocketAddrV6::new("fe80::1".parse().unwrap(), 7, 0, 3);
+            for via in map.paths(peer.into(), 2) {
+                assert!(matches!(via.remote, SocketAddr::V6(to) if to.scope_id() == 3), "{via:?}");
+            }
+        }
     }
 
     #[test]

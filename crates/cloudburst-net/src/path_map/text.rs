@@ -67,13 +67,12 @@ impl PathMap {
     pub(super) fn parse(given: &str) -> Result<Self, PathMapError> {
         let map = match given.split_once(':') {
             Some(("ecmp", ports)) => match ports.split_once('x') {
-                None => ports.parse().ok().map(Self::ecmp),
-                Some((source, destination)) => {
-                    let pair = source.parse().ok().zip(destination.parse().ok());
-                    pair.map(|(source, destination)| Self::ecmp_pairs(source, destination))
-                }
+                None => number(ports).map(Self::ecmp),
+                Some((source, destination)) => number(source)
+                    .zip(number(destination))
+                    .map(|(source, destination)| Self::ecmp_pairs(source, destination)),
             },
-            Some(("flowlabel", labels)) => labels.parse().ok().map(Self::flow_labels),
+            Some(("flowlabel", labels)) => number(labels).map(Self::flow_labels),
             Some(("xpath", nets)) => {
                 items(nets, net).map(|nets| Self(Kind::XPath { nets: nets.into() }))
             }
@@ -89,10 +88,19 @@ fn items<T>(list: &str, parse: impl FnMut(&str) -> Option<T>) -> Option<Vec<T>> 
     list.split(',').map(parse).collect()
 }
 
-/// An address, or a prefix with nothing beyond its length.
-fn net(text: &str) -> Option<IpNet> {
-    let address = text.parse::<IpAddr>().map(IpNet::from);
-    address.ok().or_else(|| text.parse().ok().filter(|net: &IpNet| net.trunc() == *net))
+/// An address, or a prefix with nothing beyond its length. IPv4 in mapped form is plain IPv4.
+pub(super) fn net(text: &str) -> Option<IpNet> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some(address.to_canonical().into());
+    }
+    let net: IpNet = text.parse().ok()?;
+    let mapped = net.addr().is_ipv6() && net.addr().to_canonical().is_ipv4();
+    (net.trunc() == net && !mapped).then_some(net)
+}
+
+/// A number, of digits alone.
+fn number(text: &str) -> Option<u16> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -126,6 +134,7 @@ mod tests {
             "ecmp:0",
             "ecmp:65",
             "ecmp:-1",
+            "ecmp:+8",
             "ecmp:4x",
             "ecmp:x4",
             "ecmp:0x4",
@@ -140,6 +149,7 @@ mod tests {
             "xpath:10.0.0.1:7",
             "xpath:10.0.0.1,",
             "xpath:10.0.0.1/24",
+            "xpath:::ffff:10.0.0.0/104",
             "xpath-ipip:",
             "xpath-ipip:fd00::1",
             "bounce:10.3.0.1,spine2",
@@ -155,11 +165,19 @@ mod tests {
     #[test]
     fn paths_that_are_one_are_named_and_so_are_prefixes_of_nobody() {
         for (text, twice) in [
-            ("xpath:10.0.0.1,10.0.0.2,::ffff:10.0.0.1", "::ffff:10.0.0.1"),
+            ("xpath:10.0.0.1,10.0.0.2,::ffff:10.0.0.1", "10.0.0.1"),
             ("bounce:10.3.0.1,10.3.0.1", "10.3.0.1"),
         ] {
             let error = text.parse::<PathMap>().unwrap_err().to_string();
-            assert!(error.contains("twice"), "{error} {twice}");
+            assert!(error.contains(&format!("names {twice} twice")), "{error}");
+        }
+        for (text, nobody) in [
+            ("xpath:10.0.0.1,224.0.0.1", "224.0.0.1"),
+            ("bounce:255.255.255.255", "255.255.255.255"),
+            ("xpath-ipip:0.0.0.0", "0.0.0.0"),
+        ] {
+            let error = text.parse::<PathMap>().unwrap_err().to_string();
+            assert!(error.contains(&format!("names {nobody}, which no host has")), "{error}");
         }
         let error = "xpath:10.0.0.0/24".parse::<PathMap>().unwrap_err().to_string();
         assert!(error.contains("10.0.0.0/24, which is not one address"), "{error}");

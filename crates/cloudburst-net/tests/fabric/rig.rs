@@ -37,8 +37,8 @@ pub(crate) fn builder(bind: impl Into<IpAddr>) -> Builder {
 
 impl Pair {
     /// The sender as `sender` says; messages go to `to`, an address of host 3. Answers have as many
-    /// ways back as there can be: of 16 hashed ones, none would lead by the one living spine once in
-    /// a hundred times.
+    /// ways back as there can be: of 16 hashed ones, none would lead by the one living spine once
+    /// in a hundred times.
     pub(crate) fn new(fabric: &Fabric, sender: Builder, to: IpAddr) -> Result<Self, Failed> {
         Self::with_paths_back(fabric, sender, to, PathMap::ecmp(PathMap::MAX))
     }

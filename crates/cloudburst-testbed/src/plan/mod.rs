@@ -90,9 +90,9 @@ pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
     }))
 }
 
-/// `ip`: a question for each port whose answer waits until it sends. A port begins to a moment after
-/// its link is up, when a worker of the kernel has come to it; until then it drops. Asking for one
-/// port by name, other than for all, does that work first.
+/// `ip`: a question for each port whose answer waits until it sends. A port begins to a moment
+/// after its link is up, when a worker of the kernel has come to it; until then it drops. Asking
+/// for one port by name, other than for all, does that work first.
 pub(crate) fn settle(topology: &Topology, node: Node) -> String {
     let ports = topology.neighbours(node).into_iter();
     lines(ports.map(|port| format!("link show dev {port}")))

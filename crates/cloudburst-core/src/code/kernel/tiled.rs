@@ -227,8 +227,8 @@ unsafe fn run_short<F: Field, const OUT: usize>(
 ///
 /// # Safety
 ///
-/// The machine has the instructions of `F`; all payloads have `at + WIDTH * F::Vector::BYTES` bytes;
-/// there are `OUT * from.len()` factors.
+/// The machine has the instructions of `F`; all payloads have `at + WIDTH * F::Vector::BYTES`
+/// bytes; there are `OUT * from.len()` factors.
 #[inline(always)]
 unsafe fn sums<F: Field, const OUT: usize, const WIDTH: usize>(
     to: &[&mut [u8]; OUT],

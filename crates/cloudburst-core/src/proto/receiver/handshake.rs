@@ -63,9 +63,9 @@ impl Receiver {
         }
     }
 
-    /// Every other HELLO_ACK goes back the way of the HELLO, which firewalls expect; the others over
-    /// paths of our own, since that way may be dead. Which, is not in a rhythm, which might be that
-    /// of the HELLOs.
+    /// Every other HELLO_ACK goes back the way of the HELLO, which firewalls expect; the others
+    /// over paths of our own, since that way may be dead. Which, is not in a rhythm, which might be
+    /// that of the HELLOs.
     fn way_of_ack(&mut self, arrived: Via) -> Via {
         let mixed = self.acked.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.acked += 1;

@@ -138,8 +138,8 @@ impl Session {
         if self.in_doubt() { (limit / len.max(1)).clamp(1, COPIES) } else { 1 }
     }
 
-    /// The way back of the next answer: a route, in turn. Where the peer goes on asking, only one of
-    /// four answers takes a route as it is; the others go to its address over a path of our own,
+    /// The way back of the next answer: a route, in turn. Where the peer goes on asking, only one
+    /// of four answers takes a route as it is; the others go to its address over a path of our own,
     /// another each time.
     pub(super) fn take_route(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
         let (path, via) = self.next_route()?;

@@ -21,10 +21,12 @@ impl Sender {
         if self.enter_peer(now, peer).is_err() {
             return;
         }
-        self.learn_ports(peer, ports);
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
-            None => self.install(now, peer, incarnation, flow, true),
-            Some(session) if session.remote == incarnation => {}
+            None => {
+                self.install(now, peer, incarnation, flow, true);
+                self.learn_ports(peer, ports);
+            }
+            Some(session) if session.remote == incarnation => self.learn_ports(peer, ports),
             // It restarted, or somebody else claims its port: whoever is at that address says.
             // Until then nothing is begun in a session that may be dead.
             Some(_) => {
@@ -142,8 +144,10 @@ impl Sender {
         }
         peer.ports = ports;
         let vias = self.path_map.paths(address, ports);
+        let places = self.path_map.places(address, ports);
+        let (order, start) = (self.config.order, self.rng.next_u64());
         // Where the order does not fit, the paths stay as they are: it has fitted these.
-        let _ = peer.paths.replace(&vias, self.config.order, self.rng.next_u64());
+        let _ = peer.paths.replace(&places, &vias, order, start);
     }
 
     /// Makes sure that `address` is among the peers.
@@ -161,7 +165,8 @@ impl Sender {
         if vias.is_empty() {
             return Err(SendError::NoPath(address));
         }
-        let paths = PathSet::new(vias, self.config.order, self.rng.next_u64())
+        let places = self.path_map.places(address, 1);
+        let paths = PathSet::new(&places, &vias, self.config.order, self.rng.next_u64())
             .map_err(|source| SendError::Order { peer: address, source })?;
         if self.peers.len() >= self.config.max_peers {
             self.forget_an_idle_peer(now)?;

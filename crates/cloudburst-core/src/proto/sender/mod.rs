@@ -199,11 +199,16 @@ impl Sender {
     /// The order does not fit the paths to some peer; nothing has changed then.
     pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         let mut changed = Vec::new();
-        for (&address, peer) in &self.peers {
+        // In an order that does not change from run to run: what is drawn does not either, then.
+        let mut addresses: Vec<SocketAddr> = self.peers.keys().copied().collect();
+        addresses.sort_unstable();
+        for address in addresses {
+            let Some(peer) = self.peers.get(&address) else { continue };
             let vias = path_map.paths(address, peer.ports);
+            let places = path_map.places(address, peer.ports);
             let mut paths = peer.paths.clone();
             if !vias.is_empty() {
-                paths.replace(&vias, self.config.order, self.rng.next_u64())?;
+                paths.replace(&places, &vias, self.config.order, self.rng.next_u64())?;
             }
             changed.push((address, paths, !vias.is_empty()));
         }

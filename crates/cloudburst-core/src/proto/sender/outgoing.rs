@@ -284,7 +284,7 @@ impl Outgoing {
             }
         }
         // A path that an answer had no room for has not missed anything.
-        if news && (arrivals.len() >= paths.len() || arrivals.len() < self.room(echo)) {
+        if news && (arrivals.len() >= paths.stats().len() || arrivals.len() < self.room(echo)) {
             for account in self.trail.account(&self.arrivals) {
                 paths.account(now, account.path, account.due, account.missing);
             }

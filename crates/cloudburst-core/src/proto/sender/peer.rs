@@ -177,7 +177,7 @@ impl Opening {
     /// other, and each HELLO may be answered another way.
     pub(super) fn attempt(&mut self, now: Instant, paths: usize) -> usize {
         let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
-        let copies = (self.attempts as usize).clamp(paths.min(2), MAX_COPIES);
+        let copies = (self.attempts as usize).max(paths.min(2)).min(MAX_COPIES).min(2 * paths);
         self.attempts += 1;
         self.next_at = now + retry;
         copies

@@ -79,7 +79,8 @@ impl Sender {
         // A few symbols go over many paths rather than many over one: a path may be dead.
         let ready = block.budget.ready() as usize;
         let run = (ready / peer.paths.len()).clamp(1, self.config.run);
-        // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
+        // After silence, all that is known of the paths may be wrong; if it lasts, few may be
+        // alive.
         let turn = match block.budget.unanswered() {
             0 => peer.paths.take_turn(run),
             1..LASTING => peer.paths.take_any_turn(run),
@@ -138,7 +139,8 @@ impl Sender {
 
         self.counters.symbols_sent += run as u64;
         self.counters.symbol_bytes_sent += buffer.len() as u64;
-        self.pacer.charge(now, buffer.len() + run * headers(&via));
+        let overhead = headers(&via) + self.path_map.overhead(via);
+        self.pacer.charge(now, buffer.len() + run * overhead);
         self.reschedule(id);
         if newly_silent {
             self.reschedule_peer(address);
@@ -154,8 +156,10 @@ impl Sender {
         while let Some(address) = self.hellos.pop_front() {
             let Some(peer) = self.peers.get_mut(&address) else { continue };
             let Some(opening) = &mut peer.opening else { continue };
-            // Each attempt takes another path: the last may have led through a black hole.
-            let Turn { path, via, .. } = peer.paths.take_any_turn(1);
+            // Each attempt takes another path: the last may have led through a black hole. All go
+            // to the port that the peer is known by: it may have come back without the others.
+            let known_by = |via: &Via| via.remote.port() == address.port();
+            let Turn { path, via, .. } = peer.paths.take_any_turn_of(known_by);
             opening.on_sent(now, path);
             let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
             let hello = Hello {
@@ -168,6 +172,8 @@ impl Sender {
             };
             hello.write(&self.identity.hello_key, buffer);
             self.counters.hellos_sent += 1;
+            let overhead = headers(&via) + self.path_map.overhead(via);
+            self.pacer.charge(now, buffer.len() + overhead);
             self.reschedule_peer(address);
             let (len, ect) = (buffer.len(), self.config.aeolus);
             return Some(Transmit { via, segment_size: len, len, ect });
