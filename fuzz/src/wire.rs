@@ -201,10 +201,9 @@ fn canonical(packet: &[u8]) -> Vec<u8> {
     let mut fields = packet[..HELLO_LEN - MAC_LEN].to_vec();
     fields[1] = 0;
     if Kind::of(packet) == Ok(Kind::Hello) {
-        fields[38..].fill(0);
+        fields[39..].fill(0);
     } else {
         fields[60] = u8::from(fields[60] != 0);
-        fields[61..].fill(0);
     }
     fields
 }
