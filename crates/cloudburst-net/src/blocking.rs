@@ -7,6 +7,7 @@ use crate::park::block_on_for;
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
 use bytes::Bytes;
+use cloudburst_core::burst::Driven;
 use cloudburst_core::error::Receipt;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
@@ -81,7 +82,7 @@ impl Endpoint {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        block_on(self.0.send_with(peer, bytes, options))
+        Sending(block_on(self.0.begin(peer, bytes.into(), &options))?).wait()
     }
 
     /// Begins to burst a message. See [`AsyncEndpoint::try_send`].
@@ -117,7 +118,14 @@ impl Endpoint {
     ///
     /// [`Closed`] when the endpoint is closed and all messages were taken.
     pub fn recv(&self) -> Result<Message, Closed> {
-        block_on(self.0.recv())
+        loop {
+            if let Some(message) = self.0.try_recv()? {
+                return Ok(message);
+            }
+            if self.0.inner.drive_to_message(None) != Driven::Done {
+                return block_on(self.0.recv());
+            }
+        }
     }
 
     /// Waits for the next message, but no longer than `timeout`: `None` then.
@@ -126,7 +134,20 @@ impl Endpoint {
     ///
     /// See [`recv`](Self::recv).
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Message>, Closed> {
-        block_on_for(self.0.recv(), timeout).transpose()
+        let deadline = self.0.now() + timeout;
+        loop {
+            if let Some(message) = self.0.try_recv()? {
+                return Ok(Some(message));
+            }
+            match self.0.inner.drive_to_message(Some(deadline)) {
+                Driven::Done => {}
+                Driven::TimedOut => return Ok(None),
+                Driven::ByAnother | Driven::Stopped => {
+                    let left = deadline.saturating_since(self.0.now());
+                    return block_on_for(self.0.recv(), left).transpose();
+                }
+            }
+        }
     }
 
     /// The next message if there is one.
@@ -162,6 +183,7 @@ impl Sending {
     ///
     /// See [`SendError`].
     pub fn wait(self) -> Result<Receipt, SendError> {
+        self.0.drive();
         block_on(self.0)
     }
 }

@@ -247,7 +247,7 @@ impl Endpoint {
         self.inner.close(within)
     }
 
-    async fn begin(
+    pub(crate) async fn begin(
         &self,
         peer: SocketAddr,
         bytes: Bytes,

@@ -5,9 +5,10 @@ use crate::io::UdpIo;
 use crate::path_map::{PathMap, PathMapError, Usable};
 use crate::watch::Watch;
 use async_channel::Receiver;
-use cloudburst_core::burst::Engine;
+use cloudburst_core::burst::{Driven, Engine};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::Message;
+use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::{io, mem, process};
@@ -17,7 +18,7 @@ use tokio::sync::Notify;
 /// end is the end of the last clone.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// Shared with nobody; counted, so that a forked process can leave it alone.
+    /// Counted, so that a forked process can leave it alone, and for those who wait for sends.
     pub(crate) engine: Arc<Engine<UdpIo>>,
     pub(crate) messages: Receiver<Message>,
     /// Notified, one waiter at a time, when a send has ended or has left room for another.
@@ -99,6 +100,17 @@ impl Inner {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// See [`Engine::drive`]. Ends when a message has come or the endpoint is closed.
+    pub(crate) fn drive_to_message(&self, until: Option<Instant>) -> Driven {
+        let has_news = || !self.messages.is_empty() || self.messages.is_closed();
+        if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, has_news) }
+    }
+
+    /// The engine, if its threads are this process's.
+    pub(crate) fn engine_here(&self) -> Option<Arc<Engine<UdpIo>>> {
+        (!self.is_forked()).then(|| Arc::clone(&self.engine))
+    }
+
     pub(crate) fn cancel(&self, id: MessageId) {
         if !self.is_forked() {
             self.unless_closed(|engine| engine.cancel(id));
@@ -151,6 +163,9 @@ impl Drop for Inner {
         if self.is_forked() {
             // The engine's threads are the parent's: here, waiting for them would never end.
             mem::forget(Arc::clone(&self.engine));
+        } else {
+            // Whoever waits for a send of it may hold the engine, too.
+            self.engine.stop();
         }
     }
 }

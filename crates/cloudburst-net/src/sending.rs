@@ -39,6 +39,15 @@ impl Sending {
     pub const fn id(&self) -> MessageId {
         self.id
     }
+
+    /// Takes packets on the calling thread until the send has ended, if no other thread does.
+    pub(crate) fn drive(&self) {
+        // The engine alone: this must not keep the endpoint alive either.
+        let engine = self.endpoint.upgrade().and_then(|inner| inner.engine_here());
+        if let Some(engine) = engine {
+            engine.drive(None, || !self.outcome.is_empty() || self.outcome.is_terminated());
+        }
+    }
 }
 
 impl Future for Sending {

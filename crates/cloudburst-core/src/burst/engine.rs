@@ -1,6 +1,7 @@
 //! The threads and what they share.
 
 use super::PacketIo;
+use super::drive::{self, Driving};
 use crate::error::{Outcome, SendError};
 use crate::id::MessageId;
 use crate::path::{OrderError, PathMap, PathStats};
@@ -12,16 +13,28 @@ use crate::time::Instant;
 use bytes::Bytes;
 use core::cell::RefCell;
 use core::time::Duration;
-use crossbeam_channel::{Receiver as Wakes, Sender as Waker, bounded};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::thread::{JoinHandle, Thread};
 use std::{io, thread};
 
 /// Called once, by whichever thread learns how a send ended.
 pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
+
+/// How [`Engine::drive`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driven {
+    /// What was waited for is there.
+    Done,
+    /// It was not there in time.
+    TimedOut,
+    /// Another thread does it already; nothing was done.
+    ByAnother,
+    /// The engine was stopped.
+    Stopped,
+}
 
 type OnMessage = Box<dyn Fn(Message) + Send + Sync>;
 
@@ -51,7 +64,9 @@ struct Shared<I> {
     on_message: OnMessage,
     /// Held while messages are passed on, so that no thread sends a STOP in between.
     delivering: Mutex<()>,
-    waker: Waker<()>,
+    /// The sending thread, to wake.
+    sending_thread: OnceLock<Thread>,
+    driving: Driving,
     /// Signalled whenever a send has ended.
     ended: Condvar,
     stopping: AtomicBool,
@@ -82,20 +97,20 @@ impl<I: PacketIo> Engine<I> {
         on_message: impl Fn(Message) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let (sender, receiver) = endpoint.split();
-        let (waker, wakes) = bounded(1);
         let shared = Arc::new(Shared {
             io,
             sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
             receiver: Mutex::new(receiver),
             on_message: Box::new(on_message),
             delivering: Mutex::new(()),
-            waker,
+            sending_thread: OnceLock::new(),
+            driving: Driving::default(),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
         let engine = Self { shared: shared.clone(), threads: Mutex::new(Vec::new()) };
         let receiving = shared.clone();
-        engine.spawn("cbrst-send", move || shared.run_sending(&wakes))?;
+        engine.spawn("cbrst-send", move || shared.run_sending())?;
         engine.spawn("cbrst-recv", move || receiving.run_receiving())?;
         Ok(engine)
     }
@@ -150,6 +165,30 @@ impl<I: PacketIo> Engine<I> {
         lock(&self.shared.sending).sender.paths(peer).to_vec()
     }
 
+    /// Takes what comes in by itself until `done`, which is asked after each wait: a thread that
+    /// waits for something has it sooner so than from another thread that must wake it. At most
+    /// one thread does this at a time; meanwhile the receiving thread rests.
+    pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
+        let shared = &self.shared;
+        let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
+        if turn.polled_by_another() {
+            shared.io.wake();
+        }
+        loop {
+            if done() {
+                return Driven::Done;
+            }
+            if shared.is_stopping() {
+                return Driven::Stopped;
+            }
+            let now = shared.io.now();
+            if until.is_some_and(|at| at <= now) {
+                return Driven::TimedOut;
+            }
+            shared.receive_for(until.map_or(MAX_SLEEP, |at| at.saturating_since(now)));
+        }
+    }
+
     /// The sockets.
     pub fn io(&self) -> &I {
         &self.shared.io
@@ -199,9 +238,11 @@ impl<I: PacketIo> Engine<I> {
         drained
     }
 
-    fn stop(&self) {
+    /// Stops the threads and every burst at once.
+    pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        let _ = self.shared.waker.try_send(());
+        self.shared.wake_sending();
+        self.shared.driving.wake();
         self.shared.io.wake();
         for thread in lock(&self.threads).drain(..) {
             if thread.thread().id() != thread::current().id() && thread.join().is_err() {
@@ -228,15 +269,15 @@ enum Who {
 }
 
 impl<I: PacketIo> Shared<I> {
-    fn run_sending(&self, wakes: &Wakes<()>) {
+    fn run_sending(&self) {
+        let _ = self.sending_thread.set(thread::current());
         while !self.is_stopping() {
+            // What came before this is seen by the pump; what comes after it ends the parking.
             let Some(at) = self.pump(Who::SendingThread) else {
-                if wakes.recv().is_err() {
-                    return;
-                }
+                thread::park();
                 continue;
             };
-            let _ = wakes.recv_timeout(at.saturating_since(self.io.now()));
+            thread::park_timeout(at.saturating_since(self.io.now()));
             if self.io.now().saturating_since(at) > HELD_UP {
                 self.receive(Duration::ZERO);
             }
@@ -245,12 +286,36 @@ impl<I: PacketIo> Shared<I> {
 
     fn run_receiving(&self) {
         while !self.is_stopping() {
-            let sleep = lock(&self.receiver)
-                .poll_timeout()
-                .map_or(MAX_SLEEP, |at| at.saturating_since(self.io.now()).min(MAX_SLEEP));
-            // Zero would not wait at all; the sweep can wait for a millisecond.
-            self.receive(sleep.max(Duration::from_millis(1)));
-            lock(&self.receiver).handle_timeout(self.io.now());
+            match self.driving.turn() {
+                drive::Turn::Poll => {
+                    self.receive_for(MAX_SLEEP);
+                    self.driving.polled();
+                }
+                drive::Turn::Look => self.receive(Duration::ZERO),
+                drive::Turn::Leave => {}
+            }
+        }
+    }
+
+    /// Waits for packets no longer than `limit`, and for what the receiver has to do.
+    fn receive_for(&self, limit: Duration) {
+        let due = lock(&self.receiver).poll_timeout();
+        let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
+        // Zero would not wait at all; the sweep can wait for a millisecond.
+        self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP));
+        lock(&self.receiver).handle_timeout(self.io.now());
+    }
+
+    fn wake_sending(&self) {
+        if let Some(thread) = self.sending_thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Has whoever drives look at what `done` says, if that is another thread.
+    fn tell_driver(&self) {
+        if self.driving.by_another() {
+            self.io.wake();
         }
     }
 
@@ -284,9 +349,13 @@ impl<I: PacketIo> Shared<I> {
                 core::iter::from_fn(|| receiver.poll_transmit(buffer)).collect();
             drop(receiver);
             let mut met = false;
+            let mut delivered = false;
             for event in events {
                 match event {
-                    ReceiverEvent::Message(message) => (self.on_message)(message),
+                    ReceiverEvent::Message(message) => {
+                        (self.on_message)(message);
+                        delivered = true;
+                    }
                     ReceiverEvent::Confirmed(peering) => {
                         lock(&self.sending).sender.adopt(self.io.now(), peering);
                         met = true;
@@ -294,6 +363,9 @@ impl<I: PacketIo> Shared<I> {
                 }
             }
             drop(delivering);
+            if delivered {
+                self.tell_driver();
+            }
             let mut contents = &buffer[..];
             for transmit in &transmits {
                 let (packet, rest) = contents.split_at(transmit.len);
@@ -355,6 +427,7 @@ impl<I: PacketIo> Shared<I> {
                         call(outcome);
                     }
                     self.ended.notify_all();
+                    self.tell_driver();
                 }
                 if transmit.is_none() {
                     return wake_at;
@@ -373,8 +446,7 @@ impl<I: PacketIo> Shared<I> {
                     wake_at.is_some_and(|at| sending.planned.is_none_or(|planned| at < planned));
                 if sleeps_past {
                     sending.planned = wake_at;
-                    // Full means that it is being woken already.
-                    let _ = self.waker.try_send(());
+                    self.wake_sending();
                 }
             }
         }

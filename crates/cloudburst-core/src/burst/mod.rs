@@ -14,9 +14,10 @@
 //! because handing work to another thread takes longer than doing it. What must wait for the
 //! rate or for an answer is the sending thread's.
 
+mod drive;
 mod engine;
 
-pub use engine::{Engine, OnEnd};
+pub use engine::{Driven, Engine, OnEnd};
 
 use crate::path::Via;
 use crate::proto::Transmit;

@@ -1,0 +1,143 @@
+//! Who takes packets from the sockets: the receiving thread, or a caller that waits for what they
+//! bring.
+//!
+//! Waking another thread takes longer than all work on a packet, so a caller takes its packets
+//! itself. Two threads that wait for the same sockets would take each other's: while a caller is
+//! there, the receiving thread is not. When a caller leaves, it is mostly to come back: so the
+//! receiving thread is not woken, but looks now and then, and comes back itself when nobody has
+//! been there for a while. If a caller stays for long, it does not even look.
+
+use core::cell::Cell;
+use core::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread::{self, Thread};
+
+/// How long packets may lie when a caller has left: less than a sender waits for an answer.
+const LOOK_EVERY: Duration = Duration::from_micros(200);
+/// Looks without a caller, after which the receiving thread takes over.
+const LOOKS: u64 = 5;
+
+thread_local! {
+    /// Whether this thread drives some engine.
+    static DRIVES: Cell<bool> = const { Cell::new(false) };
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Driving {
+    /// Held by the caller that drives.
+    caller: Mutex<()>,
+    /// Odd while a caller drives: it counts those that came and those that left.
+    turns: AtomicU64,
+    /// The receiving thread waits for the sockets, or for a caller to leave.
+    polls: AtomicBool,
+    parked: AtomicBool,
+    receiving_thread: OnceLock<Thread>,
+    /// For the receiving thread alone: `turns` when it last looked, and since how many looks.
+    seen: AtomicU64,
+    unchanged: AtomicU64,
+}
+
+/// What the receiving thread should do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Wait for packets.
+    Poll,
+    /// Take what is there.
+    Look,
+    /// Nothing.
+    Leave,
+}
+
+/// A caller drives until this is dropped.
+pub(super) struct Caller<'a> {
+    driving: &'a Driving,
+    _only: MutexGuard<'a, ()>,
+}
+
+impl Driving {
+    /// The calling thread drives, unless another one does.
+    pub(super) fn begin(&self) -> Option<Caller<'_>> {
+        let only = self.caller.try_lock().ok()?;
+        self.turns.fetch_add(1, SeqCst);
+        DRIVES.set(true);
+        Some(Caller { driving: self, _only: only })
+    }
+
+    /// Whether a thread that is not this one drives.
+    pub(super) fn by_another(&self) -> bool {
+        self.turns.load(SeqCst) % 2 == 1 && !DRIVES.get()
+    }
+
+    /// What the receiving thread should do; rests first if a caller is there, or was lately.
+    pub(super) fn turn(&self) -> Turn {
+        let turns = self.turns.load(SeqCst);
+        if turns == self.seen.swap(turns, SeqCst) {
+            self.unchanged.fetch_add(1, SeqCst);
+        } else {
+            self.unchanged.store(0, SeqCst);
+        }
+        let unchanged = self.unchanged.load(SeqCst);
+        if turns % 2 == 1 {
+            if unchanged > LOOKS {
+                self.park_while(turns);
+            } else {
+                thread::park_timeout(LOOK_EVERY);
+            }
+            return Turn::Leave;
+        }
+        if turns > 0 && unchanged <= LOOKS {
+            thread::park_timeout(LOOK_EVERY);
+            return if self.turns.load(SeqCst).is_multiple_of(2) {
+                Turn::Look
+            } else {
+                Turn::Leave
+            };
+        }
+        self.polls.store(true, SeqCst);
+        // A caller that came before it could see this would wait for the same packets.
+        if self.turns.load(SeqCst) % 2 == 1 {
+            self.polled();
+            return Turn::Leave;
+        }
+        Turn::Poll
+    }
+
+    /// The receiving thread has ended its wait.
+    pub(super) fn polled(&self) {
+        self.polls.store(false, SeqCst);
+    }
+
+    fn park_while(&self, turns: u64) {
+        self.receiving_thread.get_or_init(thread::current);
+        self.parked.store(true, SeqCst);
+        if self.turns.load(SeqCst) == turns {
+            thread::park();
+        }
+        self.parked.store(false, SeqCst);
+    }
+
+    /// Ends the rest of the receiving thread.
+    pub(super) fn wake(&self) {
+        if let Some(thread) = self.receiving_thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+impl Caller<'_> {
+    /// Whether the receiving thread waits for packets at this moment, and must be told to leave.
+    pub(super) fn polled_by_another(&self) -> bool {
+        self.driving.polls.load(SeqCst)
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        DRIVES.set(false);
+        self.driving.turns.fetch_add(1, SeqCst);
+        if self.driving.parked.load(SeqCst) {
+            self.driving.wake();
+        }
+    }
+}
