@@ -117,7 +117,7 @@ fn wire() -> Files {
 
 fn prefix(kind: Kind, ask: bool) -> Prefix {
     let session = SessionId(0x0a0b_0c0d_0e0f_1011);
-    Prefix { kind, ask, partial: ask, path: PathId(3), session, number: 5 }
+    Prefix { kind, ask, partial: ask, again: false, path: PathId(3), session, number: 5 }
 }
 
 fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ask: bool) -> Vec<u8> {

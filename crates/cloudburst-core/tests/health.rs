@@ -108,7 +108,7 @@ fn a_path_is_thinned_within_a_few_round_trips_and_has_its_share_again_within_a_f
         let more = paths(&pair).iter().zip(before).map(|(path, before)| path.sent - before);
         let more: Vec<u64> = more.collect();
         let (least, most) = (*more.iter().min().unwrap(), *more.iter().max().unwrap());
-        assert!(least * 10 > most * 8, "full shares: {more:?}");
+        assert!(least * 10 > most * 7, "full shares: {more:?}");
         pair.settle();
         assert_eq!(pair.a.delivered(), 3_010);
     }
@@ -133,7 +133,7 @@ fn messages_one_at_a_time_find_a_healed_path_within_its_sixteenth_turn() {
             assert!(messages <= 32, "{length}: {:?}", paths(&pair));
         }
         let sent = deliver(&mut pair, 40, length);
-        assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 8, "{sent:?}");
+        assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 7, "{sent:?}");
     }
 }
 
@@ -145,7 +145,7 @@ fn a_path_that_loses_a_fifth_keeps_its_turns_and_says_so() {
         pair.set_links(Side::B, Some(1), &lossy(0.2));
         let sent = deliver(&mut pair, 400, length);
         let least = *sent.iter().min().unwrap();
-        assert!(least * 100 > sent.iter().max().unwrap() * 85, "{length}: {sent:?}");
+        assert!(least * 100 > sent.iter().max().unwrap() * 75, "{length}: {sent:?}");
         let loss: Vec<u16> = paths(&pair).iter().map(|path| path.loss_permille).collect();
         assert!((80..350).contains(&loss[1]), "{length}: {loss:?}");
     }
@@ -155,7 +155,7 @@ fn a_path_that_loses_a_fifth_keeps_its_turns_and_says_so() {
 fn loss_on_all_paths_alike_condemns_none_for_long() {
     let mut pair = Pair::new(Setup { link: lossy(0.2), ..Setup::default() });
     let sent = deliver(&mut pair, 300, 20_000);
-    assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 8, "{sent:?}");
+    assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 7, "{sent:?}");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_path_whose_answers_alone_are_lost_keeps_its_turns() {
         }
         let sent = deliver(&mut pair, 100, length);
         assert_eq!(thinned(&pair), []);
-        assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 8, "{sent:?}");
+        assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 7, "{sent:?}");
     }
 }
 
@@ -314,6 +314,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
             kind: answer.kind(),
             ask: false,
             partial: false,
+            again: false,
             path: PathId(0),
             session: sealer.session(),
             number: sealer.next_number(),

@@ -207,6 +207,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         kind: Kind::Symbol,
         ask: false,
         partial: false,
+        again: false,
         path: PathId(0),
         session: sealer.session(),
         number: 0,

@@ -12,6 +12,8 @@ const THIN_AFTER: u32 = 8;
 const PROBE_EVERY: u32 = 16;
 /// Paths that are remembered, those that were removed among them; a map has fewer by far.
 const MAX_REMEMBERED: usize = 256;
+/// How long a path that was heard of counts as alive.
+const FRESH_FOR: Duration = Duration::from_secs(1);
 /// Packets that the estimate of loss looks back on, about: beyond this, older ones count half.
 const LOSS_MEMORY: u32 = 128;
 
@@ -195,13 +197,17 @@ impl PathSet {
         self.used
     }
 
-    /// The next path in the order, charged with `packets`, or with one if it is a probe.
-    pub fn take_turn(&mut self, packets: usize) -> Turn {
+    /// The next path in the order, charged with `packets`, or with one if it is a probe. If it has
+    /// not been heard of lately, which it may be dead for, no more than `few` are risked.
+    pub fn take_turn(&mut self, now: Instant, few: usize, packets: usize) -> Turn {
         loop {
             // This ends: a path that is passed over so often is probed.
             let at = self.next_path();
-            if !self.paths[at].thinned || self.thinned == self.used {
-                return self.charge(at, packets, false);
+            let path = &self.paths[at];
+            if !path.thinned || self.thinned == self.used {
+                let fresh = |at| now.saturating_since(at) < FRESH_FOR;
+                let known = path.last_heard.is_some_and(fresh);
+                return self.charge(at, if known { packets } else { few.min(packets) }, false);
             }
             let health = &mut self.health[at];
             health.passed += 1;
@@ -339,7 +345,7 @@ mod tests {
             [(3, "rrb", [2, 0, 1, 2, 0, 1]), (6, "drb:2x3", [5, 0, 3, 1, 4, 2])]
         {
             let mut set = set(paths, order, 5).unwrap();
-            let visited: Vec<u16> = (0..6).map(|_| set.take_turn(1).path.0).collect();
+            let visited: Vec<u16> = (0..6).map(|_| set.take_turn(at(0), 1, 1).path.0).collect();
             assert_eq!(visited, expected);
             assert!(set.stats().iter().all(|path| path.sent == 6 / u64::from(paths)));
         }
@@ -357,7 +363,7 @@ mod tests {
     }
 
     fn lanes_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
-        (0..turns).map(|_| set.take_turn(1).via.lane).collect()
+        (0..turns).map(|_| set.take_turn(at(0), 1, 1).via.lane).collect()
     }
 
     #[test]
@@ -381,8 +387,10 @@ mod tests {
         let mut set = set(2, "rrb", 0).unwrap();
         let rrb = Order::RoundRobin;
         set.replace(&vias([1, 7]), &vias([1, 7]), rrb, 0).unwrap();
-        let turns: Vec<(u16, u16)> =
-            (0..3).map(|_| set.take_turn(1)).map(|turn| (turn.path.0, turn.via.lane)).collect();
+        let turns: Vec<(u16, u16)> = (0..3)
+            .map(|_| set.take_turn(at(0), 1, 1))
+            .map(|turn| (turn.path.0, turn.via.lane))
+            .collect();
         assert_eq!(turns, [(1, 1), (2, 7), (1, 1)]);
         let fat: Order = "drb:2x2".parse().unwrap();
         assert!(set.replace(&vias(0..3), &vias(0..3), fat, 0).is_err());
@@ -439,13 +447,13 @@ mod tests {
             set.account(at(4), PathId(2), 1, 1);
             assert!(set.stats()[2].thinned);
             let before = set.stats()[2].sent;
-            let turns: Vec<Turn> = (0..480).map(|_| set.take_turn(4)).collect();
+            let turns: Vec<Turn> = (0..480).map(|_| set.take_turn(at(0), 4, 4)).collect();
             let probes: Vec<&Turn> = turns.iter().filter(|turn| turn.probe).collect();
             assert!((7..=13).contains(&probes.len()), "{}", probes.len());
             assert!(probes.iter().all(|turn| (turn.path.0, turn.packets) == (2, 1)));
             assert_eq!(set.stats()[2].sent - before, probes.len() as u64);
             set.heard(at(5), PathId(2), 1);
-            let turns = (0..400).filter(|_| set.take_turn(1).path.0 == 2).count();
+            let turns = (0..400).filter(|_| set.take_turn(at(0), 1, 1).path.0 == 2).count();
             assert!((70..130).contains(&turns), "{turns}");
         }
     }
@@ -475,10 +483,10 @@ mod tests {
         let mut set = set(2, "rrb", 0).unwrap();
         set.account(at(1), PathId(0), 8, 8);
         set.account(at(1), PathId(1), 8, 8);
-        let visited: Vec<u16> = (0..4).map(|_| set.take_turn(1).path.0).collect();
+        let visited: Vec<u16> = (0..4).map(|_| set.take_turn(at(0), 1, 1).path.0).collect();
         assert_eq!(visited, [0, 1, 0, 1]);
         set.heard(at(2), PathId(1), 1);
-        assert!((0..10).all(|_| set.take_turn(1).path.0 == 1));
+        assert!((0..10).all(|_| set.take_turn(at(0), 1, 1).path.0 == 1));
         assert!((0..2).any(|_| set.take_any_turn(1).path.0 == 0));
     }
 

@@ -4,8 +4,10 @@ use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// Packets whose sending times are remembered, newest first to be overwritten.
+/// Packets whose sending times are remembered: so many at first, and so many at most, where more
+/// are on their way at a time.
 const REMEMBERED: usize = 256;
+const MAX_REMEMBERED: usize = 16_384;
 
 /// The shortest wait for an answer: threads that wake late must not look like loss.
 const MIN_WAIT: Duration = Duration::from_micros(500);
@@ -15,8 +17,8 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Rtt {
     smoothed: Duration,
     variation: Duration,
-    /// Sending time and path of packet `number`, at `number % REMEMBERED`.
-    sent_at: Box<[Option<(u64, Instant, PathId)>]>,
+    /// Sending time and path of packet `number`, at `number % sent_at.len()`.
+    sent_at: Vec<Option<(u64, Instant, PathId)>>,
 }
 
 impl Rtt {
@@ -24,18 +26,36 @@ impl Rtt {
         Self {
             smoothed: Duration::ZERO,
             variation: Duration::ZERO,
-            sent_at: vec![None; REMEMBERED].into_boxed_slice(),
+            sent_at: vec![None; REMEMBERED],
         }
     }
 
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId) {
-        self.sent_at[number as usize % REMEMBERED] = Some((number, now, path));
+        let at = |len: usize| (number % len as u64) as usize;
+        // A packet that an answer may still name must not be forgotten for this one: without
+        // samples, the wait would stay as it was when the line was idle.
+        if let Some((_, before, _)) = self.sent_at[at(self.sent_at.len())]
+            && now.saturating_since(before) < self.wait() * 2
+            && self.sent_at.len() < MAX_REMEMBERED
+        {
+            self.grow();
+        }
+        let at = at(self.sent_at.len());
+        self.sent_at[at] = Some((number, now, path));
+    }
+
+    fn grow(&mut self) {
+        let len = self.sent_at.len() * 4;
+        let known = core::mem::replace(&mut self.sent_at, vec![None; len]);
+        for sent in known.into_iter().flatten() {
+            self.sent_at[(sent.0 % len as u64) as usize] = Some(sent);
+        }
     }
 
     /// An answer to packet `number` came: that packet was sent once, so the sample is clean. Says
     /// which path the packet took, and how long it was until the answer.
     pub(super) fn on_answer(&mut self, now: Instant, number: u64) -> Option<(PathId, Duration)> {
-        let (sent, at, path) = self.sent_at[number as usize % REMEMBERED]?;
+        let (sent, at, path) = self.sent_at[(number % self.sent_at.len() as u64) as usize]?;
         let rtt = (sent == number).then(|| now.saturating_since(at))?;
         self.sample(rtt);
         Some((path, rtt))
@@ -75,5 +95,22 @@ mod tests {
         assert_eq!(rtt.wait(), Duration::from_millis(3));
         rtt.sample(Duration::from_secs(5));
         assert_eq!(rtt.wait(), MAX_WAIT);
+    }
+
+    #[test]
+    fn remembers_as_many_as_are_on_their_way_within_limits() {
+        let mut rtt = Rtt::new();
+        let at = |micros: u64| Instant::from_nanos(micros * 1_000);
+        let sent = 4 * MAX_REMEMBERED as u64;
+        (0..sent).for_each(|number| rtt.on_sent(at(number), number, PathId(0)));
+        assert_eq!(rtt.sent_at.len(), MAX_REMEMBERED);
+        let oldest = sent - MAX_REMEMBERED as u64;
+        assert_eq!(rtt.on_answer(at(sent), oldest - 1), None);
+        let waited = Duration::from_micros(sent - oldest);
+        assert_eq!(rtt.on_answer(at(sent), oldest), Some((PathId(0), waited)));
+        // One a millisecond is few, however many have gone before.
+        let mut rtt = Rtt::new();
+        (0..1_000).for_each(|number| rtt.on_sent(at(number * 1_000), number, PathId(0)));
+        assert_eq!(rtt.sent_at.len(), REMEMBERED);
     }
 }

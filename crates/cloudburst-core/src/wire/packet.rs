@@ -12,6 +12,7 @@ pub const PREFIX_LEN: usize = 20;
 
 const FLAG_ASK: u8 = 0b0000_0001;
 const FLAG_PARTIAL: u8 = 0b0000_0010;
+const FLAG_AGAIN: u8 = 0b0000_0100;
 
 /// What a packet is, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub struct Prefix {
     pub ask: bool,
     /// The receiver has said of some blocks of this message that they are done.
     pub partial: bool,
+    /// The sender has had no answer to what it asked about this block before.
+    pub again: bool,
     /// The path that the packet was sent on, in its sender's numbering.
     pub path: PathId,
     /// The direction of the session that the packet belongs to.
@@ -98,13 +101,14 @@ impl Prefix {
             return Err(WireError::Undefined { field: "kind", got: kind as u8 });
         }
         let flags = cursor.u8()?;
-        if flags & !(FLAG_ASK | FLAG_PARTIAL) != 0 {
+        if flags & !(FLAG_ASK | FLAG_PARTIAL | FLAG_AGAIN) != 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
         Ok(Self {
             kind,
             ask: flags & FLAG_ASK != 0,
             partial: flags & FLAG_PARTIAL != 0,
+            again: flags & FLAG_AGAIN != 0,
             path: PathId(cursor.u16()?),
             session: SessionId(cursor.u64()?),
             number: cursor.u64()?,
@@ -113,8 +117,9 @@ impl Prefix {
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.push(self.kind.first_byte());
-        let ask = if self.ask { FLAG_ASK } else { 0 };
-        out.push(ask | if self.partial { FLAG_PARTIAL } else { 0 });
+        let flag = |set, flag| if set { flag } else { 0 };
+        let (ask, again) = (flag(self.ask, FLAG_ASK), flag(self.again, FLAG_AGAIN));
+        out.push(ask | flag(self.partial, FLAG_PARTIAL) | again);
         out.extend_from_slice(&self.path.0.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());
         out.extend_from_slice(&self.number.to_be_bytes());

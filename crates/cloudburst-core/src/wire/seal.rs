@@ -184,6 +184,7 @@ mod tests {
             kind: Kind::Busy,
             ask: false,
             partial: false,
+            again: false,
             path: PathId(0),
             session,
             number,

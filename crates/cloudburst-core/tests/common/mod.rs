@@ -98,6 +98,8 @@ pub struct Pair {
     pub b: Host,
     setup: Setup,
     links: BTreeMap<(Side, u16, u16), Link>,
+    /// When the last packet left.
+    wire_free: Instant,
     /// Every datagram that was put on a link, where a test wants to see them.
     pub tap: Option<Vec<(Side, Via, Vec<u8>)>>,
     /// Whether each of them was marked ECT(0), in the same order.
@@ -112,6 +114,7 @@ impl Pair {
             a: Host::new(&setup, Side::A, 0),
             b: Host::new(&setup, Side::B, 0),
             links: BTreeMap::new(),
+            wire_free: Instant::ZERO,
             setup,
             tap: None,
             ects: Vec::new(),
@@ -285,6 +288,9 @@ impl Pair {
                 let Some(to) = transmit.via.remote.port().checked_sub(7000) else { continue };
                 let buffer = core::mem::take(&mut self.buffer);
                 for packet in buffer.chunks(transmit.segment_size) {
+                    // One after the other, if only by nanoseconds: equal links keep their order.
+                    self.wire_free = (self.wire_free + Duration::from_nanos(1)).max(now);
+                    let now = self.wire_free;
                     if let Some(tap) = &mut self.tap {
                         tap.push((side, transmit.via, packet.to_vec()));
                         self.ects.push(transmit.ect);

@@ -91,6 +91,7 @@ impl Liar {
             kind: Kind::Symbol,
             ask,
             partial: false,
+            again: false,
             path: PathId(0),
             session: self.sealer.session(),
             number: self.sealer.next_number(),

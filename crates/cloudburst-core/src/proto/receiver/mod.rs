@@ -12,7 +12,7 @@ use self::session::{Ending, Session};
 use super::Transmit;
 use super::identity::{Identity, Peering};
 use crate::config::Config;
-use crate::id::{MessageId, SessionId};
+use crate::id::{MessageId, PathId, SessionId};
 use crate::path::{PathMap, Via};
 use crate::time::Instant;
 use crate::wire::answer::{ARRIVAL_LEN, NO_ECHO};
@@ -30,6 +30,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const IDLE_AFTER: Duration = Duration::from_secs(120);
 /// Answers that wait to be sent; older ones give way, for the next symbol asks again.
 const MAX_ANSWERS: usize = 4096;
+/// Of these, so many are looked at for one to the same block.
+const LOOK_BACK: usize = 64;
 
 /// A message, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,16 @@ pub struct ReceiverCounters {
     pub peers_refused: u64,
 }
 
+/// An answer that waits to be sent, so many times.
+#[derive(Debug)]
+struct Outbound {
+    session: SessionId,
+    /// The path of the symbol that it answers, if it does.
+    path: Option<PathId>,
+    answer: Answer,
+    copies: usize,
+}
+
 /// The receiving half of an endpoint.
 pub struct Receiver {
     config: Config,
@@ -98,7 +110,7 @@ pub struct Receiver {
     acked: u64,
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
-    answers: VecDeque<(SessionId, Answer)>,
+    answers: VecDeque<Outbound>,
     events: VecDeque<ReceiverEvent>,
     next_sweep: Option<Instant>,
     last_symbol: Option<Instant>,
@@ -157,7 +169,7 @@ impl Receiver {
             // the sender to know without asking.
             if let Some(verdict) = self.deliver(session, id) {
                 let answer = Answer { message: id, block: 0, echo: NO_ECHO, verdict };
-                self.answer(session, answer, SYMBOL_OVERHEAD);
+                self.answer(session, None, answer, SYMBOL_OVERHEAD);
             }
         }
     }
@@ -246,13 +258,16 @@ impl Receiver {
             ack.write(&self.identity.hello_key, buffer);
             return transmit(via, buffer.len());
         }
-        while let Some((name, answer)) = self.answers.pop_front() {
-            let Some(session) = self.sessions.get_mut(&name) else { continue };
+        while let Some(mut outbound) = self.answers.pop_front() {
+            let Some(session) = self.sessions.get_mut(&outbound.session) else { continue };
+            outbound.copies -= 1;
+            let answer = &outbound.answer;
             let Some((path, via)) = session.take_route(&*self.path_map) else { continue };
             let prefix = Prefix {
                 kind: answer.kind(),
                 ask: false,
                 partial: false,
+                again: false,
                 path,
                 session: session.sealer.session(),
                 number: session.sealer.next_number(),
@@ -265,6 +280,9 @@ impl Receiver {
                 Kind::Busy => self.counters.busies_sent += 1,
                 Kind::Forgotten => self.counters.forgottens_sent += 1,
                 _ => self.counters.rejects_sent += 1,
+            }
+            if outbound.copies > 0 {
+                self.answers.push_front(outbound);
             }
             return transmit(via, buffer.len());
         }
@@ -307,7 +325,7 @@ impl Receiver {
     }
 
     /// Queues an answer, or several copies for different ways, of at most `limit` bytes in all.
-    fn answer(&mut self, name: SessionId, mut answer: Answer, limit: usize) {
+    fn answer(&mut self, name: SessionId, path: Option<PathId>, mut answer: Answer, limit: usize) {
         let mut len = Answer::LARGEST_FIXED;
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
@@ -316,14 +334,26 @@ impl Receiver {
             arrivals.truncate(Answer::arrivals_within(limit));
             len += arrivals.len() * ARRIVAL_LEN;
         }
-        let Some(session) = self.sessions.get(&name) else { return };
-        for _ in 0..session.copies(len, limit) {
-            if self.answers.len() == MAX_ANSWERS {
-                self.answers.pop_front();
-                self.counters.answers_dropped += 1;
-            }
-            self.answers.push_back((name, answer.clone()));
+        let Some(peer) = self.sessions.get(&name) else { return };
+        let copies = peer.copies(len, limit);
+        let outbound = Outbound { session: name, path, answer, copies };
+        // What has not left yet is out of date: this has all that it said of the block. So symbols
+        // that came together are answered together, but those of each path apart: an answer is
+        // news of the path of the one that it names.
+        let same = |waiting: &&mut Outbound| {
+            (waiting.session, waiting.path) == (name, path)
+                && waiting.answer.message == outbound.answer.message
+                && waiting.answer.block == outbound.answer.block
+        };
+        if let Some(waiting) = self.answers.iter_mut().rev().take(LOOK_BACK).find(same) {
+            *waiting = outbound;
+            return;
         }
+        if self.answers.len() == MAX_ANSWERS {
+            self.answers.pop_front();
+            self.counters.answers_dropped += 1;
+        }
+        self.answers.push_back(outbound);
     }
 }
 

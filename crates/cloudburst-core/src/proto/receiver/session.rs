@@ -19,8 +19,9 @@ const QUIET_AFTER: u64 = 4;
 const QUIET_TURNS: u32 = 16;
 /// Turns that a quiet route gains by each question.
 const DOUBT: u32 = 2;
-/// Questions in a row, since the last new message, until answers leave the ways that symbols come.
-const PATIENCE: u16 = 4;
+/// Questions of a peer that says that it has had no answer, since the last new message, until
+/// answers leave the ways that symbols come.
+const PATIENCE: u16 = 2;
 /// Ways that each answer takes from then on, if that is no more bytes than the question has.
 const COPIES: usize = 4;
 /// Messages whose arrivals are remembered after their delivery.
@@ -45,7 +46,7 @@ pub(super) struct Session {
     next_route: usize,
     /// Symbols that came by any route.
     symbols: u64,
-    /// Questions answered since the peer's last new message.
+    /// Such questions since the peer's last new message.
     doubts: u16,
     /// Answers since doubt began, and how many of them left the routes.
     doubtful: usize,
@@ -116,10 +117,11 @@ impl Session {
         }
     }
 
-    /// The peer asks: perhaps because what it was told was lost. Quiet routes are tried sooner.
-    pub(super) fn doubt_routes(&mut self) {
+    /// The peer asks, `again` if it has had no answer: what it was told may have been lost. Quiet
+    /// routes are tried sooner.
+    pub(super) fn doubt_routes(&mut self, again: bool) {
         self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
-        self.doubts = self.doubts.saturating_add(1);
+        self.doubts = self.doubts.saturating_add(again.into());
     }
 
     /// A message begins: the peer has heard what it waited for. If that took patience, the next
@@ -269,15 +271,15 @@ mod tests {
     fn answers_to_a_peer_that_goes_on_asking_leave_by_all_paths_until_it_is_content() {
         let mut session = session();
         let ask = |session: &mut Session| {
-            session.doubt_routes();
+            session.doubt_routes(true);
             (0..session.copies(100, 1_452))
                 .filter_map(|_| session.take_route(&Lanes(3)))
                 .map(|(_, via)| via.lane)
                 .collect::<Vec<_>>()
         };
         let answers: Vec<_> = (0..5).map(|_| ask(&mut session)).collect();
-        assert_eq!(answers[..3], [[0], [0], [0]]);
-        assert_eq!(answers[3..], [[0, 0, 1, 2], [0, 0, 1, 2]]);
+        assert_eq!(answers[0], [0]);
+        assert_eq!(answers[1..], [[0, 0, 1, 2]; 4]);
         assert_eq!((session.copies(100, 299), session.copies(100, 85)), (2, 1));
         assert_eq!(session.take_route(&Lanes(0)).map(|(_, via)| via.lane), Some(0), "no own path");
         session.trust_routes();
@@ -286,5 +288,8 @@ mod tests {
         session.trust_routes();
         session.trust_routes();
         assert_eq!(ask(&mut session), [0]);
+        session.trust_routes();
+        (0..9).for_each(|_| session.doubt_routes(false));
+        assert_eq!(session.copies(100, 1_452), 1, "it may ask as often as it likes");
     }
 }

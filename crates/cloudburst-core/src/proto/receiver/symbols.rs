@@ -80,7 +80,7 @@ impl Receiver {
             let verdict = match *ending {
                 Ending::Delivered(digest) => {
                     if symbol.prefix.ask {
-                        session.doubt_routes();
+                        session.doubt_routes(symbol.prefix.again);
                     }
                     let arrivals = session.late_arrivals(id);
                     Verdict::Delivered { digest, arrivals }
@@ -165,7 +165,7 @@ impl Receiver {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ask {
-                    session.doubt_routes();
+                    session.doubt_routes(symbol.prefix.again);
                     let needed = needed as u16;
                     self.answer_to(symbol, Verdict::Status { needed, arrivals });
                 }
@@ -199,6 +199,7 @@ impl Receiver {
     fn answer_to(&mut self, symbol: &Symbol<'_>, verdict: Verdict) {
         self.answer(
             symbol.session,
+            Some(symbol.prefix.path),
             Answer {
                 message: symbol.header.message,
                 block: symbol.header.block,

@@ -76,15 +76,16 @@ impl Sender {
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
         let ect = self.config.aeolus && message.answered;
         let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
-        // A few symbols go over many paths rather than many over one: a path may be dead.
+        // A few symbols go over many paths rather than many over one, if that may be dead.
         let ready = block.budget.ready() as usize;
-        let run = (ready / peer.paths.len()).clamp(1, self.config.run);
+        let run = ready.min(self.config.run).max(1);
+        let few = (ready / peer.paths.len()).clamp(1, run);
         // After silence, all that is known of the paths may be wrong; if it lasts, few may be
         // alive.
         let turn = match block.budget.unanswered() {
-            0 => peer.paths.take_turn(run),
-            1..LASTING => peer.paths.take_any_turn(run),
-            LASTING.. => peer.paths.take_hopeful_turn(run),
+            0 => peer.paths.take_turn(now, few, run),
+            1..LASTING => peer.paths.take_any_turn(few),
+            LASTING.. => peer.paths.take_hopeful_turn(few),
         };
         let Turn { path, via, packets: run, probe } = turn;
         if probe {
@@ -102,6 +103,7 @@ impl Sender {
                 kind: Kind::Symbol,
                 ask: block.budget.asks() || probe,
                 partial,
+                again: block.budget.unanswered() > 0,
                 path,
                 session: session.sealer.session(),
                 number,
