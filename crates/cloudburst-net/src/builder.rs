@@ -10,6 +10,7 @@ use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
+use core::time::Duration;
 use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
@@ -36,6 +37,7 @@ pub struct Builder {
     capacity: Option<u64>,
     rate: Option<f64>,
     order: Option<Order>,
+    busy_poll: Option<Duration>,
     aeolus: Option<bool>,
     dscp: u8,
     socket_buffers: usize,
@@ -51,6 +53,7 @@ impl Builder {
             capacity: None,
             rate: None,
             order: None,
+            busy_poll: None,
             aeolus: None,
             dscp: DEFAULT_DSCP,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
@@ -88,9 +91,9 @@ impl Builder {
 
     /// Everything that the protocol may be told.
     ///
-    /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order) and
-    /// [`aeolus`](Self::aeolus) override the fields of these names, and [`paths`](Self::paths) says
-    /// `ports`.
+    /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order),
+    /// [`aeolus`](Self::aeolus) and [`busy_poll`](Self::busy_poll) override the fields of these
+    /// names, and [`paths`](Self::paths) says `ports`.
     /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
     /// [`bind`](Self::bind).
     pub fn config(mut self, config: Config) -> Self {
@@ -131,6 +134,13 @@ impl Builder {
         self
     }
 
+    /// How long a thread that waits for packets looks for them without sleeping. Default 0. See
+    /// [`Config::busy_poll`].
+    pub const fn busy_poll(mut self, time: Duration) -> Self {
+        self.busy_poll = Some(time);
+        self
+    }
+
     /// Bytes to ask for, for each receive and each send buffer of each socket. Default
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
@@ -160,6 +170,7 @@ impl Builder {
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
         config.order = self.order.unwrap_or(config.order);
+        config.busy_poll = self.busy_poll.unwrap_or(config.busy_poll);
         config.aeolus = self.aeolus.unwrap_or(config.aeolus);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);

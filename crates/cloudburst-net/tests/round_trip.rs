@@ -3,9 +3,10 @@
 mod common;
 
 use cloudburst_net::{Endpoint, PathMap, Security};
-use common::{PATIENCE, blocking, builder_on, bytes, endpoint};
+use common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint};
 use std::net::SocketAddr;
 use std::thread;
+use std::time::Duration;
 
 #[tokio::test]
 async fn an_async_question_is_answered() {
@@ -155,4 +156,26 @@ fn an_endpoint_may_send_to_itself() {
     let sending = endpoint.try_send(endpoint.local_addr(), bytes(50_000, 3)).unwrap();
     assert_eq!(endpoint.recv_timeout(PATIENCE).unwrap().unwrap().bytes, bytes(50_000, 3));
     sending.wait().unwrap();
+}
+
+#[test]
+fn threads_that_poll_busily_find_messages_and_their_end() {
+    let build = || builder().busy_poll(Duration::from_millis(2)).build().unwrap().blocking();
+    let (one, other) = (build(), build());
+    let echo = thread::spawn({
+        let other = other.clone();
+        move || {
+            while let Ok(message) = other.recv() {
+                other.send(message.peer, message.bytes).unwrap();
+            }
+        }
+    });
+    for seed in 0..20 {
+        let message = bytes(5_000, seed);
+        one.send(other.local_addr(), message.clone()).unwrap();
+        assert_eq!(one.recv().unwrap().bytes, message);
+    }
+    assert_eq!(one.recv_timeout(Duration::from_millis(5)), Ok(None));
+    other.close(PATIENCE);
+    echo.join().unwrap();
 }

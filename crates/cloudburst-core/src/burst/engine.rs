@@ -12,6 +12,7 @@ use crate::proto::{
 use crate::time::Instant;
 use bytes::Bytes;
 use core::cell::RefCell;
+use core::hint;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -67,6 +68,7 @@ struct Shared<I> {
     /// The sending thread, to wake.
     sending_thread: OnceLock<Thread>,
     driving: Driving,
+    busy_poll: Duration,
     /// Signalled whenever a send has ended.
     ended: Condvar,
     stopping: AtomicBool,
@@ -96,6 +98,7 @@ impl<I: PacketIo> Engine<I> {
         io: I,
         on_message: impl Fn(Message) + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        let busy_poll = endpoint.busy_poll();
         let (sender, receiver) = endpoint.split();
         let shared = Arc::new(Shared {
             io,
@@ -105,6 +108,7 @@ impl<I: PacketIo> Engine<I> {
             delivering: Mutex::new(()),
             sending_thread: OnceLock::new(),
             driving: Driving::default(),
+            busy_poll,
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
@@ -291,7 +295,7 @@ impl<I: PacketIo> Shared<I> {
                     self.receive_for(MAX_SLEEP);
                     self.driving.polled();
                 }
-                drive::Turn::Look => self.receive(Duration::ZERO),
+                drive::Turn::Look => drop(self.receive(Duration::ZERO)),
                 drive::Turn::Leave => {}
             }
         }
@@ -299,11 +303,30 @@ impl<I: PacketIo> Shared<I> {
 
     /// Waits for packets no longer than `limit`, and for what the receiver has to do.
     fn receive_for(&self, limit: Duration) {
+        if self.poll_busily(limit) {
+            return;
+        }
         let due = lock(&self.receiver).poll_timeout();
         let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
         // Zero would not wait at all; the sweep can wait for a millisecond.
         self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP));
         lock(&self.receiver).handle_timeout(self.io.now());
+    }
+
+    /// Looks for packets again and again, for as long as that was asked for. Returns whether any
+    /// came.
+    fn poll_busily(&self, limit: Duration) -> bool {
+        if self.busy_poll.is_zero() {
+            return false;
+        }
+        let until = self.io.now() + self.busy_poll.min(limit);
+        while !self.receive(Duration::ZERO) {
+            if self.io.now() >= until || self.is_stopping() {
+                return false;
+            }
+            hint::spin_loop();
+        }
+        true
     }
 
     fn wake_sending(&self) {
@@ -319,9 +342,11 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    fn receive(&self, timeout: Duration) {
-        let mut answers = false;
+    /// Takes packets; returns whether any came.
+    fn receive(&self, timeout: Duration) -> bool {
+        let (mut answers, mut came) = (false, false);
         self.io.receive(timeout, &mut |via, packet| {
+            came = true;
             let now = self.io.now();
             if is_for_receiver(packet) {
                 lock(&self.receiver).handle_datagram(now, via, packet);
@@ -334,6 +359,7 @@ impl<I: PacketIo> Shared<I> {
         if answers {
             self.pump(Who::Other);
         }
+        came
     }
 
     /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim

@@ -12,6 +12,7 @@ use crate::rng::Seed;
 use crate::time::Instant;
 use crate::wire::Kind;
 use bytes::Bytes;
+use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub struct Endpoint {
     sender: Sender,
     receiver: Receiver,
+    busy_poll: Duration,
 }
 
 /// What the application should know.
@@ -61,6 +63,7 @@ impl Endpoint {
         let identity = Identity::new(security, seed);
         let path_map: Arc<dyn PathMap> = path_map.into();
         Ok(Self {
+            busy_poll: config.busy_poll,
             sender: Sender::new(config.clone(), identity.clone(), path_map.clone()),
             receiver: Receiver::new(config, identity, path_map),
         })
@@ -69,6 +72,11 @@ impl Endpoint {
     /// The two halves, to be driven by two threads.
     pub fn split(self) -> (Sender, Receiver) {
         (self.sender, self.receiver)
+    }
+
+    /// How long a thread that drives this should look for packets before it sleeps.
+    pub(crate) const fn busy_poll(&self) -> Duration {
+        self.busy_poll
     }
 
     /// Takes a message to burst to `peer`.
