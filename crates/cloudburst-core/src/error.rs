@@ -89,7 +89,9 @@ pub enum Doubt {
     Cancelled,
 }
 
-/// What a delivered message cost.
+/// What a delivered message cost, and how long it took.
+///
+/// Packets here are SYMBOL packets of this message: handshakes and answers are in the counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
     /// Bytes in the message.
@@ -98,24 +100,33 @@ pub struct Receipt {
     pub blocks: usize,
     /// Source symbols in all blocks: the packets that a loss-free link needs.
     pub source_symbols: usize,
-    /// Packets that were sent for it.
+    /// Packets that were sent for it, until STOP came.
     pub packets: usize,
-    /// Symbols that had arrived on each path when the receiver spoke last.
+    /// Symbols that had arrived on each path when the receiver spoke last. A path without an entry
+    /// is one that none was known to have come on.
     pub arrivals: Vec<Arrivals>,
-    /// From the call to the first packet: waiting for a session, for other messages, for the rate.
+    /// From the call to the first packet on the wire: waiting for a session, for other messages,
+    /// for the rate. To the nanosecond, as the driver's clock was read.
     pub waited: Duration,
     /// From the first packet to STOP: the message completion time (MCT) of the paper, plus the
-    /// way of the STOP.
+    /// way of the STOP. To the nanosecond, as the driver's clock was read.
     pub completed_in: Duration,
 }
 
 impl Receipt {
-    /// Packets sent for each that a loss-free link would need (Table 14's sent/original).
+    /// Packets sent for each source symbol (Table 14's sent/original): 1.0 is what a loss-free link
+    /// needs at least. The inverse of the coding rate that the message ended up with.
     pub fn redundancy(&self) -> f64 {
         self.packets as f64 / self.source_symbols.max(1) as f64
     }
 
-    /// Symbols that arrived on `path`.
+    /// From the call to STOP: what the caller waited for. [`waited`](Self::waited) and
+    /// [`completed_in`](Self::completed_in) together.
+    pub fn total(&self) -> Duration {
+        self.waited.saturating_add(self.completed_in)
+    }
+
+    /// Symbols that were known to have arrived on `path`; 65,535 stands for more as well.
     pub fn arrived_on(&self, path: PathId) -> u16 {
         self.arrivals.iter().find(|on| on.path == path).map_or(0, |on| on.count)
     }
