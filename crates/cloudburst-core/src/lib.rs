@@ -23,6 +23,7 @@ pub mod code;
 pub mod config;
 pub mod error;
 pub mod id;
+pub mod latency;
 pub mod path;
 pub mod proto;
 pub mod rng;

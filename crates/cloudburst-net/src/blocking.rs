@@ -11,7 +11,7 @@ use cloudburst_core::burst::Driven;
 use cloudburst_core::error::Receipt;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
-use cloudburst_core::proto::{Message, SendOptions};
+use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use core::time::Duration;
 use pollster::block_on;
 use std::net::SocketAddr;
@@ -46,6 +46,21 @@ impl Endpoint {
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
         self.0.counters()
+    }
+
+    /// How long messages took so far. See [`AsyncEndpoint::latencies`].
+    pub fn latencies(&self) -> Latencies {
+        self.0.latencies()
+    }
+
+    /// What passed between this endpoint and each peer. See [`AsyncEndpoint::peers`].
+    pub fn peers(&self) -> Vec<PeerStats> {
+        self.0.peers()
+    }
+
+    /// What passed between this endpoint and `peer`. See [`AsyncEndpoint::peer`].
+    pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
+        self.0.peer(peer)
     }
 
     /// Live counts of the paths to `peer`. See [`AsyncEndpoint::paths`].

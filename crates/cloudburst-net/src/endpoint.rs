@@ -12,7 +12,9 @@ use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::error::{Receipt, SendError as Refusal};
 use cloudburst_core::path::PathStats;
-use cloudburst_core::proto::{Message, ReceiverCounters, SendOptions, SenderCounters};
+use cloudburst_core::proto::{
+    Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
+};
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -107,7 +109,25 @@ impl Endpoint {
         Counters { sender: core.sender, receiver: core.receiver, io }
     }
 
-    /// The time on the endpoint's clock, which [`PathStats::last_heard`] was read from.
+    /// How long messages took so far: a copy of about 54 KB, for which sending and receiving wait
+    /// some microseconds each.
+    pub fn latencies(&self) -> Latencies {
+        self.inner.engine.latencies()
+    }
+
+    /// What passed between this endpoint and each peer that it remembers, by address: at most
+    /// three times [`Config::max_peers`](crate::Config::max_peers).
+    pub fn peers(&self) -> Vec<PeerStats> {
+        self.inner.engine.peers()
+    }
+
+    /// What passed between this endpoint and `peer`; `None` if it is not remembered.
+    pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
+        let peer = crate::io::plain(peer);
+        self.peers().into_iter().find(|stats| stats.peer == peer)
+    }
+
+    /// The time on the endpoint's clock, which all moments in its counts were read from.
     pub fn now(&self) -> Instant {
         self.inner.engine.io().now()
     }

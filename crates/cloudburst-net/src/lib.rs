@@ -78,8 +78,12 @@ pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Security};
 pub use cloudburst_core::error::{Doubt, Receipt, Rejection, SendError as Refusal};
 pub use cloudburst_core::id::{MessageId, PathId};
+pub use cloudburst_core::latency::LatencyHistogram;
 pub use cloudburst_core::path::{Order, OrderError, Shape};
 pub use cloudburst_core::path::{PathStats, Via};
-pub use cloudburst_core::proto::{Message, ReceiverCounters, SendOptions, SenderCounters};
+pub use cloudburst_core::proto::{
+    Latencies, Message, PeerStats, ReceivedFrom, ReceiverCounters, SendOptions, SenderCounters,
+    SentTo,
+};
 pub use cloudburst_core::time;
 pub use cloudburst_core::wire::{Arrivals, RejectReason};

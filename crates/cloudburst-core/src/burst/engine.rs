@@ -6,8 +6,8 @@ use crate::error::{Outcome, SendError};
 use crate::id::MessageId;
 use crate::path::{OrderError, PathMap, PathStats};
 use crate::proto::{
-    Counters, Endpoint, Message, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent,
-    Transmit, is_for_receiver,
+    Counters, Endpoint, Latencies, Message, PeerStats, Receiver, ReceiverEvent, SendOptions,
+    Sender, SenderEvent, Transmit, is_for_receiver, merge_peers,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -162,6 +162,18 @@ impl<I: PacketIo> Engine<I> {
     pub fn counters(&self) -> Counters {
         let sender = *lock(&self.shared.sending).sender.counters();
         Counters { sender, receiver: *lock(&self.shared.receiver).counters() }
+    }
+
+    /// How long messages took so far.
+    pub fn latencies(&self) -> Latencies {
+        let sent = lock(&self.shared.sending).sender.latencies().clone();
+        Latencies { sent, received: lock(&self.shared.receiver).latencies().clone() }
+    }
+
+    /// What passed between this endpoint and each peer that it remembers, by address.
+    pub fn peers(&self) -> Vec<PeerStats> {
+        let sent = lock(&self.shared.sending).sender.peers().collect();
+        merge_peers(sent, lock(&self.shared.receiver).peers().collect())
     }
 
     /// Live counts of the paths to `peer`, by path number.

@@ -2,11 +2,13 @@
 
 use super::Transmit;
 use super::identity::Identity;
+use super::peers::{PeerStats, merge};
 use super::receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
 use super::sender::{SendOptions, Sender, SenderCounters, SenderEvent};
 use crate::config::{Config, ConfigError, Security};
 use crate::error::{Outcome, SendError};
 use crate::id::MessageId;
+use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
 use crate::rng::Seed;
 use crate::time::Instant;
@@ -42,6 +44,16 @@ pub struct Counters {
     pub sender: SenderCounters,
     /// The receiving half.
     pub receiver: ReceiverCounters,
+}
+
+/// How long an endpoint's messages took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latencies {
+    /// Messages sent: from the call to STOP ([`Receipt::total`](crate::error::Receipt::total)), of
+    /// those that were delivered.
+    pub sent: LatencyHistogram,
+    /// Messages received: from the first symbol to the one that made the message whole.
+    pub received: LatencyHistogram,
 }
 
 impl Endpoint {
@@ -168,6 +180,17 @@ impl Endpoint {
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
         Counters { sender: *self.sender.counters(), receiver: *self.receiver.counters() }
+    }
+
+    /// How long messages took so far: a copy of about 54 KB.
+    pub fn latencies(&self) -> Latencies {
+        let (sent, received) = (self.sender.latencies(), self.receiver.latencies());
+        Latencies { sent: sent.clone(), received: received.clone() }
+    }
+
+    /// What passed between this endpoint and each peer that it remembers, by address.
+    pub fn peers(&self) -> Vec<PeerStats> {
+        merge(self.sender.peers().collect(), self.receiver.peers().collect())
     }
 
     /// Bytes that messages being received may take at this moment.

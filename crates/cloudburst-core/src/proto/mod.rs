@@ -21,14 +21,17 @@ mod budget;
 mod endpoint;
 mod identity;
 mod layout;
+mod peers;
 mod receiver;
 mod rtt;
 mod sender;
 
 pub(crate) use endpoint::is_for_receiver;
-pub use endpoint::{Counters, Endpoint, Event};
+pub use endpoint::{Counters, Endpoint, Event, Latencies};
 pub use identity::{Identity, Peering};
 pub use layout::Layout;
+pub(crate) use peers::merge as merge_peers;
+pub use peers::{PeerStats, ReceivedFrom, SentTo};
 pub use receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
 pub use sender::{SendOptions, Sender, SenderCounters, SenderEvent};
 

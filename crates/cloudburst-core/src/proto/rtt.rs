@@ -70,6 +70,11 @@ impl Rtt {
         }
     }
 
+    /// The smoothed round-trip time; `None` before the first sample.
+    pub(super) fn smoothed(&self) -> Option<Duration> {
+        (!self.smoothed.is_zero()).then_some(self.smoothed)
+    }
+
     /// After how long an unanswered question has probably been lost.
     pub(super) fn wait(&self) -> Duration {
         if self.smoothed.is_zero() {

@@ -8,6 +8,7 @@ use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::{Arrivals, SymbolHeader};
 use bytes::Bytes;
+use core::time::Duration;
 
 /// Paths of one message whose arrivals are counted; what comes on others is counted nowhere.
 const MAX_PATHS: usize = 64;
@@ -26,6 +27,7 @@ pub(super) struct Incoming {
     corrupt: u8,
     pub(super) arrivals: Vec<Arrivals>,
     pub(super) last_progress: Instant,
+    began: Instant,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,7 @@ impl Incoming {
             corrupt: 0,
             arrivals: Vec::new(),
             last_progress: now,
+            began: now,
         })
     }
 
@@ -176,6 +179,11 @@ impl Incoming {
         } else {
             Step::BlockDone { digest, useful: true }
         }
+    }
+
+    /// From its first symbol to the last one that brought anything new.
+    pub(super) const fn took(&self) -> Duration {
+        self.last_progress.saturating_since(self.began)
     }
 
     /// Whether all blocks are decoded and verified.

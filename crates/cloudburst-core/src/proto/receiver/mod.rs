@@ -11,8 +11,10 @@ use self::incoming::Incoming;
 use self::session::{Ending, Session};
 use super::Transmit;
 use super::identity::{Identity, Peering};
+use super::peers::ReceivedFrom;
 use crate::config::Config;
 use crate::id::{MessageId, PathId, SessionId};
+use crate::latency::LatencyHistogram;
 use crate::path::{PathMap, Via};
 use crate::time::Instant;
 use crate::wire::answer::{ARRIVAL_LEN, NO_ECHO};
@@ -116,6 +118,7 @@ pub struct Receiver {
     last_symbol: Option<Instant>,
     closing: bool,
     counters: ReceiverCounters,
+    latencies: LatencyHistogram,
 }
 
 impl Receiver {
@@ -139,6 +142,7 @@ impl Receiver {
             last_symbol: None,
             closing: false,
             counters: ReceiverCounters::default(),
+            latencies: LatencyHistogram::new(),
         }
     }
 
@@ -192,6 +196,16 @@ impl Receiver {
     /// What was done and seen so far.
     pub const fn counters(&self) -> &ReceiverCounters {
         &self.counters
+    }
+
+    /// How long delivered messages took, from the first symbol to the one that made them whole.
+    pub const fn latencies(&self) -> &LatencyHistogram {
+        &self.latencies
+    }
+
+    /// What came in each session that is held, with its peer, in no order.
+    pub fn peers(&self) -> impl Iterator<Item = (SocketAddr, ReceivedFrom)> {
+        self.sessions.values().map(|session| (session.peer, session.tally))
     }
 
     /// Bytes that messages being received may take at this moment.
@@ -274,6 +288,7 @@ impl Receiver {
             };
             answer.write(&prefix, buffer);
             session.sealer.seal(buffer, start, buffer.len() - start);
+            session.tally.answers_sent += 1;
             match answer.kind() {
                 Kind::Stop => self.counters.stops_sent += 1,
                 Kind::Status => self.counters.statuses_sent += 1,
@@ -302,8 +317,11 @@ impl Receiver {
         let peer = session.peer;
         let incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.clone();
+        self.latencies.record(incoming.took());
         if let Some(session) = self.sessions.get_mut(&name) {
             session.keep_arrivals(id, arrivals.clone());
+            session.tally.delivered += 1;
+            session.tally.bytes_delivered += incoming.length() as u64;
         }
         let bytes = incoming.into_bytes();
         self.queued.0 += 1;

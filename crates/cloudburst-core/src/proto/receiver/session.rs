@@ -3,6 +3,7 @@
 use super::incoming::Incoming;
 use crate::id::{Digest, Incarnation, MessageId, PathId};
 use crate::path::{PathMap, Via};
+use crate::proto::peers::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
@@ -38,6 +39,7 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
+    pub(super) tally: ReceivedFrom,
     pub(super) incoming: HashMap<MessageId, Incoming>,
     /// Bytes that `incoming` may take.
     pub(super) memory: usize,
@@ -92,6 +94,7 @@ impl Session {
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
             last_heard: now,
+            tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             incoming: HashMap::new(),
             memory: 0,
             routes: Vec::new(),

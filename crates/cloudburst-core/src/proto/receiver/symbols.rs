@@ -50,6 +50,7 @@ impl Receiver {
         self.counters.symbols_received += 1;
         self.last_symbol = Some(now);
         session.last_heard = now;
+        session.tally.symbols_received += 1;
         session.learn_route(prefix.path, via);
         let endings = session.endings();
         let floor = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
@@ -73,11 +74,13 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         if id < session.floor() {
+            session.tally.late_symbols += 1;
             return self.counters.late_symbols += 1;
         }
-        if let Some(ending) = session.ending(id) {
+        if let Some(&ending) = session.ending(id) {
             self.counters.late_symbols += 1;
-            let verdict = match *ending {
+            session.tally.late_symbols += 1;
+            let verdict = match ending {
                 Ending::Delivered(digest) => {
                     if symbol.prefix.ask {
                         session.doubt_routes(symbol.prefix.again);
@@ -92,6 +95,7 @@ impl Receiver {
         let step = match session.incoming.get_mut(&id) {
             Some(incoming) if incoming.is_done() => {
                 self.counters.late_symbols += 1;
+                session.tally.late_symbols += 1;
                 return self.answer_to(symbol, Verdict::Busy);
             }
             Some(incoming) => {

@@ -35,6 +35,7 @@ impl Sender {
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
         peer.heard(now);
+        peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.
         if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.echo) {
             peer.paths.answered(now, path, rtt);

@@ -12,10 +12,12 @@ use self::outgoing::Outgoing;
 use self::peer::Peer;
 use self::schedule::{Schedule, Timer};
 use super::identity::{Identity, Peering};
+use super::peers::SentTo;
 use crate::code::Code;
 use crate::config::{self, BurstPolicy, Config};
 use crate::error::{Doubt, Outcome, Rejection, SendError};
 use crate::id::{MessageId, SessionId};
+use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::SplitMix64;
 use crate::time::Instant;
@@ -92,6 +94,7 @@ pub struct Sender {
     closing: bool,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
+    latencies: LatencyHistogram,
 }
 
 /// A round under way: one run of packets on each path, all of one message.
@@ -123,6 +126,7 @@ impl Sender {
             closing: false,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
+            latencies: LatencyHistogram::new(),
         }
     }
 
@@ -236,6 +240,16 @@ impl Sender {
         &self.counters
     }
 
+    /// How long delivered messages took, from the call to STOP.
+    pub const fn latencies(&self) -> &LatencyHistogram {
+        &self.latencies
+    }
+
+    /// What was sent to each peer that is remembered, in no order.
+    pub fn peers(&self) -> impl Iterator<Item = (SocketAddr, SentTo)> {
+        self.peers.iter().map(|(&address, peer)| (address, peer.stats()))
+    }
+
     /// Live counts of the paths to `peer`, by path number; empty if nothing was sent there.
     pub fn paths(&self, peer: SocketAddr) -> &[PathStats] {
         self.peers.get(&peer).map_or(&[], |peer| peer.paths.stats())
@@ -293,10 +307,13 @@ impl Sender {
         self.schedule.set_timer(&mut message.timer_key, None, Timer::Message(id));
         self.bytes -= message.bytes.len();
         if let Some(peer) = self.peers.get_mut(&message.peer) {
-            peer.finish_message(id);
+            peer.finish_message(id, &outcome);
         }
-        match outcome {
-            Outcome::Delivered(_) => self.counters.delivered += 1,
+        match &outcome {
+            Outcome::Delivered(receipt) => {
+                self.counters.delivered += 1;
+                self.latencies.record(receipt.total());
+            }
             Outcome::Rejected(_) => self.counters.rejected += 1,
             Outcome::Unknown(_) => self.counters.unknown += 1,
         }

@@ -1,8 +1,10 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
+use crate::error::Outcome;
 use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::PathSet;
 use crate::proto::identity::STALE_AFTER;
+use crate::proto::peers::SentTo;
 use crate::proto::rtt::Rtt;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
@@ -28,6 +30,8 @@ pub(super) struct Peer {
     /// At how many ports it takes messages, as far as it has said so.
     pub(super) ports: u16,
     pub(super) rtt: Rtt,
+    /// What was counted; the rest of it is filled in when asked for.
+    pub(super) tally: SentTo,
     pub(super) session: Option<OpenSession>,
     pub(super) opening: Option<Opening>,
     /// The session may be used: it is there, and was heard of lately.
@@ -68,6 +72,7 @@ impl Peer {
             reachable: true,
             ports: 1,
             rtt: Rtt::new(),
+            tally: SentTo::default(),
             session: None,
             opening: None,
             usable: false,
@@ -95,6 +100,7 @@ impl Peer {
         flow: FlowKeys,
         confirmed: bool,
     ) {
+        self.tally.session_since = Some(now);
         self.session = Some(OpenSession {
             remote,
             sealer: Sealer::new(flow.symbols),
@@ -108,6 +114,7 @@ impl Peer {
     /// Something authentic came from the peer.
     pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;
+        self.tally.last_heard = Some(now);
         self.silent_since = None;
         self.usable = self.session.is_some();
     }
@@ -123,15 +130,32 @@ impl Peer {
 
     pub(super) fn push_message(&mut self, id: MessageId) {
         self.recent.push_back((id, false));
+        self.tally.unfinished += 1;
     }
 
-    pub(super) fn finish_message(&mut self, id: MessageId) {
+    pub(super) fn finish_message(&mut self, id: MessageId, outcome: &Outcome) {
+        let tally = &mut self.tally;
+        tally.unfinished = tally.unfinished.saturating_sub(1);
+        match outcome {
+            Outcome::Delivered(receipt) => {
+                tally.delivered += 1;
+                tally.bytes_delivered += receipt.bytes as u64;
+                tally.source_symbols += receipt.source_symbols as u64;
+            }
+            Outcome::Rejected(_) => tally.rejected += 1,
+            Outcome::Unknown(_) => tally.unknown += 1,
+        }
         if let Ok(at) = self.recent.binary_search_by_key(&id, |(id, _)| *id) {
             self.recent[at].1 = true;
         }
         while self.recent.front().is_some_and(|(_, finished)| *finished) {
             self.recent.pop_front();
         }
+    }
+
+    /// What was sent to it, and what came of it.
+    pub(super) fn stats(&self) -> SentTo {
+        SentTo { round_trip: self.rtt.smoothed(), ..self.tally }
     }
 
     /// The oldest message that is not finished.

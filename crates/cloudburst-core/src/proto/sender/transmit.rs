@@ -82,7 +82,8 @@ impl Sender {
         let few = (ready / peer.paths.len()).clamp(1, run);
         // After silence, all that is known of the paths may be wrong; if it lasts, few may be
         // alive.
-        let turn = match block.budget.unanswered() {
+        let unanswered = block.budget.unanswered();
+        let turn = match unanswered {
             0 => peer.paths.take_turn(now, few, run),
             1..LASTING => peer.paths.take_any_turn(few),
             LASTING.. => peer.paths.take_hopeful_turn(few),
@@ -132,6 +133,8 @@ impl Sender {
         let segment_size = buffer.len() / run;
         message.packets += run;
         message.started_at.get_or_insert(now);
+        peer.tally.symbols_sent += run as u64;
+        peer.tally.retries += if unanswered > 0 { run as u64 } else { 0 };
         // An answer is due from the first question on.
         let newly_silent = asked && peer.silent_since.is_none();
         if newly_silent {
@@ -174,6 +177,7 @@ impl Sender {
             };
             hello.write(&self.identity.hello_key, buffer);
             self.counters.hellos_sent += 1;
+            peer.tally.hellos_sent += 1;
             let overhead = headers(&via) + self.path_map.overhead(via);
             self.pacer.charge(now, buffer.len() + overhead);
             self.reschedule_peer(address);

@@ -1,0 +1,99 @@
+//! How long things took: histograms of bounded size.
+
+use core::time::Duration;
+use hdrhistogram::Histogram;
+
+/// The shortest time that is told from shorter ones, in nanoseconds.
+const SHORTEST: u64 = 1_000;
+/// The longest that is told from longer ones: an hour.
+const LONGEST: u64 = 3_600_000_000_000;
+/// Two decimal digits: times that differ by less than 1 % count as the same.
+const DIGITS: u8 = 2;
+
+/// How many times took how long, from 1 us to 1 h, to within 1 %.
+///
+/// Its buckets are those of an HDR histogram: about 27 KB, however much is recorded. What took
+/// longer than an hour counts as an hour. Recording is an addition in an array; nothing is
+/// allocated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatencyHistogram {
+    buckets: Histogram<u64>,
+    sum: Duration,
+}
+
+impl LatencyHistogram {
+    pub(crate) fn new() -> Self {
+        let buckets = Histogram::new_with_bounds(SHORTEST, LONGEST, DIGITS)
+            .expect("1 <= SHORTEST, 2 SHORTEST <= LONGEST, DIGITS <= 5");
+        Self { buckets, sum: Duration::ZERO }
+    }
+
+    pub(crate) fn record(&mut self, took: Duration) {
+        self.buckets.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.sum = self.sum.saturating_add(took);
+    }
+
+    /// How many were recorded.
+    pub fn count(&self) -> u64 {
+        self.buckets.len()
+    }
+
+    /// All of them together, exactly.
+    pub const fn sum(&self) -> Duration {
+        self.sum
+    }
+
+    /// How many took at most `limit`, to within 1 % of it.
+    pub fn at_most(&self, limit: Duration) -> u64 {
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.buckets.count_between(0, limit.min(LONGEST))
+    }
+
+    /// The time that the share `quantile` of them did not exceed, at most 1 % too long: 0.5 gives
+    /// the median, 0.999 the 99.9th percentile, 1.0 the longest. `None` before the first.
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        (self.count() > 0).then(|| Duration::from_nanos(self.buckets.value_at_quantile(quantile)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn quantiles_are_right_to_one_percent_and_sums_exact() {
+        let mut latencies = LatencyHistogram::new();
+        assert_eq!((latencies.count(), latencies.quantile(0.5)), (0, None));
+        (1..=10_000).for_each(|took| latencies.record(micros(took)));
+        for (quantile, exact) in [(0.5, 5_000), (0.99, 9_900), (0.999, 9_990), (1.0, 10_000)] {
+            let found = latencies.quantile(quantile).unwrap();
+            assert!((micros(exact)..micros(exact + exact / 100)).contains(&found), "{found:?}");
+        }
+        assert_eq!(latencies.sum(), micros(10_000 * 10_001 / 2));
+        let half = latencies.at_most(micros(5_000));
+        assert!((5_000..=5_050).contains(&half), "{half}");
+        assert_eq!(latencies.at_most(Duration::MAX), 10_000);
+    }
+
+    #[test]
+    fn what_is_beyond_the_bounds_counts_at_the_bounds() {
+        let mut latencies = LatencyHistogram::new();
+        latencies.record(Duration::ZERO);
+        latencies.record(Duration::MAX);
+        assert_eq!((latencies.count(), latencies.sum()), (2, Duration::MAX));
+        assert!(latencies.quantile(0.5).unwrap() <= micros(1));
+        let hour = Duration::from_secs(3_600);
+        let longest = latencies.quantile(1.0).unwrap();
+        assert!((hour..hour + hour / 100).contains(&longest), "{longest:?}");
+    }
+
+    #[test]
+    fn it_takes_as_much_memory_as_its_documentation_says() {
+        let buckets = LatencyHistogram::new().buckets.distinct_values();
+        assert!((26_000..28_000).contains(&(buckets * size_of::<u64>())), "{buckets}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What passed between an endpoint and each of its peers.
+
+use crate::time::Instant;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What passed between this endpoint and one peer.
+///
+/// A peer is remembered until it is idle and room is wanted for another (`Config::max_peers`), or,
+/// receiving, until it has been silent for two minutes; when it comes back, its counts begin anew.
+/// What must never go back is in the endpoint's own counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerStats {
+    /// Where it takes messages.
+    pub peer: SocketAddr,
+    /// Messages to it.
+    pub sent: SentTo,
+    /// Messages from it.
+    pub received: ReceivedFrom,
+}
+
+/// Messages to one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentTo {
+    /// Messages that ended Delivered.
+    pub delivered: u64,
+    /// Messages that ended Rejected, for whatever reason.
+    pub rejected: u64,
+    /// Messages that ended Unknown, for whatever reason.
+    pub unknown: u64,
+    /// Messages that are waiting or under way.
+    pub unfinished: usize,
+    /// Bytes in the messages that were delivered.
+    pub bytes_delivered: u64,
+    /// Source symbols of the messages that were delivered: packets that a loss-free link needs.
+    pub source_symbols: u64,
+    /// SYMBOL packets, of all messages.
+    pub symbols_sent: u64,
+    /// Those of them that went out after silence, because no answer had come in time.
+    pub retries: u64,
+    /// HELLO packets: what is more than two for a session was repeated.
+    pub hellos_sent: u64,
+    /// Authentic answers that came back.
+    pub answers_received: u64,
+    /// Smoothed round-trip time, over all paths (RFC 6298, section 2); `None` before the first
+    /// answer.
+    pub round_trip: Option<Duration>,
+    /// When the session in use was opened; `None` if there is none.
+    pub session_since: Option<Instant>,
+    /// When anything authentic last came from the peer's receiving half.
+    pub last_heard: Option<Instant>,
+}
+
+/// Messages from one peer, in the sessions that are held: more than one where it restarted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceivedFrom {
+    /// Messages that were put into the application's queue.
+    pub delivered: u64,
+    /// Their bytes.
+    pub bytes_delivered: u64,
+    /// Authentic SYMBOL packets.
+    pub symbols_received: u64,
+    /// Those of them that were of no use any more, for their message had ended.
+    pub late_symbols: u64,
+    /// STOP, STATUS, BUSY, REJECT and FORGOTTEN packets that were sent back.
+    pub answers_sent: u64,
+    /// When the newest of the sessions was opened; `None` if there is none.
+    pub session_since: Option<Instant>,
+}
+
+impl ReceivedFrom {
+    /// Takes in another session of the same peer.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.delivered += other.delivered;
+        self.bytes_delivered += other.bytes_delivered;
+        self.symbols_received += other.symbols_received;
+        self.late_symbols += other.late_symbols;
+        self.answers_sent += other.answers_sent;
+        self.session_since = self.session_since.max(other.session_since);
+    }
+}
+
+/// Both halves' accounts in one, by address.
+pub(crate) fn merge(
+    sent: Vec<(SocketAddr, SentTo)>,
+    received: Vec<(SocketAddr, ReceivedFrom)>,
+) -> Vec<PeerStats> {
+    let stats = |peer, sent| PeerStats { peer, sent, received: ReceivedFrom::default() };
+    let entry = |(peer, sent)| (peer, stats(peer, sent));
+    let mut peers: BTreeMap<_, _> = sent.into_iter().map(entry).collect();
+    for (peer, received) in received {
+        let known = peers.entry(peer).or_insert_with(|| stats(peer, SentTo::default()));
+        known.received.add(&received);
+    }
+    peers.into_values().collect()
+}
