@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, Usable};
+use crate::trace;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
@@ -242,6 +243,7 @@ impl Parts {
         // Unbounded here, bounded by the core: it counts what was not released.
         let (deliver, messages) = async_channel::unbounded();
         let engine = Engine::start(protocol, io, move |message| {
+            trace::received(&message);
             // It fails when the endpoint is gone, and the message's sender will hear nothing.
             let _ = deliver.try_send(message);
         })

@@ -7,6 +7,7 @@ use crate::inner::Inner;
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
 use crate::path_map::{PathMap, PathMapError, Usable};
 use crate::sending::Sending;
+use crate::trace;
 use async_channel::{Receiver, TryRecvError};
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
@@ -295,14 +296,7 @@ impl Endpoint {
     ) -> Result<Sending, SendError> {
         self.inner.check_process()?;
         let peer = crate::io::plain(peer);
-        let len = bytes.len();
-        let span = tracing::debug_span!(
-            "send",
-            %peer,
-            bytes = len,
-            id = tracing::field::Empty,
-            outcome = tracing::field::Empty,
-        );
+        let span = trace::send(peer, bytes.len());
         let (ended, outcome) = oneshot::channel();
         let room = self.inner.room.clone();
         let on_end = Box::new(move |outcome| {

@@ -43,6 +43,30 @@
 //! `Ok` from a send says that the message was put into the receiver's queue, once, byte for byte.
 //! [`SendError`] says otherwise, and whether it is certain.
 //!
+//! # Seeing what happens
+//!
+//! | where | what |
+//! |---|---|
+//! | [`Receipt`] | what one message cost: packets, arrivals by path, times |
+//! | [`Endpoint::counters`] | what the endpoint did and saw: packets, answers, drops, errors, marks |
+//! | [`Endpoint::latencies`] | how long messages took, as histograms |
+//! | [`Endpoint::peers`] | messages, packets and round trip by peer |
+//! | [`Endpoint::paths`] | packets, loss and round trip by path to a peer |
+//!
+//! All of these are copies of what is counted anyway, and nothing that a peer sends makes them grow
+//! without bound. `tracing` is told, by level:
+//!
+//! | level | what | fields |
+//! |---|---|---|
+//! | span `send`, debug | from a call that sends to its end | `peer`, `bytes`, `id`, `outcome` |
+//! | debug | `message received`: it is in the application's queue | `peer`, `id`, `bytes` |
+//! | debug | a session opened, an idle peer forgotten, an error of a socket, no GSO | |
+//! | info | an endpoint opened, the interface's speed, a new file of paths | |
+//! | warn | what the operator should change: small buffers, another DSCP, no speed known, a file of paths that is no good | |
+//!
+//! `outcome` is `delivered`, what the error says, or `dropped`. Messages are logged without their
+//! bytes.
+//!
 //! # Networks
 //!
 //! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00,
@@ -64,6 +88,7 @@ pub mod io;
 mod park;
 mod path_map;
 mod sending;
+mod trace;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
