@@ -46,6 +46,35 @@ Examples:
   cbrst-recv --out incoming
   cbrst-recv --stdout | tar x";
 
+const DOCTOR_HELP: &str = "\
+What is measured, and how:
+  paths       Probes with a short TTL from each source port; routers that answer them (ICMP time
+              exceeded) tell its way there, of the way back nothing. Ways that differ nowhere but
+              where a router is silent (*) count as one, so there may be more. Routers limit
+              how often they answer.
+  lost        Of single packets of full size, one after the other: what this end has sent and the
+              receiver has not had, and what the receiver has answered and this end has not had.
+  round trip  From a packet to its answer, smoothed.
+  DSCP        Whether packets come to the receiver, and back from it, with the DSCP that they were
+              sent with: changed, if more than a quarter comes with another. The receiver counts
+              those of all senders: ask when nobody else sends.
+  buffers     Bytes that the systems at both ends have granted, of those asked for.
+  GSO, GRO    Whether batches are cut by the system or its device, and datagrams of a burst of
+              60 kB were joined at the receiver.
+  The doctor knows source ports alone: other maps of --paths are not examined.
+
+Security: the key is that of the receiver, as for cbrst-send.
+
+Exit codes:
+  0    nothing is wrong
+  1    something is, and is said; or nobody answers
+  2    the command line makes no sense
+  130  stopped by Ctrl-C
+
+Examples:
+  CBRST_KEY=... cbrst-doctor 10.0.0.2:7000
+  cbrst-doctor --insecure --ports 32 --json host:7000";
+
 /// Sends files to a cbrst-recv, over many paths at once.
 #[derive(Debug, Parser)]
 #[command(name = "cbrst-send", version, after_help = SEND_HELP)]
@@ -119,6 +148,53 @@ pub struct RecvArgs {
     /// What both programs have.
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// Examines the network between this host and a cbrst-recv: how many paths there are, what they lose,
+/// whether the DSCP survives, and what to set.
+#[derive(Debug, Parser)]
+#[command(name = "cbrst-doctor", version, after_help = DOCTOR_HELP)]
+pub struct DoctorArgs {
+    /// Where `cbrst-recv` listens.
+    #[arg(
+        value_name = "ADDR",
+        help = "Where cbrst-recv listens: host:port, 192.0.2.1:port or [2001:db8::1]:port"
+    )]
+    pub addr: String,
+
+    /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
+    /// Use no key. Both ends must say so
+    #[arg(long, conflicts_with = "key_file")]
+    pub insecure: bool,
+
+    /// Source ports to examine, 1 to 64, one after the other
+    #[arg(long, value_name = "N", default_value = "16",
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub ports: u16,
+
+    /// Packets from each, 8 to 10000
+    #[arg(long, value_name = "N", default_value = "32",
+        value_parser = clap::value_parser!(u32).range(8..=10_000))]
+    pub packets: u32,
+
+    /// DSCP of all packets, 0 to 63 [default: the library's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    pub dscp: Option<u8>,
+
+    /// The link's bits a second, such as 100M or 10G [default: what the interface reports]
+    #[arg(long, value_name = "BITS")]
+    pub capacity: Option<Bits>,
+
+    /// How long to wait for an answer to one source port
+    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    pub deadline: Seconds,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What both programs have.

@@ -1,8 +1,9 @@
-//! Files over Cloudburst: what `cbrst-send` and `cbrst-recv` are made of.
+//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of.
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, signals
 //!                   ->  receiver  store, transfer       courier
+//!                   ->  doctor    trace, exam, report
 //!                           \       /                      |
 //!                           protocol (no I/O)        cloudburst-net
 //! ```
@@ -13,6 +14,7 @@
 
 pub mod args;
 mod courier;
+mod doctor;
 mod plan;
 pub mod protocol;
 mod receiver;
@@ -53,6 +55,15 @@ pub fn recv_main() -> ExitCode {
     match plan::ReceivePlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
         Ok(plan) => receiver::run(plan).into(),
         Err(error) => usage("cbrst-recv", &error),
+    }
+}
+
+/// All of `cbrst-doctor`.
+pub fn doctor_main() -> ExitCode {
+    let args = args::DoctorArgs::parse();
+    match plan::DoctorPlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
+        Ok(plan) => doctor::run(&plan).into(),
+        Err(error) => usage("cbrst-doctor", &error),
     }
 }
 

@@ -6,7 +6,7 @@ use common::*;
 
 #[test]
 fn help_documents_each_exit_code() {
-    for program in [SEND, RECV] {
+    for program in [SEND, RECV, DOCTOR] {
         let ended = Running::start(&mut command(program, &["--help"])).end();
         assert_eq!(ended.code, Some(0));
         let help = String::from_utf8(ended.stdout).unwrap();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cloudburst_cli::protocol::{
     Body, Ending, FileName, Frame, FrameError, MAX_CHUNK, Offer, Outbound, Reason, SessionId,
-    TransferId, What,
+    TransferId, Vitals, What,
 };
 use core::time::Duration;
 use std::time::Instant;
@@ -14,6 +14,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn offer() -> Offer {
     let name = FileName::new("a.txt");
     Offer { files: 4, chunk: 1000, size: Some(5), patience: PATIENCE, name }
+}
+
+fn vitals() -> Vitals {
+    Vitals {
+        dscp: 43,
+        first_foreign_dscp: Some(0),
+        foreign_dscp: 1,
+        symbols: 2,
+        answers: 3,
+        datagrams: 4,
+        batches: 5,
+        kernel_drops: 6,
+        gso_fallbacks: 7,
+        buffers_wanted: 8,
+        receive_buffer: 9,
+        send_buffer: u64::MAX,
+    }
 }
 
 fn bodies() -> Vec<Body> {
@@ -27,6 +44,8 @@ fn bodies() -> Vec<Body> {
         Body::Failed(Reason::DiskFull(1234)),
         Body::Alive,
         Body::Bye,
+        Body::Examine { answer: true, padding: Bytes::from_static(b"padding") },
+        Body::Vitals(vitals()),
     ]
 }
 
@@ -65,7 +84,7 @@ fn every_reason_survives_the_way() {
 fn frames_that_end_early_or_late_are_refused() {
     for body in bodies() {
         let bytes = Frame { transfer: ID, body: body.clone() }.encode();
-        let open_ended = matches!(body, Body::Offer(_) | Body::Chunk { .. });
+        let open_ended = matches!(body, Body::Offer(_) | Body::Chunk { .. } | Body::Examine { .. });
         let least = if open_ended { bytes.len() - 7 } else { bytes.len() };
         for len in 0..least {
             assert!(Frame::decode(&bytes.slice(..len)).is_err(), "{body:?} of {len} bytes");
@@ -87,7 +106,10 @@ fn fields_beyond_their_bounds_are_refused() {
     let accept = || Body::Accept { window: 1, patience: PATIENCE };
     let refused = [
         with(Body::Done, 4, &[0]),
-        with(Body::Done, 4, &[9]),
+        with(Body::Done, 4, &[11]),
+        with(Body::Examine { answer: true, padding: Bytes::new() }, 25, &[2]),
+        with(Body::Vitals(vitals()), 25, &[64]),
+        with(Body::Vitals(vitals()), 26, &[64]),
         with(Body::Offer(offer()), 25, &3_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &0_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &(MAX_CHUNK as u32 + 1).to_be_bytes()),

@@ -1,7 +1,6 @@
 //! Which key to use, and where it comes from.
 
 use super::PlanError;
-use crate::args::CommonArgs;
 use cloudburst_net::Security;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -30,20 +29,21 @@ pub(crate) enum Key {
 impl Key {
     /// What the options and the environment say; `None` if they say nothing.
     pub(super) fn given(
-        args: &CommonArgs,
+        key_file: Option<&Path>,
+        insecure: bool,
         environment: Option<OsString>,
     ) -> Result<Option<Self>, PlanError> {
-        if args.insecure {
+        if insecure {
             return match environment {
                 Some(_) => Err(PlanError::KeyAndInsecure),
                 None => Ok(Some(Self::Insecure)),
             };
         }
-        if let Some(path) = &args.key_file {
+        if let Some(path) = key_file {
             let key = parse(&read(path)?);
             return key
-                .map(|key| Some(Self::File(path.clone(), key)))
-                .ok_or_else(|| PlanError::KeyFileContent { path: path.clone() });
+                .map(|key| Some(Self::File(path.to_owned(), key)))
+                .ok_or_else(|| PlanError::KeyFileContent { path: path.to_owned() });
         }
         let Some(text) = environment else { return Ok(None) };
         let key = text.to_str().and_then(parse).ok_or(PlanError::KeyVariable)?;

@@ -1,11 +1,13 @@
 //! From arguments to validated plans: whatever is wrong with a command line is found here, before
 //! anything is sent, listened on or written.
 
+mod doctor;
 pub(crate) mod key;
 mod receive;
 mod send;
 pub(crate) mod units;
 
+pub(crate) use doctor::DoctorPlan;
 pub(crate) use key::Key;
 pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
@@ -26,6 +28,12 @@ pub(crate) struct CommonPlan {
     pub(crate) aeolus: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+}
+
+/// Checks that `addr` is a host and a port, without asking for its address.
+fn check_address(addr: String) -> Result<String, PlanError> {
+    let port = addr.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    if matches!(port, Some(Ok(1..))) { Ok(addr) } else { Err(PlanError::Address { addr }) }
 }
 
 /// What is wrong with a command line. The user is to blame, and each line names the remedy.

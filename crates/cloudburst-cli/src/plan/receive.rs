@@ -42,7 +42,9 @@ impl ReceivePlan {
             }
             Destination::Directory { dir, overwrite: args.overwrite }
         };
-        let key = Key::given(&args.common, environment)?.unwrap_or_else(Key::make);
+        let common = &args.common;
+        let key = Key::given(common.key_file.as_deref(), common.insecure, environment)?;
+        let key = key.unwrap_or_else(Key::make);
         Ok(Self {
             listen,
             destination,

@@ -1,6 +1,6 @@
 //! What a `cbrst-send` is going to do.
 
-use super::{CommonPlan, Key, PlanError};
+use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
 use crate::protocol::FileName;
 use cloudburst_net::{Code, Order};
@@ -47,10 +47,7 @@ impl SendPlan {
         if !(args.rate > 0.0 && args.rate <= 1.0) {
             return Err(PlanError::Rate(args.rate));
         }
-        let port = args.addr.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-        if !matches!(port, Some(Ok(1..))) {
-            return Err(PlanError::Address { addr: args.addr });
-        }
+        let host = check_address(args.addr)?;
         if args.name.is_some() && args.files.len() > 1 {
             return Err(PlanError::NameOfMany(args.files.len()));
         }
@@ -63,9 +60,11 @@ impl SendPlan {
                 return Err(PlanError::SameName { first, second });
             }
         }
-        let key = Key::given(&args.common, environment)?.ok_or(PlanError::NoKey)?;
+        let common = &args.common;
+        let key = Key::given(common.key_file.as_deref(), common.insecure, environment)?;
+        let key = key.ok_or(PlanError::NoKey)?;
         Ok(Self {
-            host: args.addr,
+            host,
             inputs,
             order: args.order,
             rate: args.rate,

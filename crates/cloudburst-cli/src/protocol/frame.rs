@@ -1,7 +1,9 @@
 //! Frames and their bytes.
 
 use super::cursor::Cursor;
-use super::{FileName, MAX_CHUNK, MAX_WINDOW, NameError, Reason, SessionId, TransferId, VERSION};
+use super::{
+    FileName, MAX_CHUNK, MAX_WINDOW, NameError, Reason, SessionId, TransferId, VERSION, Vitals,
+};
 use bytes::Bytes;
 use core::time::Duration;
 
@@ -55,6 +57,15 @@ pub enum Body {
     Alive,
     /// "I have no more files."
     Bye,
+    /// "How are you?"
+    Examine {
+        /// Whether an answer is wanted: else it is only there to be counted.
+        answer: bool,
+        /// What makes it longer.
+        padding: Bytes,
+    },
+    /// "So."
+    Vitals(Vitals),
 }
 
 /// A file that the sender has.
@@ -140,6 +151,11 @@ impl Frame {
                 out.push(code);
                 out.extend_from_slice(&number.to_be_bytes());
             }
+            Body::Examine { answer, padding } => {
+                out.push((*answer).into());
+                out.extend_from_slice(padding);
+            }
+            Body::Vitals(vitals) => vitals.encode(&mut out),
             Body::Done | Body::Alive | Body::Bye => {}
         }
         out.into()
@@ -192,6 +208,13 @@ impl Frame {
             Kind::Failed => Body::Failed(Reason::from_wire(cursor.u8()?, cursor.u64()?)),
             Kind::Alive => Body::Alive,
             Kind::Bye => Body::Bye,
+            Kind::Examine => {
+                let answer = cursor.u8()?;
+                within("answer", answer.into(), 0, 1)?;
+                let padding = bytes.slice(bytes.len() - cursor.rest().len()..);
+                Body::Examine { answer: answer == 1, padding }
+            }
+            Kind::Vitals => Body::Vitals(Vitals::decode(&mut cursor)?),
         };
         cursor.end()?;
         Ok(Self { transfer, body })
@@ -223,6 +246,8 @@ impl Body {
             Self::Failed(_) => Kind::Failed,
             Self::Alive => Kind::Alive,
             Self::Bye => Kind::Bye,
+            Self::Examine { .. } => Kind::Examine,
+            Self::Vitals(_) => Kind::Vitals,
         }
     }
 }
@@ -237,6 +262,8 @@ enum Kind {
     Failed,
     Alive,
     Bye,
+    Examine,
+    Vitals,
 }
 
 impl Kind {
@@ -250,6 +277,8 @@ impl Kind {
             6 => Self::Failed,
             7 => Self::Alive,
             8 => Self::Bye,
+            9 => Self::Examine,
+            10 => Self::Vitals,
             _ => return Err(FrameError::Undefined { field: "kind", got: got.into() }),
         })
     }
@@ -273,6 +302,11 @@ fn patience(millis: u32) -> Result<Duration, FrameError> {
     Ok(Duration::from_millis(millis.into()))
 }
 
-const fn within(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), FrameError> {
+pub(super) const fn within(
+    field: &'static str,
+    got: u64,
+    min: u64,
+    max: u64,
+) -> Result<(), FrameError> {
     if min <= got && got <= max { Ok(()) } else { Err(FrameError::Undefined { field, got }) }
 }

@@ -27,6 +27,8 @@
 //! | 6 | FAILED | both     | reason (1), number (8): see [`Reason`] |
 //! | 7 | ALIVE  | both     | - |
 //! | 8 | BYE    | sender   | - |
+//! | 9 | EXAMINE | doctor  | whether an answer is wanted (1): 0 or 1; padding (the rest), ignored |
+//! | 10 | VITALS | receiver | DSCP (1), first other DSCP that came (1; 255: none), then 8 each: packets with another DSCP, SYMBOLs from the asker, answers to the asker, datagrams received, buffers that they came in, datagrams dropped for want of a buffer, sockets without GSO, bytes wanted for each buffer, bytes to receive, bytes to send: see [`Vitals`] |
 //!
 //! Bytes that are missing, or left over, make a frame invalid; invalid frames are ignored.
 //!
@@ -47,6 +49,11 @@
 //! else for a quarter of the receiver's patience says ALIVE; a receiver that hears nothing of a
 //! transfer for the whole of it gives the transfer up.
 //!
+//! # An examination
+//!
+//! A receiver answers an EXAMINE that wants an answer with VITALS, about the same session and file,
+//! and does nothing else about it: it is no transfer, and no sender.
+//!
 //! # Limits
 //!
 //! A chunk has 1 byte to [`MAX_CHUNK`], a window 1 chunk to [`MAX_WINDOW`], a name what
@@ -58,12 +65,14 @@ mod frame;
 mod name;
 mod outbound;
 mod reason;
+mod vitals;
 
 pub use assembly::Assembly;
 pub use frame::{Body, Frame, FrameError, Offer};
 pub use name::{FileName, NameError};
 pub use outbound::{Ending, Outbound, What};
 pub use reason::Reason;
+pub use vitals::Vitals;
 
 use core::fmt;
 use core::time::Duration;

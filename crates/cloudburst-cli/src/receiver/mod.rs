@@ -7,6 +7,7 @@ mod pipe;
 mod serve;
 mod store;
 mod transfer;
+mod vitals;
 
 use self::pipe::Writer;
 use self::serve::Server;

@@ -5,13 +5,14 @@ use super::once::Once;
 use super::outbox::{Outbox, Reply};
 use super::pipe::Pipe;
 use super::transfer::{Due, Outcome, Sink, Transfer, WINDOW};
+use super::vitals;
 use crate::Exit;
 use crate::courier::{News, wait_until};
 use crate::plan::ReceivePlan;
 use crate::protocol::{Body, Frame, FrameError, Offer, Reason, SessionId, TransferId};
 use crate::signals::Interrupts;
 use crate::ui::Ui;
-use cloudburst_net::{Endpoint, Message};
+use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -46,6 +47,7 @@ pub(super) struct Server {
     once: Option<Once>,
     patience: Duration,
     max_size: u64,
+    dscp: u8,
     interrupts: Interrupts,
     ui: Ui,
     stored: mpsc::Receiver<Stored>,
@@ -71,6 +73,7 @@ impl Server {
             once: plan.once.then(|| Once::new(patience)),
             patience,
             max_size: plan.max_size,
+            dscp: plan.common.dscp.unwrap_or(DEFAULT_DSCP),
             interrupts,
             ui,
             stored,
@@ -213,7 +216,15 @@ impl Server {
             Body::Failed(reason) => self.drop_transfer(now, key, &reason.to_string()),
             Body::Bye => self.handle_bye(now, peer, transfer.session),
             // A sign of life, and what only receivers say.
-            Body::Alive | Body::Accept { .. } | Body::Done => {}
+            Body::Alive
+            | Body::Accept { .. }
+            | Body::Done
+            | Body::Vitals(_)
+            | Body::Examine { answer: false, .. } => {}
+            Body::Examine { answer: true, .. } => {
+                let vitals = vitals::of(self.outbox.endpoint(), self.dscp, peer);
+                self.outbox.reply(peer, transfer, Body::Vitals(vitals));
+            }
         }
     }
 

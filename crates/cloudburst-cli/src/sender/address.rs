@@ -31,7 +31,7 @@ pub(crate) enum ResolveError {
 /// # Errors
 ///
 /// Within `deadline`: see [`ResolveError`].
-pub(super) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, ResolveError> {
+pub(crate) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, ResolveError> {
     let (answer, answers) = mpsc::channel();
     let asked = host.to_owned();
     // The system's resolver has its own idea of patience.
@@ -47,14 +47,14 @@ pub(super) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, Reso
 }
 
 /// The address of this host that packets to `peer` come from, with port 0.
-pub(super) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
+pub(crate) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
     let mut local = connected(peer)?.local_addr()?;
     local.set_port(0);
     Ok(local)
 }
 
 /// Why nobody at `peer` answered in the time `waited`.
-pub(super) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
+pub(crate) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
     match probe(peer, PROBE) {
         Ok(()) => Failure::NoAnswer { peer, waited },
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Failure::NoReceiver { peer },

@@ -1,12 +1,12 @@
 //! `cbrst-send` at work: one file after the other, in one session.
 
-mod address;
+pub(crate) mod address;
 mod failure;
 mod source;
 mod transfer;
 
 use self::address::ResolveError;
-use self::failure::Failure;
+pub(crate) use self::failure::Failure;
 use self::transfer::{Cost, FAREWELL, Tag};
 use crate::Exit;
 use crate::courier::Courier;

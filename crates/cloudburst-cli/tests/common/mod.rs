@@ -19,6 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const SEND: &str = env!("CARGO_BIN_EXE_cbrst-send");
 pub(crate) const RECV: &str = env!("CARGO_BIN_EXE_cbrst-recv");
+pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_cbrst-doctor");
 
 /// A running program.
 pub(crate) struct Running {

@@ -1,0 +1,140 @@
+//! `cbrst-doctor`: what is between this host and a `cbrst-recv`.
+//!
+//! 1. TTL-limited probes from each source port: which routers its packets pass ([`trace`]).
+//! 2. One endpoint with all source ports asks the receiver how it is, and bursts once: is anybody
+//!    there, how are the buffers, are batches cut and joined.
+//! 3. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
+//!    way, how long it takes, and with which DSCP packets arrive ([`exam`]). Its packets take one way
+//!    there and one way back, so whatever is found is of these.
+//! 4. [`report`] says it, what is wrong, and what to do.
+
+mod exam;
+mod problems;
+mod report;
+mod trace;
+
+use self::exam::Examiner;
+use self::report::{Buffers, End, Port, Report};
+use crate::Exit;
+use crate::plan::DoctorPlan;
+use crate::protocol::{MAX_CHUNK, Vitals};
+use crate::sender::Failure;
+use crate::sender::address::{self, ResolveError};
+use crate::ui;
+use cloudburst_net::{BuildError, SendError};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+
+/// Bytes of a question, so that it fills a packet.
+const FULL: usize = 1_300;
+/// Bytes of the one that is a burst.
+const BURST: usize = 60_000;
+const _: () = assert!(BURST < MAX_CHUNK);
+
+/// Why there was no examination.
+#[derive(Debug, thiserror::Error)]
+enum ExamError {
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    #[error("{peer} cannot be reached: {source}")]
+    NoRoute { peer: SocketAddr, source: io::Error },
+    #[error("cannot send probes: {0}")]
+    Trace(io::Error),
+    #[error("{}", ui::with_causes(.0))]
+    Endpoint(#[from] BuildError),
+    #[error(transparent)]
+    Silence(Failure),
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error(
+        "the receiver got the question and did not answer it: it is not a cbrst-recv, or one from \
+         before there was a cbrst-doctor"
+    )]
+    NoVitals,
+}
+
+/// Examines as the plan says.
+pub(crate) fn run(plan: &DoctorPlan) -> Exit {
+    match examine(plan) {
+        Ok(report) => {
+            let healthy = report.problems.is_empty();
+            print(&if plan.json { report.to_json() } else { report.to_string() });
+            if healthy { Exit::Done } else { Exit::Failed }
+        }
+        Err(error) => {
+            if plan.json {
+                print(&report::no_report(&plan.host, &error.to_string()));
+            }
+            ui::complain(&format!("cbrst-doctor: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    // A reader that has gone needs no report.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
+    let peer = address::resolve(&plan.host, plan.deadline)?;
+    let no_route = |source| ExamError::NoRoute { peer, source };
+    let local = address::local_for(peer).map_err(no_route)?;
+    let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;
+
+    let mut all = Examiner::new(plan, local, peer, plan.ports)?;
+    let Some((_, before)) = all.ask(FULL)? else {
+        return Err(ExamError::Silence(address::explain_silence(peer, plan.deadline)));
+    };
+    let after = all.ask(BURST)?.map(|(_, vitals)| vitals);
+    let here = here(plan, &all);
+    let there = there(&before, after.as_ref());
+    drop(all);
+
+    let mut ports = Vec::new();
+    for way in &ways {
+        let bind = SocketAddr::new(local.ip(), way.port);
+        let found = Examiner::new(plan, bind, peer, 1)?.examine(plan.packets)?;
+        ports.push(Port::new(way, found.as_ref()));
+    }
+    Ok(Report::new(peer, local.ip(), here, there, &ways, ports, after.is_some()))
+}
+
+/// What this end's endpoint has.
+fn here(plan: &DoctorPlan, examiner: &Examiner) -> End {
+    let (io, granted) = (examiner.endpoint.counters().io, examiner.endpoint.granted_buffers());
+    End {
+        dscp: plan.dscp,
+        buffers: Buffers {
+            wanted: granted.wanted as u64,
+            receive: granted.receive as u64,
+            send: granted.send as u64,
+        },
+        gso: io.gso_fallbacks == 0,
+        gro: None,
+        kernel_drops: io.kernel_drops,
+        first_foreign_dscp: io.first_foreign_dscp,
+    }
+}
+
+/// What the receiver said of itself, before and after the burst.
+fn there(before: &Vitals, after: Option<&Vitals>) -> End {
+    let vitals = after.unwrap_or(before);
+    let joined = |after: &Vitals| {
+        after.datagrams.saturating_sub(before.datagrams)
+            > after.batches.saturating_sub(before.batches)
+    };
+    End {
+        dscp: vitals.dscp,
+        buffers: Buffers {
+            wanted: vitals.buffers_wanted,
+            receive: vitals.receive_buffer,
+            send: vitals.send_buffer,
+        },
+        gso: vitals.gso_fallbacks == 0,
+        gro: after.map(joined),
+        kernel_drops: vitals.kernel_drops,
+        first_foreign_dscp: vitals.first_foreign_dscp,
+    }
+}

@@ -1,0 +1,216 @@
+//! What was found, as text and as JSON.
+
+use super::exam::Findings;
+use super::problems;
+use super::trace::{Way, distinct};
+use core::fmt;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+
+/// All that was found.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) peer: SocketAddr,
+    pub(super) local: IpAddr,
+    pub(super) here: End,
+    pub(super) there: End,
+    /// Whether a message of many packets arrived.
+    pub(super) burst_arrived: bool,
+    pub(super) ports: Vec<Port>,
+    /// Ways that certainly differ, of the ports that work; `None` if no router answers.
+    pub(super) paths: Option<Vec<Path>>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// One end.
+#[derive(Debug, Serialize)]
+pub(super) struct End {
+    pub(super) dscp: u8,
+    /// The first other DSCP that came.
+    pub(super) first_foreign_dscp: Option<u8>,
+    pub(super) buffers: Buffers,
+    /// Whether the device cuts batches, as far as was tried.
+    pub(super) gso: bool,
+    /// Whether datagrams came joined; `None`: not known.
+    pub(super) gro: Option<bool>,
+    pub(super) kernel_drops: u64,
+}
+
+/// Bytes of each socket buffer.
+#[derive(Debug, Serialize)]
+pub(super) struct Buffers {
+    pub(super) wanted: u64,
+    pub(super) receive: u64,
+    pub(super) send: u64,
+}
+
+/// One source port.
+#[derive(Debug, Serialize)]
+pub(super) struct Port {
+    pub(super) port: u16,
+    /// Routers on the way there, in order; null where none answered.
+    pub(super) hops: Vec<Option<IpAddr>>,
+    /// `None`: no answer, or none any more.
+    pub(super) found: Option<Found>,
+}
+
+/// What became of a port's packets.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    pub(super) sent: u64,
+    pub(super) lost_there: u64,
+    pub(super) answers: u64,
+    pub(super) lost_back: u64,
+    pub(super) round_trip_seconds: Option<f64>,
+    pub(super) foreign_dscp_there: u64,
+    pub(super) foreign_dscp_back: u64,
+    pub(super) first_foreign_dscp_back: Option<u8>,
+}
+
+/// Routers that some ports have in common.
+#[derive(Debug, Serialize)]
+pub(super) struct Path {
+    pub(super) hops: Vec<Option<IpAddr>>,
+    pub(super) ports: Vec<u16>,
+}
+
+/// What is wrong, and what to do.
+#[derive(Debug, Serialize)]
+pub(super) struct Problem {
+    pub(super) what: String,
+    pub(super) remedy: String,
+}
+
+/// The JSON of an examination that did not come about.
+pub(super) fn no_report(peer: &str, error: &str) -> String {
+    format!("{}\n", serde_json::json!({ "peer": peer, "error": error }))
+}
+
+impl Port {
+    pub(super) fn new(way: &Way, found: Option<&Findings>) -> Self {
+        let found = found.map(|found| Found {
+            sent: found.sent,
+            lost_there: found.lost_there,
+            answers: found.answers,
+            lost_back: found.lost_back,
+            round_trip_seconds: found.round_trip.map(|time| time.as_secs_f64()),
+            foreign_dscp_there: found.foreign_there,
+            foreign_dscp_back: found.foreign_back,
+            first_foreign_dscp_back: found.first_foreign_back,
+        });
+        Self { port: way.port, hops: way.hops.clone(), found }
+    }
+}
+
+impl Report {
+    pub(super) fn new(
+        peer: SocketAddr,
+        local: IpAddr,
+        here: End,
+        there: End,
+        ways: &[Way],
+        ports: Vec<Port>,
+        burst_arrived: bool,
+    ) -> Self {
+        let works =
+            |way: &&Way| ports.iter().any(|port| port.port == way.port && port.found.is_some());
+        let working: Vec<Way> = ways.iter().filter(works).cloned().collect();
+        let told = ways.iter().any(|way| way.hops.iter().any(Option::is_some));
+        let path = |(way, ports): (Way, Vec<u16>)| Path { hops: way.hops, ports };
+        let paths = told.then(|| distinct(&working).into_iter().map(path).collect());
+        let problems = Vec::new();
+        let mut report = Self { peer, local, here, there, burst_arrived, ports, paths, problems };
+        report.problems = problems::of(&report);
+        report
+    }
+
+    /// One object, on one line.
+    pub(super) fn to_json(&self) -> String {
+        match serde_json::to_string(self) {
+            Ok(json) => json + "\n",
+            // Nothing in it is of a kind that JSON has not.
+            Err(error) => no_report(&self.peer.to_string(), &error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peer, local, here, there, ports, .. } = self;
+        writeln!(f, "from {local} to {peer}, by {} source ports, DSCP {}", ports.len(), here.dscp)?;
+        writeln!(f, "\n port  lost there   lost back  round trip  DSCP there and back  routers")?;
+        for port in ports {
+            self.line_of(port, f)?;
+        }
+        writeln!(f)?;
+        match &self.paths {
+            None => {
+                writeln!(f, "paths    not known: no router answers probes whose TTL has run out")?
+            }
+            Some(paths) => {
+                writeln!(f, "paths    {} at least, by the routers that answer", paths.len())?;
+                for Path { hops, ports } in paths {
+                    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                    writeln!(f, "         {}: ports {}", routers(hops), ports.join(" "))?;
+                }
+            }
+        }
+        for (name, end) in [("here", here), ("there", there)] {
+            let Buffers { wanted, receive, send } = end.buffers;
+            writeln!(
+                f,
+                "{name:<8} buffers: {receive} bytes to receive, {send} to send, of {wanted}"
+            )?;
+            let gso = if end.gso { "works" } else { "does not work" };
+            let gro = match end.gro {
+                Some(true) => "; GRO joins datagrams",
+                Some(false) => "; GRO has joined none of a burst",
+                None => "",
+            };
+            let drops = end.kernel_drops;
+            writeln!(f, "         GSO {gso}{gro}; {drops} datagrams dropped for want of buffer")?;
+        }
+        if self.problems.is_empty() {
+            return writeln!(f, "\nnothing is wrong");
+        }
+        writeln!(f)?;
+        for (number, Problem { what, remedy }) in (1..).zip(&self.problems) {
+            writeln!(f, "{number}. {what}\n   -> {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn line_of(&self, port: &Port, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>5}  ", port.port)?;
+        match &port.found {
+            None => write!(f, "{:<57}", "no answer")?,
+            Some(found) => {
+                let there = format!("{} of {}", found.lost_there, found.sent);
+                let back = format!("{} of {}", found.lost_back, found.answers);
+                let time = found.round_trip_seconds.map(|time| format!("{:.2} ms", time * 1e3));
+                let same = self.here.dscp == self.there.dscp;
+                let mark = |rewritten: bool| match (same, rewritten) {
+                    (false, _) => "?",
+                    (true, true) => "changed",
+                    (true, false) => "kept",
+                };
+                let there_dscp = mark(found.is_rewritten_there());
+                let back_dscp = mark(found.is_rewritten_back());
+                let time = time.unwrap_or_default();
+                write!(f, "{there:>10}  {back:>10}  {time:>10}  {there_dscp:<10} {back_dscp:<10}")?;
+            }
+        }
+        writeln!(f, "{}", routers(&port.hops))
+    }
+}
+
+/// Routers in a row, a star for each that is silent.
+pub(super) fn routers(hops: &[Option<IpAddr>]) -> String {
+    if hops.is_empty() {
+        return "no router".into();
+    }
+    let names = hops.iter().map(|hop| hop.map_or("*".into(), |hop| hop.to_string()));
+    names.collect::<Vec<String>>().join(" ")
+}

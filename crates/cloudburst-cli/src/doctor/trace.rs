@@ -1,0 +1,209 @@
+//! Which routers the packets of each source port pass: TTL-limited probes, and the ICMP messages
+//! that they cause. Needs no privilege: the socket's error queue has them (IP_RECVERR).
+
+use core::time::Duration;
+use nix::cmsg_space;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Instant;
+
+/// Routers to look for at most: a data centre has five between hosts.
+const MAX_HOPS: u8 = 8;
+/// How often to ask a router that does not answer: many limit how many answers they give.
+const ROUNDS: usize = 3;
+/// How long to wait for an answer.
+const WAIT: Duration = Duration::from_millis(300);
+/// ICMP's "time exceeded in transit" (RFC 792), and ICMPv6's (RFC 4443).
+const TIME_EXCEEDED: [(u8, u8); 2] = [(libc::SO_EE_ORIGIN_ICMP, 11), (libc::SO_EE_ORIGIN_ICMP6, 3)];
+
+/// The way of one source port, as far as routers tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) port: u16,
+    /// The routers in order; `None` where none answered.
+    pub(super) hops: Vec<Option<IpAddr>>,
+}
+
+impl Way {
+    /// Whether both may be one way, as far as routers tell.
+    fn agrees(&self, other: &Self) -> bool {
+        let both = self.hops.iter().zip(&other.hops);
+        both.into_iter().all(|(one, other)| one.is_none() || other.is_none() || one == other)
+    }
+
+    /// Takes in what `other`, which agrees, knows more.
+    fn learn(&mut self, other: &Self) {
+        self.hops.resize(self.hops.len().max(other.hops.len()), None);
+        for (known, more) in self.hops.iter_mut().zip(&other.hops) {
+            *known = known.or(*more);
+        }
+    }
+}
+
+/// The ways that certainly differ, each with its ports: those that differ nowhere but where a router
+/// is silent count as one. A port whose way may be any of several is with none.
+pub(super) fn distinct(ways: &[Way]) -> Vec<(Way, Vec<u16>)> {
+    let mut groups: Vec<(Way, Vec<u16>)> = Vec::new();
+    // Those that know most first: they tell the others where they belong.
+    let mut by_knowledge: Vec<&Way> = ways.iter().collect();
+    by_knowledge.sort_by_key(|way| way.hops.iter().filter(|hop| hop.is_none()).count());
+    for way in by_knowledge {
+        let mut like = groups.iter_mut().filter(|(known, _)| known.agrees(way));
+        match (like.next(), like.next()) {
+            (Some((known, ports)), None) => {
+                known.learn(way);
+                ports.push(way.port);
+            }
+            (Some(_), Some(_)) => {}
+            (None, _) => groups.push((way.clone(), vec![way.port])),
+        }
+    }
+    groups
+}
+
+/// Finds the ways of `ports` source ports of `local` to `peer`, marked with `dscp`.
+///
+/// # Errors
+///
+/// When the system refuses sockets or their options, or knows no route.
+pub(super) fn trace(
+    local: SocketAddr,
+    peer: SocketAddr,
+    ports: u16,
+    dscp: u8,
+) -> io::Result<Vec<Way>> {
+    let open = |_| open(local, peer, dscp);
+    let sockets = (0..ports).map(open).collect::<io::Result<Vec<UdpSocket>>>()?;
+    let port = |socket: &UdpSocket| Ok(Way { port: socket.local_addr()?.port(), hops: Vec::new() });
+    let mut ways = sockets.iter().map(port).collect::<io::Result<Vec<Way>>>()?;
+    for ttl in 1..=MAX_HOPS {
+        let mut hops = vec![None; sockets.len()];
+        for _ in 0..ROUNDS {
+            for (socket, _) in sockets.iter().zip(&hops).filter(|(_, hop)| hop.is_none()) {
+                probe(socket, peer, ttl)?;
+            }
+            listen(&sockets, ttl, &mut hops)?;
+        }
+        if hops.iter().all(Option::is_none) {
+            break;
+        }
+        ways.iter_mut().zip(hops).for_each(|(way, hop)| way.hops.push(hop));
+    }
+    Ok(ways)
+}
+
+fn open(local: SocketAddr, peer: SocketAddr, dscp: u8) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(local)?;
+    socket.set_nonblocking(true)?;
+    let tos = i32::from(dscp << 2);
+    if peer.is_ipv4() {
+        setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+        setsockopt(&socket, sockopt::Ipv4Tos, &tos)?;
+    } else {
+        setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+        setsockopt(&socket, sockopt::Ipv6TClass, &tos)?;
+    }
+    Ok(socket)
+}
+
+/// Sends a datagram that no router passes on after `ttl` of them. Its byte is no packet's first, so
+/// a receiver that it reaches drops it.
+fn probe(socket: &UdpSocket, peer: SocketAddr, ttl: u8) -> io::Result<()> {
+    if peer.is_ipv4() {
+        setsockopt(socket, sockopt::Ipv4Ttl, &ttl.into())?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6Ttl, &ttl.into())?;
+    }
+    // An ICMP message about an earlier one is reported here as well, instead of sending.
+    socket.send_to(&[ttl], peer).or_else(|_| socket.send_to(&[ttl], peer)).map(drop)
+}
+
+/// Reads who answered, until all have or for so long.
+fn listen(sockets: &[UdpSocket], ttl: u8, hops: &mut [Option<IpAddr>]) -> io::Result<()> {
+    let deadline = Instant::now() + WAIT;
+    while hops.contains(&None) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let mut waiting: Vec<PollFd<'_>> =
+            sockets.iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::empty())).collect();
+        let millis = u16::try_from(left.as_millis()).unwrap_or(u16::MAX).saturating_add(1);
+        match poll(&mut waiting, PollTimeout::from(millis)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for (socket, hop) in sockets.iter().zip(&mut *hops) {
+            while let Some((probed, router)) = answer(socket) {
+                if probed.is_none_or(|probed| probed == ttl) {
+                    *hop = hop.or(router);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The next ICMP message: to the probe with which TTL, if it says so, and whose it is, if it is of
+/// the kind that is wanted.
+fn answer(socket: &UdpSocket) -> Option<(Option<u8>, Option<IpAddr>)> {
+    let mut payload = [0; 1];
+    let mut room = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
+    let mut slices = [IoSliceMut::new(&mut payload)];
+    let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+    let message =
+        recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, Some(&mut room), flags).ok()?;
+    let quoted = message.bytes > 0;
+    let router = message.cmsgs().ok()?.find_map(|control| {
+        let (error, from) = match control {
+            ControlMessageOwned::Ipv4RecvErr(error, from) => {
+                (error, from.map(|from| IpAddr::from(from.sin_addr.s_addr.to_ne_bytes())))
+            }
+            ControlMessageOwned::Ipv6RecvErr(error, from) => {
+                (error, from.map(|from| IpAddr::from(from.sin6_addr.s6_addr)))
+            }
+            _ => return None,
+        };
+        from.filter(|_| TIME_EXCEEDED.contains(&(error.ee_origin, error.ee_type)))
+    });
+    Some((quoted.then_some(payload[0]), router))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(port: u16, hops: &[u8]) -> Way {
+        let hop = |&last: &u8| (last > 0).then(|| IpAddr::from([10, 0, 0, last]));
+        Way { port, hops: hops.iter().map(hop).collect() }
+    }
+
+    #[test]
+    fn ways_that_differ_where_routers_answer_are_distinct_and_others_are_not() {
+        let ways = [
+            way(1, &[1, 2, 4]),
+            way(2, &[1, 3, 4]),
+            way(3, &[0, 2, 0]),
+            way(4, &[1, 0, 4]),
+            way(5, &[1, 2]),
+            way(6, &[1, 3, 5]),
+        ];
+        let groups = distinct(&ways);
+        let ports: Vec<&[u16]> = groups.iter().map(|(_, ports)| &ports[..]).collect();
+        // The way of port 4 may be that of 1 or of 2.
+        assert_eq!(ports, [&[1, 5, 3][..], &[2], &[6]]);
+        assert_eq!(groups[0].0.hops, way(0, &[1, 2, 4]).hops);
+    }
+
+    #[test]
+    fn ways_that_nobody_tells_of_are_one() {
+        assert_eq!(distinct(&[way(1, &[]), way(2, &[])]).len(), 1);
+        assert_eq!(distinct(&[]), []);
+    }
+}

@@ -1,0 +1,80 @@
+//! What a receiver tells of itself to `cbrst-doctor`.
+
+use super::FrameError;
+use super::cursor::Cursor;
+use super::frame::within;
+
+const NO_DSCP: u8 = u8::MAX;
+const MAX_DSCP: u64 = 63;
+
+/// A receiver's counts, from its start on; those of `symbols` and `answers` are of the asker alone,
+/// as long as the receiver remembers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vitals {
+    /// The DSCP that it marks its packets with.
+    pub dscp: u8,
+    /// The first other DSCP that a packet came with, from anybody.
+    pub first_foreign_dscp: Option<u8>,
+    /// Packets that came with another DSCP, from anybody.
+    pub foreign_dscp: u64,
+    /// SYMBOL packets that came from the asker.
+    pub symbols: u64,
+    /// Answers that were sent to the asker.
+    pub answers: u64,
+    /// Datagrams that came in, and buffers that they came in: fewer where the system joins them.
+    pub datagrams: u64,
+    /// See `datagrams`.
+    pub batches: u64,
+    /// Datagrams that its system dropped because a receive buffer was full.
+    pub kernel_drops: u64,
+    /// Its sockets whose device cannot cut batches into datagrams.
+    pub gso_fallbacks: u64,
+    /// Bytes that it asked for, for each socket buffer.
+    pub buffers_wanted: u64,
+    /// Bytes that it has for receiving.
+    pub receive_buffer: u64,
+    /// Bytes that it has for sending.
+    pub send_buffer: u64,
+}
+
+impl Vitals {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.dscp, self.first_foreign_dscp.unwrap_or(NO_DSCP)]);
+        for number in [
+            self.foreign_dscp,
+            self.symbols,
+            self.answers,
+            self.datagrams,
+            self.batches,
+            self.kernel_drops,
+            self.gso_fallbacks,
+            self.buffers_wanted,
+            self.receive_buffer,
+            self.send_buffer,
+        ] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self, FrameError> {
+        let (dscp, first) = (cursor.u8()?, cursor.u8()?);
+        within("dscp", dscp.into(), 0, MAX_DSCP)?;
+        if first != NO_DSCP {
+            within("first foreign dscp", first.into(), 0, MAX_DSCP)?;
+        }
+        Ok(Self {
+            dscp,
+            first_foreign_dscp: (first != NO_DSCP).then_some(first),
+            foreign_dscp: cursor.u64()?,
+            symbols: cursor.u64()?,
+            answers: cursor.u64()?,
+            datagrams: cursor.u64()?,
+            batches: cursor.u64()?,
+            kernel_drops: cursor.u64()?,
+            gso_fallbacks: cursor.u64()?,
+            buffers_wanted: cursor.u64()?,
+            receive_buffer: cursor.u64()?,
+            send_buffer: cursor.u64()?,
+        })
+    }
+}

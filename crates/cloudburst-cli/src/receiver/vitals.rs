@@ -1,0 +1,25 @@
+//! How this receiver is, for `cbrst-doctor`.
+
+use crate::protocol::Vitals;
+use cloudburst_net::Endpoint;
+use std::net::SocketAddr;
+
+/// What `endpoint`, whose DSCP is `dscp`, can tell of itself and of `asker`'s packets.
+pub(super) fn of(endpoint: &Endpoint, dscp: u8, asker: SocketAddr) -> Vitals {
+    let (io, buffers) = (endpoint.counters().io, endpoint.granted_buffers());
+    let from_asker = endpoint.peer(asker).map(|peer| peer.received).unwrap_or_default();
+    Vitals {
+        dscp,
+        first_foreign_dscp: io.first_foreign_dscp,
+        foreign_dscp: io.foreign_dscp,
+        symbols: from_asker.symbols_received,
+        answers: from_asker.answers_sent,
+        datagrams: io.datagrams_received,
+        batches: io.batches_received,
+        kernel_drops: io.kernel_drops,
+        gso_fallbacks: io.gso_fallbacks,
+        buffers_wanted: buffers.wanted as u64,
+        receive_buffer: buffers.receive as u64,
+        send_buffer: buffers.send as u64,
+    }
+}
