@@ -44,6 +44,7 @@ local f = {
     flags = ProtoField.uint8("cbrst.flags", "Flags", base.HEX),
     ask = ProtoField.bool("cbrst.flags.ask", "Ask", 8, nil, 0x01),
     partial = ProtoField.bool("cbrst.flags.partial", "Partial", 8, nil, 0x02),
+    again = ProtoField.bool("cbrst.flags.again", "Again", 8, nil, 0x04),
     path = ProtoField.uint16("cbrst.path", "Path"),
     session = ProtoField.uint64("cbrst.session", "Session", base.HEX),
     number = ProtoField.uint64("cbrst.number", "Packet number"),
@@ -160,6 +161,7 @@ local function prefix(tvb, tree)
     local flags = tree:add(f.flags, tvb(1, 1))
     flags:add(f.ask, tvb(1, 1))
     flags:add(f.partial, tvb(1, 1))
+    flags:add(f.again, tvb(1, 1))
     tree:add(f.path, tvb(2, 2))
     tree:add(f.session, tvb(4, 8))
     tree:add(f.number, tvb(12, 8))
