@@ -73,7 +73,7 @@ pub struct Prefix {
     pub ask: bool,
     /// The receiver has said of some blocks of this message that they are done.
     pub partial: bool,
-    /// The sender has had no answer to what it asked about this block before.
+    /// The sender has had no answer to what it asked about this block for long.
     pub again: bool,
     /// The path that the packet was sent on, in its sender's numbering.
     pub path: PathId,

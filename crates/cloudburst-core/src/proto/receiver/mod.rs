@@ -8,7 +8,7 @@ mod symbols;
 
 use self::half_open::HalfOpen;
 use self::incoming::Incoming;
-use self::session::{Ending, Session};
+use self::session::{Ending, Session, copies};
 use super::Transmit;
 use super::identity::{Identity, Peering};
 use super::peers::ReceivedFrom;
@@ -82,14 +82,16 @@ pub struct ReceiverCounters {
     pub peers_refused: u64,
 }
 
-/// An answer that waits to be sent, so many times.
+/// An answer that waits to be sent.
 #[derive(Debug)]
 struct Outbound {
     session: SessionId,
     /// The path of the symbol that it answers, if it does.
     path: Option<PathId>,
     answer: Answer,
-    copies: usize,
+    /// It has left by a route; so many times more it leaves by other ways.
+    routed: bool,
+    detours: usize,
 }
 
 /// The receiving half of an endpoint.
@@ -274,9 +276,15 @@ impl Receiver {
         }
         while let Some(mut outbound) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&outbound.session) else { continue };
-            outbound.copies -= 1;
+            let way = if outbound.routed {
+                outbound.detours -= 1;
+                session.take_detour(&*self.path_map)
+            } else {
+                session.take_route()
+            };
+            let Some((path, via)) = way else { continue };
+            outbound.routed = true;
             let answer = &outbound.answer;
-            let Some((path, via)) = session.take_route(&*self.path_map) else { continue };
             let prefix = Prefix {
                 kind: answer.kind(),
                 ask: false,
@@ -296,7 +304,7 @@ impl Receiver {
                 Kind::Forgotten => self.counters.forgottens_sent += 1,
                 _ => self.counters.rejects_sent += 1,
             }
-            if outbound.copies > 0 {
+            if outbound.detours > 0 {
                 self.answers.push_front(outbound);
             }
             return transmit(via, buffer.len());
@@ -343,7 +351,13 @@ impl Receiver {
     }
 
     /// Queues an answer, or several copies for different ways, of at most `limit` bytes in all.
-    fn answer(&mut self, name: SessionId, path: Option<PathId>, mut answer: Answer, limit: usize) {
+    fn answer(
+        &mut self,
+        name: SessionId,
+        symbol: Option<Prefix>,
+        mut answer: Answer,
+        limit: usize,
+    ) {
         let mut len = Answer::LARGEST_FIXED;
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
@@ -352,14 +366,16 @@ impl Receiver {
             arrivals.truncate(Answer::arrivals_within(limit));
             len += arrivals.len() * ARRIVAL_LEN;
         }
-        let Some(peer) = self.sessions.get(&name) else { return };
-        let copies = peer.copies(len, limit);
-        let outbound = Outbound { session: name, path, answer, copies };
+        let path = symbol.map(|symbol| symbol.path);
+        let again = symbol.is_some_and(|symbol| symbol.again);
+        let detours = if again { copies(len, limit) - 1 } else { 0 };
+        let outbound = Outbound { session: name, path, answer, routed: false, detours };
         // What has not left yet is out of date: this has all that it said of the block. So symbols
-        // that came together are answered together, but those of each path apart: an answer is
-        // news of the path of the one that it names.
+        // that came together are answered together, but those of each path apart, unless the peer hears
+        // nothing anyway: an answer is news of the path of the one that it names.
         let same = |waiting: &&mut Outbound| {
-            (waiting.session, waiting.path) == (name, path)
+            waiting.session == name
+                && (again || waiting.path == path)
                 && waiting.answer.message == outbound.answer.message
                 && waiting.answer.block == outbound.answer.block
         };

@@ -20,10 +20,8 @@ const QUIET_AFTER: u64 = 4;
 const QUIET_TURNS: u32 = 16;
 /// Turns that a quiet route gains by each question.
 const DOUBT: u32 = 2;
-/// Questions of a peer that says that it has had no answer, since the last new message, until
-/// answers leave the ways that symbols come.
-const PATIENCE: u16 = 2;
-/// Ways that each answer takes from then on, if that is no more bytes than the question has.
+/// Ways that the answer to a peer takes that has had none for long, if that is no more bytes than
+/// the question has.
 const COPIES: usize = 4;
 /// Messages whose arrivals are remembered after their delivery.
 const KEPT_ARRIVALS: usize = 32;
@@ -48,10 +46,7 @@ pub(super) struct Session {
     next_route: usize,
     /// Symbols that came by any route.
     symbols: u64,
-    /// Such questions since the peer's last new message.
-    doubts: u16,
-    /// Answers since doubt began, and how many of them left the routes.
-    doubtful: usize,
+    /// Answers that did not take a route.
     detours: usize,
     /// The peer has finished with all messages below.
     floor: MessageId,
@@ -59,6 +54,12 @@ pub(super) struct Session {
     ended: BTreeMap<MessageId, Ending>,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
     arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
+}
+
+/// How often to send an answer of `len` bytes to a peer that has had none for long: all of them
+/// together are no larger than what it sent, of `limit` bytes.
+pub(super) fn copies(len: usize, limit: usize) -> usize {
+    (limit / len.max(1)).clamp(1, COPIES)
 }
 
 /// A way back to the peer.
@@ -100,8 +101,6 @@ impl Session {
             routes: Vec::new(),
             next_route: 0,
             symbols: 0,
-            doubts: 0,
-            doubtful: 0,
             detours: 0,
             floor: MessageId(0),
             ended: BTreeMap::new(),
@@ -120,41 +119,15 @@ impl Session {
         }
     }
 
-    /// The peer asks, `again` if it has had no answer: what it was told may have been lost. Quiet
-    /// routes are tried sooner.
-    pub(super) fn doubt_routes(&mut self, again: bool) {
+    /// The peer asks: what it was told may have been lost. Quiet routes are tried sooner.
+    pub(super) fn doubt_routes(&mut self) {
         self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
-        self.doubts = self.doubts.saturating_add(again.into());
     }
 
-    /// A message begins: the peer has heard what it waited for. If that took patience, the next
-    /// question is reason enough for doubt.
-    pub(super) fn trust_routes(&mut self) {
-        self.doubts = if self.in_doubt() { PATIENCE - 1 } else { 0 };
-    }
-
-    /// The peer goes on asking: the ways back by all routes may be dead.
-    const fn in_doubt(&self) -> bool {
-        self.doubts >= PATIENCE
-    }
-
-    /// How often to send an answer of `len` bytes, all of them together no more than `limit`.
-    pub(super) fn copies(&self, len: usize, limit: usize) -> usize {
-        if self.in_doubt() { (limit / len.max(1)).clamp(1, COPIES) } else { 1 }
-    }
-
-    /// The way back of the next answer: a route, in turn. Where the peer goes on asking, only one
-    /// of four answers takes a route as it is; the others go to its address over a path of our own,
-    /// another each time.
-    pub(super) fn take_route(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
-        let (path, via) = self.next_route()?;
-        if !self.in_doubt() {
-            return Some((path, via));
-        }
-        self.doubtful += 1;
-        if self.doubtful % COPIES == 1 {
-            return Some((path, via));
-        }
+    /// The next way back that is a path of our own, to the address of the next route: all ways by
+    /// which the peer's symbols come may be dead the other way.
+    pub(super) fn take_detour(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
+        let (path, via) = self.take_route()?;
         let ways = own.paths(via.remote, 1);
         let way = ways.get(self.detours % ways.len().max(1)).copied();
         self.detours += 1;
@@ -163,7 +136,7 @@ impl Session {
 
     /// The next route in turn. What brings no symbols any more hardly takes answers back: such
     /// routes are passed over most of the time, but not always, for one may work in one direction.
-    fn next_route(&mut self) -> Option<(PathId, Via)> {
+    pub(super) fn take_route(&mut self) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
         let quiet = QUIET_AFTER * routes as u64;
         for _ in 0..routes {
@@ -271,28 +244,15 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_a_peer_that_goes_on_asking_leave_by_all_paths_until_it_is_content() {
+    fn detours_take_all_paths_of_our_own_in_turn() {
         let mut session = session();
-        let ask = |session: &mut Session| {
-            session.doubt_routes(true);
-            (0..session.copies(100, 1_452))
-                .filter_map(|_| session.take_route(&Lanes(3)))
-                .map(|(_, via)| via.lane)
-                .collect::<Vec<_>>()
+        let lanes = |own: &dyn PathMap, session: &mut Session| {
+            let taken = (0..6).filter_map(|_| session.take_detour(own));
+            taken.map(|(_, via)| via.lane).collect::<Vec<_>>()
         };
-        let answers: Vec<_> = (0..5).map(|_| ask(&mut session)).collect();
-        assert_eq!(answers[0], [0]);
-        assert_eq!(answers[1..], [[0, 0, 1, 2]; 4]);
-        assert_eq!((session.copies(100, 299), session.copies(100, 85)), (2, 1));
-        assert_eq!(session.take_route(&Lanes(0)).map(|(_, via)| via.lane), Some(0), "no own path");
-        session.trust_routes();
-        assert_eq!(session.copies(100, 1_452), 1);
-        assert_eq!(ask(&mut session).len(), 4, "at once, where it took patience before");
-        session.trust_routes();
-        session.trust_routes();
-        assert_eq!(ask(&mut session), [0]);
-        session.trust_routes();
-        (0..9).for_each(|_| session.doubt_routes(false));
-        assert_eq!(session.copies(100, 1_452), 1, "it may ask as often as it likes");
+        assert_eq!(lanes(&Lanes(4), &mut session), [0, 1, 2, 3, 0, 1]);
+        assert_eq!(lanes(&Lanes(0), &mut session), [0; 6], "no own path");
+        assert_eq!(session.take_route().map(|(_, via)| via.lane), Some(0));
+        assert_eq!((copies(100, 1_452), copies(100, 299), copies(100, 85)), (4, 2, 1));
     }
 }

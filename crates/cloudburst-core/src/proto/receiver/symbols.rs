@@ -83,7 +83,7 @@ impl Receiver {
             let verdict = match ending {
                 Ending::Delivered(digest) => {
                     if symbol.prefix.ask {
-                        session.doubt_routes(symbol.prefix.again);
+                        session.doubt_routes();
                     }
                     let arrivals = session.late_arrivals(id);
                     Verdict::Delivered { digest, arrivals }
@@ -149,7 +149,6 @@ impl Receiver {
             session.memory += incoming.memory();
             self.memory += incoming.memory();
             session.incoming.insert(id, incoming);
-            session.trust_routes();
         }
         Ok(step)
     }
@@ -169,7 +168,7 @@ impl Receiver {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ask {
-                    session.doubt_routes(symbol.prefix.again);
+                    session.doubt_routes();
                     let needed = needed as u16;
                     self.answer_to(symbol, Verdict::Status { needed, arrivals });
                 }
@@ -203,7 +202,7 @@ impl Receiver {
     fn answer_to(&mut self, symbol: &Symbol<'_>, verdict: Verdict) {
         self.answer(
             symbol.session,
-            Some(symbol.prefix.path),
+            Some(symbol.prefix),
             Answer {
                 message: symbol.header.message,
                 block: symbol.header.block,

@@ -8,7 +8,7 @@ use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
 
 /// Grants in a row without an answer that are no bad luck any more.
-const LASTING: u32 = 4;
+const LASTING: u32 = 3;
 
 /// IP and UDP headers, which a packet on the wire has beside its payload.
 const fn headers(via: &Via) -> usize {
@@ -104,7 +104,7 @@ impl Sender {
                 kind: Kind::Symbol,
                 ask: block.budget.asks() || probe,
                 partial,
-                again: block.budget.unanswered() > 0,
+                again: block.budget.unanswered() >= LASTING,
                 path,
                 session: session.sealer.session(),
                 number,
