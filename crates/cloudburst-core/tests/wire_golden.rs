@@ -86,6 +86,7 @@ fn answer(verdict: Verdict) -> Vec<u8> {
     answer.write(&prefix, &mut packet);
     let at = packet.len();
     sealer.seal(&mut packet, 0, at);
+    assert_eq!(packet.len(), answer.sealed_len());
     assert_eq!(Answer::parse(&packet), Ok((prefix, answer)));
     packet
 }

@@ -101,6 +101,19 @@ impl Answer {
         }
     }
 
+    /// Bytes of the packet, its tag included.
+    pub const fn sealed_len(&self) -> usize {
+        let fields = match &self.verdict {
+            Verdict::BlockDone { arrivals, .. } | Verdict::Delivered { arrivals, .. } => {
+                1 + 16 + 1 + ARRIVAL_LEN * arrivals.len()
+            }
+            Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.len(),
+            Verdict::Busy | Verdict::Forgotten => 0,
+            Verdict::Reject(_) => 1,
+        };
+        PREFIX_LEN + FIELDS_LEN + fields + TAG_LEN
+    }
+
     /// How many [`Arrivals`] fit where the sealed answer may have at most `limit` bytes, so that
     /// no answer is larger than what caused it.
     pub const fn arrivals_within(limit: usize) -> usize {

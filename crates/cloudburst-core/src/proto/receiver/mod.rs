@@ -32,6 +32,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const IDLE_AFTER: Duration = Duration::from_secs(120);
 /// Answers that wait to be sent; older ones give way, for the next symbol asks again.
 const MAX_ANSWERS: usize = 4096;
+/// Answers of one batch.
+const MAX_JOINED: usize = 16;
 /// Of these, so many are looked at for one to the same block.
 const LOOK_BACK: usize = 64;
 
@@ -121,6 +123,19 @@ pub struct Receiver {
     closing: bool,
     counters: ReceiverCounters,
     latencies: LatencyHistogram,
+}
+
+impl ReceiverCounters {
+    const fn on_answer(&mut self, kind: Kind) {
+        let sent = match kind {
+            Kind::Stop => &mut self.stops_sent,
+            Kind::Status => &mut self.statuses_sent,
+            Kind::Busy => &mut self.busies_sent,
+            Kind::Forgotten => &mut self.forgottens_sent,
+            _ => &mut self.rejects_sent,
+        };
+        *sent += 1;
+    }
 }
 
 impl Receiver {
@@ -262,8 +277,8 @@ impl Receiver {
         self.events.pop_front()
     }
 
-    /// Appends the next datagram to `buffer`. Answers are not paced: none is larger than the
-    /// packet that caused it.
+    /// Appends the next datagrams for one path to `buffer`. Answers are not paced: none is larger
+    /// than the packet that caused it.
     pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
         let ect = self.config.aeolus;
@@ -283,31 +298,41 @@ impl Receiver {
                 session.take_route()
             };
             let Some((path, via)) = way else { continue };
+            let alone = outbound.routed || outbound.detours > 0;
             outbound.routed = true;
-            let answer = &outbound.answer;
-            let prefix = Prefix {
-                kind: answer.kind(),
-                ask: false,
-                partial: false,
-                again: false,
-                path,
-                session: session.sealer.session(),
-                number: session.sealer.next_number(),
-            };
-            answer.write(&prefix, buffer);
-            session.sealer.seal(buffer, start, buffer.len() - start);
-            session.tally.answers_sent += 1;
-            match answer.kind() {
-                Kind::Stop => self.counters.stops_sent += 1,
-                Kind::Status => self.counters.statuses_sent += 1,
-                Kind::Busy => self.counters.busies_sent += 1,
-                Kind::Forgotten => self.counters.forgottens_sent += 1,
-                _ => self.counters.rejects_sent += 1,
+            let len = outbound.answer.sealed_len();
+            for joined in 1.. {
+                let (answer, at) = (&outbound.answer, buffer.len());
+                let prefix = Prefix {
+                    kind: answer.kind(),
+                    ask: false,
+                    partial: false,
+                    again: false,
+                    path,
+                    session: session.sealer.session(),
+                    number: session.sealer.next_number(),
+                };
+                answer.write(&prefix, buffer);
+                session.sealer.seal(buffer, at, buffer.len() - at);
+                session.tally.answers_sent += 1;
+                self.counters.on_answer(answer.kind());
+                // Answers of equal length to one peer are one system call, by one route.
+                let joins = |next: &mut Outbound| {
+                    next.session == outbound.session
+                        && !next.routed
+                        && next.detours == 0
+                        && next.answer.sealed_len() == len
+                };
+                if alone || joined == MAX_JOINED {
+                    break;
+                }
+                let Some(next) = self.answers.pop_front_if(joins) else { break };
+                outbound = next;
             }
             if outbound.detours > 0 {
                 self.answers.push_front(outbound);
             }
-            return transmit(via, buffer.len());
+            return Some(Transmit { via, segment_size: len, len: buffer.len() - start, ect });
         }
         None
     }
