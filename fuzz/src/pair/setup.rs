@@ -85,6 +85,7 @@ pub(super) fn options(input: &mut Input<'_>) -> SendOptions {
         deadline: deadline.map(Duration::from_millis),
         code: CODES.get(usize::from(choices / 5) % (CODES.len() + 1)).copied(),
         policy: POLICIES.get(usize::from(choices / 35)).copied(),
+        priority: choices % (SendOptions::MAX_PRIORITY + 1),
     }
 }
 

@@ -14,7 +14,7 @@ use self::schedule::{Schedule, Timer};
 use super::identity::{Identity, Peering};
 use super::peers::SentTo;
 use crate::code::Code;
-use crate::config::{self, BurstPolicy, Config};
+use crate::config::{self, BurstPolicy, Config, ConfigError};
 use crate::error::{Doubt, Outcome, Rejection, SendError};
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub(super) const MESSAGE_WINDOW: usize = 65_536;
 
 /// What one message may want otherwise than the endpoint's configuration.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SendOptions {
     /// How long the message may take.
     pub deadline: Option<Duration>,
@@ -39,6 +39,23 @@ pub struct SendOptions {
     pub code: Option<Code>,
     /// How it is burst.
     pub policy: Option<BurstPolicy>,
+    /// How urgent it is, from 0 to 7, the most urgent. Default 4.
+    ///
+    /// Of this endpoint's messages that have something to send, the more urgent ones go first, the
+    /// shorter ones within a level. But every eighth round goes to whichever has waited longest, so
+    /// that none starves. The network and the receiver are not told.
+    pub priority: u8,
+}
+
+impl SendOptions {
+    /// The most urgent `priority`.
+    pub const MAX_PRIORITY: u8 = 7;
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        Self { deadline: None, code: None, policy: None, priority: 4 }
+    }
 }
 
 /// What a sender tells its driver.
@@ -154,6 +171,10 @@ impl Sender {
         }
         if let Some(code) = options.code {
             config::check_code(code)?;
+        }
+        if options.priority > SendOptions::MAX_PRIORITY {
+            let value = options.priority.to_string();
+            return Err(ConfigError { field: "priority", value, expected: "at most 7" }.into());
         }
         let full = self.messages.len() >= self.config.send_messages
             || (self.bytes + len > self.config.send_bytes && !self.messages.is_empty())
@@ -271,7 +292,7 @@ impl Sender {
         let transmit = if !self.hellos.is_empty() {
             Some(Instant::ZERO)
         } else {
-            self.schedule.shortest().map(|_| self.pacer.ready_at())
+            (!self.schedule.is_empty()).then(|| self.pacer.ready_at())
         };
         [transmit, self.schedule.next_timer()].into_iter().flatten().min()
     }
@@ -303,7 +324,7 @@ impl Sender {
 
     fn finish(&mut self, id: MessageId, outcome: Outcome) {
         let Some(mut message) = self.messages.remove(&id) else { return };
-        self.schedule.set_ready(&mut message.ready_key, None, id);
+        self.schedule.set_ready(&mut message.place, None, id);
         self.schedule.set_timer(&mut message.timer_key, None, Timer::Message(id));
         self.bytes -= message.bytes.len();
         if let Some(peer) = self.peers.get_mut(&message.peer) {
@@ -323,9 +344,9 @@ impl Sender {
     fn reschedule(&mut self, id: MessageId) {
         let Some(message) = self.messages.get_mut(&id) else { return };
         let usable = self.peers.get(&message.peer).is_some_and(|peer| peer.usable);
-        let ready = (usable && message.is_ready()).then(|| message.remaining());
+        let ready = (usable && message.is_ready()).then(|| message.rank());
         let wake_at = Some(message.wake_at());
-        self.schedule.set_ready(&mut message.ready_key, ready, id);
+        self.schedule.set_ready(&mut message.place, ready, id);
         self.schedule.set_timer(&mut message.timer_key, wake_at, Timer::Message(id));
     }
 }

@@ -1,6 +1,7 @@
 //! One message on its way out: its blocks, their budgets, its place in the schedule.
 
 use super::SendOptions;
+use super::schedule::{Place, Rank};
 use super::trail::Trail;
 use crate::code::{Code, Encoder};
 use crate::config::{BurstPolicy, Config};
@@ -15,6 +16,7 @@ use crate::wire::keys::DigestKey;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, Arrivals};
 use bytes::Bytes;
+use core::cmp::Reverse;
 use core::time::Duration;
 use std::net::SocketAddr;
 
@@ -37,6 +39,7 @@ pub(super) struct Outgoing {
     pub(super) packets: usize,
     /// The receiver has said something of this message. It stays so.
     pub(super) answered: bool,
+    priority: u8,
     policy: BurstPolicy,
     max_redundancy: u32,
     blocks_in_flight: usize,
@@ -56,7 +59,7 @@ pub(super) struct Outgoing {
     arrivals: Vec<Arrivals>,
     trail: Trail,
     /// Where the schedule has this message: among the ready, and among the timers.
-    pub(super) ready_key: Option<usize>,
+    pub(super) place: Option<Place>,
     pub(super) timer_key: Option<Instant>,
 }
 
@@ -97,6 +100,7 @@ impl Outgoing {
             started_at: None,
             packets: 0,
             answered: false,
+            priority: options.priority,
             policy: options.policy.unwrap_or(config.policy),
             max_redundancy: config.max_redundancy,
             blocks_in_flight: config.blocks_in_flight,
@@ -110,7 +114,7 @@ impl Outgoing {
             restarts: 0,
             arrivals: Vec::new(),
             trail: Trail::default(),
-            ready_key: None,
+            place: None,
             timer_key: None,
         }
     }
@@ -120,8 +124,13 @@ impl Outgoing {
         self.may_begin() || self.active.iter().any(|block| block.budget.ready() > 0)
     }
 
+    /// What it has to say for itself when the next round is given away.
+    pub(super) fn rank(&self) -> Rank {
+        Rank { priority: Reverse(self.priority), remaining: self.remaining() }
+    }
+
     /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
-    pub(super) fn remaining(&self) -> usize {
+    fn remaining(&self) -> usize {
         let granted: usize = self.active.iter().map(|block| block.budget.ready() as usize).sum();
         let to_begin = self.layout.blocks() - self.begun;
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()

@@ -2,6 +2,7 @@
 
 use crate::id::MessageId;
 use crate::time::Instant;
+use core::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -12,20 +13,68 @@ pub(super) enum Timer {
     Peer(SocketAddr),
 }
 
-/// Messages with something to send, the shortest remaining first, and all timers.
+/// Of so many rounds, one is for the message that has waited longest.
+const PATIENT_EVERY: u64 = 8;
+
+/// What a message has to say for itself. The first in order goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    pub(super) priority: Reverse<u8>,
+    /// Symbols to go.
+    pub(super) remaining: usize,
+}
+
+/// Where the schedule has a ready message: in the order of ranks, and in that of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    rank: Rank,
+    /// When it became ready, or had its last turn, as a count of such events.
+    since: u64,
+}
+
+/// Messages with something to send, the most urgent and then the shortest first, and all timers.
 ///
 /// Each entry's owner keeps its present key and passes it in, so that the schedule and its
 /// owners cannot disagree.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    ready: BTreeSet<(usize, MessageId)>,
+    ready: BTreeSet<(Rank, MessageId)>,
+    /// The same messages, those that have waited longest first.
+    waiting: BTreeSet<(u64, MessageId)>,
+    /// The next `since`.
+    clock: u64,
+    rounds: u64,
     timers: BTreeSet<(Instant, Timer)>,
 }
 
 impl Schedule {
-    /// The ready message with the fewest symbols to go; the oldest of equals.
-    pub(super) fn shortest(&self) -> Option<MessageId> {
-        self.ready.first().map(|&(_, id)| id)
+    /// No message has anything to send.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// The message that the next round is for: of the highest priority, the one with the fewest
+    /// symbols to go, the oldest of equals. But every eighth round is for whichever has waited
+    /// longest: so a message that finds k others ready has its turn within 8 (k + 1) rounds,
+    /// whatever comes after it.
+    ///
+    /// It must be [moved](Self::passed) to the end of those that wait.
+    pub(super) fn next_round(&mut self) -> Option<MessageId> {
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(PATIENT_EVERY) {
+            self.waiting.first().map(|&(_, id)| id)
+        } else {
+            self.ready.first().map(|&(_, id)| id)
+        }
+    }
+
+    /// The message `id` has its round now: others have waited longer.
+    pub(super) fn passed(&mut self, place: &mut Option<Place>, id: MessageId) {
+        if let Some(place) = place {
+            self.waiting.remove(&(place.since, id));
+            place.since = self.tick();
+            self.waiting.insert((place.since, id));
+        }
     }
 
     pub(super) fn next_timer(&self) -> Option<Instant> {
@@ -40,15 +89,34 @@ impl Schedule {
         self.timers.pop_first().map(|(_, timer)| timer)
     }
 
-    /// Moves `id` from the place `key` to the place `to`.
-    pub(super) fn set_ready(&mut self, key: &mut Option<usize>, to: Option<usize>, id: MessageId) {
-        if *key != to {
-            if let Some(old) = *key {
-                self.ready.remove(&(old, id));
-            }
-            self.ready.extend(to.map(|new| (new, id)));
-            *key = to;
+    /// Gives `id`, which is at `place`, the rank `to`; `None`: it has nothing to send.
+    pub(super) fn set_ready(&mut self, place: &mut Option<Place>, to: Option<Rank>, id: MessageId) {
+        if place.map(|old| old.rank) == to {
+            return;
         }
+        // Whoever stays ready has waited for as long as before.
+        let since = place.map(|old| old.since);
+        if let Some(old) = place.take() {
+            self.ready.remove(&(old.rank, id));
+        }
+        match (to, since) {
+            (Some(rank), Some(since)) => *place = Some(Place { rank, since }),
+            (Some(rank), None) => {
+                let since = self.tick();
+                self.waiting.insert((since, id));
+                *place = Some(Place { rank, since });
+            }
+            (None, Some(since)) => {
+                self.waiting.remove(&(since, id));
+            }
+            (None, None) => {}
+        }
+        self.ready.extend(to.map(|rank| (rank, id)));
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
     }
 
     /// Moves `timer` from the moment `key` to the moment `to`.
@@ -65,5 +133,67 @@ impl Schedule {
             self.timers.extend(to.map(|new| (new, timer)));
             *key = to;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(priority: u8, remaining: usize) -> Option<Rank> {
+        Some(Rank { priority: Reverse(priority), remaining })
+    }
+
+    /// Whose rounds come, where each message goes on having something to send.
+    fn rounds(schedule: &mut Schedule, places: &mut [Option<Place>], count: usize) -> Vec<u64> {
+        let mut next = || {
+            let id = schedule.next_round().unwrap();
+            schedule.passed(&mut places[id.0 as usize], id);
+            id.0
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn priority_goes_before_length_and_length_before_age() {
+        let mut schedule = Schedule::default();
+        let mut places = [None; 4];
+        for (id, rank) in [rank(4, 1), rank(5, 90), rank(5, 3), rank(5, 3)].into_iter().enumerate()
+        {
+            schedule.set_ready(&mut places[id], rank, MessageId(id as u64));
+        }
+        for expected in [2, 3, 1, 0] {
+            let id = schedule.next_round().unwrap();
+            assert_eq!(id, MessageId(expected));
+            schedule.set_ready(&mut places[expected as usize], None, id);
+        }
+        assert!(schedule.is_empty() && schedule.next_round().is_none());
+        assert!(schedule.waiting.is_empty());
+    }
+
+    #[test]
+    fn every_eighth_round_is_for_those_that_wait_in_turn() {
+        let mut schedule = Schedule::default();
+        let mut places = [None; 3];
+        for (id, rank) in [rank(7, 1), rank(0, 500), rank(4, 90)].into_iter().enumerate() {
+            schedule.set_ready(&mut places[id], rank, MessageId(id as u64));
+        }
+        let came = rounds(&mut schedule, &mut places, 24);
+        let others: Vec<(usize, u64)> =
+            came.into_iter().enumerate().filter(|(_, id)| *id != 0).collect();
+        assert_eq!(others, [(7, 1), (15, 2), (23, 1)]);
+    }
+
+    #[test]
+    fn a_message_that_shrinks_has_waited_for_as_long_as_before() {
+        let mut schedule = Schedule::default();
+        let mut places = [None; 3];
+        for (id, place) in places.iter_mut().enumerate() {
+            schedule.set_ready(place, rank(4, 10 * (id + 1)), MessageId(id as u64));
+        }
+        for left in (1..10).rev() {
+            schedule.set_ready(&mut places[2], rank(4, 20 + left), MessageId(2));
+        }
+        assert_eq!(rounds(&mut schedule, &mut places, 16)[15], 2);
     }
 }

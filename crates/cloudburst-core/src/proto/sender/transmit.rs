@@ -44,13 +44,15 @@ impl Sender {
         Some(transmit)
     }
 
-    pub(super) fn begin_round(&self, now: Instant) -> Option<Round> {
+    pub(super) fn begin_round(&mut self, now: Instant) -> Option<Round> {
         if self.pacer.ready_at() > now {
             return None;
         }
-        let message = self.schedule.shortest()?;
-        let peer = self.peers.get(&self.messages.get(&message)?.peer)?;
-        Some(Round { message, turns: peer.paths.len() })
+        let id = self.schedule.next_round()?;
+        let message = self.messages.get_mut(&id)?;
+        self.schedule.passed(&mut message.place, id);
+        let peer = self.peers.get(&message.peer)?;
+        Some(Round { message: id, turns: peer.paths.len() })
     }
 
     /// One run of packets of `id` on the next path.
