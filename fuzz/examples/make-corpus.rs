@@ -8,7 +8,7 @@ use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::TAG_LEN;
 use cloudburst_core::wire::{
-    Answer, Arrivals, Hello, HelloAck, Kind, Prefix, RejectReason, SymbolHeader, Verdict,
+    Answer, Arrivals, Hello, HelloAck, Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict,
 };
 use std::fs;
 use std::io;
@@ -117,7 +117,16 @@ fn wire() -> Files {
 
 fn prefix(kind: Kind, ask: bool) -> Prefix {
     let session = SessionId(0x0a0b_0c0d_0e0f_1011);
-    Prefix { kind, ask, partial: ask, again: false, path: PathId(3), session, number: 5 }
+    Prefix {
+        kind,
+        ask,
+        partial: ask,
+        again: false,
+        role: Role::Plain,
+        path: PathId(3),
+        session,
+        number: 5,
+    }
 }
 
 fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ask: bool) -> Vec<u8> {

@@ -101,15 +101,17 @@ pub struct Config {
     pub max_redundancy: u32,
     /// Blocks of one message under way at a time, at most 8. Default 2.
     pub blocks_in_flight: usize,
-    /// Messages that may wait or be under way, to all peers. Default 65,536.
+    /// Messages that may wait or be under way, to all peers, and calls that may be in flight.
+    /// Default 65,536.
     pub send_messages: usize,
     /// Bytes that may wait or be under way, to all peers. Default 256 MiB.
     pub send_bytes: usize,
     /// The longest message to send or to accept, in bytes. Default 16 MiB.
     pub max_message: usize,
-    /// Messages that were delivered and that the application has not taken yet. Default 1,024.
+    /// Messages that were delivered and that the application has not taken yet; as many requests
+    /// beside plain messages. Default 1,024.
     pub receive_messages: usize,
-    /// Their bytes. Default 64 MiB; one message always fits.
+    /// Their bytes, of either. Default 64 MiB; one message always fits.
     pub receive_bytes: usize,
     /// Bytes of messages being received, of all peers. Default 256 MiB.
     pub decode_bytes: usize,

@@ -13,7 +13,7 @@ use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::{Answer, Kind, Verdict};
+use cloudburst_core::wire::{Answer, Kind, Role, Verdict};
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::collections::BTreeSet;
@@ -115,7 +115,8 @@ fn no_stop_leaves_before_the_application_has_the_message() {
         let (engine, messages) = (b.engine.clone(), b.messages.clone());
         std::thread::spawn(move || {
             (0..2_000).for_each(|_| {
-                engine.release(messages.recv_timeout(Duration::from_secs(30)).unwrap());
+                engine
+                    .release(Role::Plain, messages.recv_timeout(Duration::from_secs(30)).unwrap());
             });
         })
     };
@@ -128,7 +129,7 @@ fn no_stop_leaves_before_the_application_has_the_message() {
         let bytes = common::message(seed as usize % 3_000, seed);
         let to = SocketAddr::from(([10, 0, 0, 2], 1));
         let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
-        a.engine.send(to, bytes, &options, on_end).unwrap();
+        a.engine.send(to, Role::Plain, bytes, &options, on_end).unwrap();
     }
     for _ in 0..2_000 {
         let outcome = outcomes.recv_timeout(Duration::from_secs(30)).unwrap();
@@ -149,7 +150,7 @@ fn dropping_an_engine_ends_its_threads_and_drops_what_was_pending() {
     let to = SocketAddr::from(([10, 0, 0, 2], 1));
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
     let bytes = common::message(93_000, 1);
-    a.engine.send(to, bytes, &SendOptions::default(), on_end).unwrap();
+    a.engine.send(to, Role::Plain, bytes, &SendOptions::default(), on_end).unwrap();
     assert!(!a.engine.close(Duration::ZERO), "nobody answers");
     assert!(outcomes.recv_timeout(Duration::from_secs(5)).is_err(), "the callback was dropped");
 }

@@ -14,7 +14,7 @@ use cloudburst_core::wire::answer::NO_ECHO;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
 use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{Answer, Arrivals, Prefix, Verdict};
+use cloudburst_core::wire::{Answer, Arrivals, Prefix, Role, Verdict};
 use cloudburst_netem::LinkConfig;
 use common::{KEY, Pair, Setup, Side, lossy, message};
 use core::time::Duration;
@@ -315,6 +315,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
             ask: false,
             partial: false,
             again: false,
+            role: Role::Plain,
             path: PathId(0),
             session: sealer.session(),
             number: sealer.next_number(),

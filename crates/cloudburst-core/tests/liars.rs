@@ -8,7 +8,9 @@ use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{Hello, HelloAck, Kind, Prefix, RejectReason, SymbolHeader, Verdict};
+use cloudburst_core::wire::{
+    Hello, HelloAck, Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict,
+};
 use common::peer::{KEY, Liar};
 use common::{Pair, Setup, Side, message};
 
@@ -208,6 +210,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         ask: false,
         partial: false,
         again: false,
+        role: Role::Plain,
         path: PathId(0),
         session: sealer.session(),
         number: 0,

@@ -10,7 +10,7 @@ use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
 use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView};
 use cloudburst_core::wire::{
-    Answer, Arrivals, Hello, HelloAck, Kind, Prefix, RejectReason, SymbolHeader, Verdict,
+    Answer, Arrivals, Hello, HelloAck, Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict,
 };
 
 fn key() -> PresharedKey {
@@ -44,6 +44,7 @@ fn symbol(header: &SymbolHeader, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
         ask: true,
         partial: false,
         again: false,
+        role: Role::Plain,
         path: PathId(3),
         session: sealer.session(),
         number: sealer.next_number(),
@@ -78,6 +79,7 @@ fn answer(verdict: Verdict) -> Vec<u8> {
         ask: false,
         partial: false,
         again: false,
+        role: Role::Plain,
         path: PathId(0),
         session: sealer.session(),
         number: 0,

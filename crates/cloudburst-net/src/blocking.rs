@@ -1,7 +1,8 @@
 //! The endpoint for callers that wait in their own thread. Needs no async runtime.
 
+use crate::calls::Request as AsyncRequest;
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
-use crate::error::{Closed, SendError};
+use crate::error::{CallError, Closed, SendError};
 use crate::io::GrantedBuffers;
 use crate::park::block_on_for;
 use crate::path_map::{PathMap, PathMapError};
@@ -12,9 +13,11 @@ use cloudburst_core::error::Receipt;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
+use cloudburst_core::wire::Role;
 use core::time::Duration;
 use pollster::block_on;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 /// An [`Endpoint`](AsyncEndpoint) whose methods block. Not for use within async code.
 ///
@@ -26,6 +29,59 @@ pub struct Endpoint(AsyncEndpoint);
 #[derive(Debug)]
 #[must_use = "dropping it cancels the send"]
 pub struct Sending(AsyncSending);
+
+/// A request that came in. See [`Request`](AsyncRequest).
+#[derive(Debug)]
+#[must_use = "dropping it tells the caller that there is no answer"]
+pub struct Request(AsyncRequest);
+
+impl Request {
+    /// The caller: where it takes messages itself.
+    pub const fn peer(&self) -> SocketAddr {
+        self.0.peer()
+    }
+
+    /// What it asks.
+    pub const fn bytes(&self) -> &Bytes {
+        self.0.bytes()
+    }
+
+    /// When the caller stops waiting. See [`AsyncRequest::deadline`].
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.0.deadline()
+    }
+
+    /// Sends the response, and waits until the caller's endpoint has it.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn reply(self, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
+        block_on(self.0.reply(bytes))
+    }
+
+    /// [`reply`](Self::reply) with settings of its own.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn reply_with(
+        self,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<Receipt, SendError> {
+        block_on(self.0.reply_with(bytes, options))
+    }
+
+    /// Tells the caller that the application has dealt with the request: an empty response.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`].
+    pub fn accept(self) -> Result<Receipt, SendError> {
+        block_on(self.0.accept())
+    }
+}
 
 impl Endpoint {
     /// The same endpoint for async callers.
@@ -97,7 +153,9 @@ impl Endpoint {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        Sending(block_on(self.0.begin(peer, bytes.into(), &options))?).wait()
+        let bytes = bytes.into();
+        let begin = || self.0.burst(peer, Role::Plain, bytes.clone(), &options);
+        Sending(block_on(self.0.when_room(begin))?).wait()
     }
 
     /// Begins to burst a message. See [`AsyncEndpoint::try_send`].
@@ -172,6 +230,73 @@ impl Endpoint {
     /// See [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
         self.0.try_recv()
+    }
+
+    /// Sends a request and waits for its response. See [`AsyncEndpoint::call`].
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// let address = server.local_addr();
+    /// let service = server.clone();
+    /// let thread = std::thread::spawn(move || {
+    ///     service.serve(|_peer, question| question.to_ascii_uppercase());
+    /// });
+    /// assert_eq!(client.call(address, "hello")?, "HELLO");
+    ///
+    /// server.close(std::time::Duration::from_secs(1)); // ends `serve`
+    /// thread.join().expect("it does not panic");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Bytes, CallError> {
+        self.call_with(peer, bytes, SendOptions::default())
+    }
+
+    /// [`call`](Self::call) with settings of its own. See [`AsyncEndpoint::call_with`].
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    pub fn call_with(
+        &self,
+        peer: SocketAddr,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<Bytes, CallError> {
+        block_on(self.0.call_with(peer, bytes, options))
+    }
+
+    /// Waits for the next request. See [`AsyncEndpoint::recv_request`].
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] when the endpoint is closed and all requests were taken.
+    pub fn recv_request(&self) -> Result<Request, Closed> {
+        block_on(self.0.recv_request()).map(Request)
+    }
+
+    /// Waits for the next request, but no longer than `timeout`: `None` then.
+    ///
+    /// # Errors
+    ///
+    /// See [`recv_request`](Self::recv_request).
+    pub fn recv_request_timeout(&self, timeout: Duration) -> Result<Option<Request>, Closed> {
+        block_on_for(self.0.recv_request(), timeout).transpose().map(|came| came.map(Request))
+    }
+
+    /// Answers requests with what `handler` makes of them, one after the other, until the endpoint
+    /// is closed. For more at a time, run it in more threads. See [`AsyncEndpoint::serve`].
+    pub fn serve<B: Into<Bytes>>(&self, handler: impl FnMut(SocketAddr, Bytes) -> B) {
+        block_on(self.0.serve_blocking(handler));
     }
 
     /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::close`].

@@ -1,8 +1,10 @@
 //! How endpoints are made.
 
+use crate::calls::CallTable;
 use crate::capacity;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
+use crate::inner::Inner;
 use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, Usable};
 use crate::trace;
@@ -11,11 +13,14 @@ use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
+use cloudburst_core::wire::Role;
 use core::time::Duration;
 use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
 
 /// The DSCP of packets unless [`Builder::dscp`] says otherwise.
 pub const DEFAULT_DSCP: u8 = 43;
@@ -236,19 +241,28 @@ impl Parts {
     fn start(self, io: UdpIo) -> Result<Endpoint, BuildError> {
         let mut secret = [0; 32];
         RngReader(SysRng).read_exact(&mut secret).map_err(BuildError::Threads)?;
+        let seed = Seed::new(secret);
         let usable = Usable { bind: self.bind.ip(), order: self.config.order };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
         let protocol =
-            proto::Endpoint::new(self.config, &self.security, Seed::new(secret), path_map)?;
+            proto::Endpoint::new(self.config.clone(), &self.security, seed.clone(), path_map)?;
+        let calls = Arc::new(CallTable::new(seed, &self.config));
         // Unbounded here, bounded by the core: it counts what was not released.
         let (deliver, messages) = async_channel::unbounded();
+        let (serve, requests) = async_channel::unbounded();
+        let responses = calls.clone();
         let engine = Engine::start(protocol, io, move |message| {
             trace::received(&message);
-            // It fails when the endpoint is gone, and the message's sender will hear nothing.
-            let _ = deliver.try_send(message);
+            // These fail when the endpoint is gone, and the message's sender will hear nothing.
+            match message.role {
+                Role::Plain => drop(deliver.try_send(message)),
+                Role::Request => drop(serve.try_send((Instant::now(), message))),
+                Role::Response => responses.on_response(&message.bytes),
+            }
         })
         .map_err(BuildError::Threads)?;
-        Endpoint::new(engine, messages, usable, &self.paths).map_err(BuildError::Threads)
+        let inner = Inner::new(engine, messages, requests, calls, usable, self.paths.clone());
+        Endpoint::new(inner, &self.paths).map_err(BuildError::Threads)
     }
 }
 

@@ -2,21 +2,24 @@
 
 use crate::blocking;
 use crate::builder::Builder;
+use crate::calls::CallCounters;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
-use crate::io::{GrantedBuffers, IoCounters, UdpIo};
-use crate::path_map::{PathMap, PathMapError, Usable};
+use crate::io::{GrantedBuffers, IoCounters};
+use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::trace;
-use async_channel::{Receiver, TryRecvError};
+use async_channel::TryRecvError;
 use bytes::Bytes;
-use cloudburst_core::burst::{Engine, PacketIo};
-use cloudburst_core::error::{Receipt, SendError as Refusal};
+use cloudburst_core::burst::PacketIo;
+use cloudburst_core::error::{Outcome, Receipt, SendError as Refusal};
+use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{
     Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
 };
 use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Role;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,6 +66,8 @@ pub struct Counters {
     pub receiver: ReceiverCounters,
     /// The sockets.
     pub io: IoCounters,
+    /// Calls.
+    pub calls: CallCounters,
 }
 
 impl Endpoint {
@@ -71,13 +76,8 @@ impl Endpoint {
         Builder::new()
     }
 
-    pub(crate) fn new(
-        engine: Engine<UdpIo>,
-        messages: Receiver<Message>,
-        usable: Usable,
-        paths: &PathMap,
-    ) -> io::Result<Self> {
-        let inner = Arc::new(Inner::new(engine, messages, usable, paths.clone()));
+    pub(crate) fn new(inner: Inner, paths: &PathMap) -> io::Result<Self> {
+        let inner = Arc::new(inner);
         inner.watch(paths)?;
         Ok(Self { inner })
     }
@@ -107,7 +107,8 @@ impl Endpoint {
     pub fn counters(&self) -> Counters {
         let core = self.inner.engine.counters();
         let io = self.inner.engine.io().counters();
-        Counters { sender: core.sender, receiver: core.receiver, io }
+        let calls = self.inner.calls.counters();
+        Counters { sender: core.sender, receiver: core.receiver, io, calls }
     }
 
     /// How long messages took so far: a copy of about 54 KB, for which sending and receiving wait
@@ -172,7 +173,7 @@ impl Endpoint {
         self.send_with(peer, bytes, SendOptions::default()).await
     }
 
-    /// [`send`](Self::send) with a deadline, a code or a burst policy of the message's own.
+    /// [`send`](Self::send) with a deadline, a priority, a code or a burst policy of its own.
     ///
     /// The deadline counts from when there is room.
     ///
@@ -185,7 +186,8 @@ impl Endpoint {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        self.begin(peer, bytes.into(), &options).await?.await
+        let bytes = bytes.into();
+        self.when_room(|| self.burst(peer, Role::Plain, bytes.clone(), &options)).await?.await
     }
 
     /// Begins to burst a message to `peer`: the first packets are on their way when this returns.
@@ -201,7 +203,7 @@ impl Endpoint {
         self.try_send_with(peer, bytes, SendOptions::default())
     }
 
-    /// [`try_send`](Self::try_send) with a deadline, a code or a burst policy of the message's own.
+    /// [`try_send`](Self::try_send) with a deadline, a priority, a code or a burst policy of its own.
     ///
     /// # Errors
     ///
@@ -212,7 +214,7 @@ impl Endpoint {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Sending, SendError> {
-        self.burst(peer, bytes.into(), &options)
+        self.burst(peer, Role::Plain, bytes.into(), &options)
     }
 
     /// The next message that came in.
@@ -247,8 +249,9 @@ impl Endpoint {
     /// Takes no new messages, waits at most `within` for those under way and for peers that miss
     /// a STOP, then stops. Returns whether all sends had ended by then.
     ///
-    /// Sends that had not ended resolve to [`SendError::Closed`]. Messages that came in can still
-    /// be received. Closing goes on where this future is dropped.
+    /// Sends that had not ended resolve to [`SendError::Closed`], and so do calls: responses are
+    /// new messages. Messages and requests that came in can still be received, but not replied to.
+    /// Closing goes on where this future is dropped.
     pub async fn close(&self, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         let endpoint = self.clone();
@@ -268,16 +271,15 @@ impl Endpoint {
         self.inner.close(within)
     }
 
-    pub(crate) async fn begin(
+    /// Tries to begin a send until there is room for it.
+    pub(crate) async fn when_room<T>(
         &self,
-        peer: SocketAddr,
-        bytes: Bytes,
-        options: &SendOptions,
-    ) -> Result<Sending, SendError> {
+        mut begin: impl FnMut() -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
         loop {
             // Made before trying, so that it hears of the room that is left right after.
             let room = self.inner.room.notified();
-            match self.burst(peer, bytes.clone(), options) {
+            match begin() {
                 Err(SendError::Refused(Refusal::Full { .. })) => room.await,
                 other => {
                     // There may be room for one more: each waiter wakes the next.
@@ -288,31 +290,44 @@ impl Endpoint {
         }
     }
 
-    fn burst(
+    pub(crate) fn burst(
         &self,
         peer: SocketAddr,
+        role: Role,
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<Sending, SendError> {
-        self.inner.check_process()?;
-        let peer = crate::io::plain(peer);
-        let span = trace::send(peer, bytes.len());
+        let span = trace::send(crate::io::plain(peer), bytes.len());
         let (ended, outcome) = oneshot::channel();
-        let room = self.inner.room.clone();
-        let on_end = Box::new(move |outcome| {
-            let _ = ended.send(outcome);
-            room.notify_one();
-        });
-        let begun = span.in_scope(|| self.inner.engine.send(peer, bytes, options, on_end));
-        let id = begun.map_err(SendError::Refused)?;
+        let on_end = move |outcome| drop(ended.send(outcome));
+        let id = span.in_scope(|| self.start(peer, role, bytes, options, on_end))?;
         span.record("id", id.0);
         Ok(Sending::new(id, outcome, Arc::downgrade(&self.inner), span))
     }
 
+    /// Begins to burst a message, and has `on_end` called when that has ended. It must not block.
+    pub(crate) fn start(
+        &self,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: &SendOptions,
+        on_end: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Result<MessageId, SendError> {
+        self.inner.check_process()?;
+        let room = self.inner.room.clone();
+        let on_end = Box::new(move |outcome| {
+            on_end(outcome);
+            room.notify_one();
+        });
+        let peer = crate::io::plain(peer);
+        self.inner.engine.send(peer, role, bytes, options, on_end).map_err(SendError::Refused)
+    }
+
     /// The application has the message: there is room for another.
-    fn take(&self, message: Message) -> Message {
+    pub(crate) fn take(&self, message: Message) -> Message {
         // Room makes the core deliver what waits for it, which nobody could take after closing.
-        self.inner.unless_closed(|engine| engine.release(message.bytes.len()));
+        self.inner.unless_closed(|engine| engine.release(message.role, message.bytes.len()));
         message
     }
 }

@@ -107,6 +107,31 @@ pub enum SendError {
     },
 }
 
+/// Why a call has no response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The request was not delivered, or may not have been: see what became of it.
+    #[error("no response, for the request was {0}")]
+    Request(SendError),
+    /// The callee has the request, and its response was not here before the deadline.
+    #[error(
+        "no response before the deadline, though the callee has the request: it may act on it \
+         yet; allow more time, or see whether it is overloaded"
+    )]
+    Deadline,
+    /// The callee's application has dropped the request: its handler panicked, was stopped, or
+    /// wanted it so.
+    #[error("the callee has dropped the request without a reply: see its log")]
+    Unanswered,
+    /// The system refuses the thread that watches the deadlines of calls.
+    #[error("not sent: the system refuses a thread to watch deadlines: {0}")]
+    NoTimer(io::ErrorKind),
+    /// This endpoint was closed or dropped.
+    #[error("no response: this endpoint was closed; the callee may have the request")]
+    Closed,
+}
+
 /// The endpoint is closed, and its last message was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this endpoint is closed, and all its messages were taken")]

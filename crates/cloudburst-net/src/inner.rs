@@ -1,5 +1,6 @@
 //! What the clones of an endpoint share, and how it ends.
 
+use crate::calls::CallTable;
 use crate::error::SendError;
 use crate::io::UdpIo;
 use crate::path_map::{PathMap, PathMapError, Usable};
@@ -21,6 +22,9 @@ pub(crate) struct Inner {
     /// Counted, so that a forked process can leave it alone, and for those who wait for sends.
     pub(crate) engine: Arc<Engine<UdpIo>>,
     pub(crate) messages: Receiver<Message>,
+    /// Requests, and when each had arrived.
+    pub(crate) requests: Receiver<(std::time::Instant, Message)>,
+    pub(crate) calls: Arc<CallTable>,
     /// Notified, one waiter at a time, when a send has ended or has left room for another.
     pub(crate) room: Arc<Notify>,
     /// How closing went, once it has ended.
@@ -46,10 +50,14 @@ impl Inner {
     pub(crate) fn new(
         engine: Engine<UdpIo>,
         messages: Receiver<Message>,
+        requests: Receiver<(std::time::Instant, Message)>,
+        calls: Arc<CallTable>,
         usable: Usable,
         paths: PathMap,
     ) -> Self {
         Self {
+            requests,
+            calls,
             usable,
             paths: Mutex::new(Paths { whole: paths, watch: None, changes: 0 }),
             engine: Arc::new(engine),
@@ -134,9 +142,13 @@ impl Inner {
         let drained = self.engine.close(within);
         let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
         self.messages.close();
+        self.requests.close();
         self.room.notify_waiters();
         self.lock_paths().watch = None;
-        *closed.get_or_insert(drained)
+        let drained = *closed.get_or_insert(drained);
+        drop(closed);
+        self.calls.close();
+        drained
     }
 
     /// Watches the file of the map that the endpoint was built with, if it is from one.
@@ -164,6 +176,7 @@ impl Drop for Inner {
             // The engine's threads are the parent's: here, waiting for them would never end.
             mem::forget(Arc::clone(&self.engine));
         } else {
+            self.calls.close();
             // Whoever waits for a send of it may hold the engine, too.
             self.engine.stop();
         }
@@ -195,6 +208,8 @@ mod tests {
         let fork = Inner {
             engine: original.engine.clone(),
             messages: original.messages.clone(),
+            requests: original.requests.clone(),
+            calls: original.calls.clone(),
             room: original.room.clone(),
             closed: RwLock::new(None),
             process: here.wrapping_add(1),

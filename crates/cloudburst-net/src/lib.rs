@@ -43,6 +43,14 @@
 //! `Ok` from a send says that the message was put into the receiver's queue, once, byte for byte.
 //! [`SendError`] says otherwise, and whether it is certain.
 //!
+//! # Calls
+//!
+//! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers
+//! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
+//! the application at the other end has answered, which may be no more than that it has accepted:
+//! [`Request::accept`]. [`CallError`] says otherwise, and what became of the request. Plain
+//! messages go their own way on the same endpoint.
+//!
 //! # Seeing what happens
 //!
 //! | where | what |
@@ -80,6 +88,7 @@ compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmm
 
 pub mod blocking;
 mod builder;
+mod calls;
 mod capacity;
 mod endpoint;
 mod error;
@@ -92,8 +101,9 @@ mod trace;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
+pub use calls::{CallCounters, Request};
 pub use endpoint::{Counters, Endpoint};
-pub use error::{BuildError, Closed, SendError};
+pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
@@ -111,4 +121,4 @@ pub use cloudburst_core::proto::{
     SentTo,
 };
 pub use cloudburst_core::time;
-pub use cloudburst_core::wire::{Arrivals, RejectReason};
+pub use cloudburst_core::wire::{Arrivals, RejectReason, Role};

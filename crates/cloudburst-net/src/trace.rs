@@ -12,7 +12,7 @@ pub(crate) fn send(peer: SocketAddr, bytes: usize) -> Span {
 
 /// A message was put into the application's queue.
 pub(crate) fn received(message: &Message) {
-    let Message { peer, id, bytes } = message;
+    let Message { peer, id, bytes, .. } = message;
     tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");
 }
 

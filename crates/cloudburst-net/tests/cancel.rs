@@ -68,3 +68,16 @@ async fn a_send_that_waits_for_room_is_dropped_without_a_trace() {
     assert!(closing, "nothing was under way");
     assert!(matches!(client.try_send(relay.addr(), "late"), Err(SendError::Refused(_))));
 }
+
+#[tokio::test]
+async fn dropping_a_call_stops_its_request() {
+    let (client, _server, relay) = cut_off();
+    let before = client.counters().sender.symbols_sent;
+    let call = client.call(relay.addr(), bytes(1_000_000, 2));
+    assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
+    assert!(client.counters().sender.symbols_sent > before);
+    assert_eq!(client.counters().sender.unknown, 1);
+    assert_silent(&client);
+    let next = client.try_send(relay.addr(), "another").expect("the room is free again");
+    drop(next);
+}

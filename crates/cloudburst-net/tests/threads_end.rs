@@ -2,7 +2,7 @@
 
 mod common;
 
-use cloudburst_net::Endpoint;
+use cloudburst_net::{Endpoint, SendOptions};
 use common::{blocking, bytes, endpoint, eventually};
 use std::fs;
 use std::future::Future;
@@ -27,6 +27,13 @@ fn nothing_is_left_of_an_endpoint() {
     assert_eq!(count("task"), before.0 + 4, "a clone is left");
     drop((clone, other));
     assert_eq!((count("task"), count("fd")), before, "the last drop waits for the threads");
+
+    let (one, other) = (blocking(), blocking());
+    let soon = SendOptions { deadline: Some(Duration::from_millis(50)), ..SendOptions::default() };
+    one.call_with(other.local_addr(), "nobody answers", soon).unwrap_err();
+    assert_eq!(count("task"), before.0 + 5, "the first call starts a third");
+    drop((one, other));
+    assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
 
     // The last clone goes on a thread of the endpoint itself, in the callback of a send's end.
     let endpoint = endpoint();

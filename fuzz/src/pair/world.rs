@@ -11,7 +11,7 @@ use cloudburst_core::path::Lanes;
 use cloudburst_core::proto::{Endpoint, Event, SendOptions};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::{Kind, Role};
 use std::collections::VecDeque;
 
 /// How often an endpoint may want to be served again at one moment.
@@ -117,7 +117,7 @@ impl World {
         for _ in 0..count {
             let host = self.host(side);
             let Some(bytes) = host.untaken.pop_front() else { break };
-            host.endpoint.release(bytes);
+            host.endpoint.release(Role::Plain, bytes);
             self.drain(side);
         }
     }
@@ -263,7 +263,7 @@ impl World {
                 self.ledger.on_message(side, &message);
                 let host = self.host(side);
                 if host.takes {
-                    host.endpoint.release(message.bytes.len());
+                    host.endpoint.release(Role::Plain, message.bytes.len());
                 } else {
                     host.untaken.push_back(message.bytes.len());
                 }

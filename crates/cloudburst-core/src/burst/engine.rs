@@ -10,6 +10,7 @@ use crate::proto::{
     Sender, SenderEvent, Transmit, is_for_receiver, merge_peers,
 };
 use crate::time::Instant;
+use crate::wire::Role;
 use bytes::Bytes;
 use core::cell::RefCell;
 use core::hint;
@@ -134,12 +135,13 @@ impl<I: PacketIo> Engine<I> {
     pub fn send(
         &self,
         peer: SocketAddr,
+        role: Role,
         bytes: Bytes,
         options: &SendOptions,
         on_end: OnEnd,
     ) -> Result<MessageId, SendError> {
         let mut sending = lock(&self.shared.sending);
-        let id = sending.sender.send(self.shared.io.now(), peer, bytes, options)?;
+        let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
         sending.on_end.insert(id, on_end);
         drop(sending);
         self.shared.pump(Who::Other);
@@ -153,8 +155,8 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// The application has taken a message of `bytes` bytes from its queue.
-    pub fn release(&self, bytes: usize) {
-        lock(&self.shared.receiver).release(bytes);
+    pub fn release(&self, role: Role, bytes: usize) {
+        lock(&self.shared.receiver).release(role, bytes);
         self.shared.flush_receiver();
     }
 

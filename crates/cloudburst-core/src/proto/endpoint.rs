@@ -12,7 +12,7 @@ use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
 use crate::rng::Seed;
 use crate::time::Instant;
-use crate::wire::Kind;
+use crate::wire::{Kind, Role};
 use bytes::Bytes;
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -103,7 +103,23 @@ impl Endpoint {
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<MessageId, SendError> {
-        self.sender.send(now, peer, bytes, options)
+        self.send_as(now, peer, Role::Plain, bytes, options)
+    }
+
+    /// [`send`](Self::send) for a message that is a request or a response.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then.
+    pub fn send_as(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: &SendOptions,
+    ) -> Result<MessageId, SendError> {
+        self.sender.send(now, peer, role, bytes, options)
     }
 
     /// Stops the burst of a message at once.
@@ -112,8 +128,8 @@ impl Endpoint {
     }
 
     /// The application has taken a message of `bytes` bytes.
-    pub fn release(&mut self, bytes: usize) {
-        self.receiver.release(bytes);
+    pub fn release(&mut self, role: Role, bytes: usize) {
+        self.receiver.release(role, bytes);
     }
 
     /// Uses other paths from now on. See [`Sender::set_path_map`].

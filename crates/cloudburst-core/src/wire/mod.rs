@@ -28,7 +28,7 @@ pub mod window;
 
 pub use answer::{Answer, Arrivals, RejectReason, Verdict};
 pub use hello::{Hello, HelloAck};
-pub use packet::{Kind, Prefix};
+pub use packet::{Kind, Prefix, Role};
 pub use symbol::SymbolHeader;
 
 /// Why bytes are not a packet of ours. The blame is the peer's, or a stranger's.

@@ -13,6 +13,8 @@ pub const PREFIX_LEN: usize = 20;
 const FLAG_ASK: u8 = 0b0000_0001;
 const FLAG_PARTIAL: u8 = 0b0000_0010;
 const FLAG_AGAIN: u8 = 0b0000_0100;
+const ROLE_SHIFT: u32 = 3;
+const ROLE_MASK: u8 = 0b0001_1000;
 
 /// What a packet is, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,18 @@ impl Kind {
     }
 }
 
+/// What a message is to the application that receives it. All symbols of a message say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A message that wants no response.
+    #[default]
+    Plain = 0,
+    /// One that wants a response: the request of a call.
+    Request = 1,
+    /// The response to a request. It has no queue: the receiver waits for it, or has no use for it.
+    Response = 2,
+}
+
 /// What SYMBOL and the answers begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
@@ -75,6 +89,8 @@ pub struct Prefix {
     pub partial: bool,
     /// The sender has had no answer to what it asked about this block for long.
     pub again: bool,
+    /// What the message is; [`Role::Plain`] in answers.
+    pub role: Role,
     /// The path that the packet was sent on, in its sender's numbering.
     pub path: PathId,
     /// The direction of the session that the packet belongs to.
@@ -101,14 +117,21 @@ impl Prefix {
             return Err(WireError::Undefined { field: "kind", got: kind as u8 });
         }
         let flags = cursor.u8()?;
-        if flags & !(FLAG_ASK | FLAG_PARTIAL | FLAG_AGAIN) != 0 {
+        if flags & !(FLAG_ASK | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK) != 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
+        let role = match (flags & ROLE_MASK) >> ROLE_SHIFT {
+            0 => Role::Plain,
+            1 => Role::Request,
+            2 => Role::Response,
+            _ => return Err(WireError::Undefined { field: "role", got: flags }),
+        };
         Ok(Self {
             kind,
             ask: flags & FLAG_ASK != 0,
             partial: flags & FLAG_PARTIAL != 0,
             again: flags & FLAG_AGAIN != 0,
+            role,
             path: PathId(cursor.u16()?),
             session: SessionId(cursor.u64()?),
             number: cursor.u64()?,
@@ -119,7 +142,7 @@ impl Prefix {
         out.push(self.kind.first_byte());
         let flag = |set, flag| if set { flag } else { 0 };
         let (ask, again) = (flag(self.ask, FLAG_ASK), flag(self.again, FLAG_AGAIN));
-        out.push(ask | flag(self.partial, FLAG_PARTIAL) | again);
+        out.push(ask | flag(self.partial, FLAG_PARTIAL) | again | (self.role as u8) << ROLE_SHIFT);
         out.extend_from_slice(&self.path.0.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());
         out.extend_from_slice(&self.number.to_be_bytes());

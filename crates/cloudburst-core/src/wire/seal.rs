@@ -162,7 +162,7 @@ mod tests {
     use crate::id::{Incarnation, PathId};
     use crate::wire::hello::HelloAck;
     use crate::wire::keys::PresharedKey;
-    use crate::wire::packet::{Kind, PREFIX_LEN};
+    use crate::wire::packet::{Kind, PREFIX_LEN, Role};
 
     fn direction() -> DirectionKey {
         let ack = HelloAck {
@@ -185,6 +185,7 @@ mod tests {
             ask: false,
             partial: false,
             again: false,
+            role: Role::Plain,
             path: PathId(0),
             session,
             number,

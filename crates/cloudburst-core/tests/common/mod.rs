@@ -19,6 +19,7 @@ use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{Counters, Endpoint, Event, Message, SendOptions};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Role;
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Loss};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -88,7 +89,7 @@ pub struct Host {
     /// Whether the application takes each message at once.
     pub takes: bool,
     /// Messages not taken yet.
-    pub untaken: Vec<usize>,
+    pub untaken: Vec<(Role, usize)>,
     incarnations: u8,
 }
 
@@ -307,7 +308,7 @@ impl Pair {
                         assert!(host.outcomes.insert(id, outcome).is_none(), "ended twice");
                     }
                     Event::Message(message) => {
-                        host.untaken.push(message.bytes.len());
+                        host.untaken.push((message.role, message.bytes.len()));
                         host.inbox.push(message);
                     }
                 }
@@ -344,8 +345,8 @@ impl Host {
 
     /// The application takes everything that was delivered.
     pub fn take_all(&mut self) {
-        for bytes in self.untaken.drain(..) {
-            self.endpoint.release(bytes);
+        for (role, bytes) in self.untaken.drain(..) {
+            self.endpoint.release(role, bytes);
         }
     }
 

@@ -11,7 +11,7 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
 use cloudburst_core::wire::keys::{FlowKeys, PresharedKey};
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::{Answer, Kind, Prefix, SymbolHeader};
+use cloudburst_core::wire::{Answer, Kind, Prefix, Role, SymbolHeader};
 
 pub const KEY: [u8; 32] = [7; 32];
 
@@ -23,6 +23,8 @@ pub struct Liar {
     pub sealer: Sealer,
     opener: Opener,
     pub via: Via,
+    /// What the messages that it sends say they are.
+    pub role: Role,
 }
 
 impl Liar {
@@ -58,7 +60,7 @@ impl Liar {
         let flow = key.session(&ack).forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
-        Self { endpoint, now, flow, sealer, opener, via }
+        Self { endpoint, now, flow, sealer, opener, via, role: Role::Plain }
     }
 
     /// A truthful header of symbol `symbol` of a one-block message.
@@ -92,6 +94,7 @@ impl Liar {
             ask,
             partial: false,
             again: false,
+            role: self.role,
             path: PathId(0),
             session: self.sealer.session(),
             number: self.sealer.next_number(),
@@ -140,7 +143,7 @@ impl Liar {
         let mut messages = Vec::new();
         while let Some(event) = self.endpoint.poll_event(self.now) {
             if let Event::Message(message) = event {
-                self.endpoint.release(message.bytes.len());
+                self.endpoint.release(message.role, message.bytes.len());
                 messages.push(message);
             }
         }

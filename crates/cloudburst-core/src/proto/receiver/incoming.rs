@@ -6,7 +6,7 @@ use crate::id::{Digest, MessageId, PathId};
 use crate::proto::layout::Layout;
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
-use crate::wire::{Arrivals, SymbolHeader};
+use crate::wire::{Arrivals, Role, SymbolHeader};
 use bytes::Bytes;
 use core::time::Duration;
 
@@ -19,6 +19,7 @@ const MAX_CORRUPT: u8 = 2;
 pub(super) struct Incoming {
     layout: Layout,
     code: Code,
+    pub(super) role: Role,
     blocks: Vec<Block>,
     /// The message's bytes, once one of several blocks is there.
     bytes: Vec<u8>,
@@ -56,13 +57,14 @@ pub(super) enum Step {
 
 impl Incoming {
     /// A message as its first symbol describes it; `None` where the description makes no sense.
-    pub(super) fn new(now: Instant, header: &SymbolHeader) -> Option<Self> {
+    pub(super) fn new(now: Instant, role: Role, header: &SymbolHeader) -> Option<Self> {
         let length = usize::try_from(header.length).ok()?;
         let layout = Layout::new(length, usize::from(header.symbol_size))?;
         let code = Code::from_wire(header.code)?;
         Some(Self {
             layout,
             code,
+            role,
             blocks: Vec::new(),
             bytes: Vec::new(),
             done: 0,

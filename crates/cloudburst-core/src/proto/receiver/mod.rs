@@ -2,11 +2,13 @@
 
 mod half_open;
 mod handshake;
+mod inbox;
 mod incoming;
 mod session;
 mod symbols;
 
 use self::half_open::HalfOpen;
+use self::inbox::Inbox;
 use self::incoming::Incoming;
 use self::session::{Ending, Session, copies};
 use super::Transmit;
@@ -19,7 +21,7 @@ use crate::path::{PathMap, Via};
 use crate::time::Instant;
 use crate::wire::answer::{ARRIVAL_LEN, NO_ECHO};
 use crate::wire::symbol::SYMBOL_OVERHEAD;
-use crate::wire::{Answer, HelloAck, Kind, Prefix, Verdict};
+use crate::wire::{Answer, HelloAck, Kind, Prefix, Role, Verdict};
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
@@ -44,6 +46,8 @@ pub struct Message {
     pub peer: SocketAddr,
     /// The sender's name for the message.
     pub id: MessageId,
+    /// Whether it is a request, a response or neither.
+    pub role: Role,
     /// The bytes, as they were sent.
     pub bytes: Bytes,
 }
@@ -104,10 +108,9 @@ pub struct Receiver {
     /// Handshakes without a symbol so far.
     half_open: HalfOpen,
     opened: u64,
-    /// Messages that are whole, for which the application has no room yet; oldest first.
-    waiting: VecDeque<(SessionId, MessageId)>,
-    /// Delivered messages that the application has not released, and their bytes.
-    queued: (usize, usize),
+    /// By role, so that an application which takes no requests still gets its messages. Those of
+    /// responses stay empty.
+    inboxes: [Inbox; 3],
     /// Bytes that all messages being received may take.
     memory: usize,
     /// Endings that all sessions remember.
@@ -148,8 +151,7 @@ impl Receiver {
             sessions: HashMap::new(),
             half_open: HalfOpen::default(),
             opened: 0,
-            waiting: VecDeque::new(),
-            queued: (0, 0),
+            inboxes: Default::default(),
             memory: 0,
             endings: 0,
             acks: VecDeque::new(),
@@ -173,19 +175,20 @@ impl Receiver {
     }
 
     /// The application has taken a message of `bytes` bytes: there is room for others.
-    pub fn release(&mut self, bytes: usize) {
-        self.queued.0 = self.queued.0.saturating_sub(1);
-        self.queued.1 = self.queued.1.saturating_sub(bytes);
-        while let Some(&(session, id)) = self.waiting.front() {
+    ///
+    /// Responses take no room.
+    pub fn release(&mut self, role: Role, bytes: usize) {
+        self.inboxes[role as usize].leave(bytes);
+        while let Some(&(session, id)) = self.inboxes[role as usize].waiting.front() {
             let length = self.sessions.get(&session).and_then(|s| s.incoming.get(&id));
             let Some(length) = length.map(Incoming::length) else {
-                self.waiting.pop_front();
+                self.inboxes[role as usize].waiting.pop_front();
                 continue;
             };
-            if !self.has_room(length) {
+            if !self.has_room(role, length) {
                 break;
             }
-            self.waiting.pop_front();
+            self.inboxes[role as usize].waiting.pop_front();
             // The symbol that completed the message was answered by BUSY long ago; this is for
             // the sender to know without asking.
             if let Some(verdict) = self.deliver(session, id) {
@@ -308,6 +311,7 @@ impl Receiver {
                     ask: false,
                     partial: false,
                     again: false,
+                    role: Role::Plain,
                     path,
                     session: session.sealer.session(),
                     number: session.sealer.next_number(),
@@ -337,10 +341,11 @@ impl Receiver {
         None
     }
 
-    fn has_room(&self, length: usize) -> bool {
-        let (messages, bytes) = self.queued;
-        messages < self.config.receive_messages
-            && (messages == 0 || bytes + length <= self.config.receive_bytes)
+    /// Somebody waits for a response, or nobody does: either way no queue holds it.
+    fn has_room(&self, role: Role, length: usize) -> bool {
+        let Config { receive_messages, receive_bytes, .. } = self.config;
+        role == Role::Response
+            || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
     }
 
     /// Hands a message that is whole to the application; returns what to say of it.
@@ -356,12 +361,14 @@ impl Receiver {
             session.tally.delivered += 1;
             session.tally.bytes_delivered += incoming.length() as u64;
         }
+        let role = incoming.role;
         let bytes = incoming.into_bytes();
-        self.queued.0 += 1;
-        self.queued.1 += bytes.len();
+        if role != Role::Response {
+            self.inboxes[role as usize].enter(bytes.len());
+        }
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;
-        self.events.push_back(ReceiverEvent::Message(Message { peer, id, bytes }));
+        self.events.push_back(ReceiverEvent::Message(Message { peer, id, role, bytes }));
         Some(Verdict::Delivered { digest, arrivals })
     }
 

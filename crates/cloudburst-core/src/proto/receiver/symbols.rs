@@ -98,6 +98,7 @@ impl Receiver {
                 session.tally.late_symbols += 1;
                 return self.answer_to(symbol, Verdict::Busy);
             }
+            Some(incoming) if incoming.role != symbol.prefix.role => Step::Nonsense,
             Some(incoming) => {
                 let key = &session.digest;
                 incoming.receive(now, id, &symbol.header, symbol.index_set, symbol.payload, key)
@@ -122,7 +123,7 @@ impl Receiver {
         if symbol.prefix.partial {
             return Err(Verdict::Forgotten);
         }
-        let Some(mut incoming) = Incoming::new(now, header) else {
+        let Some(mut incoming) = Incoming::new(now, symbol.prefix.role, header) else {
             return Err(Verdict::Reject(RejectReason::Unsupported));
         };
         let Some(session) = self.sessions.get_mut(&symbol.session) else {
@@ -185,13 +186,13 @@ impl Receiver {
             }
             Step::MessageDone => {
                 self.counters.useful_symbols += 1;
-                let length = incoming.length();
-                if self.has_room(length) {
+                let (role, length) = (incoming.role, incoming.length());
+                if self.has_room(role, length) {
                     if let Some(verdict) = self.deliver(symbol.session, id) {
                         self.answer_to(symbol, verdict);
                     }
                 } else {
-                    self.waiting.push_back((symbol.session, id));
+                    self.inboxes[role as usize].waiting.push_back((symbol.session, id));
                     self.answer_to(symbol, Verdict::Busy);
                 }
             }

@@ -21,6 +21,7 @@ use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::SplitMix64;
 use crate::time::Instant;
+use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
@@ -156,6 +157,7 @@ impl Sender {
         &mut self,
         now: Instant,
         peer: SocketAddr,
+        role: Role,
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<MessageId, SendError> {
@@ -196,7 +198,7 @@ impl Sender {
         if handshake == Some(true) {
             self.begin_handshake(now, peer);
         }
-        let outgoing = Outgoing::new(now, id, peer, bytes, options, &self.config);
+        let outgoing = Outgoing::new(now, id, peer, role, bytes, options, &self.config);
         self.messages.insert(id, outgoing);
         self.reschedule(id);
         Ok(id)

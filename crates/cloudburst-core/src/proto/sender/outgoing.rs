@@ -14,7 +14,7 @@ use crate::time::Instant;
 use crate::wire::answer::NO_ECHO;
 use crate::wire::keys::DigestKey;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
-use crate::wire::{Answer, Arrivals};
+use crate::wire::{Answer, Arrivals, Role};
 use bytes::Bytes;
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -31,6 +31,7 @@ const MAX_COUNTED: usize = 64;
 pub(super) struct Outgoing {
     pub(super) id: MessageId,
     pub(super) peer: SocketAddr,
+    pub(super) role: Role,
     pub(super) bytes: Bytes,
     pub(super) layout: Layout,
     pub(super) code: Code,
@@ -85,6 +86,7 @@ impl Outgoing {
         now: Instant,
         id: MessageId,
         peer: SocketAddr,
+        role: Role,
         bytes: Bytes,
         options: &SendOptions,
         config: &Config,
@@ -93,6 +95,7 @@ impl Outgoing {
         Self {
             id,
             peer,
+            role,
             layout: Layout::fit(bytes.len(), config.max_symbol(code)),
             bytes,
             code,
@@ -355,7 +358,7 @@ mod tests {
         let bytes = Bytes::from(vec![7; 300_000]);
         let options = SendOptions::default();
         let mut message =
-            Outgoing::new(Instant::ZERO, MessageId(9), peer, bytes, &options, &config);
+            Outgoing::new(Instant::ZERO, MessageId(9), peer, Role::Plain, bytes, &options, &config);
         let mut digests = Vec::new();
         for index in 0..message.layout.blocks() as u32 {
             let (block, _) = message.turn(&key, 1).unwrap();

@@ -67,7 +67,7 @@ impl Sender {
         if !message.is_ready() || !peer.usable {
             return None;
         }
-        let (layout, code) = (message.layout, message.code);
+        let (layout, code, role) = (message.layout, message.code, message.role);
         let length = layout.length() as u64;
         let floor = peer.floor().unwrap_or(id);
         let age = u32::try_from(id.0.saturating_sub(floor.0)).unwrap_or(u32::MAX);
@@ -107,6 +107,7 @@ impl Sender {
                 ask: block.budget.asks() || probe,
                 partial,
                 again: block.budget.unanswered() >= LASTING,
+                role,
                 path,
                 session: session.sealer.session(),
                 number,

@@ -1,0 +1,261 @@
+//! Requests get their responses, each its own, or an error that says why not.
+
+mod common;
+
+use cloudburst_net::{Bytes, CallError, Config, Rejection, Role, SendError, SendOptions};
+use cloudburst_netem::{LinkConfig, Loss, Relay};
+use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+fn within(deadline: Duration) -> SendOptions {
+    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+}
+
+#[test]
+fn blocking_calls_of_all_sizes_are_answered() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let service = server.clone();
+    let thread = thread::spawn(move || service.serve(|_, request| request));
+    for len in [0, 1, 1_500, 93_000, 3_000_000] {
+        let request = bytes(len, len as u64);
+        assert!(client.call(to, request.clone()).unwrap() == request, "{len} bytes changed");
+    }
+    server.close(Duration::ZERO);
+    thread.join().unwrap();
+    assert_eq!(client.counters().calls.responses_received, 5);
+    assert_eq!(server.counters().calls.requests_received, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_many_calls_gets_its_own_response_over_lossy_paths() {
+    const CALLS: u64 = 300;
+    let (client, server) = (endpoint(), endpoint());
+    let lossy = LinkConfig { loss: Loss::Independent(0.1), ..LinkConfig::default() };
+    let links = vec![(lossy.clone(), lossy.clone()); 4];
+    let relay = Relay::start(server.local_addr(), links, 7).unwrap();
+    let to = relay.addr();
+    for _ in 0..3 {
+        let server = server.clone();
+        tokio::spawn(async move {
+            let answer = |_, request: Bytes| async move {
+                let seed = u64::from_be_bytes(request[..8].try_into().unwrap());
+                bytes(seed as usize * 40, seed)
+            };
+            server.serve(answer).await;
+        });
+    }
+    let calls: Vec<_> = (0..CALLS)
+        .map(|seed| {
+            let client = client.clone();
+            tokio::spawn(async move { (seed, client.call(to, seed.to_be_bytes().to_vec()).await) })
+        })
+        .collect();
+    for call in calls {
+        let (seed, response) = call.await.unwrap();
+        assert!(response.unwrap() == bytes(seed as usize * 40, seed), "that is another's");
+    }
+    assert_eq!(client.counters().calls.responses_received, CALLS);
+    assert_eq!(client.try_recv(), Ok(None));
+}
+
+#[tokio::test]
+async fn calls_and_plain_messages_share_an_endpoint_and_do_not_mix() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let call = client.call(to, "request");
+    let serving = async {
+        let request = server.recv_request().await.unwrap();
+        assert_eq!((request.peer(), &request.bytes()[..]), (client.local_addr(), &b"request"[..]));
+        // Plain messages both ways while the call waits, one of them as a request would look.
+        client.send(to, vec![0; 40]).await.unwrap();
+        let plain = server.recv().await.unwrap();
+        assert_eq!((plain.role, plain.bytes.len()), (Role::Plain, 40));
+        server.send(plain.peer, vec![0; 9]).await.unwrap();
+        request.reply("response").await.unwrap();
+    };
+    let (response, ()) = tokio::join!(call, serving);
+    assert_eq!(response.unwrap(), "response");
+    assert_eq!(client.recv().await.unwrap().bytes, vec![0; 9]);
+    assert!(server.try_recv_request().unwrap().is_none() && server.try_recv() == Ok(None));
+}
+
+#[test]
+fn an_application_that_never_receives_can_call_all_the_same() {
+    let config = Config { receive_messages: 1, ..Config::default() };
+    let client = builder().config(config).build().unwrap().blocking();
+    let server = blocking();
+    let here = client.local_addr();
+    let stuck: Vec<_> = (0..3).map(|n| server.try_send(here, bytes(100, n)).unwrap()).collect();
+    eventually("its queue is full", || server.counters().sender.busies_received > 0);
+    let service = server.clone();
+    thread::spawn(move || service.serve(|_, request| request));
+    assert_eq!(client.call(server.local_addr(), "request").unwrap(), "request");
+    drop(stuck);
+}
+
+#[test]
+fn a_request_that_is_dropped_has_no_answer_and_the_caller_is_told_at_once() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let dropping = server.clone();
+    let thread = thread::spawn(move || drop(dropping.recv_request().unwrap()));
+    assert_eq!(client.call(to, "request"), Err(CallError::Unanswered));
+    thread.join().unwrap();
+    assert_eq!(server.counters().calls.requests_unanswered, 1);
+}
+
+#[tokio::test]
+async fn handlers_that_panic_take_nothing_with_them() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let service = server.clone();
+    tokio::spawn(async move {
+        let answer = |_, request: Bytes| {
+            assert!(request != "panic at once", "as asked");
+            async move {
+                tokio::task::yield_now().await;
+                assert!(request != "panic later", "as asked");
+                request
+            }
+        };
+        service.serve(answer).await;
+    });
+    assert_eq!(client.call(to, "panic at once").await, Err(CallError::Unanswered));
+    assert_eq!(client.call(to, "panic later").await, Err(CallError::Unanswered));
+    assert_eq!(client.call(to, "answer").await.unwrap(), "answer");
+    assert_eq!(server.counters().calls.handlers_panicked, 2);
+}
+
+#[test]
+fn blocking_handlers_may_panic_too() {
+    let (client, server) = (blocking(), blocking());
+    let service = server.clone();
+    thread::spawn(move || {
+        service.serve(|_, request| {
+            assert!(request != "panic", "as asked");
+            request
+        });
+    });
+    assert_eq!(client.call(server.local_addr(), "panic"), Err(CallError::Unanswered));
+    assert_eq!(client.call(server.local_addr(), "answer").unwrap(), "answer");
+}
+
+#[test]
+fn errors_say_whether_the_callee_has_the_request() {
+    let (client, server) = (blocking(), blocking());
+    let deadline = Duration::from_millis(200);
+    let late = client.call_with(server.local_addr(), "request", within(deadline));
+    assert_eq!(late, Err(CallError::Deadline), "nobody serves");
+
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let nobody = client.call_with(silent.local_addr().unwrap(), "request", within(deadline));
+    let rejected = SendError::Rejected(Rejection::NoAnswer);
+    assert_eq!(nobody, Err(CallError::Request(rejected)));
+
+    let long = client.call(server.local_addr(), vec![0; 16 << 20]);
+    assert!(matches!(long, Err(CallError::Request(SendError::Refused(_)))), "and its header");
+}
+
+#[test]
+fn late_responses_are_dropped_and_counted_and_reach_no_other_call() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let gone = client.call_with(to, "one", within(Duration::from_millis(100)));
+    assert_eq!(gone, Err(CallError::Deadline));
+    // Too late to be of use, and not even handed out; a caller that vanished without a word is not
+    // known to be gone.
+    let caller = client.clone();
+    let two = thread::spawn(move || {
+        let call = caller.as_async().call(to, "two");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let soon = Duration::from_millis(300);
+        runtime.block_on(async { tokio::time::timeout(soon, call).await.unwrap_err() });
+    });
+    two.join().unwrap();
+    let request = server.recv_request().unwrap();
+    assert_eq!((&request.bytes()[..], server.counters().calls.requests_expired), (&b"two"[..], 1));
+    let caller = client.clone();
+    let three = thread::spawn(move || caller.call(to, "three"));
+    let third = server.recv_request().unwrap();
+    request.reply("of two").unwrap();
+    eventually("it is counted", || client.counters().calls.responses_dropped == 1);
+    third.reply("of three").unwrap();
+    assert_eq!(three.join().unwrap().unwrap(), "of three");
+    assert_eq!(client.counters().calls.responses_received, 1);
+}
+
+#[test]
+fn calls_end_with_their_endpoint() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let caller = client.clone();
+    let call = thread::spawn(move || caller.call(to, "request"));
+    let request = server.recv_request().unwrap();
+    client.close(Duration::ZERO);
+    assert_eq!(call.join().unwrap(), Err(CallError::Closed));
+    assert_eq!(client.call(to, "request"), Err(CallError::Closed));
+    server.close(Duration::ZERO);
+    assert!(request.reply("late").is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_in_flight_are_bounded_and_all_get_their_turn() {
+    let config = Config { send_messages: 3, ..Config::default() };
+    let (client, server) = (builder().config(config).build().unwrap(), endpoint());
+    let to = server.local_addr();
+    let calls: Vec<_> = (0..40_u8)
+        .map(|n| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call(to, vec![n]).await })
+        })
+        .collect();
+    let mut requests = Vec::new();
+    for _ in 0..3 {
+        requests.push(server.recv_request().await.unwrap());
+    }
+    // All that may be in flight are here: time enough for the others, were they on their way.
+    let another = tokio::time::timeout(Duration::from_millis(100), server.recv_request()).await;
+    assert!(another.is_err());
+    tokio::spawn(async move {
+        for request in requests {
+            request.reply("").await.unwrap();
+        }
+        server.serve(|_, request| async { request }).await;
+    });
+    for call in calls {
+        let ended = tokio::time::timeout(PATIENCE, call).await.expect("no wake-up is lost");
+        ended.unwrap().unwrap();
+    }
+}
+
+#[test]
+fn one_endpoint_is_shared_by_threads_that_call_and_serve_each_other() {
+    let endpoints: Vec<_> = (0..4).map(|_| blocking()).collect();
+    let addresses: Vec<_> = endpoints.iter().map(|endpoint| endpoint.local_addr()).collect();
+    thread::scope(|scope| {
+        for endpoint in &endpoints {
+            scope.spawn(|| endpoint.serve(|_, request| request));
+        }
+        let callers: Vec<_> = (0..16_u64)
+            .map(|caller| {
+                let (endpoint, addresses) = (&endpoints[caller as usize % 4], &addresses);
+                scope.spawn(move || {
+                    for n in 0..20 {
+                        let request = bytes(3_000, caller * 100 + n);
+                        let to = addresses[n as usize % 4];
+                        assert!(endpoint.call(to, request.clone()).unwrap() == request);
+                    }
+                })
+            })
+            .collect();
+        for caller in callers {
+            caller.join().unwrap();
+        }
+        for endpoint in &endpoints {
+            endpoint.close(Duration::ZERO);
+        }
+    });
+}
