@@ -1,6 +1,6 @@
 //! The endpoint for callers that wait in their own thread. Needs no async runtime.
 
-use crate::calls::Request as AsyncRequest;
+use crate::calls::{Calls as AsyncCalls, Request as AsyncRequest, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{CallError, Closed, SendError};
 use crate::io::GrantedBuffers;
@@ -29,6 +29,32 @@ pub struct Endpoint(AsyncEndpoint);
 #[derive(Debug)]
 #[must_use = "dropping it cancels the send"]
 pub struct Sending(AsyncSending);
+
+/// Calls in flight: an iterator over their responses, as they come. See [`Calls`](AsyncCalls).
+#[derive(Debug)]
+#[must_use = "dropping it cancels the calls"]
+pub struct Calls(AsyncCalls);
+
+impl Calls {
+    /// Calls whose ends were not returned yet.
+    pub const fn left(&self) -> usize {
+        self.0.left()
+    }
+
+    /// Waits until all calls have ended, which they have by their deadline; the results, in the
+    /// order of the requests.
+    pub fn results(self) -> Vec<Result<Bytes, CallError>> {
+        block_on(self.0.results())
+    }
+}
+
+impl Iterator for Calls {
+    type Item = Response;
+
+    fn next(&mut self) -> Option<Response> {
+        block_on(self.0.next())
+    }
+}
 
 /// A request that came in. See [`Request`](AsyncRequest).
 #[derive(Debug)]
@@ -273,6 +299,15 @@ impl Endpoint {
         options: SendOptions,
     ) -> Result<Bytes, CallError> {
         block_on(self.0.call_with(peer, bytes, options))
+    }
+
+    /// Sends each request to its peer, all at once. See [`AsyncEndpoint::call_many`].
+    pub fn call_many<B: Into<Bytes>>(
+        &self,
+        requests: impl IntoIterator<Item = (SocketAddr, B)>,
+        options: SendOptions,
+    ) -> Calls {
+        Calls(self.0.call_many(requests, options))
     }
 
     /// Waits for the next request. See [`AsyncEndpoint::recv_request`].

@@ -124,6 +124,12 @@ pub enum CallError {
     /// wanted it so.
     #[error("the callee has dropped the request without a reply: see its log")]
     Unanswered,
+    /// As many calls are in flight as may be.
+    #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `send_messages`")]
+    Full {
+        /// Calls in flight.
+        calls: usize,
+    },
     /// The system refuses the thread that watches the deadlines of calls.
     #[error("not sent: the system refuses a thread to watch deadlines: {0}")]
     NoTimer(io::ErrorKind),

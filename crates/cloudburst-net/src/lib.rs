@@ -48,7 +48,8 @@
 //! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers
 //! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
 //! the application at the other end has answered, which may be no more than that it has accepted:
-//! [`Request::accept`]. [`CallError`] says otherwise, and what became of the request. Plain
+//! [`Request::accept`]. [`Endpoint::call_many`] asks many peers at once, and yields what they say as
+//! it comes. [`CallError`] says otherwise, and what became of the request. Plain
 //! messages go their own way on the same endpoint.
 //!
 //! # Seeing what happens
@@ -101,7 +102,7 @@ mod trace;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
-pub use calls::{CallCounters, Request};
+pub use calls::{CallCounters, Calls, Request, Response};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};

@@ -6,11 +6,13 @@
 mod call;
 mod counters;
 mod frame;
+mod many;
 mod request;
 mod serve;
 mod table;
 
 pub use counters::CallCounters;
+pub use many::{Calls, Response};
 pub use request::Request;
 
 pub(crate) use counters::Counts;

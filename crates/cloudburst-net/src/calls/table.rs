@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// Told how a call ended, once. It must not block.
 pub(super) type Settle = Box<dyn FnOnce(Result<Bytes, CallError>) + Send>;
@@ -29,6 +29,7 @@ pub(crate) struct CallTable {
     changed: Condvar,
     /// One permit for each call that may be in flight.
     room: Arc<Semaphore>,
+    limit: usize,
     /// How long a call may take that does not say so itself, and a response at most.
     pub(super) patience: Duration,
     pub(super) counts: Counts,
@@ -62,6 +63,7 @@ impl CallTable {
             state: Mutex::default(),
             changed: Condvar::new(),
             room: Arc::new(Semaphore::new(limit)),
+            limit,
             patience: config.deadline,
             counts: Counts::default(),
         }
@@ -74,6 +76,13 @@ impl CallTable {
     /// Waits until one more call may be in flight.
     pub(super) async fn room(&self) -> Result<OwnedSemaphorePermit, CallError> {
         self.room.clone().acquire_owned().await.map_err(|_| CallError::Closed)
+    }
+
+    pub(super) fn try_room(&self) -> Result<OwnedSemaphorePermit, CallError> {
+        self.room.clone().try_acquire_owned().map_err(|error| match error {
+            TryAcquireError::Closed => CallError::Closed,
+            TryAcquireError::NoPermits => CallError::Full { calls: self.limit },
+        })
     }
 
     /// Has a call wait under a new token.

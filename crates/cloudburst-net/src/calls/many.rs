@@ -1,0 +1,132 @@
+//! Many calls with one deadline: partition and aggregate.
+
+use super::call::InFlight;
+use crate::endpoint::Endpoint;
+use crate::error::CallError;
+use async_channel::{Receiver, Sender};
+use bytes::Bytes;
+use cloudburst_core::proto::SendOptions;
+use std::net::SocketAddr;
+
+type Ended = (usize, Result<Bytes, CallError>);
+
+/// How one of many calls ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Which request it is of, counted from 0.
+    pub index: usize,
+    /// To whom that went.
+    pub peer: SocketAddr,
+    /// What came back.
+    pub result: Result<Bytes, CallError>,
+}
+
+/// Calls in flight, made by [`Endpoint::call_many`]. Dropping this stops their bursts and forgets
+/// those that have not ended.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the calls"]
+pub struct Calls {
+    ended: Receiver<Ended>,
+    /// By index: to whom it went, and `None` as soon as it was returned.
+    calls: Vec<(SocketAddr, Option<InFlight>)>,
+    left: usize,
+}
+
+impl Calls {
+    /// Calls whose ends were not returned yet.
+    pub const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// How the next call ended, in the order of time; `None` when all were returned.
+    ///
+    /// All end by the deadline. Dropping the future loses no response.
+    pub async fn next(&mut self) -> Option<Response> {
+        if self.left == 0 {
+            return None;
+        }
+        // Every call holds a sender until it ends.
+        let (index, result) = self.ended.recv().await.ok()?;
+        self.left -= 1;
+        let (peer, call) = self.calls.get_mut(index)?;
+        *call = None;
+        Some(Response { index, peer: *peer, result })
+    }
+
+    /// Waits until all calls have ended, which they have by their deadline; the results, in the
+    /// order of the requests.
+    pub async fn results(mut self) -> Vec<Result<Bytes, CallError>> {
+        let mut results = vec![Err(CallError::Closed); self.calls.len()];
+        while let Some(Response { index, result, .. }) = self.next().await {
+            results[index] = result;
+        }
+        results
+    }
+}
+
+impl Endpoint {
+    /// Sends each request to its peer, all at once, and yields their responses as they come.
+    ///
+    /// The deadline of `options` is that of each call, which all begin now: so all end by it.
+    /// Nothing waits for room here: what finds none ends with
+    /// [`CallError::Full`] or a refusal.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security, SendOptions};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let servers = [server.local_addr(); 3];
+    /// # tokio::spawn(async move { server.serve(|_, query| async { query }).await });
+    /// let options = SendOptions { deadline: Some(Duration::from_secs(5)), ..Default::default() };
+    /// let mut calls = client.call_many(servers.map(|server| (server, "query")), options);
+    /// while let Some(response) = calls.next().await {
+    ///     println!("{} from {}: {:?}", response.index, response.peer, response.result);
+    ///     assert!(response.result.is_ok());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn call_many<B: Into<Bytes>>(
+        &self,
+        requests: impl IntoIterator<Item = (SocketAddr, B)>,
+        options: SendOptions,
+    ) -> Calls {
+        let (end, ended) = async_channel::unbounded();
+        let mut calls = Vec::new();
+        for (index, (peer, bytes)) in requests.into_iter().enumerate() {
+            let call = match self.try_call(index, peer, bytes.into(), &options, end.clone()) {
+                Ok(call) => Some(call),
+                Err(error) => {
+                    // The channel has room for all.
+                    let _ = end.try_send((index, Err(error)));
+                    None
+                }
+            };
+            calls.push((peer, call));
+        }
+        Calls { ended, left: calls.len(), calls }
+    }
+
+    fn try_call(
+        &self,
+        index: usize,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: &SendOptions,
+        end: Sender<Ended>,
+    ) -> Result<InFlight, CallError> {
+        self.inner.check_process().map_err(CallError::Request)?;
+        let permit = self.inner.calls.try_room()?;
+        let settle = Box::new(move |result| drop(end.try_send((index, result))));
+        let (mut call, frame) = self.enter(bytes, options, permit, settle)?;
+        self.request(&mut call, peer, &frame, options).map_err(CallError::Request)?;
+        Ok(call)
+    }
+}

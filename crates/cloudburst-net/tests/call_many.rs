@@ -1,0 +1,87 @@
+//! Many calls with one deadline: what came by then is there, and nobody waits for the rest.
+
+mod common;
+
+use cloudburst_net::{CallError, Config, Endpoint, SendOptions};
+use common::{blocking, builder, bytes, endpoint, eventually};
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+fn within(deadline: Duration) -> SendOptions {
+    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+}
+
+/// Servers that answer with what they are asked.
+fn servers(count: usize) -> (Vec<Endpoint>, Vec<SocketAddr>) {
+    let servers: Vec<_> = (0..count).map(|_| endpoint()).collect();
+    for server in &servers {
+        let server = server.clone().blocking();
+        thread::spawn(move || server.serve(|_, request| request));
+    }
+    let addresses = servers.iter().map(Endpoint::local_addr).collect();
+    (servers, addresses)
+}
+
+#[tokio::test]
+async fn every_peer_answers_its_own_request_once() {
+    let client = endpoint();
+    let (_servers, addresses) = servers(8);
+    let requests = addresses.iter().zip(0..).map(|(to, seed)| (*to, bytes(5_000, seed)));
+    let mut calls = client.call_many(requests, SendOptions::default());
+    let mut came = BTreeSet::new();
+    while let Some(response) = calls.next().await {
+        assert_eq!(response.peer, addresses[response.index]);
+        assert!(response.result.unwrap() == bytes(5_000, response.index as u64));
+        assert!(came.insert(response.index));
+        assert_eq!(calls.left() + came.len(), 8);
+    }
+    assert_eq!(came.len(), 8);
+    assert_eq!(calls.next().await, None);
+}
+
+#[test]
+fn those_that_answer_do_not_wait_for_those_that_do_not() {
+    let client = blocking();
+    let (_servers, mut addresses) = servers(3);
+    let (slow, silent) = (blocking(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    addresses.insert(1, slow.local_addr());
+    addresses.insert(2, silent.local_addr().unwrap());
+    let requests = addresses.iter().map(|to| (*to, "query"));
+    let mut calls = client.call_many(requests, within(Duration::from_millis(500)));
+    let first: BTreeSet<usize> = calls.by_ref().take(3).map(|came| came.index).collect();
+    assert_eq!(first, [0, 3, 4].into());
+    let results = client
+        .call_many(addresses.iter().map(|to| (*to, "query")), within(Duration::from_millis(500)))
+        .results();
+    assert!([0, 3, 4].iter().all(|at| results[*at].as_deref() == Ok(&b"query"[..])));
+    assert_eq!(results[1], Err(CallError::Deadline));
+    assert!(matches!(results[2], Err(CallError::Request(_))));
+}
+
+#[test]
+fn dropping_them_stops_all_that_have_not_ended() {
+    let client = blocking();
+    let silent: Vec<_> = (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let peers = silent.iter().map(|peer| (peer.local_addr().unwrap(), bytes(10_000, 1)));
+    let calls = client.call_many(peers, SendOptions::default());
+    assert_eq!(calls.left(), 4);
+    eventually("it knocks", || client.counters().sender.hellos_sent >= 4);
+    drop(calls);
+    assert_eq!(client.counters().sender.rejected, 4, "nothing of them had been sent");
+}
+
+#[test]
+fn what_finds_no_room_is_refused_at_once() {
+    let config = Config { send_messages: 2, ..Config::default() };
+    let client = builder().config(config).build().unwrap().blocking();
+    let (_servers, addresses) = servers(3);
+    let requests: Vec<_> = addresses.iter().map(|to| (*to, "query")).collect();
+    let results = client.call_many(requests.clone(), SendOptions::default()).results();
+    assert_eq!(results[2], Err(CallError::Full { calls: 2 }));
+    assert!(results[..2].iter().all(Result::is_ok));
+    client.close(Duration::ZERO);
+    let results = client.call_many(requests, SendOptions::default()).results();
+    assert!(results.iter().all(|result| *result == Err(CallError::Closed)));
+}
