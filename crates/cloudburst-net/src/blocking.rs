@@ -4,6 +4,7 @@ use crate::calls::{Calls as AsyncCalls, Request as AsyncRequest, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{CallError, Closed, SendError};
 use crate::io::GrantedBuffers;
+use crate::names;
 use crate::park::block_on_for;
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
@@ -16,6 +17,7 @@ use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use cloudburst_core::wire::Role;
 use core::time::Duration;
 use pollster::block_on;
+use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -256,6 +258,15 @@ impl Endpoint {
     /// See [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
         self.0.try_recv()
+    }
+
+    /// The address of a name. See [`AsyncEndpoint::resolve`].
+    ///
+    /// # Errors
+    ///
+    /// See [`AsyncEndpoint::resolve`].
+    pub fn resolve(&self, name: &str) -> io::Result<SocketAddr> {
+        names::resolve(name, self.local_addr())
     }
 
     /// Sends a request and waits for its response. See [`AsyncEndpoint::call`].

@@ -95,6 +95,7 @@ mod endpoint;
 mod error;
 mod inner;
 pub mod io;
+mod names;
 mod park;
 mod path_map;
 mod sending;

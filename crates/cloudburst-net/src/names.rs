@@ -1,0 +1,81 @@
+//! Peers by name.
+
+use crate::endpoint::Endpoint;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::{io, thread};
+use tokio::sync::oneshot;
+
+impl Endpoint {
+    /// The address of `name`, such as `cache-7.example:7000`: the first that the system's resolver
+    /// knows and that this endpoint can send to, which an endpoint on an IPv4 address does to IPv4
+    /// alone.
+    ///
+    /// It costs a thread and whatever the resolver takes, milliseconds to seconds, and nothing is
+    /// remembered: resolve a peer once, not for each message. Dropping the future leaves the thread
+    /// to finish by itself.
+    ///
+    /// # Errors
+    ///
+    /// What the resolver said; [`io::ErrorKind::NotFound`] where it knows no address of use.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let endpoint = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?;
+    /// let peer = endpoint.resolve("localhost:7000").await?;
+    /// assert_eq!(peer, "127.0.0.1:7000".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn resolve(&self, name: impl Into<String>) -> io::Result<SocketAddr> {
+        let (found, wait) = oneshot::channel();
+        let (name, local) = (name.into(), self.local_addr());
+        let resolve = move || drop(found.send(resolve(&name, local)));
+        thread::Builder::new().name("cbrst-resolve".into()).spawn(resolve)?;
+        wait.await
+            .map_err(|_| io::Error::other("the thread that resolves the name has panicked"))?
+    }
+}
+
+pub(crate) fn resolve(name: &str, local: SocketAddr) -> io::Result<SocketAddr> {
+    // An endpoint on all IPv6 addresses sends to IPv4 as well.
+    let both = local.is_ipv6() && local.ip().is_unspecified();
+    let fits = |peer: &SocketAddr| both || peer.is_ipv4() == local.is_ipv4();
+    name.to_socket_addrs()?.find(fits).ok_or_else(|| {
+        let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
+        let error = format!(
+            "{name} has no {family} address, and this endpoint is bound to {local}; bind it to \
+             [::]:{} to reach both",
+            local.port()
+        );
+        io::Error::new(io::ErrorKind::NotFound, error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_that_the_endpoint_reaches() {
+        let on = |local: &str, name| resolve(name, local.parse().unwrap());
+        let four: SocketAddr = "127.0.0.1:7".parse().unwrap();
+        let six: SocketAddr = "[::1]:7".parse().unwrap();
+        assert_eq!(on("0.0.0.0:1", "127.0.0.1:7").unwrap(), four);
+        assert_eq!(on("[::1]:1", "[::1]:7").unwrap(), six);
+        assert_eq!(on("[::]:1", "127.0.0.1:7").unwrap(), four);
+        assert_eq!(on("[::]:1", "[::1]:7").unwrap(), six);
+        let refused = on("10.0.0.1:1", "[::1]:7").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            refused.to_string(),
+            "[::1]:7 has no IPv4 address, and this endpoint is bound to 10.0.0.1:1; bind it to \
+             [::]:1 to reach both"
+        );
+        assert!(on("0.0.0.0:1", "no port").is_err());
+    }
+}
