@@ -203,7 +203,8 @@ impl Endpoint {
         self.try_send_with(peer, bytes, SendOptions::default())
     }
 
-    /// [`try_send`](Self::try_send) with a deadline, a priority, a code or a burst policy of its own.
+    /// [`try_send`](Self::try_send) with a deadline, a priority, a code or a burst policy of its
+    /// own.
     ///
     /// # Errors
     ///

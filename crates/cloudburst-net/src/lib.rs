@@ -48,8 +48,8 @@
 //! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers
 //! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
 //! the application at the other end has answered, which may be no more than that it has accepted:
-//! [`Request::accept`]. [`Endpoint::call_many`] asks many peers at once, and yields what they say as
-//! it comes. [`CallError`] says otherwise, and what became of the request. Plain
+//! [`Request::accept`]. [`Endpoint::call_many`] asks many peers at once, and yields what they say
+//! as it comes. [`CallError`] says otherwise, and what became of the request. Plain
 //! messages go their own way on the same endpoint.
 //!
 //! # Seeing what happens

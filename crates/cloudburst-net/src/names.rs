@@ -25,7 +25,8 @@ impl Endpoint {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let security = Security::pre_shared([7; 32]);
-    /// # let endpoint = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?;
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
     /// let peer = endpoint.resolve("localhost:7000").await?;
     /// assert_eq!(peer, "127.0.0.1:7000".parse()?);
     /// # Ok(())
