@@ -1,0 +1,214 @@
+//! A small key-value service, over Cloudburst and over TCP.
+//!
+//! The same store and the same requests; what differs is how a request gets there and its response
+//! back. Over Cloudburst a request is a message: there is no stream to cut into frames, no
+//! connection to keep, and one endpoint serves all clients. Over TCP each client has a connection
+//! and a thread of its own, and each message says its length first.
+//!
+//!     cargo run --release --example key-value -- --help
+
+use clap::Parser;
+use cloudburst_net::{Bytes, Endpoint, Security, blocking};
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest message over TCP. Cloudburst has `Config::max_message`.
+const LONGEST: u32 = 16 << 20;
+
+/// Puts and gets values over Cloudburst and over TCP, and prints how long that takes.
+#[derive(Parser)]
+struct Args {
+    /// Keys to put and to get.
+    #[arg(long, default_value_t = 1000)]
+    keys: u32,
+    /// Bytes of each value.
+    #[arg(long, default_value_t = 5_000)]
+    value: usize,
+}
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("key-value: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<()> {
+    let mut over_cloudburst = cloudburst_client(serve_cloudburst(Store::default())?)?;
+    let mut over_tcp = tcp_client(serve_tcp(Store::default())?)?;
+    measure("Cloudburst", args, &mut *over_cloudburst)?;
+    measure("TCP", args, &mut *over_tcp)
+}
+
+/// Puts all keys and gets them back; says what one request takes in the mean.
+fn measure(name: &str, args: &Args, ask: &mut Ask) -> Result<()> {
+    let start = Instant::now();
+    for key in 0..args.keys {
+        ask(put(&key.to_be_bytes(), &value(key, args.value))?)?;
+    }
+    let put = start.elapsed();
+    let start = Instant::now();
+    for key in 0..args.keys {
+        let came = ask(get(&key.to_be_bytes())?)?;
+        if came != [FOUND].into_iter().chain(value(key, args.value)).collect::<Vec<u8>>() {
+            return Err(format!("{name}: key {key} has another value than was put").into());
+        }
+    }
+    let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(args.keys.max(1));
+    println!("{name:<10} put {:>7.1} us, get {:>7.1} us", micros(put), micros(start.elapsed()));
+    Ok(())
+}
+
+fn value(key: u32, len: usize) -> Vec<u8> {
+    key.to_be_bytes().into_iter().cycle().take(len).collect()
+}
+
+// The service, whatever carries it.
+
+const PUT: u8 = b'p';
+const GET: u8 = b'g';
+const FOUND: u8 = b'+';
+const MISSING: u8 = b'-';
+const NONSENSE: u8 = b'?';
+
+/// Requests are `p`, the key's length, the key and the value, or `g` and the key.
+fn put(key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+    Ok([&[PUT, u8::try_from(key.len())?], key, value].concat())
+}
+
+fn get(key: &[u8]) -> Result<Vec<u8>> {
+    Ok([&[GET, u8::try_from(key.len())?], key].concat())
+}
+
+#[derive(Clone, Default)]
+struct Store(Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>);
+
+impl Store {
+    /// `+` and a value, or nothing; `-`: there is none; `?`: that is no request.
+    fn answer(&self, request: &[u8]) -> Vec<u8> {
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parsed = match request {
+            [kind, len, rest @ ..] => rest.split_at_checked(usize::from(*len)).map(|r| (*kind, r)),
+            _ => None,
+        };
+        match parsed {
+            Some((PUT, (key, value))) => {
+                values.insert(key.to_vec(), value.to_vec());
+                vec![FOUND]
+            }
+            Some((GET, (key, []))) => match values.get(key) {
+                Some(value) => [&[FOUND], &value[..]].concat(),
+                None => vec![MISSING],
+            },
+            _ => vec![NONSENSE],
+        }
+    }
+}
+
+/// Sends a request and returns the response.
+type Ask = dyn FnMut(Vec<u8>) -> Result<Vec<u8>>;
+
+// Over Cloudburst.
+
+fn endpoint() -> Result<blocking::Endpoint> {
+    let security = Security::pre_shared([42; 32]); // both ends have this key, and nobody else
+    Ok(Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?.blocking())
+}
+
+fn serve_cloudburst(store: Store) -> Result<SocketAddr> {
+    let endpoint = endpoint()?;
+    let address = endpoint.local_addr();
+    thread::spawn(move || endpoint.serve(|_client, request: Bytes| store.answer(&request)));
+    Ok(address)
+}
+
+fn cloudburst_client(server: SocketAddr) -> Result<Box<Ask>> {
+    let endpoint = endpoint()?;
+    Ok(Box::new(move |request| Ok(endpoint.call(server, request)?.to_vec())))
+}
+
+// Over TCP.
+
+fn serve_tcp(store: Store) -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let store = store.clone();
+            // It ends with the connection.
+            thread::spawn(move || serve_connection(client, &store));
+        }
+    });
+    Ok(address)
+}
+
+fn serve_connection(mut client: TcpStream, store: &Store) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    loop {
+        let request = read_frame(&mut client)?;
+        write_frame(&mut client, &store.answer(&request))?;
+    }
+}
+
+fn tcp_client(server: SocketAddr) -> Result<Box<Ask>> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    Ok(Box::new(move |request| {
+        write_frame(&mut stream, &request)?;
+        Ok(read_frame(&mut stream)?)
+    }))
+}
+
+fn write_frame(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+    let len = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    stream.write_all(&[&len.to_be_bytes(), bytes].concat())
+}
+
+fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut len = [0; 4];
+    stream.read_exact(&mut len)?;
+    let len = u32::from_be_bytes(len);
+    if len > LONGEST {
+        return Err(io::Error::other(format!("a frame of {len} bytes is longer than {LONGEST}")));
+    }
+    let mut bytes = vec![0; len as usize];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_carry_the_same_service() {
+        let store = Store::default();
+        let mut over_cloudburst =
+            cloudburst_client(serve_cloudburst(store.clone()).unwrap()).unwrap();
+        let mut over_tcp = tcp_client(serve_tcp(store).unwrap()).unwrap();
+        let value = value(7, 93_000);
+        assert_eq!(over_cloudburst(get(b"key").unwrap()).unwrap(), [MISSING]);
+        assert_eq!(over_cloudburst(put(b"key", &value).unwrap()).unwrap(), [FOUND]);
+        let found = [&[FOUND], &value[..]].concat();
+        assert_eq!(over_tcp(get(b"key").unwrap()).unwrap(), found);
+        assert_eq!(over_tcp(put(b"key", b"short").unwrap()).unwrap(), [FOUND]);
+        assert_eq!(over_cloudburst(get(b"key").unwrap()).unwrap(), b"+short");
+        assert_eq!(over_cloudburst(vec![PUT, 200, 1]).unwrap(), [NONSENSE]);
+    }
+
+    #[test]
+    fn it_runs() {
+        run(&Args { keys: 20, value: 5_000 }).unwrap();
+    }
+}

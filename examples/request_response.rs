@@ -1,0 +1,115 @@
+//! A service, and a client that measures how long its answers take.
+//!
+//! The service runs in threads of this program and answers with as many bytes as it is asked for;
+//! the client asks one question after the other, and prints percentiles of the time to the answer.
+//!
+//!     cargo run --release --example request-response -- --help
+
+use clap::Parser;
+use cloudburst_net::blocking::Endpoint;
+use cloudburst_net::{Bytes, Endpoint as Async, Security};
+use std::error::Error;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Asks a service on this machine, and prints how long the answers took.
+#[derive(Parser)]
+struct Args {
+    /// Calls to measure.
+    #[arg(long, default_value_t = 1000)]
+    calls: usize,
+    /// Bytes of each request, at least 4.
+    #[arg(long, default_value_t = 1500)]
+    request: usize,
+    /// Bytes of each response.
+    #[arg(long, default_value_t = 20_000)]
+    response: u32,
+    /// Threads of the service: requests that it handles at a time.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(took) => {
+            print(&took);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("request-response: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn endpoint() -> Result<Endpoint, Box<dyn Error>> {
+    let security = Security::pre_shared([42; 32]); // both ends have this key, and nobody else
+    Ok(Async::builder().bind("127.0.0.1:0".parse()?).security(security).build()?.blocking())
+}
+
+/// The time that each call took, in ascending order.
+fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
+    let service = endpoint()?;
+    let threads: Vec<_> = (0..args.threads.max(1))
+        .map(|_| {
+            let service = service.clone();
+            thread::spawn(move || service.serve(|_client, request| answer(&request)))
+        })
+        .collect();
+
+    let client = endpoint()?;
+    let mut request = args.response.to_be_bytes().to_vec();
+    request.resize(args.request.max(4), 0);
+    let request = Bytes::from(request);
+    client.call(service.local_addr(), request.clone())?; // opens the session
+    let mut took = Vec::with_capacity(args.calls);
+    for _ in 0..args.calls {
+        let start = Instant::now();
+        let response = client.call(service.local_addr(), request.clone())?;
+        took.push(start.elapsed());
+        if response.len() != args.response as usize {
+            return Err(format!("{} bytes came, not {}", response.len(), args.response).into());
+        }
+    }
+    took.sort();
+
+    service.close(Duration::from_secs(1)); // ends the threads
+    for thread in threads {
+        thread.join().map_err(|_| "the service panicked")?;
+    }
+    Ok(took)
+}
+
+/// As many bytes as the request asks for with its first four.
+fn answer(request: &[u8]) -> Vec<u8> {
+    const LONGEST: u32 = 1 << 20;
+    let asked = request.first_chunk().map_or(0, |first| u32::from_be_bytes(*first));
+    vec![0; asked.min(LONGEST) as usize]
+}
+
+fn print(took: &[Duration]) {
+    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)] {
+        let at = (took.len() as f64 * share).ceil() as usize;
+        if let Some(time) = took.get(at.saturating_sub(1)) {
+            println!("{name} {:>9.1} us", time.as_secs_f64() * 1e6);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_is_answered_in_full() {
+        let args = Args { calls: 20, request: 100, response: 93_000, threads: 2 };
+        assert_eq!(run(&args).unwrap().len(), 20);
+    }
+
+    #[test]
+    fn nobody_makes_the_service_allocate_what_it_likes() {
+        assert_eq!(answer(&[0xff; 4]).len(), 1 << 20);
+        assert_eq!(answer(&[1, 2]).len(), 0);
+    }
+}
