@@ -35,6 +35,7 @@ local CODES = {
     [0x23] = "systematic LT, robust soliton", [0x24] = "systematic LT, dense",
     [0x30] = "RLF-256", [0x40] = "RaptorQ",
 }
+local ROLES = { [0] = "plain", [1] = "request", [2] = "response" }
 local NO_ECHO = UInt64.new(0xffffffff, 0xffffffff)
 local TAG = 16
 
@@ -45,6 +46,7 @@ local f = {
     ask = ProtoField.bool("cbrst.flags.ask", "Ask", 8, nil, 0x01),
     partial = ProtoField.bool("cbrst.flags.partial", "Partial", 8, nil, 0x02),
     again = ProtoField.bool("cbrst.flags.again", "Again", 8, nil, 0x04),
+    role = ProtoField.uint8("cbrst.flags.role", "Role", base.DEC, ROLES, 0x18),
     path = ProtoField.uint16("cbrst.path", "Path"),
     session = ProtoField.uint64("cbrst.session", "Session", base.HEX),
     number = ProtoField.uint64("cbrst.number", "Packet number"),
@@ -162,6 +164,7 @@ local function prefix(tvb, tree)
     flags:add(f.ask, tvb(1, 1))
     flags:add(f.partial, tvb(1, 1))
     flags:add(f.again, tvb(1, 1))
+    flags:add(f.role, tvb(1, 1))
     tree:add(f.path, tvb(2, 2))
     tree:add(f.session, tvb(4, 8))
     tree:add(f.number, tvb(12, 8))

@@ -38,7 +38,7 @@ pub(crate) fn render(endpoint: &Endpoint) -> String {
 }
 
 fn counters(page: &mut Page, counters: &Counters) {
-    let Counters { sender, receiver, io } = counters;
+    let Counters { sender, receiver, io, calls } = counters;
     page.counters(
         "cloudburst_messages_sent_total",
         "Messages sent, by how they ended.",
@@ -48,6 +48,32 @@ fn counters(page: &mut Page, counters: &Counters) {
             ("rejected", sender.rejected),
             ("unknown", sender.unknown),
         ],
+    );
+    page.counters(
+        "cloudburst_responses_received_total",
+        "Responses received, by whether a call waited for them.",
+        "use",
+        &[("taken", calls.responses_received), ("dropped", calls.responses_dropped)],
+    );
+    page.counters(
+        "cloudburst_requests_received_total",
+        "Requests received, by what became of them.",
+        "outcome",
+        &[
+            ("taken", calls.requests_received),
+            ("expired", calls.requests_expired),
+            ("malformed", calls.malformed),
+        ],
+    );
+    page.counter(
+        "cloudburst_requests_unanswered_total",
+        "Requests that the application took and did not answer.",
+        calls.requests_unanswered,
+    );
+    page.counter(
+        "cloudburst_handlers_panicked_total",
+        "Handlers of requests that panicked.",
+        calls.handlers_panicked,
     );
     page.counter(
         "cloudburst_messages_received_total",

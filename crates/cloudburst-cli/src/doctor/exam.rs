@@ -102,7 +102,8 @@ impl Examiner {
         let body = Body::Examine { answer, padding: Bytes::from(vec![0; padding]) };
         // Not one packet more than is needed: each should be accounted for.
         let policy = Some(BurstPolicy::Budgeted { margin: 0.0 });
-        let options = SendOptions { deadline: Some(self.deadline), policy, code: None };
+        let options =
+            SendOptions { deadline: Some(self.deadline), policy, ..SendOptions::default() };
         let question = Frame { transfer, body }.encode();
         match self.endpoint.send_with(self.peer, question, options) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
