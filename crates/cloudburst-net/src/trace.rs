@@ -25,7 +25,12 @@ mod tests {
     #[test]
     fn nothing_is_allocated_where_nobody_listens() {
         let peer = SocketAddr::from(([10, 0, 0, 1], 7000));
-        let message = Message { peer, id: MessageId(1), bytes: Bytes::from_static(b"hello") };
+        let message = Message {
+            peer,
+            id: MessageId(1),
+            role: cloudburst_core::wire::Role::Plain,
+            bytes: Bytes::from_static(b"hello"),
+        };
         let told = || {
             let span = send(peer, 5);
             span.record("id", 1_u64);

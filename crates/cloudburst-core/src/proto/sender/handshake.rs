@@ -192,12 +192,14 @@ impl Sender {
 
     pub(super) fn reschedule_all_of(&mut self, address: SocketAddr) {
         self.reschedule_peer(address);
-        let ids: Vec<MessageId> = self
+        let mut ids: Vec<MessageId> = self
             .messages
             .values()
             .filter(|message| message.peer == address)
             .map(|message| message.id)
             .collect();
+        // The oldest first: they have waited longest.
+        ids.sort_unstable();
         for id in ids {
             self.reschedule(id);
         }
