@@ -70,6 +70,8 @@ struct Shared<I> {
     sending_thread: OnceLock<Thread>,
     driving: Driving,
     busy_poll: Duration,
+    /// STOPs were put off.
+    owes: AtomicBool,
     /// Signalled whenever a send has ended.
     ended: Condvar,
     stopping: AtomicBool,
@@ -110,6 +112,7 @@ impl<I: PacketIo> Engine<I> {
             sending_thread: OnceLock::new(),
             driving: Driving::default(),
             busy_poll,
+            owes: AtomicBool::new(false),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
@@ -145,6 +148,7 @@ impl<I: PacketIo> Engine<I> {
         sending.on_end.insert(id, on_end);
         drop(sending);
         self.shared.pump(Who::Other);
+        self.shared.pay();
         Ok(id)
     }
 
@@ -156,8 +160,13 @@ impl<I: PacketIo> Engine<I> {
 
     /// The application has taken a message of `bytes` bytes from its queue.
     pub fn release(&self, role: Role, bytes: usize) {
-        lock(&self.shared.receiver).release(role, bytes);
-        self.shared.flush_receiver();
+        let mut receiver = lock(&self.shared.receiver);
+        receiver.release(role, bytes);
+        // Only a message that waited for this room wants to be passed on at once.
+        if receiver.has_events() {
+            drop(receiver);
+            self.shared.flush_receiver(Stops::Now);
+        }
     }
 
     /// What was done and seen so far.
@@ -186,6 +195,9 @@ impl<I: PacketIo> Engine<I> {
     /// Takes what comes in by itself until `done`, which is asked after each wait: a thread that
     /// waits for something has it sooner so than from another thread that must wake it. At most
     /// one thread does this at a time; meanwhile the receiving thread rests.
+    ///
+    /// STOPs for messages that this brings leave after what the caller sends next, or when it
+    /// waits again, or when the receiving thread looks: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;
         let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
@@ -203,7 +215,9 @@ impl<I: PacketIo> Engine<I> {
             if until.is_some_and(|at| at <= now) {
                 return Driven::TimedOut;
             }
-            shared.receive_for(until.map_or(MAX_SLEEP, |at| at.saturating_since(now)));
+            shared.pay();
+            let limit = until.map_or(MAX_SLEEP, |at| at.saturating_since(now));
+            shared.receive_for(limit, Stops::AfterMessages);
         }
     }
 
@@ -280,6 +294,14 @@ impl<I: PacketIo> Drop for Engine<I> {
     }
 }
 
+/// When STOPs leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stops {
+    Now,
+    /// Later, if messages were passed on: whoever took them is told of it.
+    AfterMessages,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     SendingThread,
@@ -297,7 +319,7 @@ impl<I: PacketIo> Shared<I> {
             };
             thread::park_timeout(at.saturating_since(self.io.now()));
             if self.io.now().saturating_since(at) > HELD_UP {
-                self.receive(Duration::ZERO);
+                self.receive(Duration::ZERO, Stops::Now);
             }
         }
     }
@@ -306,41 +328,48 @@ impl<I: PacketIo> Shared<I> {
         while !self.is_stopping() {
             match self.driving.turn() {
                 drive::Turn::Poll => {
-                    self.receive_for(MAX_SLEEP);
+                    self.receive_for(MAX_SLEEP, Stops::Now);
                     self.driving.polled();
                 }
-                drive::Turn::Look => drop(self.receive(Duration::ZERO)),
+                drive::Turn::Look => drop(self.receive(Duration::ZERO, Stops::Now)),
                 drive::Turn::Leave => {}
             }
         }
     }
 
     /// Waits for packets no longer than `limit`, and for what the receiver has to do.
-    fn receive_for(&self, limit: Duration) {
-        if self.poll_busily(limit) {
+    fn receive_for(&self, limit: Duration, stops: Stops) {
+        if self.poll_busily(limit, stops) {
             return;
         }
         let due = lock(&self.receiver).poll_timeout();
         let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
         // Zero would not wait at all; the sweep can wait for a millisecond.
-        self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP));
+        self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops);
         lock(&self.receiver).handle_timeout(self.io.now());
     }
 
     /// Looks for packets again and again, for as long as that was asked for. Returns whether any
     /// came.
-    fn poll_busily(&self, limit: Duration) -> bool {
+    fn poll_busily(&self, limit: Duration, stops: Stops) -> bool {
         if self.busy_poll.is_zero() {
             return false;
         }
         let until = self.io.now() + self.busy_poll.min(limit);
-        while !self.receive(Duration::ZERO) {
+        while !self.receive(Duration::ZERO, stops) {
             if self.io.now() >= until || self.is_stopping() {
                 return false;
             }
             hint::spin_loop();
         }
         true
+    }
+
+    /// Sends the STOPs that were put off.
+    fn pay(&self) {
+        if self.owes.swap(false, Ordering::SeqCst) {
+            self.flush_receiver(Stops::Now);
+        }
     }
 
     fn wake_sending(&self) {
@@ -357,7 +386,7 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Takes packets; returns whether any came.
-    fn receive(&self, timeout: Duration) -> bool {
+    fn receive(&self, timeout: Duration, stops: Stops) -> bool {
         let (mut answers, mut came) = (false, false);
         self.io.receive(timeout, &mut |via, packet| {
             came = true;
@@ -369,7 +398,7 @@ impl<I: PacketIo> Shared<I> {
                 lock(&self.sending).sender.handle_datagram(now, packet);
             }
         });
-        self.flush_receiver();
+        self.flush_receiver(stops);
         if answers {
             self.pump(Who::Other);
         }
@@ -379,14 +408,18 @@ impl<I: PacketIo> Shared<I> {
     /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
     /// that the application has them. A late symbol may have another thread say the same STOP: it
     /// waits until this one has passed the message on.
-    fn flush_receiver(&self) {
+    fn flush_receiver(&self, stops: Stops) {
         with_buffer(|buffer| {
             let delivering = lock(&self.delivering);
             let mut receiver = lock(&self.receiver);
             let events: Vec<ReceiverEvent> =
                 core::iter::from_fn(|| receiver.poll_event()).collect();
+            let brings = events.iter().any(|event| matches!(event, ReceiverEvent::Message(_)));
+            let later = stops == Stops::AfterMessages && brings;
+            self.owes.fetch_or(later, Ordering::SeqCst);
             let transmits: Vec<Transmit> =
-                core::iter::from_fn(|| receiver.poll_transmit(buffer)).collect();
+                core::iter::from_fn(|| (!later).then(|| receiver.poll_transmit(buffer)).flatten())
+                    .collect();
             drop(receiver);
             let mut met = false;
             let mut delivered = false;

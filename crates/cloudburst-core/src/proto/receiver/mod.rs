@@ -280,6 +280,11 @@ impl Receiver {
         self.events.pop_front()
     }
 
+    /// Whether there is something that the driver should know.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Appends the next datagrams for one path to `buffer`. Answers are not paced: none is larger
     /// than the packet that caused it.
     pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
