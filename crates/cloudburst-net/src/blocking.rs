@@ -5,7 +5,7 @@ use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{CallError, Closed, SendError};
 use crate::io::GrantedBuffers;
 use crate::names;
-use crate::park::block_on_for;
+use crate::park::{block_on_driving, block_on_for};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use cloudburst_core::wire::Role;
+use core::future::Future;
 use core::time::Duration;
 use pollster::block_on;
 use std::io;
@@ -309,7 +310,7 @@ impl Endpoint {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Bytes, CallError> {
-        block_on(self.0.call_with(peer, bytes, options))
+        self.block_on(self.0.call_with(peer, bytes, options))
     }
 
     /// Sends each request to its peer, all at once. See [`AsyncEndpoint::call_many`].
@@ -327,7 +328,7 @@ impl Endpoint {
     ///
     /// [`Closed`] when the endpoint is closed and all requests were taken.
     pub fn recv_request(&self) -> Result<Request, Closed> {
-        block_on(self.0.recv_request()).map(Request)
+        self.block_on(self.0.recv_request()).map(Request)
     }
 
     /// Waits for the next request, but no longer than `timeout`: `None` then.
@@ -342,7 +343,11 @@ impl Endpoint {
     /// Answers requests with what `handler` makes of them, one after the other, until the endpoint
     /// is closed. For more at a time, run it in more threads. See [`AsyncEndpoint::serve`].
     pub fn serve<B: Into<Bytes>>(&self, handler: impl FnMut(SocketAddr, Bytes) -> B) {
-        block_on(self.0.serve_blocking(handler));
+        self.block_on(self.0.serve_blocking(handler));
+    }
+
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        block_on_driving(self.0.inner.engine_here(), future)
     }
 
     /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::close`].

@@ -1,10 +1,14 @@
-//! Runs a future on the calling thread, which sleeps in between, for a limited time.
+//! Runs a future on the calling thread, which in between sleeps for a limited time, or takes what
+//! comes in.
 
+use crate::io::UdpIo;
+use cloudburst_core::burst::{Driven, Engine, PacketIo};
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
@@ -38,6 +42,63 @@ pub(crate) fn block_on_for<F: Future>(future: F, timeout: Duration) -> Option<F:
             Some(left) => thread::park_timeout(left),
             None => thread::park(),
         }
+    }
+}
+
+/// A waker of a thread that may be waiting for packets.
+struct Notice {
+    engine: Arc<Engine<UdpIo>>,
+    woken: AtomicBool,
+    drives: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Notice {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, SeqCst);
+        if thread::current().id() != self.thread.id() {
+            self.thread.unpark();
+            if self.drives.load(SeqCst) {
+                self.engine.io().wake();
+            }
+        }
+    }
+}
+
+/// Waits until `future` is done, and takes the packets that it waits for on this thread, if no
+/// other one does. `None` for an engine: it is another process's, and nothing comes in.
+pub(crate) fn block_on_driving<F: Future>(
+    engine: Option<Arc<Engine<UdpIo>>>,
+    future: F,
+) -> F::Output {
+    let Some(engine) = engine else { return pollster::block_on(future) };
+    let notice = Arc::new(Notice {
+        engine,
+        woken: AtomicBool::new(false),
+        drives: AtomicBool::new(false),
+        thread: thread::current(),
+    });
+    let waker = Waker::from(notice.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        notice.drives.store(true, SeqCst);
+        let driven = notice.engine.drive(None, || notice.woken.load(SeqCst));
+        notice.drives.store(false, SeqCst);
+        if driven != Driven::Done {
+            // Whoever wakes it leaves a token, if that was just before.
+            while !notice.woken.load(SeqCst) {
+                thread::park();
+            }
+        }
+        notice.woken.store(false, SeqCst);
     }
 }
 
