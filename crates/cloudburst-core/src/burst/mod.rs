@@ -16,8 +16,10 @@
 
 mod drive;
 mod engine;
+mod shared;
 
-pub use engine::{Driven, Engine, OnEnd};
+pub use engine::{Driven, Engine};
+pub use shared::OnEnd;
 
 use crate::path::Via;
 use crate::proto::Transmit;
