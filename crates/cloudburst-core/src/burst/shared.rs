@@ -64,7 +64,7 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stops {
     Now,
-    /// Later, if messages were passed on: whoever took them is told of it.
+    /// Later, if messages were passed on: see [`Shared::pay`].
     AfterMessages,
 }
 
@@ -105,13 +105,12 @@ impl<I: PacketIo> Shared<I> {
 
     /// Waits for packets no longer than `limit`, and for what the receiver has to do.
     pub(super) fn receive_for(&self, limit: Duration, stops: Stops) {
-        if self.poll_busily(limit, stops) {
-            return;
+        if !self.poll_busily(limit, stops) {
+            let due = lock(&self.receiver).poll_timeout();
+            let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
+            // Zero would not wait at all; the sweep can wait for a millisecond.
+            self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops);
         }
-        let due = lock(&self.receiver).poll_timeout();
-        let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
-        // Zero would not wait at all; the sweep can wait for a millisecond.
-        self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops);
         lock(&self.receiver).handle_timeout(self.io.now());
     }
 

@@ -103,7 +103,7 @@ impl UdpIo {
         for event in events {
             if event.data() == WAKE {
                 // Not for those who do not wait: they would take the token of one who does.
-                woken = waits > 0 && self.wakes.read().is_ok();
+                woken = waits == 0 || self.wakes.read().is_ok();
                 continue;
             }
             let lane = event.data() as usize;
