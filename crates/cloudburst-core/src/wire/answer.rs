@@ -13,7 +13,7 @@ pub const NO_ECHO: u64 = u64::MAX;
 
 const FIELDS_LEN: usize = 20;
 /// Bytes of one [`Arrivals`].
-pub const ARRIVAL_LEN: usize = 4;
+const ARRIVAL_LEN: usize = 4;
 
 /// Why a message will never be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -88,7 +88,7 @@ pub struct Answer {
 
 impl Answer {
     /// Bytes of the largest sealed answer that has no arrivals.
-    pub const LARGEST_FIXED: usize = PREFIX_LEN + FIELDS_LEN + 1 + 16 + 1 + TAG_LEN;
+    const LARGEST_FIXED: usize = PREFIX_LEN + FIELDS_LEN + 1 + 16 + 1 + TAG_LEN;
 
     /// The kind of packet that carries this answer.
     pub const fn kind(&self) -> Kind {

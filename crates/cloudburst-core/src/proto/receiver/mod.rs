@@ -19,7 +19,7 @@ use crate::id::{MessageId, PathId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{PathMap, Via};
 use crate::time::Instant;
-use crate::wire::answer::{ARRIVAL_LEN, NO_ECHO};
+use crate::wire::answer::NO_ECHO;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, HelloAck, Kind, Prefix, Role, Verdict};
 use bytes::Bytes;
@@ -290,12 +290,10 @@ impl Receiver {
     pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
         let ect = self.config.aeolus;
-        let transmit = |via, end: usize| {
-            Some(Transmit { via, segment_size: end - start, len: end - start, ect })
-        };
         if let Some((via, ack)) = self.acks.pop_front() {
             ack.write(&self.identity.hello_key, buffer);
-            return transmit(via, buffer.len());
+            let len = buffer.len() - start;
+            return Some(Transmit { via, segment_size: len, len, ect });
         }
         while let Some(mut outbound) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&outbound.session) else { continue };
@@ -395,17 +393,15 @@ impl Receiver {
         mut answer: Answer,
         limit: usize,
     ) {
-        let mut len = Answer::LARGEST_FIXED;
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
         | Verdict::Status { arrivals, .. } = &mut answer.verdict
         {
             arrivals.truncate(Answer::arrivals_within(limit));
-            len += arrivals.len() * ARRIVAL_LEN;
         }
         let path = symbol.map(|symbol| symbol.path);
         let again = symbol.is_some_and(|symbol| symbol.again);
-        let detours = if again { copies(len, limit) - 1 } else { 0 };
+        let detours = if again { copies(answer.sealed_len(), limit) - 1 } else { 0 };
         let outbound = Outbound { session: name, path, answer, routed: false, detours };
         // What has not left yet is out of date: this has all that it said of the block. So symbols
         // that came together are answered together, but those of each path apart, unless the peer hears
