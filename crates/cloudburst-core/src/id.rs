@@ -24,7 +24,8 @@ pub struct SessionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u16);
 
-/// 128 bits of a keyed BLAKE3 over a block or over a message's block digests.
+/// 128 bits that tell a block, or all blocks of a message, from others: see
+/// [`DigestKey`](crate::wire::DigestKey).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 16]);
 
