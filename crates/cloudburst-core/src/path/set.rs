@@ -197,6 +197,11 @@ impl PathSet {
         self.used
     }
 
+    /// Whether any path in use is thinned.
+    pub fn any_thinned(&self) -> bool {
+        self.thinned > 0
+    }
+
     /// The next path in the order, charged with `packets`, or with one if it is a probe. If it has
     /// not been heard of lately, which it may be dead for, no more than `few` are risked.
     pub fn take_turn(&mut self, now: Instant, few: usize, packets: usize) -> Turn {

@@ -13,7 +13,7 @@ const REMEMBERED: usize = 16;
 /// before it has had some symbols for each of several paths.
 const TRICKLE_AFTER: u32 = 8;
 const MIN_BURST: u32 = 32;
-/// Symbols in a grant after silence, at most: one for each path, for most may be dead.
+/// Symbols in a grant after silences, at most: one for each path, for most may be dead.
 const MAX_PROBES: u32 = 8;
 const MAX_SILENCE: Duration = Duration::from_millis(100);
 
@@ -30,7 +30,7 @@ pub(super) struct Budget {
     cap: u32,
     /// Symbols that the policy opens with.
     opening: u32,
-    /// Symbols that are granted after silence.
+    /// Symbols that are granted after a silence that is not mere lateness.
     probes: u32,
     /// Grants in a row that nobody answered.
     unanswered: u32,
@@ -157,15 +157,18 @@ impl Budget {
         self.granted = self.granted.max(self.sent + self.opening).min(self.cap);
     }
 
-    /// Nobody answered in time: grants a few symbols more, ever more slowly.
-    pub(super) fn on_timeout(&mut self, now: Instant) {
+    /// Nobody answered in time: grants a few symbols more, ever more slowly. `all_well`: nothing is
+    /// wrong with any path, as far as is known.
+    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool) {
         if self.wake_at().is_none_or(|at| at > now) {
             return;
         }
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = (self.source_symbols * TRICKLE_AFTER).max(MIN_BURST);
-        let few = if self.sent > much { ASKERS } else { self.probes };
+        // Where paths are well, the first silence is mostly an answer that is late.
+        let late = all_well && self.unanswered == 1;
+        let few = if late || self.sent > much { ASKERS } else { self.probes };
         self.granted = (self.sent + few).min(self.cap);
     }
 }
@@ -236,7 +239,7 @@ mod tests {
         while let Some(at) = budget.wake_at() {
             pauses.push(at.saturating_since(now));
             now = at;
-            budget.on_timeout(now);
+            budget.on_timeout(now, true);
             number = send_all(&mut budget, now, number);
         }
         assert_eq!(number, 2 * 4 + 256);

@@ -316,7 +316,8 @@ impl Sender {
             };
             return self.finish(id, outcome);
         }
-        message.on_timeout(now);
+        let all_well = self.peers.get(&message.peer).is_some_and(|peer| !peer.paths.any_thinned());
+        message.on_timeout(now, all_well);
         self.reschedule(id);
     }
 

@@ -201,10 +201,12 @@ impl Outgoing {
         other.map_or(self.deadline, |at| at.min(self.deadline))
     }
 
-    /// Grants what is due; the deadline is the caller's business.
-    pub(super) fn on_timeout(&mut self, now: Instant) {
+    /// Grants what is due; the deadline is the caller's business. `all_well`: no path to the peer is
+    /// thinned.
+    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool) {
         let Some(until) = self.busy_until else {
-            return self.active.iter_mut().for_each(|block| block.budget.on_timeout(now));
+            let blocks = self.active.iter_mut();
+            return blocks.for_each(|block| block.budget.on_timeout(now, all_well));
         };
         if until <= now {
             self.pause(now);
