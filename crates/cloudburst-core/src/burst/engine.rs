@@ -149,7 +149,7 @@ impl<I: PacketIo> Engine<I> {
     /// waits for something has it sooner so than from another thread that must wake it. At most
     /// one thread does this at a time; meanwhile the receiving thread rests.
     ///
-    /// STOPs for messages that this brings leave after what the caller sends next, or when it
+    /// STOPs for messages that this brings leave with what the caller sends next, or when it
     /// waits again, or when the receiving thread looks: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;

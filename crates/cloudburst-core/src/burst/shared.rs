@@ -64,7 +64,7 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stops {
     Now,
-    /// Later, if messages were passed on: see [`Shared::pay`].
+    /// Later, if messages were passed on: see [`Shared::take_along`] and [`Shared::pay`].
     AfterMessages,
 }
 
@@ -256,8 +256,8 @@ impl<I: PacketIo> Shared<I> {
                 for peering in opened {
                     lock(&self.receiver).adopt(now, peering);
                 }
-                if let Some(transmit) = &transmit {
-                    self.io.transmit(transmit, buffer);
+                if let Some(transmit) = transmit {
+                    self.io.transmit(&self.take_along(transmit, buffer), buffer);
                     buffer.clear();
                 }
                 if !ended.is_empty() {
@@ -273,6 +273,18 @@ impl<I: PacketIo> Shared<I> {
             }
             None
         })
+    }
+
+    /// Has a STOP that was put off leave with symbols for the same peer: it costs no system call,
+    /// and the peer is not woken for it.
+    fn take_along(&self, transmit: Transmit, buffer: &mut Vec<u8>) -> Transmit {
+        if !self.owes.load(Ordering::SeqCst) {
+            return transmit;
+        }
+        // Where messages are being passed on, or are yet to be, their STOPs must wait for that.
+        let Ok(_delivering) = self.delivering.try_lock() else { return transmit };
+        let mut receiver = lock(&self.receiver);
+        if receiver.has_events() { transmit } else { receiver.poll_passenger(transmit, buffer) }
     }
 
     /// Sees to it that the sending thread wakes no later than `wake_at`.

@@ -11,7 +11,8 @@
 //!    the moment has come, that is the next input: go to 1.
 //!
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
-//! size for one path, so that a batch is one system call.
+//! size for one path, so that a batch is one system call. The last datagram may be shorter, so an
+//! answer that waits can leave with symbols for the same peer: [`Receiver::poll_passenger`].
 //!
 //! Threads that want to encode and decode at the same time [`split`](Endpoint::split) the
 //! endpoint and drive both halves; what one half must tell the other are its `Opened` and
@@ -37,14 +38,15 @@ pub use sender::{SendOptions, Sender, SenderCounters, SenderEvent};
 
 use crate::path::Via;
 
-/// Datagrams to put on the wire: those in the caller's buffer, cut into `segment_size` bytes each.
+/// Datagrams to put on the wire: those in the caller's buffer, cut into `segment_size` bytes each,
+/// but for the last, which may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The lane to send on and the address to send to.
     pub via: Via,
-    /// Bytes in each datagram.
+    /// Bytes in each datagram but the last.
     pub segment_size: usize,
-    /// Bytes in the buffer: a multiple of `segment_size`.
+    /// Bytes in the buffer.
     pub len: usize,
     /// Whether the datagrams are marked ECT(0) instead of Not-ECT (RFC 3168, section 5). Never
     /// unless [`Config::aeolus`](crate::config::Config::aeolus) is set.

@@ -308,21 +308,8 @@ impl Receiver {
             outbound.routed = true;
             let len = outbound.answer.sealed_len();
             for joined in 1.. {
-                let (answer, at) = (&outbound.answer, buffer.len());
-                let prefix = Prefix {
-                    kind: answer.kind(),
-                    ask: false,
-                    partial: false,
-                    again: false,
-                    role: Role::Plain,
-                    path,
-                    session: session.sealer.session(),
-                    number: session.sealer.next_number(),
-                };
-                answer.write(&prefix, buffer);
-                session.sealer.seal(buffer, at, buffer.len() - at);
-                session.tally.answers_sent += 1;
-                self.counters.on_answer(answer.kind());
+                session.write_answer(&outbound.answer, path, buffer);
+                self.counters.on_answer(outbound.answer.kind());
                 // Answers of equal length to one peer are one system call, by one route.
                 let joins = |next: &mut Outbound| {
                     next.session == outbound.session
@@ -342,6 +329,29 @@ impl Receiver {
             return Some(Transmit { via, segment_size: len, len: buffer.len() - start, ect });
         }
         None
+    }
+
+    /// Appends an answer that waits to the datagrams in `buffer`, if they go to the same peer and it
+    /// is no longer than they are; returns what the batch is then.
+    pub fn poll_passenger(&mut self, batch: Transmit, buffer: &mut Vec<u8>) -> Transmit {
+        let Transmit { via, segment_size: room, ect, .. } = batch;
+        // Answers are spared by switches (Aeolus), and some symbols are not.
+        if ect != self.config.aeolus {
+            return batch;
+        }
+        let sessions = &self.sessions;
+        let fits = |waiting: &Outbound| {
+            !waiting.routed
+                && waiting.detours == 0
+                && waiting.answer.sealed_len() <= room
+                && sessions.get(&waiting.session).is_some_and(|known| known.peer == via.remote)
+        };
+        let found = self.answers.iter().take(LOOK_BACK).position(fits);
+        let Some(outbound) = found.and_then(|at| self.answers.remove(at)) else { return batch };
+        let Some(session) = self.sessions.get_mut(&outbound.session) else { return batch };
+        session.write_answer(&outbound.answer, PathId(via.lane), buffer);
+        self.counters.on_answer(outbound.answer.kind());
+        Transmit { len: buffer.len(), ..batch }
     }
 
     /// Somebody waits for a response, or nobody does: either way no queue holds it.

@@ -7,7 +7,7 @@ use crate::proto::peers::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Arrivals, RejectReason};
+use crate::wire::{Answer, Arrivals, Prefix, RejectReason, Role};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -117,6 +117,24 @@ impl Session {
         } else if self.routes.len() < MAX_ROUTES {
             self.routes.push(Route { path, via, last_symbol, passed: 0 });
         }
+    }
+
+    /// Appends an answer, sealed, that leaves by `path`.
+    pub(super) fn write_answer(&mut self, answer: &Answer, path: PathId, buffer: &mut Vec<u8>) {
+        let at = buffer.len();
+        let prefix = Prefix {
+            kind: answer.kind(),
+            ask: false,
+            partial: false,
+            again: false,
+            role: Role::Plain,
+            path,
+            session: self.sealer.session(),
+            number: self.sealer.next_number(),
+        };
+        answer.write(&prefix, buffer);
+        self.sealer.seal(buffer, at, buffer.len() - at);
+        self.tally.answers_sent += 1;
     }
 
     /// The peer asks: what it was told may have been lost. Quiet routes are tried sooner.
