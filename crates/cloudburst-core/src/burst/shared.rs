@@ -26,7 +26,7 @@ pub(super) type OnMessage = Box<dyn Fn(Message) + Send + Sync>;
 const HELD_UP: Duration = Duration::from_millis(5);
 /// Batches that a thread sends which has something else to do: a caller, or the receiving thread.
 /// The rest is the sending thread's, however fast the link is said to be.
-const HELP: usize = 16;
+const HELP: usize = 32;
 /// The longest sleep of the receiving thread.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
