@@ -11,7 +11,7 @@ use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};

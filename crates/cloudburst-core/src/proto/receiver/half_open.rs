@@ -4,7 +4,8 @@ use crate::id::{Incarnation, SessionId};
 use crate::time::Instant;
 use crate::wire::HelloAck;
 use core::time::Duration;
-use std::collections::{HashMap, VecDeque};
+use foldhash::HashMap;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// How long, and how many, handshakes may be without a first symbol. Strangers who replay

@@ -24,7 +24,8 @@ use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, HelloAck, Kind, Prefix, Role, Verdict};
 use bytes::Bytes;
 use core::time::Duration;
-use std::collections::{HashMap, VecDeque};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 

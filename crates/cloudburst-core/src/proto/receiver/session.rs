@@ -8,7 +8,8 @@ use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Answer, Arrivals, Prefix, RejectReason, Role};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// Reverse paths that are remembered of one peer.

@@ -24,7 +24,8 @@ use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
-use std::collections::{HashMap, VecDeque};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
