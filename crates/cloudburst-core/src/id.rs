@@ -25,7 +25,7 @@ pub struct SessionId(pub u64);
 pub struct PathId(pub u16);
 
 /// 128 bits that tell a block, or all blocks of a message, from others: see
-/// [`DigestKey`](crate::wire::DigestKey).
+/// [`DigestKey`](crate::wire::keys::DigestKey).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 16]);
 

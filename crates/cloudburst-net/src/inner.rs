@@ -13,7 +13,7 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::{io, mem, process};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// What the clones share. Sends under way refer to it weakly, engine threads not at all: so its
 /// end is the end of the last clone.
@@ -27,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) calls: Arc<CallTable>,
     /// Notified, one waiter at a time, when a send has ended or has left room for another.
     pub(crate) room: Arc<Notify>,
+    /// Whether it is closed, for those who may not keep this; dropped with it.
+    pub(crate) over: watch::Sender<bool>,
     /// How closing went, once it has ended.
     closed: RwLock<Option<bool>>,
     process: u32,
@@ -63,6 +65,7 @@ impl Inner {
             engine: Arc::new(engine),
             messages,
             room: Arc::new(Notify::new()),
+            over: watch::channel(false).0,
             closed: RwLock::new(None),
             process: process::id(),
         }
@@ -144,6 +147,7 @@ impl Inner {
         self.messages.close();
         self.requests.close();
         self.room.notify_waiters();
+        self.over.send_replace(true);
         self.lock_paths().watch = None;
         let drained = *closed.get_or_insert(drained);
         drop(closed);
@@ -211,6 +215,7 @@ mod tests {
             requests: original.requests.clone(),
             calls: original.calls.clone(),
             room: original.room.clone(),
+            over: watch::channel(false).0,
             closed: RwLock::new(None),
             process: here.wrapping_add(1),
             usable: original.usable,

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio,
-//! on any other executor, and under [`blocking`] on none.
+//! on any other executor, and under [`blocking`] on none. On tokio, spawn [`Endpoint::drive`]:
+//! calls take half the time.
 //!
 //! # Example
 //!
@@ -98,6 +99,7 @@ pub mod io;
 mod names;
 mod park;
 mod path_map;
+mod reactor;
 mod sending;
 mod trace;
 mod watch;

@@ -174,6 +174,25 @@ impl<I: PacketIo> Engine<I> {
         }
     }
 
+    /// Takes what has come in, without waiting, and returns whether anything had: for whoever is
+    /// told by other means that packets are there. Nothing is taken while another thread
+    /// [drives](Self::drive). The receiving thread rests for a while, looking now and then.
+    ///
+    /// STOPs for messages that this brings leave with what is sent next, or by
+    /// [`flush`](Self::flush), or when the receiving thread looks.
+    pub fn take(&self) -> bool {
+        let Some(turn) = self.shared.driving.begin() else { return false };
+        if turn.polled_by_another() {
+            self.shared.io.wake();
+        }
+        !self.shared.is_stopping() && self.shared.receive(Duration::ZERO, Stops::AfterMessages)
+    }
+
+    /// Sends the STOPs that were put off.
+    pub fn flush(&self) {
+        self.shared.pay();
+    }
+
     /// The sockets.
     pub fn io(&self) -> &I {
         &self.shared.io

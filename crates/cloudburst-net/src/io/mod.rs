@@ -35,6 +35,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use receive::Batches;
 use socket::{Family, Lane};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::Instant as Clock;
@@ -162,6 +163,11 @@ impl UdpIo {
     /// What was sent, received and lost so far.
     pub fn counters(&self) -> IoCounters {
         self.meter.read()
+    }
+
+    /// Readable when a lane has something, or when a wait is to end.
+    pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
+        self.ready.0.try_clone()
     }
 
     #[cfg(test)]

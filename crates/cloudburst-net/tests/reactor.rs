@@ -1,0 +1,84 @@
+//! Packets that a task of a tokio runtime takes.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use cloudburst_net::Endpoint;
+use common::endpoint;
+use core::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_io().build().unwrap()
+}
+
+async fn serve(endpoint: Endpoint) {
+    endpoint.serve(|_, question| async move { question }).await;
+}
+
+#[test]
+fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
+    let (one, other) = (endpoint(), endpoint());
+    runtime().block_on(async {
+        let tasks = [tokio::spawn(one.drive()), tokio::spawn(other.drive())];
+        tokio::spawn(serve(other.clone()));
+        for len in [0, 1, 1_500, 93_000, 400_000] {
+            let bytes = vec![len as u8; len];
+            assert_eq!(one.call(other.local_addr(), bytes.clone()).await.unwrap(), bytes);
+            one.send(other.local_addr(), bytes.clone()).await.unwrap();
+            assert_eq!(other.recv().await.unwrap().bytes, bytes);
+        }
+        for (endpoint, task) in [one, other].into_iter().zip(tasks) {
+            endpoint.close(Duration::from_secs(5)).await;
+            task.await.unwrap().unwrap();
+            endpoint.drive().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn while_its_runtime_is_busy_the_endpoint_answers_all_the_same() {
+    let (driven, other) = (endpoint(), endpoint().blocking());
+    runtime().block_on(async {
+        tokio::spawn(driven.drive());
+        other.as_async().send(driven.local_addr(), "a session").await.unwrap();
+        // This thread is the runtime's, and waits for the STOP that the task would have to send.
+        for _ in 0..20 {
+            other.send(driven.local_addr(), vec![7; 20_000]).unwrap();
+        }
+        driven.recv().await.unwrap();
+        for _ in 0..20 {
+            assert_eq!(driven.recv().await.unwrap().bytes.len(), 20_000);
+        }
+    });
+}
+
+#[test]
+fn the_task_ends_with_the_endpoint_which_it_does_not_keep() {
+    let driven = endpoint();
+    runtime().block_on(async {
+        // Two do each other no harm.
+        let tasks = [tokio::spawn(driven.drive()), tokio::spawn(driven.drive())];
+        driven.send(driven.local_addr(), "to itself").await.unwrap();
+        assert_eq!(driven.recv().await.unwrap().bytes, "to itself");
+        drop(driven);
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_runtime_that_ends_leaves_an_endpoint_that_receives() {
+    let (driven, other) = (endpoint(), endpoint().blocking());
+    let runtime = runtime();
+    runtime.block_on(async {
+        tokio::spawn(driven.drive());
+        other.as_async().send(driven.local_addr(), "before").await.unwrap();
+        assert_eq!(driven.recv().await.unwrap().bytes, "before");
+    });
+    drop(runtime);
+    other.send(driven.local_addr(), "after").unwrap();
+    assert_eq!(driven.blocking().recv().unwrap().bytes, "after");
+}
