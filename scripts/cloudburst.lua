@@ -100,7 +100,7 @@ local function measure(tvb)
     if version ~= 1 then return nil, "version " .. version .. ", expected 1" end
     if not KINDS[kind] then return nil, "kind " .. kind .. " is not defined" end
     -- Bytes without what is of variable length.
-    local fixed = ({ 78, 78, 85, 74, 59, 56, 57, 56 })[kind]
+    local fixed = ({ 80, 80, 85, 74, 59, 56, 57, 56 })[kind]
     local expected = fixed
     if len >= fixed then
         if kind > 2 and tvb(1, 1):uint() > 3 then return nil, "a flag that is not defined" end
@@ -143,7 +143,7 @@ local function hello(tvb, tree)
     tree:add(f.port, tvb(28, 2))
     tree:add(f.current, tvb(30, 8))
     tree:add(f.more_ports, tvb(38, 1))
-    tree:add(f.mac, tvb(62, 16))
+    tree:add(f.mac, tvb(64, 16))
     return "path=" .. tvb(2, 2):uint()
 end
 
@@ -155,7 +155,8 @@ local function hello_ack(tvb, tree)
     tree:add(f.session_nonce, tvb(44, 16))
     tree:add(f.current_alive, tvb(60, 1))
     tree:add(f.more_ports, tvb(61, 1))
-    tree:add(f.mac, tvb(62, 16))
+    tree:add(f.port, tvb(62, 2))
+    tree:add(f.mac, tvb(64, 16))
     return "path=" .. tvb(2, 2):uint()
 end
 

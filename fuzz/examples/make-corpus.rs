@@ -5,6 +5,7 @@
 //! minimised; this leaves them alone.
 
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
+use cloudburst_core::wire::hello::HELLO_LEN;
 use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::TAG_LEN;
 use cloudburst_core::wire::{
@@ -60,10 +61,11 @@ fn wire() -> Files {
             session_nonce,
             current_alive,
             more_ports: 0,
+            port: if current_alive { 40_001 } else { 0 },
         };
         let mut packet = Vec::new();
         ack.write(&hello_key, &mut packet);
-        packet.truncate(if current_alive { 78 } else { 77 });
+        packet.truncate(if current_alive { HELLO_LEN } else { HELLO_LEN - 1 });
         add(if current_alive { name } else { "hello-ack-short" }, packet);
         let mut packet = Vec::new();
         ack.write(&hello_key, &mut packet);

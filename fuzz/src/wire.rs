@@ -28,6 +28,7 @@ static DIRECTION: LazyLock<DirectionKey> = LazyLock::new(|| {
         session_nonce: [4; 16],
         current_alive: false,
         more_ports: 0,
+        port: 0,
     };
     PRESHARED.session(&ack).forward.symbols
 });

@@ -140,6 +140,13 @@ pub struct Config {
     /// How many ports take messages: that one and those right after it. Peers are told, and spread
     /// symbols over them if their path map does. Default 1; at most 64.
     pub ports: u16,
+    /// Whether others answer handshakes at the port that peers know this endpoint by, too. Default
+    /// false.
+    ///
+    /// If set, peers are told `port` with the handshake, and send everything else there: what comes
+    /// to the shared port reaches any of those that share it. So `port` must not be 0, for which
+    /// endpoints with sockets put one of their own.
+    pub reuse_port: bool,
 }
 
 impl Default for Config {
@@ -169,6 +176,7 @@ impl Default for Config {
             aeolus: false,
             port: 0,
             ports: 1,
+            reuse_port: false,
         }
     }
 }

@@ -81,8 +81,9 @@ pub enum Doubt {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]
     Deadline,
-    /// The receiver restarted, or forgot the session, while the message was under way.
-    #[error("the receiver restarted while the message was under way")]
+    /// The receiver restarted, or forgot the session, or another one on its port took its place,
+    /// while the message was under way.
+    #[error("the receiver restarted, or was replaced, while the message was under way")]
     PeerRestarted,
     /// It was cancelled when packets had been sent.
     #[error("the message was cancelled while it was under way")]

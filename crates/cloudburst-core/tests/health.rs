@@ -290,6 +290,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
         session_nonce: [8; 16],
         current_alive: false,
         more_ports: 0,
+        port: 0,
     };
     packet.clear();
     ack.write(&key.hello_key(), &mut packet);

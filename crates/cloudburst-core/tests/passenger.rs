@@ -22,7 +22,10 @@ struct Half {
 
 impl Half {
     fn new(host: u8, aeolus: bool) -> Self {
-        let config = Config { port: 7000, aeolus, ..Config::default() };
+        Self::with(host, Config { port: 7000, aeolus, ..Config::default() })
+    }
+
+    fn with(host: u8, config: Config) -> Self {
         let security = Security::pre_shared([7; 32]);
         let endpoint =
             Endpoint::new(config, &security, Seed::new([host; 32]), Box::new(Lanes(1))).unwrap();
@@ -132,4 +135,23 @@ fn answers_do_not_join_what_switches_may_drop_on_purpose() {
     assert_eq!(b.receiver.poll_passenger(unspared, &mut vec![0; 200]), unspared);
     let spared = Transmit { ect: true, ..unspared };
     assert!(b.receiver.poll_passenger(spared, &mut vec![0; 200]).len > 200);
+}
+
+#[test]
+fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
+    let config = Config { port: 9000, reuse_port: true, ..Config::default() };
+    let (mut a, mut b) = (Half::new(1, false), Half::with(2, config));
+    let shared = b.address;
+    a.send(shared, 1_000);
+    pass(&mut a, &mut b);
+    pass_answers(&mut b, &mut a);
+    pass(&mut a, &mut b);
+    b.send(a.address, 1_000);
+    pass(&mut b, &mut a);
+    assert_eq!(a.receiver.counters().messages_delivered, 1);
+    let to =
+        |remote| Transmit { via: Via { lane: 0, remote }, segment_size: 200, len: 200, ect: false };
+    let own = SocketAddr::new(shared.ip(), 9000);
+    assert_eq!(a.receiver.poll_passenger(to(shared), &mut vec![0; 200]), to(shared));
+    assert!(a.receiver.poll_passenger(to(own), &mut vec![0; 200]).len > 200);
 }

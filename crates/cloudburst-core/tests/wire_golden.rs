@@ -26,6 +26,7 @@ fn ack() -> HelloAck {
         session_nonce: [0xc3; 16],
         current_alive: false,
         more_ports: 0,
+        port: 40_001,
     }
 }
 
@@ -115,11 +116,11 @@ fn handshake_packets() {
     assert_eq!(packet.len(), HELLO_LEN);
 
     let mut more = Vec::new();
-    HelloAck { more_ports: 5, ..ack() }.write(&key().hello_key(), &mut more);
-    assert_eq!((&more[..61], more[61]), (&packet[..61], 5));
+    HelloAck { more_ports: 5, port: 7001, ..ack() }.write(&key().hello_key(), &mut more);
+    assert_eq!((&more[..61], &more[61..64]), (&packet[..61], &[5, 0x1b, 0x59][..]));
     let mut more = Vec::new();
     Hello { more_ports: 5, ..hello }.write(&key().hello_key(), &mut more);
-    assert_eq!((more[38], &more[39..62]), (5, &[0; 23][..]));
+    assert_eq!((more[38], &more[39..64]), (5, &[0; 25][..]));
 
     let other = PresharedKey::new([1; 32]).hello_key();
     assert_eq!(HelloAck::parse(&other, &packet), Ok(None), "another key");
@@ -181,9 +182,9 @@ fn answers() {
 }
 
 const HELLO: &str = "11000002a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a101020304050607081b5800000000000000000000\
-    000000000000000000000000000000000000000000001cd02811f63c1a38f5f34390ea016187";
+    000000000000000000000000000000000000000000000000ae73f593239a9e6e5dcd03d9ede38e4d";
 const HELLO_ACK: &str = "12000002a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a10102030405060708b2b2b2b2b2b2b2b2b2b2b2b2\
-    b2b2b2b2c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c30000ae9162a1c9fe6f790c81b16f60508497";
+    b2b2b2b2c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c300009c41c752b62881a6829566cf108d7ed29993";
 const SESSIONS: &str = "SessionId(762c91bf14acb2dd) SessionId(32944873febd2094) SessionId(eaff7bcae7e033\
     81) SessionId(d8b162dfff27dfd6)";
 const DIGESTS: &str = "00e7546ecf7106b38465e08e9b400497 cc23dd16a315e9cfa905d58bcf0035cb";

@@ -44,6 +44,7 @@ pub struct Builder {
     rate: Option<f64>,
     order: Option<Order>,
     busy_poll: Option<Duration>,
+    reuse_port: Option<bool>,
     aeolus: Option<bool>,
     dscp: u8,
     socket_buffers: usize,
@@ -60,6 +61,7 @@ impl Builder {
             rate: None,
             order: None,
             busy_poll: None,
+            reuse_port: None,
             aeolus: None,
             dscp: DEFAULT_DSCP,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
@@ -98,10 +100,11 @@ impl Builder {
     /// Everything that the protocol may be told.
     ///
     /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order),
-    /// [`aeolus`](Self::aeolus) and [`busy_poll`](Self::busy_poll) override the fields of these
-    /// names, and [`paths`](Self::paths) says `ports`.
+    /// [`aeolus`](Self::aeolus), [`busy_poll`](Self::busy_poll) and
+    /// [`reuse_port`](Self::reuse_port) override the fields of these names, and
+    /// [`paths`](Self::paths) says `ports`.
     /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
-    /// [`bind`](Self::bind).
+    /// [`bind`](Self::bind), or, with `reuse_port`, as the endpoint's own.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
@@ -147,6 +150,58 @@ impl Builder {
         self
     }
 
+    /// Whether other endpoints may be bound to the same address, too (SO_REUSEPORT), so that a
+    /// service has as many receiving threads as it has endpoints, in one process or in several.
+    /// Default false.
+    ///
+    /// The system deals handshakes out among them by a hash of both addresses and ports. Whichever
+    /// endpoint answers one tells the peer a port of its own, and all that follows goes there: so a
+    /// peer's messages and requests come to one of them, which replies. Peers know nothing of this:
+    /// they send to the shared address, and what comes back is from there, as
+    /// [`Message::peer`](crate::Message::peer) has it. Only an endpoint that sends to a peer first is
+    /// known to it by its own address.
+    ///
+    /// - Peers are spread unevenly, as hashes do it: of 32 peers over 4 endpoints, one may have 12
+    ///   and another 4. How much they send is not looked at, and a few may all meet one endpoint.
+    /// - Each has its own limits of memory and its own pace: of n endpoints on one link, each should
+    ///   have an n-th of the [`rate`](Self::rate).
+    /// - When an endpoint is gone, its peers find out by its silence, ask it again for 0.25 s, and
+    ///   go on with another: after 0.3 s, or more if their round trips are long. What was under way
+    ///   then ends as [`Doubt::PeerRestarted`](crate::Doubt::PeerRestarted). A peer that the
+    ///   network kept away for so long may change over as well. None does because an endpoint is
+    ///   added.
+    /// - An endpoint that is closing leaves new peers to others, but those that it has stay, and
+    ///   their new messages are rejected, until it is dropped.
+    /// - Firewalls must let peers in at ports that the system picks
+    ///   (`net.ipv4.ip_local_port_range`), and nothing may translate them.
+    /// - All should have one key and serve the same, and Linux wants them to be of one user.
+    ///
+    /// [`bind`](Self::bind) must name a port. It is what [`Endpoint::local_addr`] says, and what to
+    /// tell peers; [`Endpoint::local_addrs`] says the endpoint's own, the first of which answers.
+    ///
+    /// # Example
+    ///
+    /// An endpoint a core, each with a thread that answers:
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::thread;
+    /// let address = "127.0.0.7:7000".parse()?;
+    /// let builder = Endpoint::builder().security(Security::pre_shared([7; 32]));
+    /// for _ in 0..thread::available_parallelism()?.get() {
+    ///     let shard = builder.clone().bind(address).reuse_port(true).build()?.blocking();
+    ///     thread::spawn(move || shard.serve(|_peer, question| question.to_ascii_uppercase()));
+    /// }
+    ///
+    /// let client = builder.build()?.blocking();
+    /// assert_eq!(client.call(address, "hello")?, "HELLO");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn reuse_port(mut self, reuse: bool) -> Self {
+        self.reuse_port = Some(reuse);
+        self
+    }
+
     /// Bytes to ask for, for each receive and each send buffer of each socket. Default
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
@@ -178,11 +233,20 @@ impl Builder {
         config.order = self.order.unwrap_or(config.order);
         config.busy_poll = self.busy_poll.unwrap_or(config.busy_poll);
         config.aeolus = self.aeolus.unwrap_or(config.aeolus);
+        config.reuse_port = self.reuse_port.unwrap_or(config.reuse_port);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);
         config.capacity = set.unwrap_or(config.capacity);
         config.ports = needs.ports;
         config.check()?;
+        if config.reuse_port && bind.port() == 0 {
+            return Err(ConfigError {
+                field: "bind",
+                value: bind.to_string(),
+                expected: "an address with a port where `reuse_port` is set: one to share",
+            }
+            .into());
+        }
         let room = MAX_DATAGRAM_IN_IP - OUTER_LEN;
         if !needs.outer.is_empty() && config.max_datagram > room {
             return Err(ConfigError {
@@ -196,6 +260,7 @@ impl Builder {
 
         let opened = UdpIo::open(&UdpConfig {
             bind,
+            reuse_port: config.reuse_port,
             sockets: needs.sockets,
             ports: needs.ports,
             flow_labels: needs.labels,
@@ -208,7 +273,7 @@ impl Builder {
             config.capacity = capacity::detect(bind.ip());
         }
         if config.port == 0 {
-            config.port = io.local_addr().port();
+            config.port = io.local_addrs()[0].port();
         }
         if security.is_trusted_network() && !self.bind.ip().is_loopback() {
             tracing::warn!(

@@ -87,13 +87,16 @@ impl Endpoint {
         self.clone().into()
     }
 
-    /// The address that peers send to.
+    /// The address that peers send to. Others may have it, too: see [`Builder::reuse_port`].
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.engine.io().local_addr()
     }
 
     /// The addresses that packets leave from: the `k`-th is that of path `k` in a pool of source
-    /// ports.
+    /// ports. They are this endpoint's alone; with [`Builder::reuse_port`], [`local_addr`] is none
+    /// of them, and messages to the first one reach this endpoint and no other.
+    ///
+    /// [`local_addr`]: Self::local_addr
     pub fn local_addrs(&self) -> &[SocketAddr] {
         self.inner.engine.io().local_addrs()
     }

@@ -26,6 +26,7 @@ fn open_with(ip: &str, dscp: u8, socket_buffers: usize) -> UdpIo {
     let bind = SocketAddr::new(ip.parse().expect("an address"), 0);
     UdpIo::open(&UdpConfig {
         bind,
+        reuse_port: false,
         sockets: 1,
         ports: 1,
         flow_labels: 0,

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
     let config = UdpConfig {
         bind: "127.0.0.1:0".parse().expect("an address"),
+        reuse_port: false,
         sockets,
         ports: 1,
         flow_labels: 0,

@@ -68,6 +68,7 @@ fn config(input: &mut Input<'_>) -> Config {
         max_peers: input.pick(&[4096, 1, 2]),
         port: PORT,
         ports: 1,
+        reuse_port: false,
         busy_poll: Duration::ZERO,
         order: Order::default(),
         // It changes marks alone, which no state machine sees.

@@ -34,13 +34,15 @@ pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 /// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
 #[derive(Clone, Debug)]
 pub struct Peering {
-    /// Where the peer takes messages.
+    /// The address that the peer is known by.
     pub peer: SocketAddr,
     /// The peer's life.
     pub incarnation: Incarnation,
     /// The keys of the direction that the other half takes up.
     pub flow: FlowKeys,
-    /// At how many ports it takes messages: that of `peer` and those right after it.
+    /// The port at which it takes messages.
+    pub port: u16,
+    /// At how many ports it does: that one and those right after it.
     pub ports: u16,
 }
 

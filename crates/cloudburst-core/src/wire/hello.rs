@@ -9,7 +9,7 @@ use crate::id::{Incarnation, PathId, SessionId};
 
 /// Bytes of a HELLO and of a HELLO_ACK.
 pub const HELLO_LEN: usize = FIELDS_LEN + MAC_LEN;
-const FIELDS_LEN: usize = 62;
+const FIELDS_LEN: usize = 64;
 const MAC_LEN: usize = 16;
 
 /// A key that authenticates the handshake.
@@ -48,8 +48,11 @@ pub struct HelloAck {
     pub session_nonce: [u8; 16],
     /// The responder still holds the HELLO's `current` session: go on with that one.
     pub current_alive: bool,
-    /// How many ports right after the one that the responder is known by take messages as well.
+    /// How many ports right after `port` take messages as well.
     pub more_ports: u8,
+    /// The UDP port at which the responder takes the messages of this session; 0 for the one that
+    /// the HELLO was sent to.
+    pub port: u16,
 }
 
 impl Hello {
@@ -88,7 +91,7 @@ impl HelloAck {
         out.extend_from_slice(&self.session_nonce);
         out.push(u8::from(self.current_alive));
         out.push(self.more_ports);
-        out.resize(start + FIELDS_LEN, 0);
+        out.extend_from_slice(&self.port.to_be_bytes());
         append_mac(key, start, out);
     }
 
@@ -101,10 +104,16 @@ impl HelloAck {
         let (path, initiator, nonce, mut rest) = read_common(Kind::HelloAck, packet)?;
         let responder = Incarnation(rest.array()?);
         let session_nonce = rest.array()?;
-        let current_alive = rest.u8()? != 0;
-        let more_ports = rest.u8()?;
-        let ack =
-            Self { path, initiator, nonce, responder, session_nonce, current_alive, more_ports };
+        let ack = Self {
+            path,
+            initiator,
+            nonce,
+            responder,
+            session_nonce,
+            current_alive: rest.u8()? != 0,
+            more_ports: rest.u8()?,
+            port: rest.u16()?,
+        };
         Ok(mac_holds(key, packet).then_some(ack))
     }
 }

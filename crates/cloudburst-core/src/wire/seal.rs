@@ -173,6 +173,7 @@ mod tests {
             session_nonce: [4; 16],
             current_alive: false,
             more_ports: 0,
+            port: 0,
         };
         PresharedKey::new([5; 32]).session(&ack).forward.symbols
     }

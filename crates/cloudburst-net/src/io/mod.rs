@@ -5,6 +5,9 @@
 //! messages are taken there too; the others have ports that the system picks, and exist for
 //! switches to hash their packets onto other paths.
 //!
+//! With `reuse_port`, the address that peers send to is that of one more socket, which takes
+//! handshakes; lane 0 then has a port that the system picks.
+//!
 //! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
 //! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
 
@@ -40,14 +43,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::Instant as Clock;
 
+/// The lane of the socket whose port others have, too. No path leads there: all that leaves by it
+/// are answers to the handshakes that came in by it.
+const SHARED: u16 = u16::MAX;
+
 /// How the sockets are to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
-    /// The address of lane 0; the others have its IP.
+    /// The address that peers send to: that of lane 0, unless it is shared. All lanes have its IP.
     pub bind: SocketAddr,
+    /// Whether others may have that address, too (SO_REUSEPORT).
+    pub reuse_port: bool,
     /// How many sockets, at least one.
     pub sockets: u16,
-    /// How many of them have ports in a row, from that of `bind` on; at least one.
+    /// How many of them have ports in a row, from that of lane 0 on; at least one.
     pub ports: u16,
     /// How many IPv6 flow labels, if any.
     pub flow_labels: u16,
@@ -65,12 +74,16 @@ pub struct UdpIo {
     lanes: Vec<Lane>,
     /// How many of them take messages.
     ports: u16,
+    /// The lane [`SHARED`], if the port that peers know is one.
+    shared: Option<Lane>,
     /// The lanes after those: flow labels.
     labels: Vec<u32>,
     /// The lanes after those: outer headers.
     encapsulator: Option<Encapsulator>,
     family: Family,
     dscp: u8,
+    /// What peers send to.
+    addr: SocketAddr,
     local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
     epoch: Clock,
@@ -98,17 +111,19 @@ impl UdpIo {
     /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::NoRawSocket`],
     /// [`BuildError::SocketOption`] or [`BuildError::Threads`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
-        let UdpConfig { bind, sockets, ports, flow_labels, encapsulates, dscp, socket_buffers } =
-            *config;
-        let bind = plain(bind);
+        let &UdpConfig { sockets, ports, flow_labels, encapsulates, dscp, socket_buffers, .. } =
+            config;
+        let bind = plain(config.bind);
         if dscp > 63 {
             return Err(BuildError::Dscp { value: dscp });
         }
         let family = Family::of(bind);
-        let open = |addr| Lane::open(addr, family, dscp, socket_buffers);
-        let mut all = ports::open_in_a_row(bind, ports, open)?;
+        let open_as = |addr, reuse| Lane::open(addr, family, dscp, socket_buffers, reuse);
+        let open = |addr| open_as(addr, false);
         let mut pool_addr = bind;
         pool_addr.set_port(0);
+        let first = if config.reuse_port { pool_addr } else { bind };
+        let mut all = ports::open_in_a_row(first, ports, open)?;
         while all.len() < usize::from(sockets) {
             all.push(open(pool_addr)?);
         }
@@ -120,13 +135,18 @@ impl UdpIo {
             false => None,
         };
         let local_addrs = all.iter().map(Lane::local_addr).collect::<Result<_, _>>()?;
-        let granted = socket::granted(&all, socket_buffers)?;
+        // The last one: whoever is dealt a handshake must be ready for what follows it.
+        let shared = config.reuse_port.then(|| open_as(bind, true)).transpose()?;
+        let granted = socket::granted(all.iter().chain(&shared), socket_buffers)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         let wakes = EventFd::from_flags(flags).map_err(|e| BuildError::Threads(e.into()))?;
-        let ready = receive::watch(&all, &wakes).map_err(|e| BuildError::Threads(e.into()))?;
+        let ready = receive::watch(&all, shared.as_ref(), &wakes)
+            .map_err(|e| BuildError::Threads(e.into()))?;
         Ok(Self {
+            addr: shared.as_ref().unwrap_or(&all[0]).local_addr()?,
             lanes: all,
             ports,
+            shared,
             labels,
             encapsulator,
             family,
@@ -145,14 +165,18 @@ impl UdpIo {
         })
     }
 
-    /// The address of lane 0, which peers send to.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local_addrs[0]
+    /// The address that peers send to.
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.addr
     }
 
     /// The addresses of all lanes, by lane.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
+    }
+
+    fn lane(&self, number: u16) -> Option<&Lane> {
+        if number == SHARED { self.shared.as_ref() } else { self.lanes.get(usize::from(number)) }
     }
 
     /// The sizes of the socket buffers: the smallest of all lanes.

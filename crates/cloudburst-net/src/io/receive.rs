@@ -1,7 +1,7 @@
 //! Waits for datagrams and takes them in batches.
 
-use super::UdpIo;
 use super::socket::{Lane, plain};
+use super::{SHARED, UdpIo};
 use cloudburst_core::path::Via;
 use core::time::Duration;
 use nix::cmsg_space;
@@ -47,11 +47,16 @@ struct Arrived {
 }
 
 /// What waits for all lanes and for tokens. Its cost does not depend on how many there are.
-pub(super) fn watch(lanes: &[Lane], wakes: &EventFd) -> Result<Epoll, Errno> {
+pub(super) fn watch(
+    lanes: &[Lane],
+    shared: Option<&Lane>,
+    wakes: &EventFd,
+) -> Result<Epoll, Errno> {
     let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     ready.add(wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
-    for (number, lane) in lanes.iter().enumerate() {
-        ready.add(&lane.socket, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
+    let shared = shared.map(|lane| (SHARED, lane));
+    for (number, lane) in (0..).zip(lanes).chain(shared) {
+        ready.add(&lane.socket, EpollEvent::new(EpollFlags::EPOLLIN, u64::from(number)))?;
     }
     Ok(ready)
 }
@@ -106,11 +111,12 @@ impl UdpIo {
                 woken = waits == 0 || self.wakes.read().is_ok();
                 continue;
             }
-            let lane = event.data() as usize;
+            let number = event.data() as u16;
+            let Some(lane) = self.lane(number) else { continue };
             if event.events().intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
-                self.take_error(&self.lanes[lane]);
+                self.take_error(lane);
             }
-            came += self.receive_lane(lane, &mut batches, deliver);
+            came += self.receive_lane(number, lane, &mut batches, deliver);
         }
         self.return_batches(batches);
         self.rest_if_fruitless(came > 0 || woken);
@@ -120,11 +126,11 @@ impl UdpIo {
     /// Takes one batch of a lane. Returns how many buffers it filled.
     fn receive_lane(
         &self,
-        number: usize,
+        number: u16,
+        lane: &Lane,
         batches: &mut Batches,
         deliver: &mut dyn FnMut(Via, &mut [u8]),
     ) -> usize {
-        let lane = &self.lanes[number];
         let mut arrived = [None; BUFFERS];
         let filled = match self.read(lane, batches, &mut arrived) {
             Ok(filled) => filled,
@@ -138,7 +144,7 @@ impl UdpIo {
         self.meter.batches_received.add(filled);
         for (buffer, arrived) in batches.0.chunks_mut(BUFFER_LEN).zip(arrived) {
             let Some(Arrived { from, len, segment, mark }) = arrived else { continue };
-            let via = Via { lane: number as u16, remote: from };
+            let via = Via { lane: number, remote: from };
             let datagrams = len.div_ceil(segment).max(1);
             self.meter.datagrams_received.add(datagrams);
             if let Some(mark) = mark {

@@ -29,7 +29,7 @@ impl UdpIo {
         let number = usize::from(transmit.via.lane);
         let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
         let remote = transmit.via.remote;
-        let (lane, label) = match self.lanes.get(number) {
+        let (lane, label) = match self.lane(transmit.via.lane) {
             Some(lane) => (lane, 0),
             None => match self.labels.get(number - self.lanes.len()) {
                 Some(&label) => (&self.lanes[0], label),

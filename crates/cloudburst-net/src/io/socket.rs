@@ -96,6 +96,7 @@ impl Lane {
         family: Family,
         dscp: u8,
         buffers: usize,
+        reuse_port: bool,
     ) -> Result<Self, BuildError> {
         let refused = |source| BuildError::Bind { addr, source };
         let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))
@@ -103,6 +104,9 @@ impl Lane {
         if addr.is_ipv6() {
             let only_v6 = family != Family::Both;
             socket.set_only_v6(only_v6).map_err(|e| failed("IPV6_V6ONLY", e))?;
+        }
+        if reuse_port {
+            socket.set_reuse_port(true).map_err(|e| failed("SO_REUSEPORT", e))?;
         }
         // Without these, more drops happen, or fewer drops and no marks are seen; nothing else.
         let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
@@ -181,7 +185,10 @@ fn ask_for_buffers(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
 }
 
 /// The smallest buffers of all lanes. Warns, once, where they are less than `wanted`.
-pub(super) fn granted(lanes: &[Lane], wanted: usize) -> Result<GrantedBuffers, BuildError> {
+pub(super) fn granted<'a>(
+    lanes: impl IntoIterator<Item = &'a Lane>,
+    wanted: usize,
+) -> Result<GrantedBuffers, BuildError> {
     let mut least = GrantedBuffers { wanted, receive: usize::MAX, send: usize::MAX };
     for Lane { socket, .. } in lanes {
         least.receive = least.receive.min(granted_receive(socket)?);

@@ -16,9 +16,11 @@ const MAX_ACKS: usize = 256;
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
     pub fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow, .. } = peering;
+        let Peering { peer, incarnation, flow, port, .. } = peering;
         let name = flow.symbols.session;
-        self.enter(now, name, Session::new(now, peer, incarnation, flow));
+        let mut session = Session::new(now, peer, incarnation, flow);
+        session.own.set_port(port);
+        self.enter(now, name, session);
     }
 
     pub(super) fn handle_hello(&mut self, now: Instant, via: Via, packet: &[u8]) {
@@ -38,6 +40,9 @@ impl Receiver {
             current_alive: current.is_some()
                 || self.half_open.is_of(hello.current, hello.initiator),
             more_ports: (self.config.ports - 1) as u8,
+            // Where nobody shares the port, the one that the peer uses is the one that works: it
+            // may be another than ours, behind a translator.
+            port: if self.config.reuse_port { self.config.port } else { 0 },
         };
         if let Some(session) = current {
             // Its owner will rely on it from now on: it must not be the next to be forgotten.
@@ -46,6 +51,9 @@ impl Receiver {
             // Its first symbols were lost: they are on their way again.
         } else if let Some(before) = self.half_open.answered(hello.initiator, hello.nonce) {
             ack.session_nonce = before.session_nonce;
+        } else if self.closing && self.config.reuse_port {
+            // Another HELLO of the same handshake may meet somebody who takes messages.
+            return;
         } else {
             self.opened += 1;
             ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
@@ -99,7 +107,8 @@ impl Receiver {
         self.half_open.remove(name);
         if self.enter(now, name, session) {
             self.counters.sessions_confirmed += 1;
-            let peering = Peering { peer, incarnation, flow: keys.backward, ports };
+            let (flow, port) = (keys.backward, peer.port());
+            let peering = Peering { peer, incarnation, flow, port, ports };
             self.events.push_back(ReceiverEvent::Confirmed(peering));
         }
         Ok(payload)

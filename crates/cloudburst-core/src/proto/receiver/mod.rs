@@ -345,7 +345,7 @@ impl Receiver {
             !waiting.routed
                 && waiting.detours == 0
                 && waiting.answer.sealed_len() <= room
-                && sessions.get(&waiting.session).is_some_and(|known| known.peer == via.remote)
+                && sessions.get(&waiting.session).is_some_and(|known| known.own == via.remote)
         };
         let found = self.answers.iter().take(LOOK_BACK).position(fits);
         let Some(outbound) = found.and_then(|at| self.answers.remove(at)) else { return batch };

@@ -31,8 +31,10 @@ pub(super) const ENDING_BYTES: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Where the peer takes messages.
+    /// The address that the peer is known by.
     pub(super) peer: SocketAddr,
+    /// Where it takes messages, and nobody else does.
+    pub(super) own: SocketAddr,
     pub(super) incarnation: Incarnation,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
@@ -91,6 +93,7 @@ impl Session {
     ) -> Self {
         Self {
             peer,
+            own: peer,
             incarnation,
             opener: Opener::new(flow.symbols),
             sealer: Sealer::new(flow.answers),
@@ -254,6 +257,7 @@ mod tests {
             session_nonce: [4; 16],
             current_alive: false,
             more_ports: 0,
+            port: 0,
         };
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let keys = PresharedKey::new([5; 32]).session(&ack);

@@ -34,6 +34,10 @@ impl Sender {
             Err(OpenError::Replayed) => return self.counters.replayed += 1,
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
+        if peer.usable {
+            // Asked because of its silence, it has answered so.
+            peer.opening = None;
+        }
         peer.heard(now);
         peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.

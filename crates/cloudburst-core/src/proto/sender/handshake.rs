@@ -17,16 +17,16 @@ impl Sender {
     /// Takes up a session that the receiver half accepted, so that messages to its initiator
     /// need no handshake of their own.
     pub fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow, ports } = peering;
+        let Peering { peer, incarnation, flow, port, ports } = peering;
         if self.enter_peer(now, peer).is_err() {
             return;
         }
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => {
                 self.install(now, peer, incarnation, flow, true);
-                self.learn_ports(peer, ports);
+                self.learn_ports(peer, port, ports);
             }
-            Some(session) if session.remote == incarnation => self.learn_ports(peer, ports),
+            Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
             // It restarted, or somebody else claims its port: whoever is at that address says.
             // Until then nothing is begun in a session that may be dead.
             Some(_) => {
@@ -46,29 +46,38 @@ impl Sender {
             Err(_) => return self.counters.malformed += 1,
         };
         // Handshakes under way are few; the nonce finds the one that this answers.
-        let answered = self.peers.iter().find_map(|(address, peer)| {
-            let opening = peer.opening.as_ref()?;
-            let ours = opening.nonce == ack.nonce && ack.initiator == self.identity.incarnation;
-            ours.then_some(*address)
+        let answered = self.peers.iter_mut().find_map(|(address, peer)| {
+            let ours = peer.opening.as_ref()?.nonce == ack.nonce
+                && ack.initiator == self.identity.incarnation;
+            ours.then_some((*address, peer))
         });
-        let Some(address) = answered else { return self.counters.late_answers += 1 };
-        let Some(peer) = self.peers.get_mut(&address) else { return };
-        if let Some(sample) =
-            peer.opening.take().and_then(|opening| opening.round_trip(now, ack.path))
-        {
+        let opening = answered.and_then(|(address, peer)| {
+            let opening = peer.opening.take_if(|opening| {
+                // Only its owner can say that a session lives.
+                let owner = peer.session.as_ref().map(|session| session.remote);
+                let asked = if ack.current_alive { owner } else { opening.asked };
+                asked.is_none_or(|asked| asked == ack.responder)
+            })?;
+            Some((address, peer, opening))
+        });
+        let Some((address, peer, opening)) = opening else {
+            return self.counters.late_answers += 1;
+        };
+        if let Some(sample) = opening.round_trip(now, ack.path) {
             peer.rtt.sample(sample);
         }
         // The HELLO got there.
         peer.paths.heard(now, ack.path, 0);
+        let port = if ack.port == 0 { opening.port } else { ack.port };
         let ports = ports(ack.more_ports);
-        self.learn_ports(address, ports);
+        self.learn_ports(address, port, ports);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if ack.current_alive && peer.session.is_some() {
             peer.heard(now);
         } else {
             let keys = self.identity.key.session(&ack);
-            let peering =
-                Peering { peer: address, incarnation: ack.responder, flow: keys.backward, ports };
+            let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
+            let peering = Peering { peer, incarnation, flow, port, ports };
             self.install(now, address, ack.responder, keys.forward, false);
             self.events.push_back(SenderEvent::Opened(peering));
         }
@@ -125,7 +134,7 @@ impl Sender {
         let (seed, handshakes) = (&self.identity.seed, &mut self.handshakes);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let paths = peer.paths.len();
-        let opening = peer.opening(now, || {
+        let opening = peer.opening(now, address.port(), || {
             *handshakes += 1;
             let drawn = seed.derive("hello nonce", *handshakes);
             u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"))
@@ -136,15 +145,16 @@ impl Sender {
         }
     }
 
-    /// The peer says at how many ports it takes messages: there may be more paths to it.
-    fn learn_ports(&mut self, address: SocketAddr, ports: u16) {
+    /// The peer says at which ports it takes messages: there may be other paths to it, or more.
+    fn learn_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        if peer.ports == ports {
+        if (peer.port, peer.ports) == (port, ports) {
             return;
         }
-        peer.ports = ports;
-        let vias = self.path_map.paths(address, ports);
-        let places = self.path_map.places(address, ports);
+        (peer.port, peer.ports) = (port, ports);
+        let to = with_port(address, port);
+        let vias = self.path_map.paths(to, ports);
+        let places = self.path_map.places(to, ports);
         let (order, start) = (self.config.order, self.rng.next_u64());
         // Where the order does not fit, the paths stay as they are: it has fitted these.
         let _ = peer.paths.replace(&places, &vias, order, start);
@@ -171,7 +181,7 @@ impl Sender {
         if self.peers.len() >= self.config.max_peers {
             self.forget_an_idle_peer(now)?;
         }
-        self.peers.insert(address, Peer::new(paths));
+        self.peers.insert(address, Peer::new(paths, address.port()));
         Ok(())
     }
 
@@ -210,4 +220,10 @@ impl Sender {
         let wake_at = peer.wake_at();
         self.schedule.set_timer(&mut peer.timer_key, wake_at, Timer::Peer(address));
     }
+}
+
+/// The address of a peer that takes messages at `port`.
+pub(super) fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
+    address.set_port(port);
+    address
 }

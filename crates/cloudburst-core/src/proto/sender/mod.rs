@@ -8,6 +8,7 @@ mod schedule;
 mod trail;
 mod transmit;
 
+use self::handshake::with_port;
 use self::outgoing::Outgoing;
 use self::peer::Peer;
 use self::schedule::{Schedule, Timer};
@@ -232,8 +233,9 @@ impl Sender {
         addresses.sort_unstable();
         for address in addresses {
             let Some(peer) = self.peers.get(&address) else { continue };
-            let vias = path_map.paths(address, peer.ports);
-            let places = path_map.places(address, peer.ports);
+            let to = with_port(address, peer.port);
+            let vias = path_map.paths(to, peer.ports);
+            let places = path_map.places(to, peer.ports);
             let mut paths = peer.paths.clone();
             if !vias.is_empty() {
                 paths.replace(&places, &vias, self.config.order, self.rng.next_u64())?;

@@ -17,6 +17,9 @@ use std::collections::VecDeque;
 const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
+/// Attempts that ask the owner of a session with a port of its own, before others may answer: some
+/// 0.25 s.
+const ASK_OWNER: u32 = 8;
 /// HELLOs of one attempt at a handshake, at most.
 const MAX_COPIES: usize = 16;
 /// How long a peer with messages under way may be silent before it is asked who it is.
@@ -27,7 +30,9 @@ pub(super) struct Peer {
     pub(super) paths: PathSet,
     /// The path map has paths to the peer.
     pub(super) reachable: bool,
-    /// At how many ports it takes messages, as far as it has said so.
+    /// Where it takes messages: at the port that it is known by, or at that which it has said.
+    pub(super) port: u16,
+    /// At how many ports it does, that one and those right after it, as far as it has said so.
     pub(super) ports: u16,
     pub(super) rtt: Rtt,
     /// What was counted; the rest of it is filled in when asked for.
@@ -59,6 +64,10 @@ pub(super) struct OpenSession {
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) nonce: u64,
+    /// Where its HELLOs go.
+    pub(super) port: u16,
+    /// Who is asked; `None`: whoever is there.
+    pub(super) asked: Option<Incarnation>,
     pub(super) next_at: Instant,
     attempts: u32,
     /// The last HELLO on each path tried, and how many went that way.
@@ -66,10 +75,12 @@ pub(super) struct Opening {
 }
 
 impl Peer {
-    pub(super) fn new(paths: PathSet) -> Self {
+    /// A peer that is known by `port`.
+    pub(super) fn new(paths: PathSet, port: u16) -> Self {
         Self {
             paths,
             reachable: true,
+            port,
             ports: 1,
             rtt: Rtt::new(),
             tally: SentTo::default(),
@@ -83,14 +94,31 @@ impl Peer {
         }
     }
 
-    /// The handshake under way, which begins here unless one is.
-    pub(super) fn opening(&mut self, now: Instant, nonce: impl FnOnce() -> u64) -> &mut Opening {
-        self.opening.get_or_insert_with(|| Opening {
+    /// The handshake under way, which begins here unless one is. The peer is known by the port
+    /// `known_by`.
+    ///
+    /// Where the session has a port of its own, its owner is asked there first, and nobody else may
+    /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
+    /// anew, at the port that the peer is known by, with whoever answers there.
+    pub(super) fn opening(
+        &mut self,
+        now: Instant,
+        known_by: u16,
+        nonce: impl FnOnce() -> u64,
+    ) -> &mut Opening {
+        let in_vain = self.opening.as_ref().is_some_and(|opening| opening.is_in_vain(now));
+        let owner = self.session.as_ref().filter(|_| self.port != known_by && !in_vain);
+        let asked = owner.map(|session| session.remote);
+        let port = if asked.is_some() { self.port } else { known_by };
+        let opening = self.opening.take_if(|_| !in_vain).unwrap_or_else(|| Opening {
             nonce: nonce(),
+            port,
+            asked,
             next_at: now,
             attempts: 0,
             sent: Vec::new(),
-        })
+        });
+        self.opening.insert(opening)
     }
 
     pub(super) fn install(
@@ -188,6 +216,11 @@ impl Peer {
 }
 
 impl Opening {
+    /// The owner of the session has been asked for long enough, and another attempt is due.
+    fn is_in_vain(&self, now: Instant) -> bool {
+        self.asked.is_some() && self.attempts >= ASK_OWNER && self.next_at <= now
+    }
+
     /// A HELLO is being sent on `path`.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId) {
         match self.sent.iter_mut().find(|(known, ..)| *known == path) {

@@ -164,10 +164,12 @@ impl Sender {
         while let Some(address) = self.hellos.pop_front() {
             let Some(peer) = self.peers.get_mut(&address) else { continue };
             let Some(opening) = &mut peer.opening else { continue };
-            // Each attempt takes another path: the last may have led through a black hole. All go
-            // to the port that the peer is known by: it may have come back without the others.
-            let known_by = |via: &Via| via.remote.port() == address.port();
-            let Turn { path, via, .. } = peer.paths.take_any_turn_of(known_by);
+            // Each attempt takes another path: the last may have led through a black hole. Of
+            // several ports only the first is asked: the peer may be back without the others.
+            let port = peer.port;
+            let first = |via: &Via| via.remote.port() == port;
+            let Turn { path, mut via, .. } = peer.paths.take_any_turn_of(first);
+            via.remote.set_port(opening.port);
             opening.on_sent(now, path);
             let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
             let hello = Hello {

@@ -1,0 +1,295 @@
+//! Several endpoints answer at one port: what follows a handshake goes to whoever answered it.
+
+mod world;
+
+use bytes::Bytes;
+use cloudburst_core::config::Config;
+use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::id::{Incarnation, PathId, SessionId};
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::{Endpoint, SendOptions};
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::keys::PresharedKey;
+use cloudburst_core::wire::{Hello, HelloAck, Kind};
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use world::{KEY, PORT, World, client, endpoint, own_port, service};
+
+fn message(length: usize, seed: usize) -> Bytes {
+    (0..length).map(|at| ((at * (2 * seed + 1)) >> 3) as u8).collect::<Vec<u8>>().into()
+}
+
+fn is_delivered(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Delivered(_))
+}
+
+/// Where packets of one kind went.
+fn ports(world: &World, kind: Kind) -> Vec<u16> {
+    let sent = world.tap.iter().filter(|(sent, ..)| *sent == kind);
+    sent.map(|(.., to)| to.port()).collect()
+}
+
+#[test]
+fn all_but_handshakes_goes_to_the_port_of_whoever_answered() {
+    let mut world = World::new(3);
+    for (seed, length) in [1_500, 93_000, 0].into_iter().enumerate() {
+        let bytes = message(length, seed);
+        assert!(is_delivered(&world.ask(bytes.clone())));
+        assert_eq!(world.hosts[world.taker()].inbox[seed].bytes, bytes);
+    }
+    let taker = world.taker();
+    assert!(ports(&world, Kind::Hello).iter().all(|&port| port == PORT));
+    assert!(ports(&world, Kind::Symbol).iter().all(|&port| port == own_port(taker)));
+    let stops = world.tap.iter().filter(|(kind, ..)| *kind == Kind::Stop);
+    assert!(stops.clone().count() > 0 && stops.clone().all(|(_, from, _)| *from != PORT));
+    // The application knows nothing of it.
+    let client = &world.hosts[0].endpoint;
+    assert_eq!(client.peers().iter().map(|peer| peer.peer).collect::<Vec<_>>(), [service()]);
+    let paths = client.paths(service()).iter().filter(|path| !path.removed);
+    let to: Vec<SocketAddr> = paths.map(|path| path.via.remote).collect();
+    assert_eq!(to, [SocketAddr::from(([10, 0, 0, 2], own_port(taker))); 4]);
+}
+
+#[test]
+fn a_shard_replies_without_a_handshake_and_is_known_by_the_shared_address() {
+    let mut world = World::new(3);
+    world.ask(message(10, 1));
+    let taker = world.taker();
+    let peer = world.hosts[taker].inbox[0].peer;
+    world.send(taker, peer, message(20_000, 2));
+    world.run_until(|world| world.hosts[0].inbox.len() == 1);
+    let reply = &world.hosts[0].inbox[0];
+    assert_eq!((reply.peer, &reply.bytes), (service(), &message(20_000, 2)));
+    assert_eq!(world.hosts[taker].endpoint.counters().sender.hellos_sent, 0);
+}
+
+#[test]
+fn a_shard_that_begins_itself_is_answered_at_its_own_port() {
+    let mut world = World::new(3);
+    let to = SocketAddr::from(([10, 0, 0, 1], 5000));
+    world.send(2, to, message(10, 1));
+    world.run_until(|world| world.hosts[0].inbox.len() == 1);
+    let peer = world.hosts[0].inbox[0].peer;
+    assert_eq!(peer.port(), own_port(2));
+    world.send(0, peer, message(10, 2));
+    world.run_until(|world| world.hosts[2].inbox.len() == 1);
+    assert_eq!(world.hosts[0].endpoint.counters().sender.hellos_sent, 0);
+}
+
+#[test]
+fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_forgets() {
+    let mut world = World::new(2);
+    assert!(is_delivered(&world.ask(message(5_000, 1))));
+    let (taker, sender) = (world.taker(), world.hosts[0].endpoint.counters().sender);
+    // Two HELLOs over two paths: the ports are neighbours, so each shard has got one.
+    assert_eq!(world.tap.iter().filter(|(kind, ..)| *kind == Kind::HelloAck).count(), 2);
+    assert_eq!((sender.sessions_opened, sender.late_answers), (1, 1));
+    let other = 3 - taker;
+    assert_eq!(world.hosts[other].endpoint.counters().receiver.sessions_confirmed, 0);
+    assert!(world.hosts[other].endpoint.poll_timeout().is_some());
+    world.run_for(Duration::from_secs(20));
+    assert_eq!(world.hosts[other].endpoint.poll_timeout(), None, "nothing is left of it");
+}
+
+#[test]
+fn a_shard_that_died_idle_is_asked_first_and_then_another_takes_the_message_without_doubt() {
+    let mut world = World::new(3);
+    world.ask(message(10, 1));
+    let dead = world.taker();
+    world.kill(dead);
+    world.hosts[dead].inbox.clear();
+    world.run_for(Duration::from_secs(60));
+    world.tap.clear();
+    let start = world.now;
+    assert!(is_delivered(&world.ask(message(10, 2))));
+    assert!(world.now.saturating_since(start) < Duration::from_millis(300));
+    assert_ne!(world.taker(), dead);
+    let hellos = ports(&world, Kind::Hello);
+    let asked = hellos.iter().take_while(|&&port| port == own_port(dead)).count();
+    assert!(asked >= 16 && hellos[asked..].iter().all(|&port| port == PORT), "{hellos:?}");
+}
+
+#[test]
+fn what_was_under_way_to_a_shard_that_died_is_in_doubt_and_what_follows_is_not() {
+    let mut world = World::new(3);
+    world.ask(message(10, 1));
+    let dead = world.taker();
+    let under_way = world.send(0, service(), message(93_000, 2));
+    world.run_for(Duration::from_millis(1));
+    world.kill(dead);
+    let waiting = world.send(0, service(), message(10, 3));
+    let start = world.now;
+    assert_eq!(world.outcome(under_way), Outcome::Unknown(Doubt::PeerRestarted));
+    assert!(world.now.saturating_since(start) < Duration::from_millis(400));
+    let rejected = matches!(world.outcome(waiting), Outcome::Rejected(_));
+    assert!(!rejected, "there is somebody who takes messages");
+    assert!(is_delivered(&world.ask(message(93_000, 4))));
+    world.hosts[dead].inbox.clear();
+    assert_eq!(world.hosts[world.taker()].inbox.last().unwrap().bytes, message(93_000, 4));
+}
+
+#[test]
+fn a_shard_that_closes_leaves_new_clients_to_others() {
+    // Of two that are asked at once, one is the first to answer.
+    for closing in [1, 2] {
+        let mut world = World::new(2);
+        world.hosts[closing].endpoint.close();
+        assert!(is_delivered(&world.ask(message(10, 1))));
+        assert_eq!(world.taker(), 3 - closing);
+    }
+}
+
+#[test]
+fn a_shard_that_was_out_of_reach_for_a_moment_keeps_its_clients() {
+    let mut world = World::new(3);
+    world.ask(message(10, 1));
+    let taker = world.taker();
+    for length in [10, 93_000] {
+        let id = world.send(0, service(), message(length, 2));
+        world.dark = |_| true;
+        world.run_for(Duration::from_millis(200));
+        world.dark = |_| false;
+        assert!(is_delivered(&world.outcome(id)), "no doubt about it");
+    }
+    assert_eq!(world.taker(), taker);
+}
+
+#[test]
+fn a_shard_that_is_heard_again_is_not_given_up() {
+    let mut world = World::new(3);
+    world.ask(message(10, 1));
+    let taker = world.taker();
+    let id = world.send(0, service(), message(4_000_000, 2));
+    world.run_for(Duration::from_millis(1));
+    world.dark = |_| true;
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(ports(&world, Kind::Hello).last(), Some(&PORT), "others are asked by now");
+    // The way to the shard heals first: its answer comes before that of any other.
+    world.dark = |port| port == PORT;
+    world.run_for(Duration::from_millis(150));
+    world.dark = |_| false;
+    let hellos = world.hosts[0].endpoint.counters().sender.hellos_sent;
+    assert!(is_delivered(&world.outcome(id)));
+    assert_eq!(world.hosts[0].endpoint.counters().sender.hellos_sent, hellos);
+    assert_eq!(world.taker(), taker);
+}
+
+#[test]
+fn a_stranger_who_got_the_port_of_a_dead_shard_gets_none_of_its_messages() {
+    for idle in [0, 60] {
+        let mut world = World::new(3);
+        world.ask(message(10, 1));
+        let dead = world.taker();
+        world.kill(dead);
+        world.hosts[dead].inbox.clear();
+        world.add_at(own_port(dead), false);
+        world.run_for(Duration::from_secs(idle));
+        let before = world.ask(message(10, 2));
+        assert_eq!(is_delivered(&before), idle > 0, "{before:?}");
+        assert!(is_delivered(&world.ask(message(10, 3))));
+        assert!(world.shards.contains(&world.taker()));
+        assert!(world.hosts[4].endpoint.counters().receiver.symbols_received == 0);
+    }
+}
+
+/// The client's HELLOs that are due.
+fn hellos(client: &mut Endpoint, now: Instant) -> Vec<(Via, Hello)> {
+    let key = PresharedKey::new(KEY).hello_key();
+    let mut hellos = Vec::new();
+    let mut packet = Vec::new();
+    while let Some(transmit) = client.poll_transmit(now, &mut packet) {
+        hellos.extend(Hello::parse(&key, &packet).ok().flatten().map(|said| (transmit.via, said)));
+        packet.clear();
+    }
+    hellos
+}
+
+fn answer(client: &mut Endpoint, now: Instant, to: &(Via, Hello), ack: HelloAck) {
+    let ack = HelloAck { initiator: to.1.initiator, nonce: to.1.nonce, ..ack };
+    let mut packet = Vec::new();
+    ack.write(&PresharedKey::new(KEY).hello_key(), &mut packet);
+    client.handle_datagram(now, to.0, &mut packet);
+}
+
+fn ack(responder: u8, port: u16) -> HelloAck {
+    HelloAck {
+        path: PathId(0),
+        initiator: Incarnation([0; 16]),
+        nonce: 0,
+        responder: Incarnation([responder; 16]),
+        session_nonce: [4; 16],
+        current_alive: false,
+        more_ports: 0,
+        port,
+    }
+}
+
+#[test]
+fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
+    for (port, more_ports, expected) in
+        [(0, 0, PORT), (1, 0, 1), (65_535, 255, 65_535), (PORT, 3, PORT), (5000, 63, 5000)]
+    {
+        let (mut client, now) = (client(), Instant::from_nanos(1_000_000_000));
+        let options = SendOptions::default();
+        client.send(now, service(), message(93_000, 1), &options).unwrap();
+        let hello = hellos(&mut client, now)[0];
+        answer(&mut client, now, &hello, HelloAck { more_ports, ..ack(9, port) });
+        let mut to = BTreeSet::new();
+        let mut buffer = Vec::new();
+        while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
+            to.insert(transmit.via.remote);
+            buffer.clear();
+        }
+        assert_eq!(to, [SocketAddr::new(service().ip(), expected)].into());
+    }
+}
+
+#[test]
+fn nobody_but_its_owner_can_say_that_a_session_lives_or_where() {
+    let (mut client, mut now) = (client(), Instant::from_nanos(1_000_000_000));
+    let options = SendOptions::default();
+    client.send(now, service(), message(10, 1), &options).unwrap();
+    let hello = hellos(&mut client, now)[0];
+    answer(&mut client, now, &hello, ack(9, 40_000));
+    let mut asked = Vec::new();
+    while asked.is_empty() {
+        now = client.poll_timeout().unwrap().max(now);
+        client.handle_timeout(now);
+        asked = hellos(&mut client, now);
+    }
+    let (via, hello) = asked[0];
+    assert_eq!(via.remote.port(), 40_000);
+    assert_ne!(hello.current, SessionId(0));
+    let late = client.counters().sender.late_answers;
+    let alive = HelloAck { current_alive: true, ..ack(8, 666) };
+    answer(&mut client, now, &asked[0], alive);
+    answer(&mut client, now, &asked[0], ack(8, 666));
+    let counters = client.counters().sender;
+    assert_eq!((counters.late_answers, counters.sessions_opened), (late + 2, 1));
+    let in_use = client.paths(service()).iter().filter(|path| !path.removed);
+    assert!(in_use.clone().count() == 4 && in_use.clone().all(|p| p.via.remote.port() == 40_000));
+    // The owner may say that it has moved, and that it has forgotten.
+    answer(&mut client, now, &asked[0], ack(9, 40_001));
+    assert_eq!(client.counters().sender.sessions_opened, 2);
+    let in_use = client.paths(service()).iter().filter(|path| !path.removed);
+    assert!(in_use.clone().all(|path| path.via.remote.port() == 40_001));
+}
+
+#[test]
+fn who_shares_no_port_names_none() {
+    for (reuse_port, expected) in [(false, 0), (true, 9000)] {
+        let config = Config { port: 9000, reuse_port, ..Config::default() };
+        let (mut responder, now) = (endpoint(1, 1, config), Instant::from_nanos(1));
+        let mut client = client();
+        client.send(now, service(), message(1, 1), &SendOptions::default()).unwrap();
+        let mut packet = Vec::new();
+        client.poll_transmit(now, &mut packet).unwrap();
+        let via = Via { lane: 0, remote: ([10, 0, 0, 1], 5000).into() };
+        responder.handle_datagram(now, via, &mut packet);
+        packet.clear();
+        responder.poll_transmit(now, &mut packet).unwrap();
+        let key = PresharedKey::new(KEY).hello_key();
+        assert_eq!(HelloAck::parse(&key, &packet).unwrap().unwrap().port, expected);
+    }
+}

@@ -1,0 +1,233 @@
+//! Several endpoints on one port: each peer meets one of them, and all that it sends goes there.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are outside of them")]
+
+mod common;
+
+use cloudburst_net::{BuildError, Doubt, Endpoint, PathMap, Security, SendError};
+use common::{KEY, builder, builder_on, bytes};
+use socket2::{Domain, Socket, Type};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SHARDS: usize = 4;
+
+/// A free port, until this is dropped, for sockets that share it.
+fn hold(ip: &str) -> (Socket, SocketAddr) {
+    let addr = SocketAddr::new(ip.parse().expect("an IP address"), 0);
+    let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, None).expect("a socket");
+    socket.set_reuse_port(true).expect("Linux has it");
+    socket.bind(&addr.into()).expect("a free port");
+    let addr = socket.local_addr().expect("it is bound").as_socket().expect("an IP address");
+    (socket, addr)
+}
+
+/// Endpoints that share a port of `ip`, and its address.
+fn shards(ip: &str, paths: &PathMap) -> (Vec<Endpoint>, SocketAddr) {
+    let (_holder, addr) = hold(ip);
+    let builder = builder().bind(addr).reuse_port(true).paths(paths.clone());
+    let shard = |_| builder.clone().build().expect("the port is shared");
+    ((0..SHARDS).map(shard).collect(), addr)
+}
+
+/// What came to each shard, by the number that it begins with.
+fn taken(shards: &[Endpoint]) -> Vec<Vec<Vec<u8>>> {
+    let take = |shard: &Endpoint| {
+        std::iter::from_fn(|| shard.try_recv().expect("it is open"))
+            .map(|message| message.bytes.to_vec())
+            .collect()
+    };
+    shards.iter().map(take).collect()
+}
+
+/// Has 32 clients send small and large messages, each of which must come once, and all of a client
+/// to one shard.
+fn spread(ip: &str) {
+    let (shards, addr) = shards(ip, &PathMap::default());
+    assert!(shards.iter().all(|shard| shard.local_addr() == addr));
+    let message = |client: u8, number: u8| {
+        let mut bytes = bytes([1_500, 93_000][usize::from(number % 2)], u64::from(number));
+        bytes[..2].copy_from_slice(&[client, number]);
+        bytes
+    };
+    thread::scope(|scope| {
+        for clients in (0..32).collect::<Vec<u8>>().chunks(8) {
+            let clients = clients.to_vec();
+            scope.spawn(move || {
+                for number in clients {
+                    let client = builder_on(ip).paths(PathMap::default()).build().unwrap();
+                    for message in (0..6).map(|n| message(number, n)) {
+                        client.blocking().send(addr, message).unwrap();
+                    }
+                    let peers: Vec<SocketAddr> = client.peers().iter().map(|p| p.peer).collect();
+                    assert_eq!(peers, [addr]);
+                }
+            });
+        }
+    });
+    let unknown = shards.iter().map(|shard| shard.counters().receiver.unknown_session);
+    assert_eq!(unknown.sum::<u64>(), 0, "nobody gets symbols that are for another");
+    let mut homes = BTreeMap::new();
+    let mut came = BTreeSet::new();
+    for (shard, messages) in taken(&shards).into_iter().enumerate() {
+        for bytes in messages {
+            let (client, number) = (bytes[0], bytes[1]);
+            assert_eq!(bytes, message(client, number));
+            assert!(came.insert((client, number)), "once");
+            assert_eq!(*homes.entry(client).or_insert(shard), shard, "all to one");
+        }
+    }
+    assert_eq!(came.len(), 32 * 6);
+    let homes: Vec<usize> = homes.into_values().collect();
+    let clients_of = |shard| homes.iter().filter(|&&home| home == shard).count();
+    let mut clients: Vec<usize> = (0..SHARDS).map(clients_of).collect();
+    clients.sort_unstable();
+    println!("{ip}: clients of each shard: {clients:?}");
+    assert!(clients[SHARDS - 1] < 32, "more than one shard is used");
+}
+
+#[test]
+fn every_message_of_many_clients_comes_once_and_those_of_each_to_one_shard() {
+    spread("127.0.0.1");
+}
+
+#[test]
+fn so_they_do_over_ipv6() {
+    spread("::1");
+}
+
+#[test]
+fn a_shard_is_called_and_calls_back() {
+    let (shards, addr) = shards("127.0.0.1", &PathMap::default());
+    let answering = shards.iter().enumerate().map(|(name, shard)| {
+        let shard = shard.blocking();
+        thread::spawn(move || {
+            while let Ok(request) = shard.recv_request() {
+                // The caller is asked in turn, and its answer is the response.
+                let asked = shard.call(request.peer(), format!("I am {name}")).unwrap();
+                request.reply(asked).unwrap();
+            }
+        })
+    });
+    let answering: Vec<_> = answering.collect();
+    let (mut met, mut clients) = (BTreeSet::new(), Vec::new());
+    for _ in 0..16 {
+        let client = builder().build().unwrap().blocking();
+        let service = client.clone();
+        let serving = thread::spawn(move || {
+            service.serve(|peer, asked| [asked, peer.to_string().into()].concat());
+        });
+        let said: BTreeSet<_> =
+            (0..4).map(|_| client.call(addr, "who are you?").unwrap()).collect();
+        assert_eq!(said.len(), 1, "always the same one: {said:?}");
+        let said = String::from_utf8(said.first().unwrap().to_vec()).unwrap();
+        assert!(said.ends_with(&addr.to_string()), "it is known by its address: {said}");
+        met.insert(said);
+        clients.push((client, serving));
+    }
+    assert!(met.len() > 1, "{met:?}");
+    for (endpoint, thread) in shards.iter().map(Endpoint::blocking).zip(answering).chain(clients) {
+        endpoint.close(common::PATIENCE);
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn the_clients_of_a_shard_that_is_closed_go_on_with_others() {
+    let (mut shards, addr) = shards("127.0.0.1", &PathMap::default());
+    let clients: Vec<_> = (0..16).map(|_| builder().build().unwrap().blocking()).collect();
+    for (number, client) in (0..).zip(&clients) {
+        client.send(addr, vec![number]).unwrap();
+    }
+    let homes = taken(&shards);
+    let closed = (0..SHARDS).max_by_key(|&shard| homes[shard].len()).unwrap();
+    shards.remove(closed).blocking().close(Duration::ZERO);
+    for (number, client) in (0..).zip(&clients) {
+        let start = Instant::now();
+        let first = client.send(addr, vec![number]);
+        if homes[closed].contains(&vec![number]) {
+            assert_eq!(first, Err(SendError::Unknown(Doubt::PeerRestarted)));
+            client.send(addr, vec![number]).unwrap();
+            println!("another shard has taken a message after {:?}", start.elapsed());
+        } else {
+            first.unwrap();
+        }
+    }
+    let mut came: Vec<Vec<u8>> = taken(&shards).concat();
+    came.sort();
+    assert_eq!(came, (0..16).map(|number| vec![number]).collect::<Vec<_>>());
+}
+
+/// Sends over `paths` to shards on `ip`, known as `to`, and returns where symbols go.
+fn symbols_go(ip: &str, to: &str, ours: PathMap, theirs: &PathMap) -> Vec<SocketAddr> {
+    let (shards, addr) = shards(ip, theirs);
+    let from = if ip.contains(':') { "::" } else { "0.0.0.0" };
+    let client = builder_on(from).paths(ours).build().unwrap().blocking();
+    let to = SocketAddr::new(to.parse().unwrap(), addr.port());
+    for seed in 0..3 {
+        client.send(to, bytes(93_000, seed)).unwrap();
+    }
+    let taken = taken(&shards);
+    let taker = (0..SHARDS).find(|&shard| taken[shard].len() == 3).expect("one has all");
+    let own = shards[taker].local_addrs();
+    let paths = client.paths(to).into_iter().filter(|path| !path.removed);
+    let used: Vec<SocketAddr> = paths.filter(|path| path.sent > 0).map(|p| p.via.remote).collect();
+    let is_own = |used: &SocketAddr| own.iter().any(|own| own.port() == used.port());
+    assert!(used.iter().all(is_own), "{used:?} {own:?}");
+    assert!(own.iter().all(|own| own.port() != addr.port()), "{own:?}");
+    used
+}
+
+#[test]
+fn paths_keep_their_addresses_and_have_the_ports_of_the_shard() {
+    let aliases = [1, 2, 3].map(|last| IpAddr::from([127, 0, 0, last]));
+    let used = symbols_go("0.0.0.0", "127.0.0.2", PathMap::xpath(aliases), &PathMap::ecmp(2));
+    assert_eq!(used.iter().map(SocketAddr::ip).collect::<Vec<_>>(), aliases);
+
+    let pairs = PathMap::ecmp_pairs(2, 3);
+    let used = symbols_go("127.0.0.1", "127.0.0.1", pairs.clone(), &pairs);
+    let ports: BTreeSet<u16> = used.iter().map(SocketAddr::port).collect();
+    assert_eq!((used.len(), ports.len()), (6, 3));
+    assert_eq!(ports.last().unwrap() - ports.first().unwrap(), 2, "in a row");
+
+    let labels = PathMap::flow_labels(4);
+    assert_eq!(symbols_go("::1", "::1", labels.clone(), &labels).len(), 4);
+    // Over IPv4, from sockets for both.
+    assert_eq!(symbols_go("::", "127.0.0.1", PathMap::ecmp(2), &PathMap::ecmp(2)).len(), 2);
+}
+
+#[test]
+fn a_port_is_shared_by_those_who_say_so_alone() {
+    let (shards, addr) = shards("127.0.0.1", &PathMap::ecmp(1));
+    let error = builder().bind(addr).build().unwrap_err();
+    assert!(matches!(error, BuildError::Bind { addr: refused, .. } if refused == addr), "{error}");
+    drop(shards);
+    let holder = builder().build().unwrap();
+    let taken = holder.local_addr();
+    let error = builder().bind(taken).reuse_port(true).build().unwrap_err();
+    assert!(matches!(error, BuildError::Bind { addr, .. } if addr == taken), "{error}");
+}
+
+#[test]
+fn a_port_that_the_system_picks_cannot_be_shared() {
+    for ip in ["127.0.0.1", "::1"] {
+        let error = builder_on(ip).reuse_port(true).build().unwrap_err();
+        assert!(matches!(&error, BuildError::Config(config) if config.field == "bind"), "{error}");
+        let zero = SocketAddr::new(ip.parse().unwrap(), 0);
+        assert!(error.to_string().starts_with(&format!("setting `bind` is {zero}: ")), "{error}");
+    }
+}
+
+#[test]
+fn where_one_has_another_key_another_answers() {
+    let (_holder, addr) = hold("127.0.0.1");
+    let shard = |key| builder().bind(addr).reuse_port(true).security(Security::pre_shared(key));
+    let other = shard([8; 32]).build().unwrap();
+    let ours = shard(KEY).build().unwrap().blocking();
+    let client = builder().paths(PathMap::ecmp(32)).build().unwrap().blocking();
+    client.send(addr, "hello").unwrap();
+    assert_eq!(ours.recv().unwrap().bytes, "hello");
+    assert_eq!(other.counters().receiver.sessions_confirmed, 0);
+}
