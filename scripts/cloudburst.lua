@@ -103,7 +103,9 @@ local function measure(tvb)
     local fixed = ({ 80, 80, 85, 74, 59, 56, 57, 56 })[kind]
     local expected = fixed
     if len >= fixed then
-        if kind > 2 and tvb(1, 1):uint() > 3 then return nil, "a flag that is not defined" end
+        if kind > 2 and (tvb(1, 1):bitfield(0, 3) > 0 or not ROLES[tvb(1, 1):bitfield(3, 2)]) then
+            return nil, "a flag or a role that is not defined"
+        end
         if kind == 3 then
             expected = fixed + tvb(68, 1):uint() + tvb(48, 2):uint()
         elseif kind == 4 then
