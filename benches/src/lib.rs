@@ -1,1 +1,3 @@
-//! Benchmarks live in `benches/`; this library is empty.
+//! What the programs that measure on the fabric of namespaces share. Benchmarks live in `benches/`.
+
+pub mod rig;

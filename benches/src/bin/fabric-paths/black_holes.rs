@@ -1,7 +1,7 @@
 //! What messages cost while spines swallow packets, and how soon healed paths are used again.
 
 use crate::maps::{self, Map};
-use crate::rig::{FROM, Failure, LARGE, Pair, Rig};
+use cloudburst_benches::rig::{FROM, Failure, LARGE, Pair, Rig};
 use cloudburst_net::PathMap;
 use cloudburst_testbed::{Port, Topology};
 use core::fmt;

@@ -16,12 +16,12 @@
 //! | `black_holes` | what messages cost while spines swallow packets, and after they healed |
 //! | `runs` | how many packets in a row take one uplink, by the order of paths |
 //! | `maps` | the path maps that are tried |
-//! | `rig` | a fabric, pairs of endpoints on it, and its counters |
+//!
+//! The fabric itself is `rig`, of the library.
 
 mod black_holes;
 mod maps;
 mod queues;
-mod rig;
 mod runs;
 mod spread;
 
@@ -29,7 +29,7 @@ use clap::{Parser, ValueEnum};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use crate::rig::Failure;
+use cloudburst_benches::rig::Failure;
 
 /// Measures real endpoints on a leaf-spine of network namespaces. Needs root.
 #[derive(Debug, Parser)]

@@ -1,6 +1,6 @@
 //! The path maps that are tried.
 
-use crate::rig::{Failure, TO};
+use cloudburst_benches::rig::{Failure, TO};
 use cloudburst_net::PathMap;
 use cloudburst_testbed::{Fabric, Node};
 use core::fmt::Display;

@@ -1,6 +1,6 @@
 //! How deep the tiny queue gets, and what it leaves to TCP.
 
-use crate::rig::{Failure, LARGE, PORT, Rig, go_on};
+use cloudburst_benches::rig::{Failure, LARGE, PORT, Rig, go_on};
 use cloudburst_net::{PathMap, blocking};
 use cloudburst_testbed::{Host, Node, Port, Topology, Weights};
 use core::time::Duration;

@@ -1,7 +1,7 @@
 //! How many packets in a row take one uplink, by the order of paths.
 
 use crate::maps;
-use crate::rig::{FROM, Failure, LARGE, Rig, TO};
+use cloudburst_benches::rig::{FROM, Failure, LARGE, Rig, TO};
 use cloudburst_net::{Config, Order, PathMap};
 use cloudburst_testbed::{Capture, Node, Topology};
 use std::collections::BTreeMap;

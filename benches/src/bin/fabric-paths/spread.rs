@@ -1,7 +1,7 @@
 //! How packets spread over the spines, and which queue has them.
 
 use crate::maps::{self, Map};
-use crate::rig::{FROM, Failure, LARGE, Rig, TO};
+use cloudburst_benches::rig::{FROM, Failure, LARGE, Rig, TO};
 use cloudburst_net::PathMap;
 use cloudburst_testbed::{Port, Topology};
 use std::sync::atomic::AtomicBool;

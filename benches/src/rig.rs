@@ -10,68 +10,101 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// The host that sends.
-pub(crate) const FROM: u16 = 1;
+pub const FROM: u16 = 1;
 /// The host that receives, of the other leaf.
-pub(crate) const TO: u16 = 5;
-pub(crate) const LARGE: usize = 93_000;
-
-pub(crate) const PORT: u16 = 7000;
+pub const TO: u16 = 5;
+/// The paper's largest message, in bytes.
+pub const LARGE: usize = 93_000;
+/// The port that receivers take messages at.
+pub const PORT: u16 = 7000;
 
 /// Why nothing more is measured.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
+    /// The fabric could not be built, read or changed; or somebody wants the program to stop.
     #[error(transparent)]
     Fabric(#[from] Error),
+    /// An endpoint could not be built.
     #[error("an endpoint could not be built: {0}")]
     Endpoint(#[from] BuildError),
+    /// The system refused something.
     #[error("{doing}: {source}")]
-    Io { doing: &'static str, source: std::io::Error },
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A path map that this program wrote is none.
     #[error("path map {map}: {source}")]
-    Map { map: String, source: cloudburst_net::PathMapError },
+    Map {
+        /// Its text.
+        map: String,
+        /// What is wrong with it.
+        source: cloudburst_net::PathMapError,
+    },
 }
 
 impl Failure {
-    pub(crate) fn is_interruption(&self) -> bool {
+    /// Whether somebody wanted the program to stop.
+    pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Fabric(Error::Interrupted))
     }
 
-    pub(crate) fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    /// Makes a failure of what the system says.
+    pub fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { doing, source }
     }
 }
 
 /// A fabric that is gone when this is, and whether anybody wants that to be soon.
-pub(crate) struct Rig<'a> {
-    pub(crate) fabric: Fabric,
+#[derive(Debug)]
+pub struct Rig<'a> {
+    /// The fabric.
+    pub fabric: Fabric,
     interrupted: &'a AtomicBool,
 }
 
 /// An endpoint that takes whatever comes.
-pub(crate) struct Sink {
-    pub(crate) endpoint: blocking::Endpoint,
+#[derive(Debug)]
+pub struct Sink {
+    /// The endpoint.
+    pub endpoint: blocking::Endpoint,
     taking: Option<JoinHandle<()>>,
 }
 
 /// An endpoint that sends, and one that takes what it sends.
-pub(crate) struct Pair<'a> {
-    pub(crate) sender: blocking::Endpoint,
-    pub(crate) receiver: Sink,
+#[derive(Debug)]
+pub struct Pair<'a> {
+    /// The one that sends.
+    pub sender: blocking::Endpoint,
+    /// The one that takes.
+    pub receiver: Sink,
     to: SocketAddr,
     interrupted: &'a AtomicBool,
 }
 
 impl<'a> Rig<'a> {
-    pub(crate) fn up(topology: &Topology, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
+    /// Builds it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be built, or somebody wants the program to stop.
+    pub fn up(topology: &Topology, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
         Ok(Self { fabric: Fabric::up_unless(topology, interrupted)?, interrupted })
     }
 
     /// An error once somebody wants the program to stop.
-    pub(crate) fn go_on(&self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// That one.
+    pub fn go_on(&self) -> Result<(), Failure> {
         go_on(self.interrupted)
     }
 
     /// Settings of an endpoint on links of this fabric.
-    pub(crate) fn builder(&self, bind: IpAddr, port: u16) -> Builder {
+    pub fn builder(&self, bind: IpAddr, port: u16) -> Builder {
         // A port of the fabric says that it is much faster.
         let capacity = self.fabric.topology().rate;
         let builder = Endpoint::builder().bind(SocketAddr::new(bind, port)).capacity(capacity);
@@ -79,7 +112,11 @@ impl<'a> Rig<'a> {
     }
 
     /// An endpoint at `host` that takes what comes, on any address of the family of `to`.
-    pub(crate) fn sink(&self, host: u16, to: IpAddr) -> Result<Sink, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be built.
+    pub fn sink(&self, host: u16, to: IpAddr) -> Result<Sink, Failure> {
         let any: IpAddr = match to {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -93,7 +130,11 @@ impl<'a> Rig<'a> {
     }
 
     /// A pair of endpoints, the sender as `builder` says.
-    pub(crate) fn pair(&self, builder: Builder, to: IpAddr) -> Result<Pair<'a>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When one of the two cannot be built.
+    pub fn pair(&self, builder: Builder, to: IpAddr) -> Result<Pair<'a>, Failure> {
         let receiver = self.sink(TO, to)?;
         let sender = self.fabric.host(FROM)?.run(|| builder.build())??.blocking();
         let (to, interrupted) = (SocketAddr::new(to, PORT), self.interrupted);
@@ -101,7 +142,11 @@ impl<'a> Rig<'a> {
     }
 
     /// Makes spines 1 to `dead` swallow whatever they get, and nobody hears of it.
-    pub(crate) fn swallow(&self, dead: u16) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When the fabric cannot be changed.
+    pub fn swallow(&self, dead: u16) -> Result<(), Failure> {
         for spine in 1..=dead {
             self.fabric.fail(Target::Node(Node::Spine(spine)), How::Silent)?;
         }
@@ -109,7 +154,11 @@ impl<'a> Rig<'a> {
     }
 
     /// What each spine has sent on to leaf 2, once its counters stand still.
-    pub(crate) fn spines(&self) -> Result<Vec<Port>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn spines(&self) -> Result<Vec<Port>, Failure> {
         self.still(|| {
             let spines = (1..=self.fabric.topology().spines).map(Node::Spine);
             spines.map(|spine| Ok(self.fabric.port(spine, Node::Leaf(2))?)).collect()
@@ -117,7 +166,11 @@ impl<'a> Rig<'a> {
     }
 
     /// The port of a host, once its counters stand still.
-    pub(crate) fn host_port(&self, host: u16) -> Result<Port, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn host_port(&self, host: u16) -> Result<Port, Failure> {
         let leaf = self.fabric.host(host)?.leaf();
         let port = || Ok(vec![self.fabric.port(Node::Host(host), leaf)?]);
         Ok(self.still(port)?.remove(0))
@@ -139,13 +192,17 @@ impl<'a> Rig<'a> {
 
 impl Pair<'_> {
     /// Sends a message of so many bytes; the inner result is how that ended.
-    pub(crate) fn send(&self, bytes: usize) -> Result<Result<Receipt, SendError>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// Once somebody wants the program to stop.
+    pub fn send(&self, bytes: usize) -> Result<Result<Receipt, SendError>, Failure> {
         go_on(self.interrupted)?;
         Ok(self.sender.send(self.to, vec![7; bytes]))
     }
 
     /// The sender's paths.
-    pub(crate) fn paths(&self) -> Vec<PathStats> {
+    pub fn paths(&self) -> Vec<PathStats> {
         self.sender.paths(self.to)
     }
 }
@@ -160,7 +217,12 @@ impl Drop for Sink {
     }
 }
 
-pub(crate) fn go_on(interrupted: &AtomicBool) -> Result<(), Failure> {
+/// An error once somebody wants the program to stop.
+///
+/// # Errors
+///
+/// That one.
+pub fn go_on(interrupted: &AtomicBool) -> Result<(), Failure> {
     if interrupted.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());
     }
