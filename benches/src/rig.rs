@@ -176,6 +176,21 @@ impl<'a> Rig<'a> {
         Ok(self.still(port)?.remove(0))
     }
 
+    /// The ports of all leaves and spines, once their counters stand still.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn switches(&self) -> Result<Vec<Port>, Failure> {
+        let topology = self.fabric.topology();
+        let leaves = (1..=topology.leaves).map(Node::Leaf);
+        let switches: Vec<_> = leaves.chain((1..=topology.spines).map(Node::Spine)).collect();
+        self.still(|| {
+            let ports = switches.iter().map(|&node| Ok(self.fabric.ports_of(node)?));
+            Ok(ports.collect::<Result<Vec<_>, Failure>>()?.concat())
+        })
+    }
+
     /// Packets that wait in queues are still to be counted.
     fn still(&self, read: impl Fn() -> Result<Vec<Port>, Failure>) -> Result<Vec<Port>, Failure> {
         let mut before = read()?;

@@ -32,7 +32,11 @@ pub(crate) struct Memory {
 
 impl Cloudburst {
     pub(crate) fn open(fabric: &Fabric) -> Result<Self> {
-        let this = Self::open_silent(fabric)?;
+        Self::open_with(fabric, &Config::default())
+    }
+
+    pub(crate) fn open_with(fabric: &Fabric, config: &Config) -> Result<Self> {
+        let this = Self::open_silent(fabric, config)?;
         let server = this.server.clone();
         // It ends when the last round is over, with the client that closes its server.
         thread::spawn(move || serve(&server));
@@ -40,8 +44,9 @@ impl Cloudburst {
     }
 
     /// With a server whose application takes no messages.
-    fn open_silent(fabric: &Fabric) -> Result<Self> {
-        let (client, server) = (endpoint(&fabric.client)?, endpoint(&fabric.server)?);
+    fn open_silent(fabric: &Fabric, config: &Config) -> Result<Self> {
+        let (client, server) =
+            (endpoint(&fabric.client, config)?, endpoint(&fabric.server, config)?);
         let address = server.local_addr();
         let runtime = Builder::new_current_thread().build().map_err(text)?;
         Ok(Self { client, server, address, runtime })
@@ -78,7 +83,8 @@ impl Cloudburst {
     /// Sends `messages` of `len` bytes each, which nobody takes, and looks at the memory when the
     /// receiver has all that it has room for.
     pub(crate) fn memory(fabric: &Fabric, messages: usize, len: usize) -> Result<Memory> {
-        let this = Self::open_silent(fabric)?.warm_up()?;
+        let config = Config::default();
+        let this = Self::open_silent(fabric, &config)?.warm_up()?;
         let options = SendOptions { deadline: Some(PATIENCE * 4), ..SendOptions::default() };
         let before = resident()?;
         let mut under_way = Vec::with_capacity(messages);
@@ -98,7 +104,6 @@ impl Cloudburst {
             seen = useful;
         }
         let grown = resident()?.saturating_sub(before);
-        let config = Config::default();
         let symbols = len.div_ceil(config.max_symbol(Code::default()));
         Ok(Memory {
             messages,
@@ -115,11 +120,13 @@ impl Drop for Cloudburst {
     }
 }
 
-fn endpoint(namespace: &Namespace) -> Result<Endpoint> {
+fn endpoint(namespace: &Namespace, config: &Config) -> Result<Endpoint> {
     let bind = (namespace.address, 0).into();
+    let config = config.clone();
     let build = move || {
         cloudburst_net::Endpoint::builder()
             .bind(bind)
+            .config(config)
             .capacity(10_000_000_000)
             .security(Security::pre_shared([7; 32]))
             .build()

@@ -7,6 +7,7 @@
 //! | `rate/5KB` | messages of 5 KB a second, 64 in flight |
 //! | `goodput/93KB` | bits of messages of 93 KB a second, 32 in flight |
 //! | `packets` | packets that Cloudburst sends for each source symbol, one message at a time |
+//! | `runs` | the two rows of 93 KB for Cloudburst alone, by packets back to back on a path |
 //! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
 //!
 //! The three take turns within each row, so that whatever else this machine does hits all of them
@@ -21,6 +22,7 @@ mod cloudburst;
 mod fabric;
 mod quic;
 mod report;
+mod runs;
 mod tcp;
 mod transport;
 
@@ -100,6 +102,9 @@ fn run(filter: &str) -> Result<()> {
     }
     if wanted("packets") {
         notes.push(packets(&clean)?);
+    }
+    if wanted("runs") {
+        notes.push(runs::table(&clean)?);
     }
     let text = format!("{}\n{}", table(&rows), notes.join("\n"));
     print!("\n{text}");

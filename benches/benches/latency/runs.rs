@@ -1,0 +1,57 @@
+//! What runs of packets back to back on one path save where nothing is lost and offloads are on.
+
+use crate::cloudburst::Cloudburst;
+use crate::fabric::Fabric;
+use crate::report::{Times, digits};
+use crate::transport::{LONGEST, Result, Transport};
+use cloudburst_net::Config;
+use std::time::Duration;
+
+const RUNS: [usize; 5] = [1, 2, 4, 8, 16];
+/// Where the default is among them.
+const DEFAULT: usize = 2;
+const IN_FLIGHT: usize = 32;
+/// Turns of each length, how long each floods, and then how many round trips it makes.
+const TURNS: usize = 8;
+const FLOOD: Duration = Duration::from_millis(150);
+const ROUND_TRIPS: usize = 100;
+const LONGEST_TURN: Duration = Duration::from_millis(200);
+
+/// Markdown: of each figure the median of the turns, and that of its ratio to the default in the
+/// same turn.
+pub(crate) fn table(fabric: &Fabric) -> Result<String> {
+    let with = |run| Cloudburst::open_with(fabric, &Config { run, ..Config::default() });
+    let mut transports = RUNS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
+    let (mut goodputs, mut latencies) = (RUNS.map(|_| Vec::new()), RUNS.map(|_| Vec::new()));
+    // The first turns wake caches and estimates.
+    for turn in 0..=TURNS {
+        for (at, transport) in transports.iter_mut().enumerate() {
+            let (messages, took) = transport.flood(LONGEST, IN_FLIGHT, FLOOD)?;
+            let mut times = Times::new();
+            times.add(&transport.round_trips(LONGEST, ROUND_TRIPS, LONGEST_TURN)?);
+            if turn > 0 {
+                let gigabits = messages as f64 * LONGEST as f64 * 8.0 / 1e9;
+                goodputs[at].push(gigabits / took.as_secs_f64());
+                latencies[at].extend(times.percentile(50.0));
+            }
+        }
+    }
+    let mut text = String::from(
+        "| run | goodput/93KB, Gb/s | x run 4 | idle/93KB, p50, us | x run 4 |\n\
+         |---:|---:|---:|---:|---:|\n",
+    );
+    for (at, run) in RUNS.iter().enumerate() {
+        let cells = [&goodputs, &latencies].map(|figures| {
+            let ratios = figures[at].iter().zip(&figures[DEFAULT]).map(|(own, that)| own / that);
+            let (figure, ratio) = (median(figures[at].clone()), median(ratios.collect()));
+            format!("{} | {}", digits(figure), digits(ratio))
+        });
+        text += &format!("| {run} | {} |\n", cells.join(" | "));
+    }
+    Ok(text)
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
