@@ -47,6 +47,26 @@ pub enum SendError {
     OutOfIds,
 }
 
+/// Why this host did not send packets. The peer and the network are not to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum LocalError {
+    /// No interface is up, or none has the address, or no route leads there.
+    #[error("no interface, address or route of it leads to the peer")]
+    Unreachable,
+    /// Its firewall or its security policy.
+    #[error("its firewall forbids it")]
+    Denied,
+    /// Its buffers or queues were full.
+    #[error("its buffers are full")]
+    NoBuffer,
+    /// Longer than what leads to the peer takes.
+    #[error("they are longer than the way to the peer takes")]
+    TooLarge,
+    /// Anything else.
+    #[error("for a reason of its own")]
+    Other,
+}
+
 /// How a send ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -67,6 +87,12 @@ pub enum Rejection {
     /// No session came about before the deadline: nobody there, another key, or no way through.
     #[error("nobody who shares this key answered before the deadline")]
     NoAnswer,
+    /// The same, and the last packets to the peer did not even leave this host.
+    #[error(
+        "nobody who shares this key answered before the deadline, and this host has not sent the \
+         last packets: {0}"
+    )]
+    Local(LocalError),
     /// A session stood, but the rate or other messages left this one no turn before its deadline.
     #[error("the message got no turn before its deadline")]
     NotStarted,
@@ -81,6 +107,9 @@ pub enum Doubt {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]
     Deadline,
+    /// The same, and the last packets to the peer did not even leave this host.
+    #[error("no STOP came before the deadline, and this host has not sent the last packets: {0}")]
+    Local(LocalError),
     /// The receiver restarted, or forgot the session, or another one on its port took its place,
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]

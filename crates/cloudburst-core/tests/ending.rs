@@ -4,8 +4,8 @@ mod common;
 
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
-use cloudburst_core::error::{Doubt, Outcome, Rejection, SendError};
-use cloudburst_core::proto::SendOptions;
+use cloudburst_core::error::{Doubt, LocalError, Outcome, Rejection, SendError};
+use cloudburst_core::proto::{Event, SendOptions};
 use cloudburst_core::wire::RejectReason;
 use common::{Pair, Setup, Side, message};
 use core::time::Duration;
@@ -56,6 +56,36 @@ fn nobody_there_is_told_at_the_deadline() {
     let hellos = pair.a.counters().sender.hellos_sent;
     pair.run_for(Duration::from_secs(10));
     assert!(pair.a.counters().sender.hellos_sent <= hellos + 1);
+}
+
+#[test]
+fn what_this_host_does_not_send_is_blamed_on_it_while_that_lasts() {
+    // How A's only send ends if the host takes what `takes` says, batch by batch.
+    let outcome = |takes: fn(usize) -> bool| {
+        let mut pair = Pair::new(Setup::default());
+        pair.send(message(10, 1));
+        let (mut now, mut buffer, mut batches) = (pair.now, Vec::new(), 0);
+        loop {
+            let endpoint = &mut pair.a.endpoint;
+            while let Some(transmit) = endpoint.poll_transmit(now, &mut buffer) {
+                if !takes(batches) {
+                    endpoint.not_sent(&transmit, LocalError::Denied);
+                }
+                batches += 1;
+                buffer.clear();
+            }
+            if let Some(Event::Ended(_, outcome)) = endpoint.poll_event(now) {
+                assert!(batches > 10);
+                return outcome;
+            }
+            now = now.max(endpoint.poll_timeout().unwrap());
+            endpoint.handle_timeout(now);
+        }
+    };
+    let local = Outcome::Rejected(Rejection::Local(LocalError::Denied));
+    assert_eq!(outcome(|_| false), local);
+    assert_eq!(outcome(|batch| batch < 3), local.clone(), "the last ones are the news");
+    assert_eq!(outcome(|batch| batch >= 3), Outcome::Rejected(Rejection::NoAnswer));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod common;
 
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
-use cloudburst_core::error::Outcome;
+use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
@@ -39,7 +39,7 @@ impl PacketIo for Wire {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
-    fn transmit(&self, transmit: &Transmit, contents: &[u8]) {
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
         for packet in contents.chunks(transmit.segment_size) {
             if Kind::of(packet) == Ok(Kind::Stop)
                 && let Ok((_, Answer { message, verdict: Verdict::Delivered { .. }, .. })) =
@@ -52,6 +52,7 @@ impl PacketIo for Wire {
             // An end that is gone loses packets, as a network would.
             let _ = self.peer.send(Some((via, packet.to_vec())));
         }
+        Ok(())
     }
 
     fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use cloudburst_core::config::{Config, Security};
+use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{
-    Endpoint, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent, Transmit,
+    Contents, Endpoint, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent, Transmit,
 };
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -13,6 +14,7 @@ use cloudburst_core::wire::{Kind, Role};
 use std::net::SocketAddr;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
+const SYMBOLS: Contents = Contents::Symbols(MessageId(0));
 
 struct Half {
     sender: Sender,
@@ -112,7 +114,7 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
 fn nothing_joins_a_batch_of_shorter_datagrams_or_for_somebody_else() {
     let (a, mut b) = met(false);
     let via = Via { lane: 0, remote: a.address };
-    let fits = Transmit { via, segment_size: 200, len: 200, ect: false };
+    let fits = Transmit { contents: SYMBOLS, via, segment_size: 200, len: 200, ect: false };
     let elsewhere = Via { lane: 0, remote: SocketAddr::from(([10, 0, 0, 3], 7000)) };
     for refused in
         [Transmit { segment_size: 60, len: 60, ..fits }, Transmit { via: elsewhere, ..fits }]
@@ -131,7 +133,7 @@ fn nothing_joins_a_batch_of_shorter_datagrams_or_for_somebody_else() {
 fn answers_do_not_join_what_switches_may_drop_on_purpose() {
     let (a, mut b) = met(true);
     let via = Via { lane: 0, remote: a.address };
-    let unspared = Transmit { via, segment_size: 200, len: 200, ect: false };
+    let unspared = Transmit { contents: SYMBOLS, via, segment_size: 200, len: 200, ect: false };
     assert_eq!(b.receiver.poll_passenger(unspared, &mut vec![0; 200]), unspared);
     let spared = Transmit { ect: true, ..unspared };
     assert!(b.receiver.poll_passenger(spared, &mut vec![0; 200]).len > 200);
@@ -149,8 +151,13 @@ fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
     b.send(a.address, 1_000);
     pass(&mut b, &mut a);
     assert_eq!(a.receiver.counters().messages_delivered, 1);
-    let to =
-        |remote| Transmit { via: Via { lane: 0, remote }, segment_size: 200, len: 200, ect: false };
+    let to = |remote| Transmit {
+        contents: SYMBOLS,
+        via: Via { lane: 0, remote },
+        segment_size: 200,
+        len: 200,
+        ect: false,
+    };
     let own = SocketAddr::new(shared.ip(), 9000);
     assert_eq!(a.receiver.poll_passenger(to(shared), &mut vec![0; 200]), to(shared));
     assert!(a.receiver.poll_passenger(to(own), &mut vec![0; 200]).len > 200);

@@ -2,7 +2,7 @@
 
 use crate::path_map::{PathMap, PathMapError};
 use cloudburst_core::config::ConfigError;
-use cloudburst_core::error::{Doubt, Rejection, SendError as Refusal};
+use cloudburst_core::error::{Doubt, LocalError, Rejection, SendError as Refusal};
 use cloudburst_core::wire::RejectReason;
 use std::io;
 use std::net::SocketAddr;
@@ -84,7 +84,8 @@ pub enum SendError {
     /// The message was not delivered and never will be.
     #[error("not delivered: {0}; {advice}", advice = after_rejection(.0))]
     Rejected(Rejection),
-    /// The message may have been delivered, or not. It will not be later.
+    /// The message may have been delivered, or not. No more of it is sent, but what has left this
+    /// host by now may yet make it whole.
     #[error("perhaps not delivered: {0}; {advice}", advice = after_doubt(.0))]
     Unknown(Doubt),
     /// This endpoint was closed or dropped while the message was under way.
@@ -150,6 +151,7 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
         Rejection::ByPeer(RejectReason::Corrupt) => "this host's memory or a bug is to blame",
         Rejection::ByPeer(RejectReason::Closing) => "send again once the receiver is back",
         Rejection::NoAnswer => "check the peer's address, its key, and the firewalls on the way",
+        Rejection::Local(error) => after_local(error),
         Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
         Rejection::Cancelled => "the caller wanted it so",
     }
@@ -158,8 +160,21 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
 const fn after_doubt(doubt: &Doubt) -> &'static str {
     match doubt {
         Doubt::Deadline => "allow more time, or ask the peer before sending again",
+        Doubt::Local(error) => after_local(error),
         Doubt::PeerRestarted => "ask the peer before sending again",
         Doubt::Cancelled => "the caller wanted it so",
+    }
+}
+
+const fn after_local(error: &LocalError) -> &'static str {
+    match error {
+        LocalError::Unreachable => {
+            "bring up the interface with its address, or see what `ip route get` says of the peer"
+        }
+        LocalError::Denied => "see the rules of the firewall for packets that leave this host",
+        LocalError::NoBuffer => "lower `capacity`, or raise `socket_buffers`",
+        LocalError::TooLarge => "lower `max_datagram`",
+        LocalError::Other => "see `dmesg`, and whether another program can send to the peer",
     }
 }
 
@@ -173,6 +188,7 @@ mod tests {
             SendError::Refused(Refusal::TooLarge { len: 2, max: 1 }).to_string(),
             SendError::Rejected(Rejection::NoAnswer).to_string(),
             SendError::Unknown(Doubt::Deadline).to_string(),
+            SendError::Unknown(Doubt::Local(LocalError::Denied)).to_string(),
         ];
         assert_eq!(
             lines,
@@ -182,6 +198,9 @@ mod tests {
                  check the peer's address, its key, and the firewalls on the way",
                 "perhaps not delivered: no STOP came before the deadline; \
                  allow more time, or ask the peer before sending again",
+                "perhaps not delivered: no STOP came before the deadline, and this host has not \
+                 sent the last packets: its firewall forbids it; \
+                 see the rules of the firewall for packets that leave this host",
             ]
         );
     }

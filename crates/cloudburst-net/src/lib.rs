@@ -115,7 +115,7 @@ pub use sending::Sending;
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Security};
-pub use cloudburst_core::error::{Doubt, Receipt, Rejection, SendError as Refusal};
+pub use cloudburst_core::error::{Doubt, LocalError, Receipt, Rejection, SendError as Refusal};
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
 pub use cloudburst_core::path::{Order, OrderError, Shape};

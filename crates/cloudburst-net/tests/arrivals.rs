@@ -4,7 +4,7 @@ mod common;
 
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::Transmit;
+use cloudburst_core::proto::{Contents, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use cloudburst_net::{Config, EcnCounts, IoCounters};
 use common::{PATIENCE, builder, bytes, log::Log, tap::Tap};
@@ -88,9 +88,16 @@ fn a_batch_has_the_mark_of_its_packets_in_one_call() {
         let via = Via { lane: 0, remote: at(&to, ip) };
         for ect in [true, false, true] {
             from.transmit(
-                &Transmit { via, segment_size: 1_452, len: contents.len(), ect },
+                &Transmit {
+                    contents: Contents::Answers,
+                    via,
+                    segment_size: 1_452,
+                    len: contents.len(),
+                    ect,
+                },
                 &contents,
-            );
+            )
+            .expect("loopback takes it");
         }
         let counters = receive(&to, 120);
         let ecn = EcnCounts { not_ect: 40, ect0: 80, ..EcnCounts::default() };
@@ -106,8 +113,9 @@ fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
         let (from, to) = (open(bound, 43), open_with(bound, 43, 4 << 10));
         let via = Via { lane: 0, remote: at(&to, ip) };
         let send = |size, len| {
-            let transmit = Transmit { via, segment_size: size, len, ect: true };
-            from.transmit(&transmit, &bytes(len, 1));
+            let contents = Contents::Answers;
+            let transmit = Transmit { contents, via, segment_size: size, len, ect: true };
+            from.transmit(&transmit, &bytes(len, 1)).expect("loopback takes it");
         };
         (0..50).for_each(|_| send(1_000, 1_000));
         to.receive(Duration::ZERO, &mut |_, _| {});
@@ -132,8 +140,10 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
             // Junk with yet another one is nobody's business.
             send_marked(io.local_addr(), 20 << 2, b"junk");
             for _ in 0..2 {
-                let contents = [SYMBOL; 30];
-                from.transmit(&Transmit { via, segment_size: 10, len: 30, ect: false }, &contents);
+                let packets = [SYMBOL; 30];
+                let contents = Contents::Answers;
+                let transmit = Transmit { contents, via, segment_size: 10, len: 30, ect: false };
+                from.transmit(&transmit, &packets).expect("loopback takes it");
             }
             send_marked(io.local_addr(), 30 << 2, &[SYMBOL]);
             receive(&io, 8)

@@ -3,8 +3,9 @@
 mod common;
 
 use cloudburst_core::burst::PacketIo;
+use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::Transmit;
+use cloudburst_core::proto::{Contents, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use common::{PATIENCE, bytes, eventually};
 use std::collections::BTreeSet;
@@ -28,9 +29,25 @@ fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
 }
 
 fn send(from: &UdpIo, lane: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {
+    try_send(from, lane, remote, segment_size, contents).expect("the system takes it");
+}
+
+fn try_send(
+    from: &UdpIo,
+    lane: u16,
+    remote: SocketAddr,
+    segment_size: usize,
+    contents: &[u8],
+) -> Result<(), LocalError> {
     let via = Via { lane, remote };
-    let transmit = Transmit { via, segment_size, len: contents.len(), ect: false };
-    from.transmit(&transmit, contents);
+    let transmit = Transmit {
+        contents: Contents::Answers,
+        via,
+        segment_size,
+        len: contents.len(),
+        ect: false,
+    };
+    from.transmit(&transmit, contents)
 }
 
 fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
@@ -139,12 +156,13 @@ fn what_the_kernel_drops_is_counted() {
 #[test]
 fn what_the_system_refuses_is_lost_and_counted() {
     let (from, to) = (open(1, 1 << 20), open(1, 1 << 20));
-    send(&from, 0, to.local_addr(), 65_508, &bytes(65_508, 1));
+    let error = try_send(&from, 0, to.local_addr(), 65_508, &bytes(65_508, 1));
+    assert_eq!(error, Err(LocalError::TooLarge));
     assert_eq!(from.counters().send_errors.too_large, 1);
 
     // No way leads from loopback to the world. The address is to blame, not segmentation.
     let world = "203.0.113.7:9".parse().unwrap();
-    send(&from, 0, world, 1_000, &bytes(3_000, 1));
+    assert!(try_send(&from, 0, world, 1_000, &bytes(3_000, 1)).is_err());
     let counters = from.counters();
     assert_eq!(counters.send_errors.total(), 4);
     assert_eq!((counters.gso_fallbacks, counters.datagrams_sent), (0, 0));

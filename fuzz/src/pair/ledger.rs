@@ -119,6 +119,7 @@ impl Ledger {
                         assert!(facts.peer_restarted || !early, "it did not: {sent:?}");
                     }
                     Doubt::Cancelled => {}
+                    Doubt::Local(error) => panic!("nobody said so: {error}: {sent:?}"),
                 }
             }
         }
@@ -183,6 +184,7 @@ impl Sent {
                 assert!(self.deadline <= facts.now, "too early: {self:?}");
             }
             Rejection::Cancelled => {}
+            Rejection::Local(error) => panic!("nobody said so: {error}: {self:?}"),
         }
     }
 }

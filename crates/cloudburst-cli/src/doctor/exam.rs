@@ -107,7 +107,10 @@ impl Examiner {
         let question = Frame { transfer, body }.encode();
         match self.endpoint.send_with(self.peer, question, options) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
-            Err(SendError::Rejected(Rejection::NoAnswer) | SendError::Unknown(_)) => Ok(None),
+            Err(
+                SendError::Rejected(Rejection::NoAnswer | Rejection::Local(_))
+                | SendError::Unknown(_),
+            ) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

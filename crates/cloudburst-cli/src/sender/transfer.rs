@@ -130,8 +130,9 @@ impl Transfer<'_> {
                 News::Ended((transfer, what, _), Err(error)) if transfer == id => {
                     let late = matches!(
                         error,
-                        SendError::Rejected(Rejection::NoAnswer | Rejection::NotStarted)
-                            | SendError::Unknown(Doubt::Deadline)
+                        SendError::Rejected(
+                            Rejection::NoAnswer | Rejection::NotStarted | Rejection::Local(_)
+                        ) | SendError::Unknown(Doubt::Deadline | Doubt::Local(_))
                     );
                     if !(late && self.outbound.handle_undelivered(now, what)) {
                         return Err(self.undelivered(what, error));

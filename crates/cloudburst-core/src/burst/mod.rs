@@ -21,6 +21,7 @@ mod shared;
 pub use engine::{Driven, Engine};
 pub use shared::OnEnd;
 
+use crate::error::LocalError;
 use crate::path::Via;
 use crate::proto::Transmit;
 use crate::time::Instant;
@@ -36,9 +37,11 @@ pub trait PacketIo: Send + Sync + 'static {
 
     /// Puts the datagrams in `contents` on the wire, as `transmit` says.
     ///
-    /// Whatever goes wrong is the loss of these packets and nothing else: implementations count
-    /// it and return.
-    fn transmit(&self, transmit: &Transmit, contents: &[u8]);
+    /// # Errors
+    ///
+    /// The host took none of them. It is the loss of these packets and nothing else:
+    /// implementations count it and return.
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError>;
 
     /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`; calls `deliver` with each
     /// datagram that is there, then returns. A `timeout` of zero takes what is there and does not

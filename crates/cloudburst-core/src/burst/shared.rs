@@ -213,7 +213,8 @@ impl<I: PacketIo> Shared<I> {
             let mut contents = &buffer[..];
             for transmit in &transmits {
                 let (packet, rest) = contents.split_at(transmit.len);
-                self.io.transmit(transmit, packet);
+                // The peer asks again for an answer that is lost, wherever.
+                let _ = self.io.transmit(transmit, packet);
                 contents = rest;
             }
             if met {
@@ -263,7 +264,10 @@ impl<I: PacketIo> Shared<I> {
                     lock(&self.receiver).adopt(now, peering);
                 }
                 if let Some(transmit) = transmit {
-                    self.io.transmit(&self.take_along(transmit, buffer), buffer);
+                    let transmit = self.take_along(transmit, buffer);
+                    if let Err(error) = self.io.transmit(&transmit, buffer) {
+                        lock(&self.sending).sender.not_sent(&transmit, error);
+                    }
                     buffer.clear();
                 }
                 if !ended.is_empty() {

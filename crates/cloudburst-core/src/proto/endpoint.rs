@@ -6,7 +6,7 @@ use super::peers::{PeerStats, merge};
 use super::receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
 use super::sender::{SendOptions, Sender, SenderCounters, SenderEvent};
 use crate::config::{Config, ConfigError, Security};
-use crate::error::{Outcome, SendError};
+use crate::error::{LocalError, Outcome, SendError};
 use crate::id::MessageId;
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
@@ -167,6 +167,11 @@ impl Endpoint {
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.receiver.poll_transmit(buffer).or_else(|| self.sender.poll_transmit(now, buffer))
+    }
+
+    /// The host has not taken what `transmit` was. See [`Sender::not_sent`].
+    pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
+        self.sender.not_sent(transmit, error);
     }
 
     /// The next thing that the application should know.

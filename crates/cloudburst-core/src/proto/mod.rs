@@ -6,7 +6,8 @@
 //! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::cancel`], [`Endpoint::release`],
 //!    [`Endpoint::handle_datagram`] or [`Endpoint::handle_timeout`].
 //! 2. Drain the outputs: call [`Endpoint::poll_transmit`] until it returns `None`, putting each
-//!    batch on the wire, then [`Endpoint::poll_event`] until it returns `None`.
+//!    batch on the wire, then [`Endpoint::poll_event`] until it returns `None`. Of a batch that the
+//!    host does not take, tell [`Endpoint::not_sent`].
 //! 3. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When
 //!    the moment has come, that is the next input: go to 1.
 //!
@@ -36,12 +37,27 @@ pub use peers::{PeerStats, ReceivedFrom, SentTo};
 pub use receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
 pub use sender::{SendOptions, Sender, SenderCounters, SenderEvent};
 
+use crate::id::MessageId;
 use crate::path::Via;
+use std::net::SocketAddr;
+
+/// What a batch of datagrams is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Symbols of a message.
+    Symbols(MessageId),
+    /// A HELLO to a peer.
+    Hello(SocketAddr),
+    /// What a receiver says.
+    Answers,
+}
 
 /// Datagrams to put on the wire: those in the caller's buffer, cut into `segment_size` bytes each,
 /// but for the last, which may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
+    /// What is in them.
+    pub contents: Contents,
     /// The lane to send on and the address to send to.
     pub via: Via,
     /// Bytes in each datagram but the last.

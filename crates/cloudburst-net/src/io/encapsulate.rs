@@ -5,7 +5,9 @@
 //! outer one leaves a packet that looks as if lane 0 had sent it, which is where answers go.
 
 use super::UdpIo;
+use super::send::any;
 use crate::error::BuildError;
+use cloudburst_core::error::LocalError;
 use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
 use nix::libc;
@@ -117,22 +119,20 @@ impl UdpIo {
         transmit: &Transmit,
         contents: &[u8],
         size: usize,
-    ) {
+    ) -> Result<(), LocalError> {
         let way = self.encapsulator.as_ref().and_then(|by| Some((by, by.destination(number)?)));
         let (Some((by, outer)), SocketAddr::V4(to)) = (way, transmit.via.remote) else {
             debug_assert!(false, "the path map knows only lanes that exist, and their peers");
-            return;
+            return Err(LocalError::Other);
         };
-        for datagram in contents.chunks(size) {
+        any(contents.chunks(size).map(|datagram| {
             let headers = by.headers(self.byte(transmit.ect), outer, to, datagram.len());
-            match by.send(&headers, outer, datagram) {
-                Ok(()) => {
-                    self.meter.batches_sent.add(1);
-                    self.meter.datagrams_sent.add(1);
-                }
-                Err(error) => self.count_loss(error, 1),
-            }
-        }
+            let sent = by.send(&headers, outer, datagram);
+            sent.or_else(|error| self.count_loss(error, 1))?;
+            self.meter.batches_sent.add(1);
+            self.meter.datagrams_sent.add(1);
+            Ok(())
+        }))
     }
 }
 

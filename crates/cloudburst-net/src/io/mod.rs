@@ -27,6 +27,7 @@ pub(crate) use socket::plain;
 use crate::error::BuildError;
 use crate::path_map::Lanes;
 use cloudburst_core::burst::PacketIo;
+use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::Transmit;
 use cloudburst_core::time::Instant;
@@ -228,8 +229,8 @@ impl PacketIo for UdpIo {
         Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn transmit(&self, transmit: &Transmit, contents: &[u8]) {
-        self.send_batch(transmit, contents);
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
+        self.send_batch(transmit, contents)
     }
 
     fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {

@@ -3,6 +3,7 @@
 use super::UdpIo;
 use super::marks::Mark;
 use super::socket::Lane;
+use cloudburst_core::error::LocalError;
 use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
@@ -25,7 +26,12 @@ struct Destination {
 }
 
 impl UdpIo {
-    pub(super) fn send_batch(&self, transmit: &Transmit, contents: &[u8]) {
+    /// Sends datagrams; an error if the system took none of them.
+    pub(super) fn send_batch(
+        &self,
+        transmit: &Transmit,
+        contents: &[u8],
+    ) -> Result<(), LocalError> {
         let number = usize::from(transmit.via.lane);
         let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
         let remote = transmit.via.remote;
@@ -44,48 +50,60 @@ impl UdpIo {
             mark: transmit.ect.then(|| self.ect_mark(remote)),
         };
         let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
-        for batch in contents[..len].chunks(most * size) {
+        let batches = contents[..len].chunks(most * size);
+        any(batches.map(|batch| {
             if batch.len() > size && lane.gso.load(Relaxed) {
-                self.send_segmented(lane, &to, batch, size);
+                self.send_segmented(lane, &to, batch, size)
             } else {
-                self.send_singly(lane, &to, batch, size);
+                self.send_singly(lane, &to, batch, size)
             }
-        }
+        }))
     }
 
     /// One call for all datagrams; where the device cannot do that, one for each.
-    fn send_segmented(&self, lane: &Lane, to: &Destination, batch: &[u8], size: usize) {
+    fn send_segmented(
+        &self,
+        lane: &Lane,
+        to: &Destination,
+        batch: &[u8],
+        size: usize,
+    ) -> Result<(), LocalError> {
         let datagrams = batch.len().div_ceil(size);
         match self.send_once(lane, to, batch, Some(size)) {
             Ok(()) => {
                 self.meter.batches_sent.add(1);
                 self.meter.datagrams_sent.add(datagrams);
+                Ok(())
             }
             Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
                 // The address may be to blame, or a path too narrow for a segment, which the
                 // system would cut into fragments: the device is, if single datagrams pass.
-                let device = self.send_singly(lane, to, batch, size) && error != Errno::EMSGSIZE;
+                let singly = self.send_singly(lane, to, batch, size);
+                let device = singly.is_ok() && error != Errno::EMSGSIZE;
                 if device && lane.gso.swap(false, Relaxed) {
                     self.meter.gso_fallbacks.add(1);
                     tracing::debug!(socket = ?lane.socket, "no segmentation offload: one by one");
                 }
+                singly
             }
             Err(error) => self.count_loss(error, datagrams),
         }
     }
 
-    /// Returns whether the system took any.
-    fn send_singly(&self, lane: &Lane, to: &Destination, batch: &[u8], size: usize) -> bool {
-        let mut taken = 0;
-        for datagram in batch.chunks(size) {
-            match self.send_once(lane, to, datagram, None) {
-                Ok(()) => taken += 1,
-                Err(error) => self.count_loss(error, 1),
-            }
-        }
-        self.meter.batches_sent.add(taken);
-        self.meter.datagrams_sent.add(taken);
-        taken > 0
+    /// One call for each datagram.
+    fn send_singly(
+        &self,
+        lane: &Lane,
+        to: &Destination,
+        batch: &[u8],
+        size: usize,
+    ) -> Result<(), LocalError> {
+        any(batch.chunks(size).map(|datagram| {
+            self.send_once(lane, to, datagram, None).or_else(|error| self.count_loss(error, 1))?;
+            self.meter.batches_sent.add(1);
+            self.meter.datagrams_sent.add(1);
+            Ok(())
+        }))
     }
 
     fn send_once(
@@ -126,23 +144,32 @@ impl UdpIo {
         }
     }
 
-    pub(super) fn count_loss(&self, error: Errno, datagrams: usize) {
+    /// Counts what the system did not take, and says so.
+    pub(super) fn count_loss(&self, error: Errno, datagrams: usize) -> Result<(), LocalError> {
         let meter = &self.meter;
-        let class = match error {
-            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => &meter.no_buffer,
-            Errno::ECONNREFUSED => &meter.refused,
+        let (class, error) = match error {
+            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => {
+                (&meter.no_buffer, LocalError::NoBuffer)
+            }
+            Errno::ECONNREFUSED => (&meter.refused, LocalError::Other),
             Errno::ENETUNREACH
             | Errno::EHOSTUNREACH
             | Errno::ENETDOWN
             | Errno::EHOSTDOWN
             | Errno::EADDRNOTAVAIL
-            | Errno::ENODEV => &meter.unreachable,
-            Errno::EPERM | Errno::EACCES => &meter.denied,
-            Errno::EMSGSIZE => &meter.too_large,
-            _ => &meter.other,
+            | Errno::ENODEV => (&meter.unreachable, LocalError::Unreachable),
+            Errno::EPERM | Errno::EACCES => (&meter.denied, LocalError::Denied),
+            Errno::EMSGSIZE => (&meter.too_large, LocalError::TooLarge),
+            _ => (&meter.other, LocalError::Other),
         };
         class.add(datagrams);
+        Err(error)
     }
+}
+
+/// Whether any of these was sent; the last error if none was. All are tried.
+pub(super) fn any(sent: impl Iterator<Item = Result<(), LocalError>>) -> Result<(), LocalError> {
+    sent.reduce(|any, one| any.or(one)).unwrap_or(Ok(()))
 }
 
 /// The address with a flow label, which the system sends as it is: in network order.

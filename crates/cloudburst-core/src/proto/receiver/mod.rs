@@ -11,9 +11,9 @@ use self::half_open::HalfOpen;
 use self::inbox::Inbox;
 use self::incoming::Incoming;
 use self::session::{Ending, Session, copies};
-use super::Transmit;
 use super::identity::{Identity, Peering};
 use super::peers::ReceivedFrom;
+use super::{Contents, Transmit};
 use crate::config::Config;
 use crate::id::{MessageId, PathId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -294,7 +294,13 @@ impl Receiver {
         if let Some((via, ack)) = self.acks.pop_front() {
             ack.write(&self.identity.hello_key, buffer);
             let len = buffer.len() - start;
-            return Some(Transmit { via, segment_size: len, len, ect });
+            return Some(Transmit {
+                contents: Contents::Answers,
+                via,
+                segment_size: len,
+                len,
+                ect,
+            });
         }
         while let Some(mut outbound) = self.answers.pop_front() {
             let Some(session) = self.sessions.get_mut(&outbound.session) else { continue };
@@ -327,7 +333,14 @@ impl Receiver {
             if outbound.detours > 0 {
                 self.answers.push_front(outbound);
             }
-            return Some(Transmit { via, segment_size: len, len: buffer.len() - start, ect });
+            let sent = buffer.len() - start;
+            return Some(Transmit {
+                contents: Contents::Answers,
+                via,
+                segment_size: len,
+                len: sent,
+                ect,
+            });
         }
         None
     }

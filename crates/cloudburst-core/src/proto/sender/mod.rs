@@ -311,11 +311,18 @@ impl Sender {
         let Some(message) = self.messages.get_mut(&id) else { return };
         message.timer_key = None;
         if message.deadline <= now {
-            let connected = self.peers.get(&message.peer).is_some_and(|peer| peer.usable);
+            let peer = self.peers.get(&message.peer);
+            let connected = peer.is_some_and(|peer| peer.usable);
             let outcome = match (message.started_at, connected) {
-                (Some(_), _) => Outcome::Unknown(Doubt::Deadline),
+                (Some(_), _) => {
+                    let local = message.local_error();
+                    Outcome::Unknown(local.map_or(Doubt::Deadline, Doubt::Local))
+                }
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
-                (None, false) => Outcome::Rejected(Rejection::NoAnswer),
+                (None, false) => {
+                    let local = peer.and_then(Peer::local_error);
+                    Outcome::Rejected(local.map_or(Rejection::NoAnswer, Rejection::Local))
+                }
             };
             return self.finish(id, outcome);
         }

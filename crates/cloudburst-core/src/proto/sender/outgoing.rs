@@ -5,7 +5,7 @@ use super::schedule::{Place, Rank};
 use super::trail::Trail;
 use crate::code::{Code, Encoder};
 use crate::config::{BurstPolicy, Config};
-use crate::error::Receipt;
+use crate::error::{LocalError, Receipt};
 use crate::id::{Digest, MessageId, PathId};
 use crate::path::PathSet;
 use crate::proto::budget::Budget;
@@ -38,6 +38,8 @@ pub(super) struct Outgoing {
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
     pub(super) packets: usize,
+    /// How many packets there were when the host did not take the last of them, and why.
+    pub(super) not_sent: Option<(usize, LocalError)>,
     /// The receiver has said something of this message. It stays so.
     pub(super) answered: bool,
     priority: u8,
@@ -102,6 +104,7 @@ impl Outgoing {
             deadline: now + options.deadline.unwrap_or(config.deadline),
             started_at: None,
             packets: 0,
+            not_sent: None,
             answered: false,
             priority: options.priority,
             policy: options.policy.unwrap_or(config.policy),
@@ -317,6 +320,12 @@ impl Outgoing {
             self.arrivals.len() - 1
         });
         &mut self.arrivals[at].count
+    }
+
+    /// Why the host did not take its last packets; `None`: it did.
+    pub(super) fn local_error(&self) -> Option<LocalError> {
+        let (packets, error) = self.not_sent?;
+        (packets == self.packets).then_some(error)
     }
 
     pub(super) fn receipt(&self, now: Instant) -> Receipt {

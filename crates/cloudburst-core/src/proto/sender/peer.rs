@@ -1,6 +1,6 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
-use crate::error::Outcome;
+use crate::error::{LocalError, Outcome};
 use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::PathSet;
 use crate::proto::identity::STALE_AFTER;
@@ -37,6 +37,8 @@ pub(super) struct Peer {
     pub(super) rtt: Rtt,
     /// What was counted; the rest of it is filled in when asked for.
     pub(super) tally: SentTo,
+    /// How many HELLOs there were when the host did not take one, and why.
+    pub(super) not_sent: Option<(u64, LocalError)>,
     pub(super) session: Option<OpenSession>,
     pub(super) opening: Option<Opening>,
     /// The session may be used: it is there, and was heard of lately.
@@ -84,6 +86,7 @@ impl Peer {
             ports: 1,
             rtt: Rtt::new(),
             tally: SentTo::default(),
+            not_sent: None,
             session: None,
             opening: None,
             usable: false,
@@ -179,6 +182,12 @@ impl Peer {
         while self.recent.front().is_some_and(|(_, finished)| *finished) {
             self.recent.pop_front();
         }
+    }
+
+    /// Why the host did not take the last HELLO; `None`: it did.
+    pub(super) fn local_error(&self) -> Option<LocalError> {
+        let (hellos, error) = self.not_sent?;
+        (hellos == self.tally.hellos_sent).then_some(error)
     }
 
     /// What was sent to it, and what came of it.

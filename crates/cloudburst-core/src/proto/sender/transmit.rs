@@ -1,9 +1,10 @@
 //! What goes on the wire, and in which order: handshakes at once, symbols in paced rounds.
 
 use super::{Round, Sender};
+use crate::error::LocalError;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Turn, Via};
-use crate::proto::Transmit;
+use crate::proto::{Contents, Transmit};
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
 
@@ -30,6 +31,24 @@ impl Sender {
         }
         let round = self.begin_round(now)?;
         self.transmit_turn(now, round, buffer)
+    }
+
+    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
+    /// nothing was sent since when a message fails, its caller is told.
+    pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
+        match transmit.contents {
+            Contents::Symbols(id) => {
+                if let Some(message) = self.messages.get_mut(&id) {
+                    message.not_sent = Some((message.packets, error));
+                }
+            }
+            Contents::Hello(address) => {
+                if let Some(peer) = self.peers.get_mut(&address) {
+                    peer.not_sent = Some((peer.tally.hellos_sent, error));
+                }
+            }
+            Contents::Answers => {}
+        }
     }
 
     pub(super) fn transmit_turn(
@@ -153,7 +172,13 @@ impl Sender {
         if newly_silent {
             self.reschedule_peer(address);
         }
-        Some(Transmit { via, segment_size, len: buffer.len(), ect })
+        Some(Transmit {
+            contents: Contents::Symbols(id),
+            via,
+            segment_size,
+            len: buffer.len(),
+            ect,
+        })
     }
 
     pub(super) fn transmit_hello(
@@ -187,7 +212,13 @@ impl Sender {
             self.pacer.charge(now, buffer.len() + overhead);
             self.reschedule_peer(address);
             let (len, ect) = (buffer.len(), self.config.aeolus);
-            return Some(Transmit { via, segment_size: len, len, ect });
+            return Some(Transmit {
+                contents: Contents::Hello(address),
+                via,
+                segment_size: len,
+                len,
+                ect,
+            });
         }
         None
     }
