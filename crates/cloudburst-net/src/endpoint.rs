@@ -9,9 +9,10 @@ use crate::io::{GrantedBuffers, IoCounters};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::trace;
+use crate::wakers::contained;
 use async_channel::TryRecvError;
 use bytes::Bytes;
-use cloudburst_core::burst::PacketIo;
+use cloudburst_core::burst::{PacketIo, contain};
 use cloudburst_core::error::{Outcome, Receipt, SendError as Refusal};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
@@ -230,7 +231,7 @@ impl Endpoint {
         if self.inner.is_forked() {
             return Err(Closed);
         }
-        let message = self.inner.messages.recv().await.map_err(|_| Closed)?;
+        let message = contained(self.inner.messages.recv()).await.map_err(|_| Closed)?;
         Ok(self.take(message))
     }
 
@@ -284,7 +285,7 @@ impl Endpoint {
             // Made before trying, so that it hears of the room that is left right after.
             let room = self.inner.room.notified();
             match begin() {
-                Err(SendError::Refused(Refusal::Full { .. })) => room.await,
+                Err(SendError::Refused(Refusal::Full { .. })) => contained(room).await,
                 other => {
                     // There may be room for one more: each waiter wakes the next.
                     self.inner.room.notify_one();
@@ -321,7 +322,7 @@ impl Endpoint {
         self.inner.check_process()?;
         let room = self.inner.room.clone();
         let on_end = Box::new(move |outcome| {
-            on_end(outcome);
+            contain(|| on_end(outcome));
             room.notify_one();
         });
         let peer = crate::io::plain(peer);

@@ -102,6 +102,7 @@ mod path_map;
 mod reactor;
 mod sending;
 mod trace;
+mod wakers;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};

@@ -2,7 +2,7 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::shared::{MAX_SLEEP, OnEnd, Sending, Shared, Stops, Who, lock};
+use super::shared::{MAX_SLEEP, OnEnd, Sending, Shared, Stops, Who, contain, lock};
 use crate::error::SendError;
 use crate::id::MessageId;
 use crate::path::{OrderError, PathMap, PathStats};
@@ -256,7 +256,7 @@ impl<I: PacketIo> Engine<I> {
         // Nothing ends any more. Dropped without the lock: callbacks may hold whatever they like.
         let unended = core::mem::take(&mut lock(&self.shared.sending).on_end);
         self.shared.ended.notify_all();
-        drop(unended);
+        unended.into_values().for_each(|on_end| contain(|| drop(on_end)));
     }
 }
 

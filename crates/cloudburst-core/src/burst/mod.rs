@@ -19,7 +19,7 @@ mod engine;
 mod shared;
 
 pub use engine::{Driven, Engine};
-pub use shared::OnEnd;
+pub use shared::{OnEnd, contain};
 
 use crate::error::LocalError;
 use crate::path::Via;

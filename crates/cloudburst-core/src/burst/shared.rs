@@ -12,6 +12,7 @@ use core::cell::RefCell;
 use core::hint;
 use core::time::Duration;
 use foldhash::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
@@ -197,7 +198,7 @@ impl<I: PacketIo> Shared<I> {
             for event in events {
                 match event {
                     ReceiverEvent::Message(message) => {
-                        (self.on_message)(message);
+                        contain(|| (self.on_message)(message));
                         delivered = true;
                     }
                     ReceiverEvent::Confirmed(peering) => {
@@ -272,7 +273,7 @@ impl<I: PacketIo> Shared<I> {
                 }
                 if !ended.is_empty() {
                     for (call, outcome) in ended {
-                        call(outcome);
+                        contain(|| call(outcome));
                     }
                     self.ended.notify_all();
                     self.tell_driver();
@@ -319,6 +320,14 @@ impl<I: PacketIo> Shared<I> {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("whoever holds this lock runs state machines, which do not panic")
+}
+
+/// Runs a callback that wakes whoever waits, and goes on if it panics: a waker may be anybody's, and
+/// must take neither the thread that wakes with it nor what others wait for.
+pub fn contain(callback: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
+        tracing::error!("a waker, or what was dropped with it, panicked");
+    }
 }
 
 /// Lends this thread's buffer; a nested call, from within a callback, gets one of its own.

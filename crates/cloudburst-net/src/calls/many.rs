@@ -3,6 +3,7 @@
 use super::call::InFlight;
 use crate::endpoint::Endpoint;
 use crate::error::CallError;
+use crate::wakers::contained;
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
@@ -46,7 +47,7 @@ impl Calls {
             return None;
         }
         // Every call holds a sender until it ends.
-        let (index, result) = self.ended.recv().await.ok()?;
+        let (index, result) = contained(self.ended.recv()).await.ok()?;
         self.left -= 1;
         let (peer, call) = self.calls.get_mut(index)?;
         *call = None;

@@ -5,6 +5,7 @@ use super::frame::{RequestFrame, ResponseFrame, Token};
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
+use crate::wakers::contained;
 use async_channel::TryRecvError;
 use bytes::Bytes;
 use cloudburst_core::error::{Receipt, Rejection};
@@ -171,7 +172,7 @@ impl Endpoint {
             if self.inner.is_forked() {
                 return Err(Closed);
             }
-            let came = self.inner.requests.recv().await.map_err(|_| Closed)?;
+            let came = contained(self.inner.requests.recv()).await.map_err(|_| Closed)?;
             if let Some(request) = self.take_request(came) {
                 return Ok(request);
             }

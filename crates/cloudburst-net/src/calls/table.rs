@@ -3,7 +3,9 @@
 use super::frame::{ResponseFrame, Token};
 use super::{CallCounters, Counts};
 use crate::error::{CallError, SendError};
+use crate::wakers::contained;
 use bytes::Bytes;
+use cloudburst_core::burst::contain;
 use cloudburst_core::config::Config;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::rng::Seed;
@@ -75,7 +77,14 @@ impl CallTable {
 
     /// Waits until one more call may be in flight.
     pub(super) async fn room(&self) -> Result<OwnedSemaphorePermit, CallError> {
-        self.room.clone().acquire_owned().await.map_err(|_| CallError::Closed)
+        // Mostly there is room.
+        match self.try_room() {
+            Err(CallError::Full { .. }) => {
+                let room = contained(self.room.clone().acquire_owned()).await;
+                room.map_err(|_| CallError::Closed)
+            }
+            other => other,
+        }
     }
 
     pub(super) fn try_room(&self) -> Result<OwnedSemaphorePermit, CallError> {
@@ -174,8 +183,8 @@ impl CallTable {
         let timer = state.timer.take();
         self.changed.notify_one();
         drop(state);
-        for (_, waiting) in waiting {
-            (waiting.settle)(Err(CallError::Closed));
+        for waiting in waiting.into_values() {
+            contain(|| (waiting.settle)(Err(CallError::Closed)));
         }
         if let Some(timer) = timer
             && timer.thread().id() != thread::current().id()
@@ -203,7 +212,7 @@ impl CallTable {
             if !overdue.is_empty() {
                 drop(state);
                 for waiting in overdue {
-                    (waiting.settle)(Err(CallError::Deadline));
+                    contain(|| (waiting.settle)(Err(CallError::Deadline)));
                 }
                 state = self.lock();
                 continue;

@@ -1,0 +1,32 @@
+//! Wakers of callers, kept from harming what wakes them.
+
+use cloudburst_core::burst::contain;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{Context, Waker};
+use std::sync::Arc;
+use std::task::Wake;
+
+/// A waker that does not panic, whatever the caller's does.
+struct Contained(Waker);
+
+impl Wake for Contained {
+    fn wake(self: Arc<Self>) {
+        contain(move || self.0.wake_by_ref());
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        contain(|| self.0.wake_by_ref());
+    }
+}
+
+/// Waits for `future`, which wakes its waiters within data structures of its own or one after
+/// another: a waker that panics there would leave these half done, or the next ones asleep.
+pub(crate) async fn contained<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let waker = Waker::from(Arc::new(Contained(context.waker().clone())));
+        future.as_mut().poll(&mut Context::from_waker(&waker))
+    })
+    .await
+}

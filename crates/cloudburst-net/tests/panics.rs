@@ -1,0 +1,144 @@
+//! Callbacks and tasks that panic: whoever waits for them is told at once, and nobody else notices.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
+
+mod common;
+
+use cloudburst_net::{CallError, Closed, Endpoint, Rejection, SendError, SendOptions};
+use common::{PATIENCE, bytes, endpoint, eventually};
+use std::future::Future;
+use std::net::{SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// A waker that panics, and counts how often.
+#[derive(Default)]
+struct Panicking(AtomicUsize);
+
+impl Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("as asked");
+    }
+}
+
+impl Panicking {
+    /// Has `future` wake this when it is done.
+    fn wait_for<F: Future>(self: &Arc<Self>, future: Pin<&mut F>) {
+        let waker = Waker::from(self.clone());
+        assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+
+    fn woken(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn soon() -> SendOptions {
+    SendOptions { deadline: Some(Duration::from_millis(100)), ..SendOptions::default() }
+}
+
+fn silent() -> (UdpSocket, SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
+/// Whether messages, calls and all deadlines of `endpoint` go on.
+fn assert_alive(endpoint: &Endpoint) {
+    let (_socket, nobody) = silent();
+    let (this, other) = (endpoint.blocking(), common::blocking());
+    this.send(other.local_addr(), bytes(20_000, 1)).unwrap();
+    other.send(this.local_addr(), "back").unwrap();
+    assert_eq!(this.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "back");
+    let rejected = SendError::Rejected(Rejection::NoAnswer);
+    assert_eq!(this.send_with(nobody, "hello", soon()), Err(rejected));
+    let late = this.call_with(other.local_addr(), "nobody serves", soon());
+    assert_eq!(late, Err(CallError::Deadline));
+    assert!(this.close(PATIENCE), "nothing is left under way");
+}
+
+#[test]
+fn a_waker_of_a_send_may_panic() {
+    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let panicking = Arc::<Panicking>::default();
+    let mut sending = std::pin::pin!(endpoint.try_send_with(nobody, "hello", soon()).unwrap());
+    panicking.wait_for(sending.as_mut());
+    eventually("the send ends", || panicking.woken() == 1);
+    assert_alive(&endpoint);
+}
+
+#[test]
+fn a_waker_of_a_receiver_may_panic() {
+    let (endpoint, other) = (endpoint(), common::blocking());
+    let panicking = Arc::<Panicking>::default();
+    let mut receiving = Box::pin(endpoint.recv());
+    panicking.wait_for(receiving.as_mut());
+    other.send(endpoint.local_addr(), "it is the application's").unwrap();
+    assert_eq!(panicking.woken(), 1);
+    drop(receiving);
+    let message = endpoint.blocking().recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(message.bytes, "it is the application's", "it was reported as delivered");
+    assert_alive(&endpoint);
+}
+
+#[test]
+fn a_waker_of_a_call_may_panic() {
+    let (endpoint, other) = (endpoint(), common::blocking());
+    let panicking = Arc::<Panicking>::default();
+    let mut late = Box::pin(endpoint.call_with(other.local_addr(), "no answer", soon()));
+    panicking.wait_for(late.as_mut());
+    let unanswered = other.recv_request_timeout(PATIENCE).unwrap().expect("its caller waits");
+    eventually("its deadline ends it", || panicking.woken() == 1);
+    let mut answered = Box::pin(endpoint.call(other.local_addr(), "a request"));
+    panicking.wait_for(answered.as_mut());
+    let request = other.recv_request_timeout(PATIENCE).unwrap().expect("its caller waits");
+    request.reply("a response").unwrap();
+    assert_eq!(panicking.woken(), 2);
+    drop(unanswered);
+    assert_alive(&endpoint);
+}
+
+#[test]
+fn wakers_may_panic_when_an_endpoint_closes() {
+    let (endpoint, (_socket, nobody)) = (endpoint(), silent());
+    let panicking = Arc::<Panicking>::default();
+    let mut waiting = [(); 2].map(|()| Box::pin(endpoint.send(nobody, "hello")));
+    let mut receivers = [(); 2].map(|()| Box::pin(endpoint.recv()));
+    let mut calls = [(); 2].map(|()| Box::pin(endpoint.call(nobody, "hello")));
+    waiting.iter_mut().for_each(|send| panicking.wait_for(send.as_mut()));
+    calls.iter_mut().for_each(|call| panicking.wait_for(call.as_mut()));
+    receivers.iter_mut().for_each(|receiver| panicking.wait_for(receiver.as_mut()));
+    assert!(!endpoint.blocking().close(Duration::ZERO));
+    assert_eq!(panicking.woken(), 6, "each is told");
+    let mut context = Context::from_waker(Waker::noop());
+    for mut send in waiting {
+        assert_eq!(send.as_mut().poll(&mut context), Poll::Ready(Err(SendError::Closed)));
+    }
+    for mut receiver in receivers {
+        assert_eq!(receiver.as_mut().poll(&mut context), Poll::Ready(Err(Closed)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_panics_drops_what_it_holds() {
+    let (client, server) = (endpoint(), endpoint());
+    let (_socket, nobody) = silent();
+    let (to, sender) = (server.local_addr(), client.clone());
+    let sending = tokio::spawn(async move {
+        let _sending = sender.try_send(nobody, bytes(100_000, 1)).unwrap();
+        let _calls = sender.call_many([(nobody, "hello")], SendOptions::default());
+        panic!("as asked");
+    });
+    let taking = tokio::spawn(async move {
+        let _request = server.recv_request().await.unwrap();
+        panic!("as asked");
+    });
+    assert_eq!(client.call(to, "a request").await, Err(CallError::Unanswered));
+    assert!(sending.await.is_err() && taking.await.is_err());
+    assert_eq!(client.counters().sender.rejected, 2, "both bursts have stopped");
+    tokio::task::spawn_blocking(move || assert_alive(&client)).await.unwrap();
+}
