@@ -3,9 +3,10 @@
 use crate::calls::{Calls as AsyncCalls, Request as AsyncRequest, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{CallError, Closed, SendError};
+use crate::inner::Inner;
 use crate::io::GrantedBuffers;
 use crate::names;
-use crate::park::{block_on_driving, block_on_for};
+use crate::park::{block_on, block_on_for};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
 use bytes::Bytes;
@@ -17,7 +18,6 @@ use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use cloudburst_core::wire::Role;
 use core::future::Future;
 use core::time::Duration;
-use pollster::block_on;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -47,7 +47,7 @@ impl Calls {
     /// Waits until all calls have ended, which they have by their deadline; the results, in the
     /// order of the requests.
     pub fn results(self) -> Vec<Result<Bytes, CallError>> {
-        block_on(self.0.results())
+        block_on(Inner::engine_of(self.0.endpoint()), self.0.results())
     }
 }
 
@@ -55,7 +55,7 @@ impl Iterator for Calls {
     type Item = Response;
 
     fn next(&mut self) -> Option<Response> {
-        block_on(self.0.next())
+        block_on(Inner::engine_of(self.0.endpoint()), self.0.next())
     }
 }
 
@@ -86,7 +86,7 @@ impl Request {
     ///
     /// See [`SendError`].
     pub fn reply(self, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
-        block_on(self.0.reply(bytes))
+        self.reply_with(bytes, SendOptions::default())
     }
 
     /// [`reply`](Self::reply) with settings of its own.
@@ -99,7 +99,7 @@ impl Request {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        block_on(self.0.reply_with(bytes, options))
+        block_on(Inner::engine_of(self.0.endpoint()), self.0.reply_with(bytes, options))
     }
 
     /// Tells the caller that the application has dealt with the request: an empty response.
@@ -108,7 +108,7 @@ impl Request {
     ///
     /// See [`SendError`].
     pub fn accept(self) -> Result<Receipt, SendError> {
-        block_on(self.0.accept())
+        self.reply(Bytes::new())
     }
 }
 
@@ -184,7 +184,7 @@ impl Endpoint {
     ) -> Result<Receipt, SendError> {
         let bytes = bytes.into();
         let begin = || self.0.burst(peer, Role::Plain, bytes.clone(), &options);
-        Sending(block_on(self.0.when_room(begin))?).wait()
+        Sending(self.block_on(self.0.when_room(begin))?).wait()
     }
 
     /// Begins to burst a message. See [`AsyncEndpoint::try_send`].
@@ -225,7 +225,7 @@ impl Endpoint {
                 return Ok(message);
             }
             if self.0.inner.drive_to_message(None) != Driven::Done {
-                return block_on(self.0.recv());
+                return self.block_on(self.0.recv());
             }
         }
     }
@@ -246,7 +246,7 @@ impl Endpoint {
                 Driven::TimedOut => return Ok(None),
                 Driven::ByAnother | Driven::Stopped => {
                     let left = deadline.saturating_since(self.0.now());
-                    return block_on_for(self.0.recv(), left).transpose();
+                    return self.block_on_for(left, self.0.recv()).transpose();
                 }
             }
         }
@@ -337,7 +337,8 @@ impl Endpoint {
     ///
     /// See [`recv_request`](Self::recv_request).
     pub fn recv_request_timeout(&self, timeout: Duration) -> Result<Option<Request>, Closed> {
-        block_on_for(self.0.recv_request(), timeout).transpose().map(|came| came.map(Request))
+        let came = self.block_on_for(timeout, self.0.recv_request()).transpose()?;
+        Ok(came.map(Request))
     }
 
     /// Answers requests with what `handler` makes of them, one after the other, until the endpoint
@@ -347,7 +348,11 @@ impl Endpoint {
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on_driving(self.0.inner.engine_here(), future)
+        block_on(self.0.inner.engine_here(), future)
+    }
+
+    fn block_on_for<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
+        block_on_for(self.0.inner.engine_here(), timeout, future)
     }
 
     /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::close`].
@@ -374,7 +379,6 @@ impl Sending {
     ///
     /// See [`SendError`].
     pub fn wait(self) -> Result<Receipt, SendError> {
-        self.0.drive();
-        block_on(self.0)
+        block_on(Inner::engine_of(self.0.endpoint()), self.0)
     }
 }

@@ -11,7 +11,7 @@ use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::Message;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{io, mem, process};
 use tokio::sync::{Notify, watch};
 
@@ -115,6 +115,11 @@ impl Inner {
     pub(crate) fn drive_to_message(&self, until: Option<Instant>) -> Driven {
         let has_news = || !self.messages.is_empty() || self.messages.is_closed();
         if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, has_news) }
+    }
+
+    /// The engine of an endpoint that may be gone. It does not keep the endpoint alive.
+    pub(crate) fn engine_of(endpoint: &Weak<Self>) -> Option<Arc<Engine<UdpIo>>> {
+        endpoint.upgrade()?.engine_here()
     }
 
     /// The engine, if its threads are this process's.

@@ -1,5 +1,4 @@
-//! Runs a future on the calling thread, which in between sleeps for a limited time, or takes what
-//! comes in.
+//! Runs a future on the calling thread, which in between takes what comes in, or sleeps.
 
 use crate::io::UdpIo;
 use cloudburst_core::burst::{Driven, Engine, PacketIo};
@@ -13,41 +12,9 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Waits until `future` is done, or for `timeout`. `None`: it was not done by then, and is
-/// dropped.
-pub(crate) fn block_on_for<F: Future>(future: F, timeout: Duration) -> Option<F::Output> {
-    // A timeout beyond what the clock can count is none.
-    let deadline = Instant::now().checked_add(timeout);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return Some(output);
-        }
-        match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
-            Some(Duration::ZERO) => return None,
-            Some(left) => thread::park_timeout(left),
-            None => thread::park(),
-        }
-    }
-}
-
 /// A waker of a thread that may be waiting for packets.
 struct Notice {
-    engine: Arc<Engine<UdpIo>>,
+    engine: Option<Arc<Engine<UdpIo>>>,
     woken: AtomicBool,
     drives: AtomicBool,
     thread: Thread,
@@ -62,20 +29,63 @@ impl Wake for Notice {
         self.woken.store(true, SeqCst);
         if thread::current().id() != self.thread.id() {
             self.thread.unpark();
-            if self.drives.load(SeqCst) {
-                self.engine.io().wake();
+            if self.drives.load(SeqCst)
+                && let Some(engine) = &self.engine
+            {
+                engine.io().wake();
             }
         }
     }
 }
 
+impl Notice {
+    /// Waits until it is woken, or until the deadline.
+    fn wait(&self, deadline: Option<Instant>) {
+        if self.drive(deadline) {
+            return;
+        }
+        // Whoever wakes it leaves a token, if that was just before.
+        while !self.woken.load(SeqCst) {
+            match deadline.map(left) {
+                Some(Duration::ZERO) => return,
+                Some(left) => thread::park_timeout(left),
+                None => thread::park(),
+            }
+        }
+    }
+
+    /// Takes packets meanwhile; `false`: that is another thread's, or nobody's.
+    fn drive(&self, deadline: Option<Instant>) -> bool {
+        let Some(engine) = &self.engine else { return false };
+        let until = deadline.map(|at| engine.io().now() + left(at));
+        self.drives.store(true, SeqCst);
+        let driven = engine.drive(until, || self.woken.load(SeqCst));
+        self.drives.store(false, SeqCst);
+        matches!(driven, Driven::Done | Driven::TimedOut)
+    }
+}
+
 /// Waits until `future` is done, and takes the packets that it waits for on this thread, if no
-/// other one does. `None` for an engine: it is another process's, and nothing comes in.
-pub(crate) fn block_on_driving<F: Future>(
+/// other one does. `None` for an engine: it is another process's, or gone.
+pub(crate) fn block_on<F: Future>(engine: Option<Arc<Engine<UdpIo>>>, future: F) -> F::Output {
+    loop_until(engine, None, future).expect("there is no deadline")
+}
+
+/// The same for no longer than `timeout`. `None`: it was not done by then, and is dropped.
+pub(crate) fn block_on_for<F: Future>(
     engine: Option<Arc<Engine<UdpIo>>>,
+    timeout: Duration,
     future: F,
-) -> F::Output {
-    let Some(engine) = engine else { return pollster::block_on(future) };
+) -> Option<F::Output> {
+    // A timeout beyond what the clock can count is none.
+    loop_until(engine, Instant::now().checked_add(timeout), future)
+}
+
+fn loop_until<F: Future>(
+    engine: Option<Arc<Engine<UdpIo>>>,
+    deadline: Option<Instant>,
+    future: F,
+) -> Option<F::Output> {
     let notice = Arc::new(Notice {
         engine,
         woken: AtomicBool::new(false),
@@ -87,39 +97,54 @@ pub(crate) fn block_on_driving<F: Future>(
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
+            return Some(output);
         }
-        notice.drives.store(true, SeqCst);
-        let driven = notice.engine.drive(None, || notice.woken.load(SeqCst));
-        notice.drives.store(false, SeqCst);
-        if driven != Driven::Done {
-            // Whoever wakes it leaves a token, if that was just before.
-            while !notice.woken.load(SeqCst) {
-                thread::park();
-            }
+        if deadline.map(left) == Some(Duration::ZERO) {
+            return None;
         }
+        notice.wait(deadline);
         notice.woken.store(false, SeqCst);
     }
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Endpoint;
+    use cloudburst_core::config::Security;
     use core::future;
+
+    /// No engine, and one.
+    fn engines() -> [Option<Arc<Engine<UdpIo>>>; 2] {
+        let loopback = "127.0.0.1:0".parse().unwrap();
+        let builder = Endpoint::builder().bind(loopback).security(Security::pre_shared([7; 32]));
+        let endpoint = builder.build().unwrap();
+        [None, Some(Arc::into_inner(endpoint.inner).unwrap().engine.clone())]
+    }
 
     #[test]
     fn ends_with_the_future_or_with_the_time() {
-        assert_eq!(block_on_for(future::ready(7), Duration::ZERO), Some(7));
-        let start = Instant::now();
-        assert_eq!(block_on_for(future::pending::<()>(), Duration::from_millis(20)), None);
-        assert!(start.elapsed() >= Duration::from_millis(20));
+        for engine in engines() {
+            let ready = future::ready(7);
+            assert_eq!(block_on_for(engine.clone(), Duration::ZERO, ready), Some(7));
+            let start = Instant::now();
+            let soon = Duration::from_millis(20);
+            assert_eq!(block_on_for(engine, soon, future::pending::<()>()), None);
+            assert!(start.elapsed() >= soon);
+        }
     }
 
     #[test]
     fn another_thread_wakes_it() {
-        let (sender, receiver) = async_channel::bounded(1);
-        let other = thread::spawn(move || sender.send_blocking(7));
-        assert_eq!(block_on_for(receiver.recv(), Duration::MAX), Some(Ok(7)));
-        other.join().unwrap().unwrap();
+        for engine in engines() {
+            let (sender, receiver) = async_channel::bounded(1);
+            let other = thread::spawn(move || sender.send_blocking(7));
+            assert_eq!(block_on_for(engine, Duration::MAX, receiver.recv()), Some(Ok(7)));
+            other.join().unwrap().unwrap();
+        }
     }
 }

@@ -40,13 +40,8 @@ impl Sending {
         self.id
     }
 
-    /// Takes packets on the calling thread until the send has ended, if no other thread does.
-    pub(crate) fn drive(&self) {
-        // The engine alone: this must not keep the endpoint alive either.
-        let engine = self.endpoint.upgrade().and_then(|inner| inner.engine_here());
-        if let Some(engine) = engine {
-            engine.drive(None, || !self.outcome.is_empty() || self.outcome.is_terminated());
-        }
+    pub(crate) const fn endpoint(&self) -> &Weak<Inner> {
+        &self.endpoint
     }
 }
 

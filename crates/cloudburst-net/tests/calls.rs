@@ -4,10 +4,11 @@ mod common;
 
 use cloudburst_net::{Bytes, CallError, Config, Rejection, Role, SendError, SendOptions};
 use cloudburst_netem::{LinkConfig, Loss, Relay};
-use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually, log::Log};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
+use tracing::Level;
 
 fn within(deadline: Duration) -> SendOptions {
     SendOptions { deadline: Some(deadline), ..SendOptions::default() }
@@ -228,6 +229,39 @@ async fn calls_in_flight_are_bounded_and_all_get_their_turn() {
     for call in calls {
         let ended = tokio::time::timeout(PATIENCE, call).await.expect("no wake-up is lost");
         ended.unwrap().unwrap();
+    }
+}
+
+#[test]
+fn blocking_callers_and_callees_take_their_packets_themselves() {
+    const CALLS: usize = 100;
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    // What is logged on the thread of the caller, and on that of the callee.
+    let logs = [Log::default(), Log::default()];
+    let callee = logs[1].clone();
+    let serving = thread::spawn(move || {
+        tracing::subscriber::with_default(callee, || {
+            while let Ok(Some(request)) = server.recv_request_timeout(PATIENCE) {
+                let last = request.bytes() == "last";
+                request.reply("response").unwrap();
+                if last {
+                    return;
+                }
+            }
+        });
+    });
+    tracing::subscriber::with_default(logs[0].clone(), || {
+        for n in 1..=CALLS {
+            let request = if n == CALLS { "last" } else { "request" };
+            let mut calls = client.call_many([(to, request)], SendOptions::default());
+            assert_eq!(calls.next().unwrap().result.unwrap(), "response");
+        }
+    });
+    serving.join().unwrap();
+    for log in logs {
+        let taken = log.events(Level::DEBUG, "message received").len();
+        assert!(taken > 0, "another thread took all of them");
     }
 }
 

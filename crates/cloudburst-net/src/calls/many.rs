@@ -3,11 +3,13 @@
 use super::call::InFlight;
 use crate::endpoint::Endpoint;
 use crate::error::CallError;
+use crate::inner::Inner;
 use crate::wakers::contained;
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
 use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
 
 type Ended = (usize, Result<Bytes, CallError>);
 
@@ -31,12 +33,17 @@ pub struct Calls {
     /// By index: to whom it went, and `None` as soon as it was returned.
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
+    endpoint: Weak<Inner>,
 }
 
 impl Calls {
     /// Calls whose ends were not returned yet.
     pub const fn left(&self) -> usize {
         self.left
+    }
+
+    pub(crate) const fn endpoint(&self) -> &Weak<Inner> {
+        &self.endpoint
     }
 
     /// How the next call ended, in the order of time; `None` when all were returned.
@@ -112,7 +119,7 @@ impl Endpoint {
             };
             calls.push((peer, call));
         }
-        Calls { ended, left: calls.len(), calls }
+        Calls { ended, left: calls.len(), calls, endpoint: Arc::downgrade(&self.inner) }
     }
 
     fn try_call(

@@ -49,6 +49,10 @@ impl Request {
         self.deadline
     }
 
+    pub(crate) const fn endpoint(&self) -> &Weak<Inner> {
+        &self.endpoint
+    }
+
     /// Sends the response, and waits until the caller's endpoint has it.
     ///
     /// Dropping the future stops the burst. It ends by the caller's deadline, or by the
@@ -71,7 +75,7 @@ impl Request {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        let endpoint = self.endpoint()?;
+        let endpoint = self.upgrade()?;
         let (options, frame) = (self.options(options)?, self.response(Some(bytes.into())));
         let peer = self.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
@@ -93,7 +97,7 @@ impl Request {
 
     /// Begins to send the response, which goes on by itself.
     pub(super) async fn reply_detached(mut self, bytes: Bytes) -> Result<(), SendError> {
-        let endpoint = self.endpoint()?;
+        let endpoint = self.upgrade()?;
         let options = self.options(SendOptions::default())?;
         let frame = self.response(Some(bytes));
         let peer = self.peer;
@@ -107,14 +111,14 @@ impl Request {
         ResponseFrame { token: self.token, bytes }.write()
     }
 
-    fn endpoint(&self) -> Result<Endpoint, SendError> {
+    fn upgrade(&self) -> Result<Endpoint, SendError> {
         Ok(Endpoint { inner: self.endpoint.upgrade().ok_or(SendError::Closed)? })
     }
 
     /// `options` with the time that is left. A caller may say that it waits for weeks: then the
     /// configured deadline holds.
     fn options(&self, options: SendOptions) -> Result<SendOptions, SendError> {
-        let most = options.deadline.unwrap_or(self.endpoint()?.inner.calls.patience);
+        let most = options.deadline.unwrap_or(self.upgrade()?.inner.calls.patience);
         let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
         match left.map_or(most, |left| left.min(most)) {
             left if left.is_zero() => Err(SendError::Rejected(Rejection::NotStarted)),
@@ -128,7 +132,7 @@ impl Drop for Request {
         if self.replied {
             return;
         }
-        let Ok(endpoint) = self.endpoint() else { return };
+        let Ok(endpoint) = self.upgrade() else { return };
         Counts::add(&endpoint.inner.calls.counts.requests_unanswered);
         if let Ok(options) = self.options(SendOptions::default()) {
             // Where there is no room for it, or no time, the caller's deadline has to do.
