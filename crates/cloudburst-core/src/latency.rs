@@ -21,6 +21,12 @@ pub struct LatencyHistogram {
     sum: Duration,
 }
 
+impl Default for LatencyHistogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LatencyHistogram {
     pub(crate) fn new() -> Self {
         let buckets = Histogram::new_with_bounds(SHORTEST, LONGEST, DIGITS)

@@ -5,14 +5,14 @@ use crate::builder::Builder;
 use crate::calls::CallCounters;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
-use crate::io::{GrantedBuffers, IoCounters};
+use crate::io::{GrantedBuffers, IoCounters, UdpIo};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::trace;
 use crate::wakers::contained;
 use async_channel::TryRecvError;
 use bytes::Bytes;
-use cloudburst_core::burst::{PacketIo, contain};
+use cloudburst_core::burst::{Engine, PacketIo, contain};
 use cloudburst_core::error::{Outcome, Receipt, SendError as Refusal};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
@@ -33,7 +33,8 @@ use tokio::sync::oneshot;
 /// Dropping the last one stops its threads and its bursts at once; [`close`](Self::close) first
 /// lets them finish.
 ///
-/// A fork of the process can neither send nor receive with it: build endpoints after forking.
+/// A fork of the process can neither send nor receive with it, and sees nothing of it: build
+/// endpoints after forking.
 ///
 /// # Example
 ///
@@ -107,9 +108,15 @@ impl Endpoint {
         self.inner.engine.io().granted_buffers()
     }
 
-    /// What was done and seen so far.
+    /// The engine, unless it is another process's: whoever held its locks at the fork does not exist
+    /// here.
+    fn here(&self) -> Option<&Engine<UdpIo>> {
+        (!self.inner.is_forked()).then_some(&self.inner.engine)
+    }
+
+    /// What was done and seen so far; of the protocol, nothing in a fork.
     pub fn counters(&self) -> Counters {
-        let core = self.inner.engine.counters();
+        let core = self.here().map(Engine::counters).unwrap_or_default();
         let io = self.inner.engine.io().counters();
         let calls = self.inner.calls.counters();
         Counters { sender: core.sender, receiver: core.receiver, io, calls }
@@ -118,13 +125,13 @@ impl Endpoint {
     /// How long messages took so far: a copy of about 54 KB, for which sending and receiving wait
     /// some microseconds each.
     pub fn latencies(&self) -> Latencies {
-        self.inner.engine.latencies()
+        self.here().map(Engine::latencies).unwrap_or_default()
     }
 
     /// What passed between this endpoint and each peer that it remembers, by address: at most
     /// three times [`Config::max_peers`](crate::Config::max_peers).
     pub fn peers(&self) -> Vec<PeerStats> {
-        self.inner.engine.peers()
+        self.here().map(Engine::peers).unwrap_or_default()
     }
 
     /// What passed between this endpoint and `peer`; `None` if it is not remembered.
@@ -141,7 +148,7 @@ impl Endpoint {
     /// Live counts of the paths to `peer`, by path number, removed ones among them; empty if
     /// nothing was sent there.
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
-        self.inner.engine.paths(crate::io::plain(peer))
+        self.here().map(|engine| engine.paths(crate::io::plain(peer))).unwrap_or_default()
     }
 
     /// Uses other paths from now on, for what is under way as well: what the topology lost gets no
@@ -307,7 +314,7 @@ impl Endpoint {
         let on_end = move |outcome| drop(ended.send(outcome));
         let id = span.in_scope(|| self.start(peer, role, bytes, options, on_end))?;
         span.record("id", id.0);
-        Ok(Sending::new(id, outcome, Arc::downgrade(&self.inner), span))
+        Ok(Sending::new(id, outcome, &self.inner, span))
     }
 
     /// Begins to burst a message, and has `on_end` called when that has ended. It must not block.

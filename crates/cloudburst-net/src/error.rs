@@ -97,13 +97,13 @@ pub enum SendError {
     /// This process is a fork of the one that built the endpoint, whose threads and nonces it
     /// does not share.
     #[error(
-        "not sent: this endpoint belongs to process {built_in}, and this is its fork {here}; \
-         build endpoints after the fork"
+        "not sent by this process: the endpoint belongs to process {built_in}, and this is its fork \
+         {here}; build endpoints after the fork"
     )]
     Forked {
         /// The process that built the endpoint.
         built_in: u32,
-        /// The process that tried to send.
+        /// The process that tried to send, or to wait for what the other one sends.
         here: u32,
     },
 }

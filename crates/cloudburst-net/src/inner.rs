@@ -31,7 +31,7 @@ pub(crate) struct Inner {
     pub(crate) over: watch::Sender<bool>,
     /// How closing went, once it has ended.
     closed: RwLock<Option<bool>>,
-    process: u32,
+    pub(crate) process: Process,
     usable: Usable,
     /// Held while they change.
     paths: Mutex<Paths>,
@@ -46,6 +46,22 @@ struct Paths {
     watch: Option<Watch>,
     /// How often the map was changed, which gives each watch a number of its own.
     changes: u64,
+}
+
+/// The process that built an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    /// # Errors
+    ///
+    /// [`SendError::Forked`] in a fork of it.
+    pub(crate) fn check(self) -> Result<(), SendError> {
+        match process::id() {
+            here if here == self.0 => Ok(()),
+            here => Err(SendError::Forked { built_in: self.0, here }),
+        }
+    }
 }
 
 impl Inner {
@@ -67,7 +83,7 @@ impl Inner {
             room: Arc::new(Notify::new()),
             over: watch::channel(false).0,
             closed: RwLock::new(None),
-            process: process::id(),
+            process: Process(process::id()),
         }
     }
 
@@ -168,10 +184,7 @@ impl Inner {
     }
 
     pub(crate) fn check_process(&self) -> Result<(), SendError> {
-        match process::id() {
-            here if here == self.process => Ok(()),
-            here => Err(SendError::Forked { built_in: self.process, here }),
-        }
+        self.process.check()
     }
 
     pub(crate) fn is_forked(&self) -> bool {
@@ -182,8 +195,12 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.is_forked() {
-            // The engine's threads are the parent's: here, waiting for them would never end.
-            mem::forget(Arc::clone(&self.engine));
+            // The threads are the parent's: here, waiting for them would never end, and they may
+            // have held any lock when the process was forked. So all that has one stays.
+            mem::forget((self.engine.clone(), self.calls.clone(), self.room.clone()));
+            mem::forget((self.messages.clone(), self.requests.clone()));
+            let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
+            mem::forget(paths.watch.take());
         } else {
             self.calls.close();
             // Whoever waits for a send of it may hold the engine, too.
@@ -222,7 +239,7 @@ mod tests {
             room: original.room.clone(),
             over: watch::channel(false).0,
             closed: RwLock::new(None),
-            process: here.wrapping_add(1),
+            process: Process(here.wrapping_add(1)),
             usable: original.usable,
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };

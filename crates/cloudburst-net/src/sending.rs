@@ -1,13 +1,13 @@
 //! A send under way.
 
 use crate::error::SendError;
-use crate::inner::Inner;
+use crate::inner::{Inner, Process};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
-use std::sync::Weak;
+use core::task::{Context, Poll};
+use std::sync::{Arc, Weak};
 use tokio::sync::oneshot::Receiver;
 use tracing::Span;
 
@@ -21,18 +21,20 @@ pub struct Sending {
     outcome: Receiver<Outcome>,
     /// Weak: sends under way do not keep an endpoint alive.
     endpoint: Weak<Inner>,
+    process: Process,
     span: Span,
     ended: bool,
 }
 
 impl Sending {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         id: MessageId,
         outcome: Receiver<Outcome>,
-        endpoint: Weak<Inner>,
+        endpoint: &Arc<Inner>,
         span: Span,
     ) -> Self {
-        Self { id, outcome, endpoint, span, ended: false }
+        let (endpoint, process) = (Arc::downgrade(endpoint), endpoint.process);
+        Self { id, outcome, endpoint, process, span, ended: false }
     }
 
     /// The message's name, unique within this endpoint.
@@ -49,7 +51,13 @@ impl Future for Sending {
     type Output = Result<Receipt, SendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
+        let Poll::Ready(outcome) = Pin::new(&mut self.outcome).poll(cx) else {
+            // In a fork, nobody else will ever tell.
+            return self
+                .process
+                .check()
+                .map_or_else(|forked| Poll::Ready(Err(forked)), |()| Poll::Pending);
+        };
         self.ended = true;
         let result = match outcome {
             Ok(Outcome::Delivered(receipt)) => Ok(receipt),

@@ -47,7 +47,7 @@ pub struct Counters {
 }
 
 /// How long an endpoint's messages took.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latencies {
     /// Messages sent: from the call to STOP ([`Receipt::total`](crate::error::Receipt::total)), of
     /// those that were delivered.

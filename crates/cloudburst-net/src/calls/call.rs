@@ -20,15 +20,18 @@ pub(super) struct InFlight {
     /// `None`: its request waits for room.
     request: Option<MessageId>,
     endpoint: Weak<Inner>,
-    _permit: OwnedSemaphorePermit,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         let Some(endpoint) = self.endpoint.upgrade() else { return };
+        if endpoint.is_forked() {
+            // Giving it back takes a lock, which another thread may have held at the fork.
+            return self.permit.take().map_or((), OwnedSemaphorePermit::forget);
+        }
         // A response that came before the STOP of its request leaves that to the STOP.
-        if !endpoint.is_forked()
-            && endpoint.calls.forget(self.token)
+        if endpoint.calls.forget(self.token)
             && let Some(request) = self.request
         {
             endpoint.cancel(request);
@@ -120,7 +123,7 @@ impl Endpoint {
         let patience = options.deadline.unwrap_or(self.inner.calls.patience);
         let frame = RequestFrame { token, patience, bytes }.write();
         let endpoint = std::sync::Arc::downgrade(&self.inner);
-        Ok((InFlight { token, request: None, endpoint, _permit: permit }, frame))
+        Ok((InFlight { token, request: None, endpoint, permit: Some(permit) }, frame))
     }
 
     /// Begins to send the request of `call`; its time runs from then on.

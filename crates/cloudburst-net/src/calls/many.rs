@@ -2,8 +2,8 @@
 
 use super::call::InFlight;
 use crate::endpoint::Endpoint;
-use crate::error::CallError;
-use crate::inner::Inner;
+use crate::error::{CallError, SendError};
+use crate::inner::{Inner, Process};
 use crate::wakers::contained;
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;
@@ -34,6 +34,7 @@ pub struct Calls {
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
     endpoint: Weak<Inner>,
+    process: Process,
 }
 
 impl Calls {
@@ -53,12 +54,23 @@ impl Calls {
         if self.left == 0 {
             return None;
         }
-        // Every call holds a sender until it ends.
-        let (index, result) = contained(self.ended.recv()).await.ok()?;
+        let (index, result) = match self.process.check() {
+            // Every call holds a sender until it ends.
+            Ok(()) => contained(self.ended.recv()).await.ok()?,
+            Err(forked) => self.next_in_fork(forked)?,
+        };
         self.left -= 1;
         let (peer, call) = self.calls.get_mut(index)?;
         *call = None;
         Some(Response { index, peer: *peer, result })
+    }
+
+    /// What had ended when the process was forked, and then the others, which nobody will end here.
+    fn next_in_fork(&self, forked: SendError) -> Option<Ended> {
+        self.ended.try_recv().ok().or_else(|| {
+            let index = self.calls.iter().position(|(_, call)| call.is_some())?;
+            Some((index, Err(CallError::Request(forked))))
+        })
     }
 
     /// Waits until all calls have ended, which they have by their deadline; the results, in the
@@ -119,7 +131,8 @@ impl Endpoint {
             };
             calls.push((peer, call));
         }
-        Calls { ended, left: calls.len(), calls, endpoint: Arc::downgrade(&self.inner) }
+        let (endpoint, process) = (Arc::downgrade(&self.inner), self.inner.process);
+        Calls { ended, left: calls.len(), calls, endpoint, process }
     }
 
     fn try_call(
