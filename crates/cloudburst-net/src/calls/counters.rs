@@ -14,7 +14,7 @@ pub struct CallCounters {
     pub requests_received: u64,
     /// Requests whose callers had given up before the application took them.
     pub requests_expired: u64,
-    /// Requests that the application dropped without a reply.
+    /// Requests that the application dropped without a reply, or whose reply did not get through.
     pub requests_unanswered: u64,
     /// Handlers that panicked; their requests are unanswered.
     pub handlers_panicked: u64,

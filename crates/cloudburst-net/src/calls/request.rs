@@ -8,7 +8,7 @@ use crate::inner::Inner;
 use crate::wakers::contained;
 use async_channel::TryRecvError;
 use bytes::Bytes;
-use cloudburst_core::error::{Receipt, Rejection};
+use cloudburst_core::error::{Outcome, Receipt, Rejection};
 use cloudburst_core::proto::{Message, SendOptions};
 use cloudburst_core::wire::Role;
 use std::net::SocketAddr;
@@ -33,6 +33,16 @@ pub struct Request {
 }
 
 impl Request {
+    const fn new(
+        peer: SocketAddr,
+        bytes: Bytes,
+        token: Token,
+        deadline: Option<Instant>,
+        endpoint: Weak<Inner>,
+    ) -> Self {
+        Self { peer, bytes, token, deadline, endpoint, replied: false }
+    }
+
     /// The caller: where it takes messages itself.
     pub const fn peer(&self) -> SocketAddr {
         self.peer
@@ -55,8 +65,9 @@ impl Request {
 
     /// Sends the response, and waits until the caller's endpoint has it.
     ///
-    /// Dropping the future stops the burst. It ends by the caller's deadline, or by the
-    /// configured one of messages if that is earlier.
+    /// It ends by the caller's deadline, or by the configured one of messages if that is earlier.
+    /// Dropping the future stops the burst. Then, and where the response is refused, the caller is
+    /// told that there is no answer.
     ///
     /// # Errors
     ///
@@ -80,10 +91,11 @@ impl Request {
         let peer = self.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
         let sending = endpoint.when_room(begin).await?;
-        self.replied = true;
         // Neither what is under way nor a request keeps an endpoint alive.
         drop((frame, endpoint));
-        sending.await
+        let receipt = sending.await?;
+        self.replied = true;
+        Ok(receipt)
     }
 
     /// Tells the caller that the application has dealt with the request: an empty response.
@@ -101,7 +113,18 @@ impl Request {
         let options = self.options(SendOptions::default())?;
         let frame = self.response(Some(bytes));
         let peer = self.peer;
-        let begin = || endpoint.start(peer, Role::Response, frame.clone(), &options, |_| {});
+        let begin = || {
+            let (token, deadline, endpoint_here) =
+                (self.token, self.deadline, self.endpoint.clone());
+            let on_end = move |outcome| {
+                if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
+                    tracing::warn!(%peer, %rejection, "a response was refused by its caller");
+                    // Its end tells the caller that there is no answer.
+                    drop(Self::new(peer, Bytes::new(), token, deadline, endpoint_here));
+                }
+            };
+            endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
+        };
         endpoint.when_room(begin).await?;
         self.replied = true;
         Ok(())
@@ -220,6 +243,6 @@ impl Endpoint {
         Counts::add(&counts.requests_received);
         let (token, bytes) = (frame.token, frame.bytes);
         let endpoint = Arc::downgrade(&self.inner);
-        Some(Request { peer, bytes, token, deadline, endpoint, replied: false })
+        Some(Request::new(peer, bytes, token, deadline, endpoint))
     }
 }

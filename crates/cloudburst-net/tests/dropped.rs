@@ -1,0 +1,165 @@
+//! Futures that are dropped before they are done: what they waited for is lost to nobody. Those of
+//! sends and calls are in `cancel.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
+
+mod common;
+
+use cloudburst_net::{CallError, Config, Refusal, RejectReason, Rejection, SendError};
+use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::UdpSocket;
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::Duration;
+use tokio::time::timeout;
+
+const MESSAGES: u64 = 1_000;
+
+/// Impatience that differs from time to time, from none to more than a message takes.
+fn impatience(round: u64) -> Duration {
+    Duration::from_micros(round * 37 % 300)
+}
+
+/// Polls `future` once, and drops it.
+fn begin_and_drop(future: impl Future) {
+    let mut future = Box::pin(future);
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_message_is_lost_with_a_receiver_that_gives_up() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let sending = tokio::spawn(async move {
+        for n in 0..MESSAGES {
+            client.send(to, n.to_be_bytes().to_vec()).await.unwrap();
+        }
+    });
+    let receivers: Vec<_> = (0..3)
+        .map(|_| {
+            let server = server.clone();
+            tokio::spawn(async move {
+                let (mut came, mut gave_up) = (Vec::new(), 0);
+                loop {
+                    match timeout(impatience(gave_up), server.recv()).await {
+                        Ok(Ok(message)) => came.push(message.bytes),
+                        Ok(Err(_)) => return (came, gave_up),
+                        Err(_) => gave_up += 1,
+                    }
+                }
+            })
+        })
+        .collect();
+    sending.await.unwrap();
+    server.close(PATIENCE).await;
+    let (mut all, mut gave_up) = (Vec::new(), 0);
+    for receiver in receivers {
+        let (came, times) = receiver.await.unwrap();
+        all.extend(came);
+        gave_up += times;
+    }
+    assert!(gave_up > 0, "nobody gave up");
+    assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (1_000, 1_000));
+}
+
+#[test]
+fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let sending = thread::spawn(move || {
+        for n in 0..MESSAGES {
+            client.send(to, n.to_be_bytes().to_vec()).unwrap();
+        }
+    });
+    // Two: one takes the packets, the other waits for it.
+    let receivers: Vec<_> = (0..2)
+        .map(|_| {
+            let server = server.clone();
+            thread::spawn(move || {
+                let (mut came, mut round) = (Vec::new(), 0);
+                while let Ok(message) = server.recv_timeout(impatience(round)) {
+                    came.extend(message.map(|message| message.bytes));
+                    round += 1;
+                }
+                came
+            })
+        })
+        .collect();
+    sending.join().unwrap();
+    server.close(PATIENCE);
+    let came: Vec<_> = receivers.into_iter().flat_map(|taking| taking.join().unwrap()).collect();
+    assert_eq!((came.len(), came.iter().collect::<BTreeSet<_>>().len()), (1_000, 1_000));
+}
+
+#[test]
+fn no_request_is_lost_with_a_receiver_that_gives_up() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let service = server.clone();
+    let serving = thread::spawn(move || {
+        let mut round = 0;
+        loop {
+            match service.recv_request_timeout(impatience(round)) {
+                Ok(Some(request)) => drop(request.reply("done").unwrap()),
+                Ok(None) => round += 1,
+                Err(_) => return,
+            }
+        }
+    });
+    for _ in 0..300 {
+        assert_eq!(client.call(to, "a request").unwrap(), "done");
+    }
+    server.close(PATIENCE);
+    serving.join().unwrap();
+}
+
+#[test]
+fn closing_goes_on_where_nobody_waits_for_it() {
+    let (client, server) = (endpoint(), endpoint());
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr();
+    let sending = client.try_send(to, bytes(100_000, 1)).unwrap();
+    let stuck = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
+    begin_and_drop(client.close(Duration::from_millis(300)));
+    eventually("no more is taken", || {
+        client
+            .try_send(to, "late")
+            .is_err_and(|error| error == SendError::Refused(Refusal::Closing))
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        sending.await.unwrap();
+        assert_eq!(stuck.await, Err(SendError::Closed));
+    });
+}
+
+#[tokio::test]
+async fn a_caller_is_told_of_a_reply_that_is_dropped_half_way() {
+    let slow = builder().capacity(10_000_000).build().unwrap();
+    let (client, to) = (endpoint(), slow.local_addr());
+    let calling = tokio::spawn(async move { client.call(to, "a request").await });
+    let request = slow.recv_request().await.unwrap();
+    let reply = request.reply(bytes(10_000_000, 1));
+    assert!(timeout(Duration::from_millis(20), reply).await.is_err(), "it takes seconds");
+    assert!(slow.counters().sender.symbols_sent > 0);
+    assert_eq!(calling.await.unwrap(), Err(CallError::Unanswered));
+    assert_eq!(slow.counters().calls.requests_unanswered, 1);
+}
+
+#[tokio::test]
+async fn a_caller_is_told_of_a_response_that_is_too_large_for_it() {
+    let config = Config { max_message: 10_000, ..Config::default() };
+    let client = builder().config(config).build().unwrap();
+    let server = endpoint();
+    let to = server.local_addr();
+    let caller = client.clone();
+    let calling = tokio::spawn(async move { caller.call(to, "a request").await });
+    let replied = server.recv_request().await.unwrap().reply(bytes(10_001, 1)).await;
+    assert_eq!(replied, Err(SendError::Rejected(Rejection::ByPeer(RejectReason::TooLarge))));
+    assert_eq!(calling.await.unwrap(), Err(CallError::Unanswered));
+
+    tokio::spawn(async move { server.serve(|_, _| async { bytes(10_001, 1) }).await });
+    assert_eq!(client.call(to, "a request").await, Err(CallError::Unanswered));
+}
