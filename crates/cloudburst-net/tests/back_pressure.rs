@@ -2,7 +2,7 @@
 
 mod common;
 
-use cloudburst_net::{Config, Refusal, SendError};
+use cloudburst_net::{Config, Refusal, SendError, SendOptions};
 use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -84,4 +84,25 @@ fn a_slow_application_makes_its_senders_wait() {
     let (rest, came) = reader.join().unwrap();
     assert_eq!(rest, Ok(None));
     assert!((0..MESSAGES).all(|n| came.contains(&*bytes(2_000, n))));
+}
+
+#[test]
+fn a_service_that_stalls_makes_its_callers_wait() {
+    const CALLS: u64 = 60;
+    let config = Config { receive_messages: 4, ..Config::default() };
+    let server = builder().config(config).build().unwrap().blocking();
+    let client = blocking();
+    let requests = (0..CALLS).map(|n| (server.local_addr(), bytes(2_000, n)));
+    let calls = client.call_many(requests, SendOptions::default());
+    eventually("the service is busy", || client.counters().sender.busies_received > 0);
+    assert!(server.counters().receiver.messages_delivered <= 4);
+
+    let service = server.clone();
+    let serving = thread::spawn(move || service.serve(|_, request| request));
+    for (n, result) in (0..CALLS).zip(calls.results()) {
+        assert!(result.unwrap() == bytes(2_000, n), "that is another's");
+    }
+    assert_eq!(server.counters().calls.requests_received, CALLS, "each once");
+    server.close(Duration::ZERO);
+    serving.join().unwrap();
 }

@@ -35,6 +35,19 @@ fn nothing_is_left_of_an_endpoint() {
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
 
+    let (one, other) = (endpoint(), endpoint());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
+    let to = other.local_addr();
+    let (sender, service) = (one.clone(), other.clone());
+    runtime.spawn(async move { sender.send(to, bytes(1_000_000, 1)).await });
+    runtime.spawn(async move { service.serve(|_, _| std::future::pending::<Vec<u8>>()).await });
+    let caller = one.clone();
+    runtime.spawn(async move { caller.call(to, "a request").await });
+    eventually("it is being handled", || other.counters().calls.requests_received == 1);
+    drop(runtime);
+    drop((one, other));
+    assert_eq!((count("task"), count("fd")), before, "no task of the runtime held them");
+
     // The last clone goes on a thread of the endpoint itself, in the callback of a send's end.
     let endpoint = endpoint();
     let addr = endpoint.local_addr();

@@ -1,0 +1,70 @@
+//! Runtimes that are shut down while sends, calls and handlers are under way: what they held ends,
+//! and the endpoint goes on without them.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
+
+mod common;
+
+use cloudburst_net::{CallError, SendOptions};
+use common::{PATIENCE, bytes, endpoint, eventually};
+use std::future::pending;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+fn runtimes() -> [Runtime; 2] {
+    let mut builders = [Builder::new_multi_thread(), Builder::new_current_thread()];
+    builders.each_mut().map(|builder| builder.enable_time().build().unwrap())
+}
+
+#[test]
+fn an_endpoint_outlives_its_runtime() {
+    for runtime in runtimes() {
+        let (client, server) = (endpoint(), endpoint());
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let nobody = silent.local_addr().unwrap();
+        let to = server.local_addr();
+        for seed in 0..5 {
+            let sender = client.clone();
+            runtime.spawn(async move { sender.send(nobody, bytes(50_000, seed)).await });
+            let caller = client.clone();
+            runtime.spawn(async move { caller.call(nobody, bytes(50_000, seed)).await });
+        }
+        let many = client.clone();
+        runtime.spawn(async move {
+            many.call_many([(nobody, "hello"); 5], SendOptions::default()).results().await
+        });
+        let (receiver, service) = (server.clone(), server.clone());
+        runtime.spawn(async move { receiver.recv().await });
+        runtime.spawn(async move { service.serve(|_, _| pending::<Vec<u8>>()).await });
+        let blocking = client.blocking();
+        let caller = thread::spawn(move || blocking.call(to, "a request"));
+        let under_way = || {
+            let peer = client.peer(nobody).map_or(0, |peer| peer.sent.unfinished);
+            peer == 15 && server.counters().calls.requests_received == 1
+        };
+        eventually("all of it is under way", || {
+            // One that has a single thread runs nothing by itself.
+            runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
+            under_way()
+        });
+        drop(runtime);
+
+        assert_eq!(client.peer(nobody).unwrap().sent.unfinished, 0, "all bursts have stopped");
+        assert_eq!(caller.join().unwrap(), Err(CallError::Unanswered), "and it was told at once");
+        let (this, other) = (client.blocking(), server.blocking());
+        this.send(to, "from without").unwrap();
+        assert_eq!(other.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "from without");
+        let [next, _] = runtimes();
+        next.block_on(async {
+            let responder = server.clone();
+            let task =
+                tokio::spawn(async move { responder.serve(|_, asked| async { asked }).await });
+            assert_eq!(client.call(to, "from another").await.unwrap(), "from another");
+            assert!(client.close(PATIENCE).await, "nothing is left under way");
+            server.close(Duration::ZERO).await;
+            task.await.unwrap();
+        });
+    }
+}
