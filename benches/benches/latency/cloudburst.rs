@@ -48,7 +48,7 @@ impl Cloudburst {
         let (client, server) =
             (endpoint(&fabric.client, config)?, endpoint(&fabric.server, config)?);
         let address = server.local_addr();
-        let runtime = Builder::new_current_thread().build().map_err(text)?;
+        let runtime = Builder::new_current_thread().enable_io().build().map_err(text)?;
         Ok(Self { client, server, address, runtime })
     }
 
@@ -187,6 +187,7 @@ impl Transport for Cloudburst {
         let begun = Instant::now();
         let bytes = Bytes::from(message(len, 0));
         let tasks = LocalSet::new();
+        tasks.spawn_local(self.client.as_async().drive());
         let mut senders = Vec::new();
         for _ in 0..in_flight {
             let (endpoint, to, bytes) =

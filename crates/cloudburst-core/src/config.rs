@@ -136,9 +136,10 @@ pub struct Config {
     /// A message of which nothing new arrived for this long is forgotten by its receiver. Default
     /// 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
-    /// How long a thread that waits for packets looks for them without sleeping. Default 0: not at
-    /// all. Some 50 us take the wake-up out of each round trip and burn a core while anything is
-    /// awaited; with fewer cores than threads, everything becomes slower.
+    /// How long whoever waits for packets looks for them before it sleeps, if those before came as
+    /// soon as that. Default 50 us, which takes the wake-up out of round trips that follow each
+    /// other; it yields to whatever else wants the processor. A service with cores to spare may look
+    /// for longer. 0: always sleep.
     pub busy_poll: Duration,
     /// Peers to remember, sending and receiving each. Default 4,096.
     pub max_peers: usize,
@@ -187,7 +188,7 @@ impl Default for Config {
             decode_bytes: 256 * MIB,
             decode_bytes_per_peer: 64 * MIB,
             decode_timeout: Duration::from_secs(15),
-            busy_poll: Duration::ZERO,
+            busy_poll: Duration::from_micros(50),
             max_peers: 4096,
             aeolus: false,
             port: 0,

@@ -143,8 +143,8 @@ impl Builder {
         self
     }
 
-    /// How long a thread that waits for packets looks for them without sleeping. Default 0. See
-    /// [`Config::busy_poll`].
+    /// How long whoever waits for packets looks for them before it sleeps, if those before came as
+    /// soon as that. Default 50 us. See [`Config::busy_poll`].
     pub const fn busy_poll(mut self, time: Duration) -> Self {
         self.busy_poll = Some(time);
         self

@@ -8,6 +8,7 @@ use core::task::Poll;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::yield_now;
@@ -50,6 +51,7 @@ impl Endpoint {
         let inner = Arc::downgrade(&self.inner);
         let mut over = self.inner.over.subscribe();
         let fd = self.inner.engine.io().readiness();
+        let busy_poll = self.inner.engine.busy_poll();
         async move {
             #[expect(
                 deprecated,
@@ -57,19 +59,30 @@ impl Endpoint {
             )]
             let fd = AsyncFd::<OwnedFd>::with_interest(fd?, Interest::READABLE)?;
             let mut over = pin!(over.wait_for(|over| *over));
+            let take = || {
+                let engine = inner.upgrade().and_then(|inner| inner.engine_here());
+                engine.is_some_and(|engine| engine.take())
+            };
+            // Packets that came soon are followed by others as soon.
+            let mut soon = false;
             loop {
-                let mut readable = pin!(fd.readable());
-                let ready = poll_fn(|context| match over.as_mut().poll(context) {
-                    Poll::Ready(_) => Poll::Ready(None),
-                    Poll::Pending => readable.as_mut().poll(context).map(Some),
-                });
-                let Some(ready) = ready.await else { return Ok(()) };
-                let Some(engine) = inner.upgrade().and_then(|inner| inner.engine_here()) else {
-                    return Ok(());
-                };
-                let taken = engine.take();
-                ready?.clear_ready();
-                drop(engine);
+                let (begun, mut taken) = (Instant::now(), false);
+                // Everybody else in this runtime goes first, each time.
+                while soon && !taken && begun.elapsed() < busy_poll {
+                    yield_now().await;
+                    taken = take();
+                }
+                if !taken {
+                    let mut readable = pin!(fd.readable());
+                    let ready = poll_fn(|context| match over.as_mut().poll(context) {
+                        Poll::Ready(_) => Poll::Ready(None),
+                        Poll::Pending => readable.as_mut().poll(context).map(Some),
+                    });
+                    let Some(ready) = ready.await else { return Ok(()) };
+                    taken = take();
+                    ready?.clear_ready();
+                }
+                soon = taken && begun.elapsed() <= busy_poll;
                 if taken {
                     // Those who were woken go first: what they send takes the STOPs along.
                     yield_now().await;

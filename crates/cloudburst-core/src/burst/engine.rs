@@ -65,6 +65,7 @@ impl<I: PacketIo> Engine<I> {
             sending_thread: OnceLock::new(),
             driving: Driving::default(),
             busy_poll,
+            soon: AtomicBool::new(false),
             owes: AtomicBool::new(false),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -185,7 +186,13 @@ impl<I: PacketIo> Engine<I> {
         if turn.polled_by_another() {
             self.shared.io.wake();
         }
-        !self.shared.is_stopping() && self.shared.receive(Duration::ZERO, Stops::AfterMessages)
+        !self.shared.is_stopping()
+            && self.shared.receive(Duration::ZERO, Stops::AfterMessages).is_some()
+    }
+
+    /// [`Config::busy_poll`](crate::config::Config::busy_poll).
+    pub fn busy_poll(&self) -> Duration {
+        self.shared.busy_poll
     }
 
     /// Sends the STOPs that were put off.

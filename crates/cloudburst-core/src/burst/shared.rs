@@ -9,7 +9,6 @@ use crate::proto::{
 };
 use crate::time::Instant;
 use core::cell::RefCell;
-use core::hint;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,6 +43,8 @@ pub(super) struct Shared<I> {
     pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
     pub(super) busy_poll: Duration,
+    /// The last packets came within that time.
+    pub(super) soon: AtomicBool,
     /// STOPs were put off.
     pub(super) owes: AtomicBool,
     /// Signalled whenever a send has ended.
@@ -100,7 +101,9 @@ impl<I: PacketIo> Shared<I> {
                     self.receive_for(MAX_SLEEP, Stops::Now);
                     self.driving.polled();
                 }
-                drive::Turn::Look => drop(self.receive(Duration::ZERO, Stops::Now)),
+                drive::Turn::Look => {
+                    self.receive(Duration::ZERO, Stops::Now);
+                }
                 drive::Turn::Leave => {}
             }
         }
@@ -108,29 +111,32 @@ impl<I: PacketIo> Shared<I> {
 
     /// Waits for packets no longer than `limit`, and for what the receiver has to do.
     pub(super) fn receive_for(&self, limit: Duration, stops: Stops) {
-        if !self.poll_busily(limit, stops) {
+        let begun = self.io.now();
+        let came = self.poll_busily(begun, limit, stops).or_else(|| {
             let due = lock(&self.receiver).poll_timeout();
             let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
             // Zero would not wait at all; the sweep can wait for a millisecond.
-            self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops);
-        }
+            self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops)
+        });
+        let soon = came.is_some_and(|at| at.saturating_since(begun) <= self.busy_poll);
+        self.soon.store(soon, Ordering::Relaxed);
         lock(&self.receiver).handle_timeout(self.io.now());
     }
 
-    /// Looks for packets again and again, for as long as that was asked for. Returns whether any
-    /// came.
-    pub(super) fn poll_busily(&self, limit: Duration, stops: Stops) -> bool {
-        if self.busy_poll.is_zero() {
-            return false;
+    /// Looks for packets again and again, if the last ones came as soon as that; when they came.
+    fn poll_busily(&self, begun: Instant, limit: Duration, stops: Stops) -> Option<Instant> {
+        if self.busy_poll.is_zero() || !self.soon.load(Ordering::Relaxed) {
+            return None;
         }
-        let until = self.io.now() + self.busy_poll.min(limit);
-        while !self.receive(Duration::ZERO, stops) {
-            if self.io.now() >= until || self.is_stopping() {
-                return false;
+        let until = begun + self.busy_poll.min(limit);
+        loop {
+            let came = self.receive(Duration::ZERO, stops);
+            if came.is_some() || self.io.now() >= until || self.is_stopping() {
+                return came;
             }
-            hint::spin_loop();
+            // Whoever is to send them may need this processor.
+            thread::yield_now();
         }
-        true
     }
 
     /// Sends the STOPs that were put off.
@@ -153,14 +159,14 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Takes packets; returns whether any came.
-    pub(super) fn receive(&self, timeout: Duration, stops: Stops) -> bool {
-        let (mut answers, mut came) = (false, false);
+    /// Takes packets; returns when they came, if any did.
+    pub(super) fn receive(&self, timeout: Duration, stops: Stops) -> Option<Instant> {
+        let (mut answers, mut came) = (false, None);
         let (mut now, mut taken) = (Instant::ZERO, 0_u32);
         self.io.receive(timeout, &mut |via, packet| {
-            came = true;
             if taken.is_multiple_of(CLOCK_EVERY) {
                 now = self.io.now();
+                came.get_or_insert(now);
             }
             taken += 1;
             if is_for_receiver(packet) {
