@@ -1,10 +1,10 @@
 //! Cloudburst with its defaults: sealed with a shared key, eight source ports, 10 Gb/s.
 
-use crate::fabric::{Fabric, Namespace};
 use crate::transport::{LONGEST, PATIENCE, REQUEST, Result, Transport};
 use crate::transport::{expect_len, lengths, message, text};
 use cloudburst_net::blocking::Endpoint;
 use cloudburst_net::{Bytes, Code, Config, Security, SendOptions};
+use cloudburst_testbed::{End, Wire};
 use std::fs;
 use std::net::SocketAddr;
 use std::thread;
@@ -31,12 +31,12 @@ pub(crate) struct Memory {
 }
 
 impl Cloudburst {
-    pub(crate) fn open(fabric: &Fabric) -> Result<Self> {
-        Self::open_with(fabric, &Config::default())
+    pub(crate) fn open(wire: &Wire) -> Result<Self> {
+        Self::open_with(wire, &Config::default())
     }
 
-    pub(crate) fn open_with(fabric: &Fabric, config: &Config) -> Result<Self> {
-        let this = Self::open_silent(fabric, config)?;
+    pub(crate) fn open_with(wire: &Wire, config: &Config) -> Result<Self> {
+        let this = Self::open_silent(wire, config)?;
         let server = this.server.clone();
         // It ends when the last round is over, with the client that closes its server.
         thread::spawn(move || serve(&server));
@@ -44,9 +44,8 @@ impl Cloudburst {
     }
 
     /// With a server whose application takes no messages.
-    fn open_silent(fabric: &Fabric, config: &Config) -> Result<Self> {
-        let (client, server) =
-            (endpoint(&fabric.client, config)?, endpoint(&fabric.server, config)?);
+    fn open_silent(wire: &Wire, config: &Config) -> Result<Self> {
+        let (client, server) = (endpoint(&wire.left, config)?, endpoint(&wire.right, config)?);
         let address = server.local_addr();
         let runtime = Builder::new_current_thread().enable_io().build().map_err(text)?;
         Ok(Self { client, server, address, runtime })
@@ -82,9 +81,9 @@ impl Cloudburst {
 
     /// Sends `messages` of `len` bytes each, which nobody takes, and looks at the memory when the
     /// receiver has all that it has room for.
-    pub(crate) fn memory(fabric: &Fabric, messages: usize, len: usize) -> Result<Memory> {
+    pub(crate) fn memory(wire: &Wire, messages: usize, len: usize) -> Result<Memory> {
         let config = Config::default();
-        let this = Self::open_silent(fabric, &config)?.warm_up()?;
+        let this = Self::open_silent(wire, &config)?.warm_up()?;
         let options = SendOptions { deadline: Some(PATIENCE * 4), ..SendOptions::default() };
         let before = resident()?;
         let mut under_way = Vec::with_capacity(messages);
@@ -120,8 +119,8 @@ impl Drop for Cloudburst {
     }
 }
 
-fn endpoint(namespace: &Namespace, config: &Config) -> Result<Endpoint> {
-    let bind = (namespace.address, 0).into();
+fn endpoint(end: &End, config: &Config) -> Result<Endpoint> {
+    let bind = (end.address(), 0).into();
     let config = config.clone();
     let build = move || {
         cloudburst_net::Endpoint::builder()
@@ -131,7 +130,7 @@ fn endpoint(namespace: &Namespace, config: &Config) -> Result<Endpoint> {
             .security(Security::pre_shared([7; 32]))
             .build()
     };
-    Ok(namespace.run(build).map_err(text)?.blocking())
+    Ok(end.run(build).map_err(text)?.blocking())
 }
 
 /// Answers what wants an answer. It waits for an answer to have arrived only when it has sent the

@@ -19,7 +19,6 @@
 //! `scripts/bench-table latency` prints the table again.
 
 mod cloudburst;
-mod fabric;
 mod quic;
 mod report;
 mod runs;
@@ -27,11 +26,11 @@ mod tcp;
 mod transport;
 
 use crate::cloudburst::Cloudburst;
-use crate::fabric::Fabric;
 use crate::quic::Quic;
 use crate::report::{Row, Times, Unit, digits, table};
 use crate::tcp::Tcp;
-use crate::transport::{Result, Transport};
+use crate::transport::{Result, Transport, text};
+use cloudburst_testbed::Wire;
 use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, fs, process, thread};
@@ -60,7 +59,7 @@ fn main() -> ExitCode {
         println!("latency: skipped, it is not a test: cargo bench -p cloudburst-benches");
         return ExitCode::SUCCESS;
     }
-    if let Err(reason) = Fabric::available() {
+    if let Err(reason) = cloudburst_testbed::available() {
         println!("latency: skipped, {reason}");
         return ExitCode::SUCCESS;
     }
@@ -81,15 +80,16 @@ fn main() -> ExitCode {
 
 fn run(filter: &str) -> Result<()> {
     let wanted = |name: &str| name.contains(filter);
-    let (clean, lossy) = (Fabric::clean()?, Fabric::lossy(1)?);
+    let (clean, lossy) = (Wire::up().map_err(text)?, Wire::up().map_err(text)?);
+    lossy.lose(1).map_err(text)?;
     let mut notes = Vec::new();
     // First, while the process has no memory that it has freed before.
     if wanted("memory") {
         notes.push(memory(&clean)?);
     }
     let mut rows = Vec::new();
-    for (title, fabric, turn) in [("idle", &clean, IDLE_TURN), ("loss", &lossy, LOSSY_TURN)] {
-        let mut transports = open(fabric)?;
+    for (title, wire, turn) in [("idle", &clean, IDLE_TURN), ("loss", &lossy, LOSSY_TURN)] {
+        let mut transports = open(wire)?;
         for (response, size) in RESPONSES {
             let name = format!("{title}/{size}");
             if wanted(&name) {
@@ -116,12 +116,12 @@ fn run(filter: &str) -> Result<()> {
 
 type Transports = [(&'static str, Box<dyn Transport>); 3];
 
-fn open(fabric: &Fabric) -> Result<Transports> {
+fn open(wire: &Wire) -> Result<Transports> {
     let blame = |name: &'static str| move |error| format!("{name}: {error}");
     Ok([
-        ("TCP", Box::new(Tcp::open(fabric).map_err(blame("TCP"))?)),
-        ("quinn", Box::new(Quic::open(fabric).map_err(blame("quinn"))?)),
-        ("Cloudburst", Box::new(Cloudburst::open(fabric).map_err(blame("Cloudburst"))?)),
+        ("TCP", Box::new(Tcp::open(wire).map_err(blame("TCP"))?)),
+        ("quinn", Box::new(Quic::open(wire).map_err(blame("quinn"))?)),
+        ("Cloudburst", Box::new(Cloudburst::open(wire).map_err(blame("Cloudburst"))?)),
     ])
 }
 
@@ -178,8 +178,8 @@ fn floods(transports: &mut Transports, wanted: impl Fn(&str) -> bool) -> Result<
     Ok(rows)
 }
 
-fn packets(fabric: &Fabric) -> Result<String> {
-    let cloudburst = Cloudburst::open(fabric)?;
+fn packets(wire: &Wire) -> Result<String> {
+    let cloudburst = Cloudburst::open(wire)?;
     let mut line = String::from("Packets for each source symbol, mean:");
     for (len, size) in [(1_500, "1.5KB"), (5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")] {
         let mean = cloudburst.packets_per_symbol(len, 2_000)?;
@@ -188,9 +188,9 @@ fn packets(fabric: &Fabric) -> Result<String> {
     Ok(format!("{}.\n", line.trim_end_matches(',')))
 }
 
-fn memory(fabric: &Fabric) -> Result<String> {
+fn memory(wire: &Wire) -> Result<String> {
     const LEN: usize = 5_000;
-    let memory = Cloudburst::memory(fabric, 10_000, LEN)?;
+    let memory = Cloudburst::memory(wire, 10_000, LEN)?;
     let mb = |bytes: usize| digits(bytes as f64 / 1e6);
     Ok(format!(
         "Memory with {} messages of {LEN} bytes in flight, {} of them at the receiver, both ends \

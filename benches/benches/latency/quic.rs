@@ -5,10 +5,10 @@
 //! Cloudburst's from the start, a large first window, acknowledgements after 1 ms at most, windows
 //! that never close, and sockets with the same buffers as Cloudburst's.
 
-use crate::fabric::{Fabric, Namespace};
 use crate::transport::{LONGEST, PATIENCE, REQUEST, Result, Transport};
 use crate::transport::{expect_len, lengths, message, text};
 use cloudburst_net::DEFAULT_SOCKET_BUFFERS;
+use cloudburst_testbed::{End, Wire};
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -36,7 +36,7 @@ pub(crate) struct Quic {
 }
 
 impl Quic {
-    pub(crate) fn open(fabric: &Fabric) -> Result<Self> {
+    pub(crate) fn open(wire: &Wire) -> Result<Self> {
         let key = rcgen::generate_simple_self_signed([NAME.into()]).map_err(text)?;
         let mut trusted = RootCertStore::empty();
         trusted.add(key.cert.der().clone()).map_err(text)?;
@@ -53,7 +53,7 @@ impl Quic {
         let tls = QuicServerConfig::try_from(tls).map_err(text)?;
         let mut config = ServerConfig::with_crypto(Arc::new(tls));
         config.transport_config(transport());
-        let socket = open_socket(&fabric.server)?;
+        let socket = open_socket(&wire.right)?;
         let server = socket.local_addr().map_err(text)?;
         // It ends with the process: quinn's server would need to be told otherwise.
         thread::spawn(move || serve(config, socket));
@@ -66,7 +66,7 @@ impl Quic {
         let tls = QuicClientConfig::try_from(tls).map_err(text)?;
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(transport());
-        let socket = open_socket(&fabric.client)?;
+        let socket = open_socket(&wire.left)?;
         let runtime = runtime()?;
         let (endpoint, connection) = runtime.block_on(async {
             let endpoint = endpoint(None, socket)?;
@@ -104,8 +104,8 @@ fn transport() -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-fn open_socket(namespace: &Namespace) -> Result<UdpSocket> {
-    let address: SocketAddr = (namespace.address, 0).into();
+fn open_socket(end: &End) -> Result<UdpSocket> {
+    let address: SocketAddr = (end.address(), 0).into();
     let open = move || {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
         setsockopt(&socket, sockopt::RcvBufForce, &DEFAULT_SOCKET_BUFFERS)?;
@@ -113,7 +113,7 @@ fn open_socket(namespace: &Namespace) -> Result<UdpSocket> {
         socket.bind(&address.into())?;
         Ok::<UdpSocket, std::io::Error>(socket.into())
     };
-    namespace.run(open).map_err(text)
+    end.run(open).map_err(text)
 }
 
 fn runtime() -> Result<Runtime> {

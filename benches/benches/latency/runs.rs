@@ -1,10 +1,10 @@
 //! What runs of packets back to back on one path save where nothing is lost and offloads are on.
 
 use crate::cloudburst::Cloudburst;
-use crate::fabric::Fabric;
 use crate::report::{Times, digits};
 use crate::transport::{LONGEST, Result, Transport};
 use cloudburst_net::Config;
+use cloudburst_testbed::Wire;
 use std::time::Duration;
 
 const RUNS: [usize; 5] = [1, 2, 4, 8, 16];
@@ -19,8 +19,8 @@ const LONGEST_TURN: Duration = Duration::from_millis(200);
 
 /// Markdown: of each figure the median of the turns, and that of its ratio to the default in the
 /// same turn.
-pub(crate) fn table(fabric: &Fabric) -> Result<String> {
-    let with = |run| Cloudburst::open_with(fabric, &Config { run, ..Config::default() });
+pub(crate) fn table(wire: &Wire) -> Result<String> {
+    let with = |run| Cloudburst::open_with(wire, &Config { run, ..Config::default() });
     let mut transports = RUNS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
     let (mut goodputs, mut latencies) = (RUNS.map(|_| Vec::new()), RUNS.map(|_| Vec::new()));
     // The first turns wake caches and estimates.

@@ -1,8 +1,8 @@
 //! Kernel TCP, in the clear: one connection, blocking calls, no Nagle.
 
-use crate::fabric::Fabric;
 use crate::transport::{HEADER, LONGEST, PATIENCE, REQUEST, Result, Transport};
 use crate::transport::{lengths, message, text};
+use cloudburst_testbed::Wire;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -14,14 +14,14 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    pub(crate) fn open(fabric: &Fabric) -> Result<Self> {
-        let address = fabric.server.address;
-        let listener = fabric.server.run(move || TcpListener::bind((address, 0)));
+    pub(crate) fn open(wire: &Wire) -> Result<Self> {
+        let address = wire.right.address();
+        let listener = wire.right.run(move || TcpListener::bind((address, 0)));
         let listener = listener.map_err(text)?;
         let server = listener.local_addr().map_err(text)?;
         // It ends with the connection, and with it the thread.
         thread::spawn(move || listener.accept().and_then(|(stream, _)| serve(stream)));
-        let stream = fabric.client.run(move || TcpStream::connect_timeout(&server, PATIENCE));
+        let stream = wire.left.run(move || TcpStream::connect_timeout(&server, PATIENCE));
         let stream = stream.map_err(text)?;
         stream.set_nodelay(true).map_err(text)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;

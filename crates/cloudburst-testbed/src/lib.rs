@@ -44,6 +44,10 @@
 //! - **Bouncing**: an IPv4 packet inside another one that is addressed to a spine
 //!   ([`Fabric::addresses`]) goes to that spine, and on from there as if it had come without.
 //!
+//! # Without switches
+//!
+//! [`Wire`] is two hosts on one wire, which leave nothing behind whatever becomes of the program.
+//!
 //! # What it is not
 //!
 //! A link has no delay but that of its rate and its queues, and all of it shares this machine's
@@ -63,6 +67,7 @@ mod plan;
 mod signals;
 mod state;
 mod topology;
+mod wire;
 
 pub use capture::Capture;
 pub use cli::main;
@@ -73,3 +78,4 @@ pub use namespace::Namespace;
 pub use signals::interrupted;
 pub use state::Failure;
 pub use topology::{Link, Node, Target, Topology, Weights};
+pub use wire::{End, Wire};

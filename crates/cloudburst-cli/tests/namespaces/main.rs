@@ -7,11 +7,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod disk;
-mod fabric;
 
 use bytes::Bytes;
 use cloudburst_net::{Endpoint, PathMap, Security, blocking};
-use fabric::{Fabric, Namespace};
+use cloudburst_testbed::{End, Wire};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -24,7 +23,8 @@ use std::time::{Duration, Instant};
 
 fn main() {
     let args = Arguments::from_args();
-    let available = if args.list { Ok(()) } else { Fabric::available() };
+    let available = if args.list { Ok(()) } else { cloudburst_testbed::available() };
+    let available = available.map_err(|error| error.to_string());
     let mountable = if args.list { Ok(()) } else { disk::available() };
     for (tests, available) in [("namespaces", &available), ("full disk", &mountable)] {
         if let Err(reason) = available {
@@ -53,12 +53,19 @@ fn main() {
 /// How often each message was seen, by its BLAKE3.
 type Tally = BTreeMap<[u8; 32], u32>;
 
+/// A wire that loses `percent` of the packets, each way.
+fn lossy(percent: u32) -> Result<Wire, Failed> {
+    let wire = Wire::up()?;
+    wire.lose(percent)?;
+    Ok(wire)
+}
+
 /// Sends `count` messages of 1 to 93,000 bytes and compares what was sent with what arrived.
 fn messages(percent: u32, count: u64) -> Result<(), Failed> {
-    let fabric = Fabric::with_loss(percent)?;
-    let receiver = endpoint(&fabric.right, 7000)?;
-    let sender = endpoint(&fabric.left, 0)?;
-    let to = SocketAddr::new(fabric.right.address, 7000);
+    let wire = lossy(percent)?;
+    let receiver = endpoint(&wire.right, 7000)?;
+    let sender = endpoint(&wire.left, 0)?;
+    let to = SocketAddr::from((wire.right.address(), 7000));
 
     let start = Instant::now();
     let (next, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Tally::new())));
@@ -97,8 +104,8 @@ fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     let again = receiver.recv_timeout(Duration::from_millis(500))?;
     println!(
         "{count} messages, {percent} % loss each way: {packets} packets, {} and {} lost, {:.1} s",
-        Fabric::lost(&fabric.right),
-        Fabric::lost(&fabric.left),
+        wire.right.lost()?,
+        wire.left.lost()?,
         start.elapsed().as_secs_f64(),
     );
     if again.is_some() {
@@ -107,7 +114,7 @@ fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     if arrived != *sent.lock().expect("no thread panics with it") {
         return Err("what arrived is not what was sent".into());
     }
-    if Fabric::lost(&fabric.right) == 0 || Fabric::lost(&fabric.left) == 0 {
+    if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
         return Err("the wire lost nothing".into());
     }
     sender.close(Duration::from_secs(5));
@@ -125,8 +132,8 @@ fn message(number: u64, count: u64) -> Bytes {
     bytes.into()
 }
 
-fn endpoint(on: &Namespace, port: u16) -> Result<blocking::Endpoint, Failed> {
-    let address = SocketAddr::new(on.address, port);
+fn endpoint(on: &End, port: u16) -> Result<blocking::Endpoint, Failed> {
+    let address = SocketAddr::from((on.address(), port));
     let built = on.run(move || {
         Endpoint::builder()
             .bind(address)
@@ -139,7 +146,7 @@ fn endpoint(on: &Namespace, port: u16) -> Result<blocking::Endpoint, Failed> {
 
 /// Sends a file of 100 MB with the programs.
 fn file() -> Result<(), Failed> {
-    let fabric = Fabric::with_loss(5)?;
+    let wire = lossy(5)?;
     let directory = tempfile::tempdir()?;
     let (source, out) = (directory.path().join("source"), directory.path().join("out"));
     std::fs::create_dir(&out)?;
@@ -149,11 +156,11 @@ fn file() -> Result<(), Failed> {
     let key = directory.path().join("key");
     std::fs::write(&key, "07".repeat(32))?;
 
-    let listen = SocketAddr::new(fabric.right.address, 7000).to_string();
+    let listen = SocketAddr::from((wire.right.address(), 7000)).to_string();
     let mut recv = Command::new(env!("CARGO_BIN_EXE_cbrst-recv"));
     recv.args(["--listen", &listen, "--once", "--out"]).arg(&out).arg("--key-file").arg(&key);
     recv.stdin(Stdio::null()).stderr(Stdio::piped());
-    let mut receiver = fabric.right.run(move || recv.spawn())?;
+    let mut receiver = wire.right.run(move || recv.spawn())?;
     let mut status = BufReader::new(receiver.stderr.take().ok_or("no standard error")?);
     let mut first = String::new();
     status.read_line(&mut first)?;
@@ -162,7 +169,7 @@ fn file() -> Result<(), Failed> {
     let mut send = Command::new(env!("CARGO_BIN_EXE_cbrst-send"));
     send.arg("--json").arg("--key-file").arg(&key).arg(&listen).arg(&source);
     send.stdin(Stdio::null());
-    let sent = fabric.left.run(move || send.output())?;
+    let sent = wire.left.run(move || send.output())?;
     let seconds = start.elapsed().as_secs_f64();
     if !sent.status.success() {
         let _ = receiver.kill();
@@ -178,7 +185,7 @@ fn file() -> Result<(), Failed> {
     if std::fs::read(out.join("source"))? != bytes {
         return Err("the file arrived, and is another".into());
     }
-    if Fabric::lost(&fabric.right) == 0 || Fabric::lost(&fabric.left) == 0 {
+    if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
         return Err("the wire lost nothing".into());
     }
     Ok(())

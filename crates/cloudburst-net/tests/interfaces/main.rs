@@ -11,22 +11,23 @@ mod wire;
 use cloudburst_net::{
     CallError, Doubt, LocalError, Rejection, SendError, SendErrors, SendOptions, blocking,
 };
+use cloudburst_testbed::Wire;
 use common::{PATIENCE, bytes, eventually};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::time::Duration;
-use wire::{Wire, expect};
+use wire::{endpoint, expect};
 
 type Test = fn() -> Result<(), Failed>;
 
 fn main() {
     let args = Arguments::from_args();
-    let available = if args.list { Ok(()) } else { Wire::available() };
+    let available = if args.list { Ok(()) } else { cloudburst_testbed::available() };
     if let Err(reason) = &available {
-        println!("interfaces: ignored: {}", reason.message().unwrap_or("no wire"));
+        println!("interfaces: ignored: {reason}");
     }
     let tests: &[(&str, Test)] = &[
-        ("a_send_outlives_its_interface", || outlives("ip link set wire down", UP)),
-        ("a_send_outlives_its_address", || outlives("ip address flush dev wire", ADDRESS)),
+        ("a_send_outlives_its_interface", || outlives("link set wire down", UP)),
+        ("a_send_outlives_its_address", || outlives("address flush dev wire", ADDRESS)),
         ("a_send_outlives_the_interface_of_its_receiver", outlives_that_of_the_receiver),
         ("an_interface_that_stays_down_is_named", an_interface_that_stays_down_is_named),
         ("a_firewall_of_this_host_is_named", a_firewall_of_this_host_is_named),
@@ -39,8 +40,8 @@ fn main() {
     libtest_mimic::run(&args, tests.iter().map(trial).collect()).exit();
 }
 
-const UP: &str = "ip link set wire up";
-const ADDRESS: &str = "ip address add 10.9.0.1/24 dev wire";
+const UP: &str = "link set wire up";
+const ADDRESS: &str = "address add 10.9.0.1/24 dev wire";
 
 fn within(deadline: Duration) -> SendOptions {
     SendOptions { deadline: Some(deadline), ..SendOptions::default() }
@@ -54,17 +55,17 @@ fn errors(endpoint: &blocking::Endpoint) -> SendErrors {
     endpoint.counters().io.send_errors
 }
 
-/// A send that is under way is delivered if what `down` takes away comes back before its deadline.
+/// A send that is under way is delivered if what `ip` takes away comes back before its deadline.
 fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (wire.left.endpoint(|on| on)?, wire.right.endpoint(|on| on)?);
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let message = bytes(3_000_000, 1);
     let sending = sender.try_send_with(receiver.local_addr(), message.clone(), within(PATIENCE))?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
-    wire.left.command(down)?;
+    wire.left.command("ip", down)?;
     eventually("nothing leaves any more", || errors(&sender).unreachable > 0);
     assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");
-    wire.left.command(up)?;
+    wire.left.command("ip", up)?;
     sending.wait()?;
     expect(&receiver, &message)?;
     assert_eq!(errors(&sender).total(), errors(&sender).unreachable);
@@ -76,16 +77,16 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
 
 fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (wire.left.endpoint(|on| on)?, wire.right.endpoint(|on| on)?);
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let to = receiver.local_addr();
     let message = bytes(3_000_000, 1);
     let sending = sender.try_send_with(to, message.clone(), within(PATIENCE))?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
-    wire.right.command("ip link set wire down")?;
+    wire.right.command("ip", "link set wire down")?;
     let lost = sender.send_with(to, "into the void", soon());
     assert_eq!(lost, Err(SendError::Unknown(Doubt::Deadline)), "this host has sent all of it");
     assert_eq!(receiver.counters().receiver.messages_delivered, 0);
-    wire.right.command(UP)?;
+    wire.right.command("ip", UP)?;
     sending.wait()?;
     // What waited in this host's queues may come yet.
     let came = receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
@@ -98,11 +99,11 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
 
 fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (wire.left.endpoint(|on| on)?, wire.right.endpoint(|on| on)?);
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let (known, unknown) = (receiver.local_addr(), "10.9.0.2:9".parse()?);
     sender.send(known, "hello")?;
     expect(&receiver, b"hello")?;
-    wire.left.command("ip link set wire down")?;
+    wire.left.command("ip", "link set wire down")?;
     let rejected = SendError::Rejected(Rejection::Local(LocalError::Unreachable));
     assert_eq!(sender.send_with(unknown, "hello", soon()), Err(rejected.clone()));
     let line = rejected.to_string();
@@ -113,7 +114,7 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     let results = sender.call_many([(unknown, "request")], soon()).results();
     assert_eq!(results, [Err(CallError::Request(rejected))]);
     assert!(errors(&sender).unreachable > 0);
-    wire.left.command(UP)?;
+    wire.left.command("ip", UP)?;
     sender.send(known, "back")?;
     expect(&receiver, b"back")?;
     assert!(sender.close(PATIENCE), "nothing is left under way");
@@ -122,16 +123,17 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
 
 fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (wire.left.endpoint(|on| on)?, wire.right.endpoint(|on| on)?);
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let to = receiver.local_addr();
-    wire.left.command("nft add table inet wall")?;
+    wire.left.command("nft", "add table inet wall")?;
     wire.left.command(
-        "nft add chain inet wall output { type filter hook output priority 0 ; policy drop ; }",
+        "nft",
+        "add chain inet wall output { type filter hook output priority 0 ; policy drop ; }",
     )?;
     let rejected = SendError::Rejected(Rejection::Local(LocalError::Denied));
     assert_eq!(sender.send_with(to, "hello", soon()), Err(rejected));
     assert!(errors(&sender).denied > 0);
-    wire.left.command("nft delete table inet wall")?;
+    wire.left.command("nft", "delete table inet wall")?;
     sender.send(to, "hello")?;
     expect(&receiver, b"hello")
 }
@@ -139,11 +141,11 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
 /// Packets that are too long by now go in fragments.
 fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    let (sender, receiver) = (wire.left.endpoint(|on| on)?, wire.right.endpoint(|on| on)?);
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let message = bytes(3_000_000, 1);
     let sending = sender.try_send_with(receiver.local_addr(), message.clone(), within(PATIENCE))?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
-    wire.left.command("ip link set wire mtu 1000")?;
+    wire.left.command("ip", "link set wire mtu 1000")?;
     assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");
     sending.wait()?;
     expect(&receiver, &message)
@@ -152,9 +154,9 @@ fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
 fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
     let wire = Wire::up()?;
     // What waits in this queue fills the buffer of the socket.
-    wire.left.command("tc qdisc add dev wire root tbf rate 50mbit burst 5000 limit 10000000")?;
+    wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 10000000")?;
     let (sender, receiver) =
-        (wire.left.endpoint(|on| on.socket_buffers(10_000))?, wire.right.endpoint(|on| on)?);
+        (endpoint(&wire.left, |on| on.socket_buffers(10_000))?, endpoint(&wire.right, |on| on)?);
     let message = bytes(1_000_000, 1);
     sender.send(receiver.local_addr(), message.clone())?;
     expect(&receiver, &message)?;
@@ -165,8 +167,8 @@ fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
 
 fn a_full_queue_is_loss() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    wire.left.command("tc qdisc add dev wire root tbf rate 50mbit burst 5000 limit 5000")?;
-    let (sender, receiver) = (wire.left.endpoint(|on| on)?, wire.right.endpoint(|on| on)?);
+    wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 5000")?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let message = bytes(1_000_000, 1);
     let receipt = sender.send(receiver.local_addr(), message.clone())?;
     expect(&receiver, &message)?;

@@ -1,0 +1,139 @@
+//! Two hosts on one wire: for what needs a network and no switches.
+
+use crate::error::Error;
+use crate::namespace;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::gettid;
+use std::net::Ipv4Addr;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Two network namespaces without names, joined by a veth pair: the interface `wire` of each.
+///
+/// A namespace without a name lives as long as the threads, processes and sockets in it: whatever
+/// becomes of the program, nothing is left behind. The wire is as fast as this machine, and has the
+/// offloads of any host. [`available`](crate::available) says whether it can be built.
+#[derive(Debug)]
+pub struct Wire {
+    /// 10.9.0.1.
+    pub left: End,
+    /// 10.9.0.2.
+    pub right: End,
+}
+
+/// A host on a [`Wire`]: a namespace, and the thread that holds it.
+pub struct End {
+    address: Ipv4Addr,
+    /// `ip link` finds the namespace by it.
+    holder: i32,
+    jobs: Sender<Job>,
+}
+
+impl Wire {
+    /// A wire that loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Privilege`], [`Error::Missing`], [`Error::Tool`] or [`Error::Io`].
+    pub fn up() -> Result<Self, Error> {
+        let (left, right) = (End::enter(1)?, End::enter(2)?);
+        left.command(
+            "ip",
+            &format!("link add wire type veth peer name wire netns {}", right.holder),
+        )?;
+        for end in [&left, &right] {
+            end.command("ip", "link set lo up")?;
+            end.command("ip", &format!("address add {}/24 dev wire", end.address))?;
+            end.command("ip", "link set wire up")?;
+        }
+        Ok(Self { left, right })
+    }
+
+    /// Has it lose `percent` of the packets, each way, from now on, and carry each singly.
+    ///
+    /// # Errors
+    ///
+    /// As [`up`](Self::up).
+    pub fn lose(&self, percent: u32) -> Result<(), Error> {
+        for end in [&self.left, &self.right] {
+            // With offloads, a batch of packets would be lost as a whole, or not at all; `gso off`
+            // does not cover those of UDP.
+            end.command("ethtool", "-K wire tso off gso off gro off tx-udp-segmentation off")?;
+            let rules = format!(
+                "table inet loss {{ chain input {{ type filter hook input priority 0; \
+                 meta l4proto {{ tcp, udp }} numgen random mod 100 < {percent} counter drop; }}; }}"
+            );
+            end.command("nft", &rules)?;
+        }
+        Ok(())
+    }
+}
+
+impl End {
+    fn enter(number: u8) -> Result<Self, Error> {
+        let (jobs, inbox) = channel::<Job>();
+        let (ready, holder) = channel();
+        thread::spawn(move || {
+            let entered = unshare(CloneFlags::CLONE_NEWNET).map(|()| gettid().as_raw());
+            if ready.send(entered).is_ok() && entered.is_ok() {
+                inbox.into_iter().for_each(|job| job());
+            }
+        });
+        let entered = holder.recv().expect("it says how it went before it ends");
+        let holder = entered.map_err(|error| Error::io("a network namespace")(error.into()))?;
+        Ok(Self { address: Ipv4Addr::new(10, 9, 0, number), holder, jobs })
+    }
+
+    /// Its address.
+    #[must_use]
+    pub const fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Runs `job` there. Sockets that it opens, and threads and processes that it starts, belong
+    /// there.
+    ///
+    /// # Panics
+    ///
+    /// If `job` does, and from then on.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = channel();
+        let job: Job = Box::new(move || {
+            let _ = done.send(job());
+        });
+        self.jobs.send(job).expect("the holder runs as long as no job has panicked");
+        result.recv().expect("a job that panics has said why")
+    }
+
+    /// Runs a program there, with arguments that are separated by blanks; what it prints.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] or [`Error::Tool`].
+    pub fn command(&self, tool: &'static str, arguments: &str) -> Result<String, Error> {
+        let (arguments, place) = (arguments.to_owned(), self.address.to_string());
+        self.run(move || {
+            let arguments: Vec<&str> = arguments.split_whitespace().collect();
+            namespace::run(tool, &arguments, "", &place)
+        })
+    }
+
+    /// Packets that [`Wire::lose`] has taken on the way here: proof that it does.
+    ///
+    /// # Errors
+    ///
+    /// As [`command`](Self::command).
+    pub fn lost(&self) -> Result<u64, Error> {
+        let rules = self.command("nft", "list ruleset")?;
+        let count = rules.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+}
+
+impl core::fmt::Debug for End {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("End").field("address", &self.address).finish_non_exhaustive()
+    }
+}
