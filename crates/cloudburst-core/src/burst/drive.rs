@@ -94,13 +94,19 @@ impl Driving {
                 Turn::Leave
             };
         }
+        if self.begin_poll(turns) { Turn::Poll } else { Turn::Leave }
+    }
+
+    /// The receiving thread, which saw `turns`, waits for packets from now on: `false` if not.
+    fn begin_poll(&self, turns: u64) -> bool {
         self.polls.store(true, SeqCst);
-        // A caller that came before it could see this would wait for the same packets.
-        if self.turns.load(SeqCst) % 2 == 1 {
+        // A caller that came before it could see this would wait for the same packets; one that has
+        // left again may have put off STOPs, which nobody would look after.
+        let nobody_came = self.turns.load(SeqCst) == turns;
+        if !nobody_came {
             self.polled();
-            return Turn::Leave;
         }
-        Turn::Poll
+        nobody_came
     }
 
     /// The receiving thread has ended its wait.
@@ -139,5 +145,25 @@ impl Drop for Caller<'_> {
         if self.driving.parked.load(SeqCst) {
             self.driving.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_came_and_left_unseen_keeps_the_receiving_thread_from_waiting() {
+        let driving = Driving::default();
+        let seen = driving.turns.load(SeqCst);
+        let caller = driving.begin().unwrap();
+        assert!(!caller.polled_by_another(), "so nobody is told to leave");
+        assert!(!driving.begin_poll(seen));
+        drop(caller);
+        assert!(!driving.begin_poll(seen));
+        assert!(!driving.polls.load(SeqCst));
+        assert_eq!(driving.turn(), Turn::Look);
+        assert!(driving.begin_poll(driving.turns.load(SeqCst)));
+        assert!(driving.begin().unwrap().polled_by_another());
     }
 }
