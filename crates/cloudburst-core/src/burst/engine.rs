@@ -186,8 +186,12 @@ impl<I: PacketIo> Engine<I> {
         if turn.polled_by_another() {
             self.shared.io.wake();
         }
-        !self.shared.is_stopping()
-            && self.shared.receive(Duration::ZERO, Stops::AfterMessages).is_some()
+        if self.shared.is_stopping() {
+            return false;
+        }
+        let came = self.shared.receive(Duration::ZERO, Stops::AfterMessages).is_some();
+        self.shared.forget_expired();
+        came
     }
 
     /// [`Config::busy_poll`](crate::config::Config::busy_poll).

@@ -103,6 +103,7 @@ impl<I: PacketIo> Shared<I> {
                 }
                 drive::Turn::Look => {
                     self.receive(Duration::ZERO, Stops::Now);
+                    self.forget_expired();
                 }
                 drive::Turn::Leave => {}
             }
@@ -120,6 +121,12 @@ impl<I: PacketIo> Shared<I> {
         });
         let soon = came.is_some_and(|at| at.saturating_since(begun) <= self.busy_poll);
         self.soon.store(soon, Ordering::Relaxed);
+        self.forget_expired();
+    }
+
+    /// Does what the receiver has to do in time. Whoever takes packets sees to it: while packets keep
+    /// coming, nobody else may wait for them.
+    pub(super) fn forget_expired(&self) {
         lock(&self.receiver).handle_timeout(self.io.now());
     }
 
