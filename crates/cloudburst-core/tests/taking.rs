@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::{Driven, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Lanes, Via};
@@ -127,4 +127,21 @@ fn whoever_takes_packets_forgets_what_has_expired() {
     server.clock.advance(config.decode_timeout + Duration::from_secs(1));
     server.engine.take();
     assert_eq!(server.engine.counters().receiver.decoders_expired, 1);
+}
+
+#[test]
+fn looking_for_packets_is_part_of_the_time_to_wait() {
+    let busy_poll = Duration::from_millis(20);
+    let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() });
+    server.inbox.send(vec![0; 100]).unwrap();
+    let mut asked = 0;
+    let taken = server.engine.drive(None, || {
+        asked += 1;
+        asked > 1
+    });
+    assert_eq!(taken, Driven::Done, "it came at once, so the next may come as soon");
+    let until = server.clock.now() + busy_poll;
+    assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
+    let late = server.clock.now().saturating_since(until);
+    assert!(late <= 2 * LOOK, "{late:?}");
 }

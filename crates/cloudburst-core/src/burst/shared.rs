@@ -115,7 +115,9 @@ impl<I: PacketIo> Shared<I> {
         let begun = self.io.now();
         let came = self.poll_busily(begun, limit, stops).or_else(|| {
             let due = lock(&self.receiver).poll_timeout();
-            let sleep = due.map_or(limit, |at| at.saturating_since(self.io.now()).min(limit));
+            let now = self.io.now();
+            let left = limit.saturating_sub(now.saturating_since(begun));
+            let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
             // Zero would not wait at all; the sweep can wait for a millisecond.
             self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops)
         });
