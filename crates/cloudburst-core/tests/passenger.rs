@@ -111,14 +111,16 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
 }
 
 #[test]
-fn nothing_joins_a_batch_of_shorter_datagrams_or_for_somebody_else() {
+fn nothing_joins_shorter_datagrams_handshakes_or_what_is_for_somebody_else() {
     let (a, mut b) = met(false);
     let via = Via { lane: 0, remote: a.address };
     let fits = Transmit { contents: SYMBOLS, via, segment_size: 200, len: 200, ect: false };
     let elsewhere = Via { lane: 0, remote: SocketAddr::from(([10, 0, 0, 3], 7000)) };
-    for refused in
-        [Transmit { segment_size: 60, len: 60, ..fits }, Transmit { via: elsewhere, ..fits }]
-    {
+    for refused in [
+        Transmit { segment_size: 60, len: 60, ..fits },
+        Transmit { via: elsewhere, ..fits },
+        Transmit { contents: Contents::Hello(a.address), ..fits },
+    ] {
         let mut buffer = vec![0; refused.len];
         assert_eq!(b.receiver.poll_passenger(refused, &mut buffer), refused);
         assert_eq!(buffer.len(), refused.len);

@@ -345,12 +345,13 @@ impl Receiver {
         None
     }
 
-    /// Appends an answer that waits to the datagrams in `buffer`, if they go to the same peer and it
-    /// is no longer than they are; returns what the batch is then.
+    /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it is
+    /// no longer than they are; returns what the batch is then.
     pub fn poll_passenger(&mut self, batch: Transmit, buffer: &mut Vec<u8>) -> Transmit {
-        let Transmit { via, segment_size: room, ect, .. } = batch;
-        // Answers are spared by switches (Aeolus), and some symbols are not.
-        if ect != self.config.aeolus {
+        let Transmit { contents, via, segment_size: room, ect, .. } = batch;
+        // Where a HELLO goes, it is not known who is there, or whether anything gets through. Answers
+        // are spared by switches (Aeolus), and some symbols are not.
+        if !matches!(contents, Contents::Symbols(_)) || ect != self.config.aeolus {
             return batch;
         }
         let sessions = &self.sessions;
