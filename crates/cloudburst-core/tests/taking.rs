@@ -7,14 +7,15 @@ use cloudburst_core::burst::{Driven, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
+use cloudburst_core::proto::{Endpoint, Message, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Role;
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 7000);
 const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 7000);
@@ -78,7 +79,25 @@ struct Server {
     outbox: Receiver<Vec<u8>>,
     /// Before the engine, whose end waits for its threads.
     _gate: Sender<()>,
-    engine: Engine<Wire>,
+    engine: Arc<Engine<Wire>>,
+}
+
+impl Server {
+    /// Passes the client's HELLO and its answer.
+    fn meet(&self, client: &mut Endpoint) {
+        let hello = packets(client, self.clock.now()).swap_remove(0);
+        self.inbox.send(hello).unwrap();
+        assert!(self.engine.take());
+        self.answer(client);
+    }
+
+    /// Passes what the server has sent.
+    fn answer(&self, client: &mut Endpoint) {
+        let via = Via { lane: 0, remote: SERVER.into() };
+        for mut packet in self.outbox.try_iter() {
+            client.handle_datagram(self.clock.now(), via, &mut packet);
+        }
+    }
 }
 
 fn endpoint(seed: u8, config: Config) -> Endpoint {
@@ -86,14 +105,14 @@ fn endpoint(seed: u8, config: Config) -> Endpoint {
     Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap()
 }
 
-fn server(config: Config) -> Server {
+fn server(config: Config, on_message: impl Fn(Message) + Send + Sync + 'static) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
     let (inbox, taken) = unbounded();
     let (sent, outbox) = unbounded();
     let (gate, waits) = unbounded();
     let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits };
-    let engine = Engine::start(endpoint(2, config), wire, drop).unwrap();
-    Server { clock, inbox, outbox, _gate: gate, engine }
+    let engine = Engine::start(endpoint(2, config), wire, on_message).unwrap();
+    Server { clock, inbox, outbox, _gate: gate, engine: Arc::new(engine) }
 }
 
 /// The packets that `client` has to send.
@@ -109,15 +128,11 @@ fn packets(client: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
 #[test]
 fn whoever_takes_packets_forgets_what_has_expired() {
     let config = Config { port: SERVER.1, ..Config::default() };
-    let server = server(config.clone());
+    let server = server(config.clone(), drop);
     let (mut client, to) = (endpoint(1, config.clone()), SocketAddr::from(SERVER));
     let options = SendOptions::default();
     client.send(server.clock.now(), to, vec![7; 93_000].into(), &options).unwrap();
-    let hello = packets(&mut client, server.clock.now()).swap_remove(0);
-    server.inbox.send(hello).unwrap();
-    assert!(server.engine.take());
-    let mut ack = server.outbox.try_recv().unwrap();
-    client.handle_datagram(server.clock.now(), Via { lane: 0, remote: to }, &mut ack);
+    server.meet(&mut client);
     // One symbol, and no other.
     let symbol = packets(&mut client, server.clock.now()).swap_remove(0);
     server.inbox.send(symbol).unwrap();
@@ -132,7 +147,7 @@ fn whoever_takes_packets_forgets_what_has_expired() {
 #[test]
 fn looking_for_packets_is_part_of_the_time_to_wait() {
     let busy_poll = Duration::from_millis(20);
-    let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() });
+    let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
     server.inbox.send(vec![0; 100]).unwrap();
     let mut asked = 0;
     let taken = server.engine.drive(None, || {
@@ -144,4 +159,39 @@ fn looking_for_packets_is_part_of_the_time_to_wait() {
     assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
     let late = server.clock.now().saturating_since(until);
     assert!(late <= 2 * LOOK, "{late:?}");
+}
+
+#[test]
+fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
+    let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
+    let (delivered, messages) = unbounded();
+    // Of the two messages that come at once, one has to wait for the other to be taken.
+    let config = Config { port: SERVER.1, receive_messages: 1, ..Config::default() };
+    let woken = engine.clone();
+    let server = server(config.clone(), move |message: Message| {
+        let engine = woken.get().unwrap().upgrade().unwrap();
+        let (role, options) = (Role::Plain, SendOptions::default());
+        engine.send(message.peer, role, "a reply".into(), &options, Box::new(drop)).unwrap();
+        engine.release(message.role, message.bytes.len());
+        delivered.send(message.bytes).unwrap();
+    });
+    engine.set(Arc::downgrade(&server.engine)).unwrap();
+    let (mut client, to) = (endpoint(1, config), SocketAddr::from(SERVER));
+    for bytes in ["one", "two"] {
+        let options = SendOptions::default();
+        client.send(server.clock.now(), to, bytes.into(), &options).unwrap();
+    }
+    server.meet(&mut client);
+    for symbol in packets(&mut client, server.clock.now()) {
+        server.inbox.send(symbol).unwrap();
+    }
+    let (taking, taken) = (server.engine.clone(), unbounded());
+    let thread = std::thread::spawn(move || taken.0.send(taking.take()).unwrap());
+    assert_eq!(taken.1.recv_timeout(Duration::from_secs(20)), Ok(true), "it does not hang");
+    thread.join().unwrap();
+    let all: Vec<_> = messages.try_iter().collect();
+    assert_eq!(all, ["one", "two"]);
+    server.engine.flush();
+    server.answer(&mut client);
+    assert_eq!(client.counters().sender.delivered, 2);
 }

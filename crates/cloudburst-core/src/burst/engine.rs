@@ -44,7 +44,8 @@ pub struct Engine<I: PacketIo> {
 
 impl<I: PacketIo> Engine<I> {
     /// Starts the threads. `on_message` takes each delivered message: when it returns, the message
-    /// counts as the application's. It must not block, nor call this engine.
+    /// counts as the application's. It must not block, nor close or stop this engine, whose threads
+    /// may be waiting for it; it may send, cancel and release.
     ///
     /// # Errors
     ///

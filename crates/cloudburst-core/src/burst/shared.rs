@@ -8,7 +8,8 @@ use crate::proto::{
     Message, Receiver, ReceiverEvent, Sender, SenderEvent, Transmit, is_for_receiver,
 };
 use crate::time::Instant;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
+use core::ptr;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,6 +63,9 @@ pub(super) struct Sending {
 thread_local! {
     /// One transmit buffer a thread, used again for every batch.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// The engine whose messages this thread is passing on, by its address; and whether the
+    /// application, woken by them, has given it more to pass on or to send.
+    static DELIVERS: Cell<(usize, bool)> = const { Cell::new((0, false)) };
 }
 
 /// When STOPs leave.
@@ -196,6 +200,17 @@ impl<I: PacketIo> Shared<I> {
     /// that the application has them. A late symbol may have another thread say the same STOP: it
     /// waits until this one has passed the message on.
     pub(super) fn flush_receiver(&self, stops: Stops) {
+        let this = ptr::from_ref(self).addr();
+        if DELIVERS.get().0 == this {
+            // A waker ran what it woke, or dropped it, and that sent or took something: this thread
+            // does the rest when it has passed on what it is at.
+            return DELIVERS.set((this, true));
+        }
+        while self.flush_receiver_once(this, stops) {}
+    }
+
+    /// Returns whether there is more by now.
+    fn flush_receiver_once(&self, this: usize, stops: Stops) -> bool {
         with_buffer(|buffer| {
             let delivering = lock(&self.delivering);
             let mut receiver = lock(&self.receiver);
@@ -210,6 +225,7 @@ impl<I: PacketIo> Shared<I> {
             drop(receiver);
             let mut met = false;
             let mut delivered = false;
+            let outer = DELIVERS.replace((this, false));
             for event in events {
                 match event {
                     ReceiverEvent::Message(message) => {
@@ -222,6 +238,7 @@ impl<I: PacketIo> Shared<I> {
                     }
                 }
             }
+            let (_, more) = DELIVERS.replace(outer);
             drop(delivering);
             if delivered {
                 self.tell_driver();
@@ -236,7 +253,8 @@ impl<I: PacketIo> Shared<I> {
             if met {
                 self.pump(Who::Other);
             }
-        });
+            more
+        })
     }
 
     /// Sends what may be sent now and reports what has ended. Returns when there is more to do.
