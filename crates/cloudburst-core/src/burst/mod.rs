@@ -48,6 +48,7 @@ pub trait PacketIo: Send + Sync + 'static {
     /// wait. Several threads may call this at once.
     fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8]));
 
-    /// Makes a waiting [`receive`](Self::receive) return.
+    /// Makes each waiting [`receive`](Self::receive) return, and one more that begins to wait later:
+    /// whoever is about to must not miss it. Those with a `timeout` of zero leave that to them.
     fn wake(&self);
 }

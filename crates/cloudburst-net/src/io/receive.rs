@@ -79,7 +79,9 @@ impl UdpIo {
     }
 
     pub(super) fn wake_waiting(&self) {
-        let tokens = self.waiting.load(SeqCst).max(1) as u64;
+        // One more than are waiting: another may be about to, and must not miss it because one of
+        // them took its token.
+        let tokens = self.waiting.load(SeqCst) as u64 + 1;
         // It fails when 2^64 tokens are there: nobody sleeps then.
         let _ = self.wakes.write(tokens);
     }
@@ -260,4 +262,48 @@ impl UdpIo {
 fn in_milliseconds(timeout: Duration) -> EpollTimeout {
     let millis = timeout.as_nanos().div_ceil(1_000_000);
     EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::io::{UdpConfig, UdpIo};
+    use cloudburst_core::burst::PacketIo;
+    use core::time::Duration;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    #[test]
+    fn a_wake_up_is_kept_for_whoever_is_about_to_wait() {
+        let config = UdpConfig {
+            bind: "127.0.0.1:0".parse().unwrap(),
+            reuse_port: false,
+            sockets: 1,
+            ports: 1,
+            flow_labels: 0,
+            encapsulates: false,
+            dscp: 0,
+            socket_buffers: 65_536,
+        };
+        let io = Arc::new(UdpIo::open(&config).unwrap());
+        let (woken, ends) = channel();
+        let wait = || {
+            let (io, woken) = (io.clone(), woken.clone());
+            thread::spawn(move || {
+                io.receive(Duration::from_secs(60), &mut |_, _| {});
+                woken.send(()).unwrap();
+            });
+        };
+        let ended = || ends.recv_timeout(Duration::from_secs(20)).is_ok();
+        wait();
+        while io.waiting.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        io.wake();
+        assert!(ended(), "who was waiting");
+        io.receive(Duration::ZERO, &mut |_, _| {});
+        wait();
+        assert!(ended(), "who waits from now on, and looked for packets before");
+    }
 }
