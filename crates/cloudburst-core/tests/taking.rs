@@ -15,7 +15,7 @@ use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 7000);
 const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 7000);
@@ -78,7 +78,7 @@ struct Server {
     inbox: Sender<Vec<u8>>,
     outbox: Receiver<Vec<u8>>,
     /// Before the engine, whose end waits for its threads.
-    _gate: Sender<()>,
+    gate: Sender<()>,
     engine: Arc<Engine<Wire>>,
 }
 
@@ -112,7 +112,7 @@ fn server(config: Config, on_message: impl Fn(Message) + Send + Sync + 'static) 
     let (gate, waits) = unbounded();
     let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits };
     let engine = Engine::start(endpoint(2, config), wire, on_message).unwrap();
-    Server { clock, inbox, outbox, _gate: gate, engine: Arc::new(engine) }
+    Server { clock, inbox, outbox, gate, engine: Arc::new(engine) }
 }
 
 /// The packets that `client` has to send.
@@ -194,4 +194,33 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     server.engine.flush();
     server.answer(&mut client);
     assert_eq!(client.counters().sender.delivered, 2);
+}
+
+#[test]
+fn who_is_woken_by_a_message_may_end_the_endpoint() {
+    let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
+    let (gate, woken) = (Arc::new(Mutex::new(None)), engine.clone());
+    let opens = gate.clone();
+    let config = Config { port: SERVER.1, ..Config::default() };
+    let Server { clock, inbox, outbox, gate: closed, engine: server } =
+        server(config.clone(), move |_| {
+            // The receiving thread goes on, and waits until this message has been passed on.
+            drop(opens.lock().unwrap().take());
+            woken.get().unwrap().upgrade().unwrap().stop();
+        });
+    *gate.lock().unwrap() = Some(closed);
+    engine.set(Arc::downgrade(&server)).unwrap();
+    let (mut client, now) = (endpoint(1, config), clock.now());
+    client.send(now, SERVER.into(), "the last one".into(), &SendOptions::default()).unwrap();
+    let (taking, taken) = (server.clone(), unbounded());
+    let thread = std::thread::spawn(move || {
+        inbox.send(packets(&mut client, now).swap_remove(0)).unwrap();
+        taking.take();
+        let mut ack = outbox.try_recv().unwrap();
+        client.handle_datagram(now, Via { lane: 0, remote: SERVER.into() }, &mut ack);
+        inbox.send(packets(&mut client, now).swap_remove(0)).unwrap();
+        taken.0.send(taking.take()).unwrap();
+    });
+    assert_eq!(taken.1.recv_timeout(Duration::from_secs(20)), Ok(true), "it does not hang");
+    thread.join().unwrap();
 }

@@ -44,8 +44,8 @@ pub struct Engine<I: PacketIo> {
 
 impl<I: PacketIo> Engine<I> {
     /// Starts the threads. `on_message` takes each delivered message: when it returns, the message
-    /// counts as the application's. It must not block, nor close or stop this engine, whose threads
-    /// may be waiting for it; it may send, cancel and release.
+    /// counts as the application's. It must not block, nor close this engine; it may send, cancel,
+    /// release and [`stop`](Self::stop).
     ///
     /// # Errors
     ///
@@ -254,14 +254,19 @@ impl<I: PacketIo> Engine<I> {
         drained
     }
 
-    /// Stops the threads and every burst at once.
+    /// Stops the threads and every burst at once, and waits for the threads; not if it is called while
+    /// this thread passes on a message.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_sending();
         self.shared.driving.wake();
         self.shared.io.wake();
+        // A thread that is passing messages on is what the others may wait for: they end by
+        // themselves when it has done so.
+        let is_waited_for = self.shared.delivers_here();
         for thread in lock(&self.threads).drain(..) {
-            if thread.thread().id() != thread::current().id() && thread.join().is_err() {
+            let joins = !is_waited_for && thread.thread().id() != thread::current().id();
+            if joins && thread.join().is_err() {
                 tracing::error!("a thread of the endpoint panicked");
             }
         }

@@ -200,17 +200,25 @@ impl<I: PacketIo> Shared<I> {
     /// that the application has them. A late symbol may have another thread say the same STOP: it
     /// waits until this one has passed the message on.
     pub(super) fn flush_receiver(&self, stops: Stops) {
-        let this = ptr::from_ref(self).addr();
-        if DELIVERS.get().0 == this {
+        if self.delivers_here() {
             // A waker ran what it woke, or dropped it, and that sent or took something: this thread
             // does the rest when it has passed on what it is at.
-            return DELIVERS.set((this, true));
+            return DELIVERS.set((self.address(), true));
         }
-        while self.flush_receiver_once(this, stops) {}
+        while self.flush_receiver_once(stops) {}
+    }
+
+    /// Whether this thread is at passing on messages: others may be waiting for it.
+    pub(super) fn delivers_here(&self) -> bool {
+        DELIVERS.get().0 == self.address()
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 
     /// Returns whether there is more by now.
-    fn flush_receiver_once(&self, this: usize, stops: Stops) -> bool {
+    fn flush_receiver_once(&self, stops: Stops) -> bool {
         with_buffer(|buffer| {
             let delivering = lock(&self.delivering);
             let mut receiver = lock(&self.receiver);
@@ -225,7 +233,7 @@ impl<I: PacketIo> Shared<I> {
             drop(receiver);
             let mut met = false;
             let mut delivered = false;
-            let outer = DELIVERS.replace((this, false));
+            let outer = DELIVERS.replace((self.address(), false));
             for event in events {
                 match event {
                     ReceiverEvent::Message(message) => {
