@@ -91,6 +91,8 @@ pub struct UdpIo {
     meter: Meter,
     /// Counts tokens: each ends the wait of one thread.
     wakes: EventFd,
+    /// How many there are, or are about to be.
+    tokens: AtomicUsize,
     /// Tells which lanes have something, and of tokens.
     ready: Epoll,
     /// Threads that are waiting for packets.
@@ -157,6 +159,7 @@ impl UdpIo {
             epoch: Clock::now(),
             meter: Meter::default(),
             wakes,
+            tokens: AtomicUsize::new(0),
             ready,
             waiting: AtomicUsize::new(0),
             fruitless: AtomicU32::new(0),

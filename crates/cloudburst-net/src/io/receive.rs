@@ -81,9 +81,27 @@ impl UdpIo {
     pub(super) fn wake_waiting(&self) {
         // One more than are waiting: another may be about to, and must not miss it because one of
         // them took its token.
-        let tokens = self.waiting.load(SeqCst) as u64 + 1;
-        // It fails when 2^64 tokens are there: nobody sleeps then.
-        let _ = self.wakes.write(tokens);
+        let wanted = self.waiting.load(SeqCst) + 1;
+        // No more than that: while everybody looks without waiting they would pile up, and each is a
+        // turn of a loop later.
+        let there = self.tokens.fetch_max(wanted, SeqCst);
+        if let Some(more @ 1..) = wanted.checked_sub(there) {
+            // It fails when 2^64 tokens are there: nobody sleeps then.
+            let _ = self.wakes.write(more as u64);
+        }
+    }
+
+    fn take_token(&self) -> bool {
+        // Counted out before it is taken: who adds some in between must not count on it.
+        let one_less = |there: usize| there.checked_sub(1);
+        if self.tokens.fetch_update(SeqCst, SeqCst, one_less).is_err() {
+            return false;
+        }
+        let taken = self.wakes.read().is_ok();
+        if !taken {
+            self.tokens.fetch_add(1, SeqCst);
+        }
+        taken
     }
 
     /// Waits, then takes one batch of each lane that is ready: no more, because the caller has
@@ -110,7 +128,7 @@ impl UdpIo {
         for event in events {
             if event.data() == WAKE {
                 // Not for those who do not wait: they would take the token of one who does.
-                woken = waits == 0 || self.wakes.read().is_ok();
+                woken = waits == 0 || self.take_token();
                 continue;
             }
             let number = event.data() as u16;
@@ -274,8 +292,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::thread;
 
-    #[test]
-    fn a_wake_up_is_kept_for_whoever_is_about_to_wait() {
+    fn open() -> UdpIo {
         let config = UdpConfig {
             bind: "127.0.0.1:0".parse().unwrap(),
             reuse_port: false,
@@ -286,7 +303,12 @@ mod tests {
             dscp: 0,
             socket_buffers: 65_536,
         };
-        let io = Arc::new(UdpIo::open(&config).unwrap());
+        UdpIo::open(&config).unwrap()
+    }
+
+    #[test]
+    fn a_wake_up_is_kept_for_whoever_is_about_to_wait() {
+        let io = Arc::new(open());
         let (woken, ends) = channel();
         let wait = || {
             let (io, woken) = (io.clone(), woken.clone());
@@ -305,5 +327,15 @@ mod tests {
         io.receive(Duration::ZERO, &mut |_, _| {});
         wait();
         assert!(ended(), "who waits from now on, and looked for packets before");
+    }
+
+    #[test]
+    fn wake_ups_that_nobody_waits_for_do_not_pile_up() {
+        let io = open();
+        (0..1_000).for_each(|_| io.wake());
+        assert!(io.take_token());
+        assert!(!io.take_token() && io.wakes.read().is_err());
+        io.wake();
+        assert!(io.take_token(), "and the next one counts");
     }
 }
