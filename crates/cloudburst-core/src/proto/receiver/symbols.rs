@@ -163,7 +163,8 @@ impl Receiver {
         let id = symbol.header.message;
         let Some(incoming) = session.incoming.get_mut(&id) else { return };
         incoming.count_arrival(symbol.prefix.path);
-        let arrivals = incoming.arrivals.clone();
+        let says = symbol.prefix.ask || matches!(step, Step::BlockDone { .. });
+        let arrivals = if says { incoming.arrivals.clone() } else { Vec::new() };
         match step {
             Step::Nonsense => {}
             Step::Needs { needed, useful } => {
