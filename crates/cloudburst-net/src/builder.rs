@@ -8,7 +8,7 @@ use crate::inner::Inner;
 use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, Usable};
 use crate::trace;
-use cloudburst_core::burst::Engine;
+use cloudburst_core::burst::{Engine, contain};
 use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto::{self, Message};
@@ -319,7 +319,8 @@ impl Parts {
         let (serve, requests) = async_channel::unbounded();
         let responses = calls.clone();
         let on_message = move |message: Message| {
-            trace::received(&message);
+            // Whoever listens there must not come between a message and its queue.
+            contain(|| trace::received(&message));
             // These fail when the endpoint is gone, and the message's sender will hear nothing.
             match message.role {
                 Role::Plain => drop(deliver.try_send(message)),

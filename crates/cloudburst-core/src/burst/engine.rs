@@ -257,6 +257,8 @@ impl<I: PacketIo> Engine<I> {
     /// Stops the threads and every burst at once, and waits for the threads; not if it is called while
     /// this thread passes on a message.
     pub fn stop(&self) {
+        // Whoever took the last message has it: its sender should hear so.
+        self.shared.pay();
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_sending();
         self.shared.driving.wake();

@@ -144,7 +144,8 @@ impl<I: PacketIo> Shared<I> {
         let until = begun + self.busy_poll.min(limit);
         loop {
             let came = self.receive(Duration::ZERO, stops);
-            if came.is_some() || self.io.now() >= until || self.is_stopping() {
+            let leaves = self.is_stopping() || self.driving.by_another();
+            if came.is_some() || leaves || self.io.now() >= until {
                 return came;
             }
             // Whoever is to send them may need this processor.
