@@ -23,7 +23,7 @@ fn endpoint(host: u8) -> (Endpoint, SocketAddr) {
 }
 
 /// Batches that leave `from`, one after the other in one buffer.
-fn transmit(from: &mut Endpoint, batches: &mut Vec<(Transmit, Vec<u8>)>) -> usize {
+fn transmit(from: &mut Endpoint, batches: &mut [(Transmit, Vec<u8>)]) -> usize {
     let mut filled = 0;
     for (transmit, buffer) in batches.iter_mut() {
         buffer.clear();
