@@ -105,7 +105,7 @@ fn pair() -> (End, End) {
         let (queue, messages) = unbounded();
         let engine = Engine::start(endpoint, wire, move |message| {
             // Long enough for another thread to say STOP, if it could.
-            (0..50).for_each(|_| std::thread::yield_now());
+            (0..10).for_each(|_| std::thread::yield_now());
             delivered.lock().unwrap().insert(message.id);
             queue.send(message.bytes.len()).unwrap();
         });
