@@ -288,6 +288,8 @@ impl Endpoint {
         &self,
         mut begin: impl FnMut() -> Result<T, SendError>,
     ) -> Result<T, SendError> {
+        // In a fork, who waits for room is another process's, and so is whoever held its lock.
+        self.inner.check_process()?;
         loop {
             // Made before trying, so that it hears of the room that is left right after.
             let room = self.inner.room.notified();

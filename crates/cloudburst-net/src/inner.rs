@@ -198,7 +198,7 @@ impl Drop for Inner {
             // The threads are the parent's: here, waiting for them would never end, and they may
             // have held any lock when the process was forked. So all that has one stays.
             mem::forget((self.engine.clone(), self.calls.clone(), self.room.clone()));
-            mem::forget((self.messages.clone(), self.requests.clone()));
+            mem::forget((self.messages.clone(), self.requests.clone(), self.over.clone()));
             let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
             mem::forget(paths.watch.take());
         } else {
@@ -243,6 +243,11 @@ mod tests {
             usable: original.usable,
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };
+        // Who waits in the parent at the fork is not woken by the child.
+        let over = fork.over.subscribe();
+        let mut room = pin!(original.room.notified());
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(room.as_mut().poll(&mut context), Poll::Pending);
         let fork = Endpoint::from(crate::Endpoint { inner: Arc::new(fork) });
         let forked = SendError::Forked { built_in: here.wrapping_add(1), here };
         assert_eq!(fork.send(fork.local_addr(), "hello"), Err(forked));
@@ -250,6 +255,8 @@ mod tests {
         assert!(!fork.close(Duration::from_secs(60)));
         assert_eq!(fork.set_paths(PathMap::ecmp(1)), Err(PathMapError::Forked));
         drop(fork);
+        assert_eq!(room.poll(&mut context), Poll::Pending);
+        assert!(over.has_changed().is_ok(), "its end is not told");
         assert_eq!(Arc::strong_count(&original.engine), 2, "one is left behind on purpose");
     }
 

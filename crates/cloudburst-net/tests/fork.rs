@@ -115,5 +115,8 @@ fn try_all(
     assert_eq!((endpoint.peers(), endpoint.paths(nobody)), (Vec::new(), Vec::new()));
     assert_eq!(endpoint.latencies().sent.count(), 0);
     assert_eq!(endpoint.set_paths(PathMap::ecmp(1)), Err(PathMapError::Forked));
+    // A runtime of the child's own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    runtime.expect("a runtime").block_on(endpoint.as_async().drive()).expect("nothing to drive");
     assert!(!endpoint.close(Duration::from_secs(60)));
 }
