@@ -31,6 +31,8 @@ pub(super) struct Driving {
     turns: AtomicU64,
     /// The receiving thread waits for the sockets, or for a caller to leave.
     polls: AtomicBool,
+    /// Somebody who does not wait has told it to leave.
+    told: AtomicBool,
     parked: AtomicBool,
     receiving_thread: OnceLock<Thread>,
     /// For the receiving thread alone: `turns` when it last looked, and since how many looks.
@@ -99,6 +101,7 @@ impl Driving {
 
     /// The receiving thread, which saw `turns`, waits for packets from now on: `false` if not.
     fn begin_poll(&self, turns: u64) -> bool {
+        self.told.store(false, SeqCst);
         self.polls.store(true, SeqCst);
         // A caller that came before it could see this would wait for the same packets; one that has
         // left again may have put off STOPs, which nobody would look after.
@@ -135,6 +138,12 @@ impl Caller<'_> {
     /// Whether the receiving thread waits for packets at this moment, and must be told to leave.
     pub(super) fn polled_by_another(&self) -> bool {
         self.driving.polls.load(SeqCst)
+    }
+
+    /// The same for whoever is told of packets by what tells of this, too: `true` once for each wait,
+    /// or it would wake itself again and again until the receiving thread has had the processor.
+    pub(super) fn first_to_tell(&self) -> bool {
+        self.polled_by_another() && !self.driving.told.swap(true, SeqCst)
     }
 }
 

@@ -184,7 +184,7 @@ impl<I: PacketIo> Engine<I> {
     /// [`flush`](Self::flush), or when the receiving thread looks.
     pub fn take(&self) -> bool {
         let Some(turn) = self.shared.driving.begin() else { return false };
-        if turn.polled_by_another() {
+        if turn.first_to_tell() {
             self.shared.io.wake();
         }
         if self.shared.is_stopping() {

@@ -1,0 +1,69 @@
+//! Packets that are taken while the receiving thread waits for them, too.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::error::LocalError;
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{Endpoint, Transmit};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Nothing comes in, and a thread that waits does not get a processor before the test lets it.
+struct Overslept {
+    waits: Sender<()>,
+    runs: Receiver<()>,
+    wakes: Arc<AtomicUsize>,
+}
+
+impl PacketIo for Overslept {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    fn transmit(&self, _: &Transmit, _: &[u8]) -> Result<(), LocalError> {
+        Ok(())
+    }
+
+    fn receive(&self, timeout: Duration, _: &mut dyn FnMut(Via, &mut [u8])) {
+        if !timeout.is_zero() {
+            let _ = self.waits.send(());
+            let _ = self.runs.recv();
+        }
+    }
+
+    fn wake(&self) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn the_receiving_thread_is_told_once_to_leave() {
+    let (waits, waiting) = bounded(1);
+    let (run, runs) = bounded(0);
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let io = Overslept { waits, runs, wakes: wakes.clone() };
+    let config = Config { port: 1, ..Config::default() };
+    let security = Security::pre_shared(common::KEY);
+    let seed = Seed::new([1; 32]);
+    let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
+    let engine = Engine::start(endpoint, io, |_| {}).unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        waiting.recv().unwrap();
+        // Whoever takes packets is woken by what wakes the receiving thread, and takes again.
+        let took = (0..100).filter(|_| engine.take()).count();
+        told.push((took, wakes.load(Ordering::SeqCst)));
+        run.send(()).unwrap();
+    }
+    // Before anything may fail: the engine's end waits for that thread.
+    drop((run, waiting));
+    assert_eq!(told, [(0, 1), (0, 2), (0, 3)], "once for each wait");
+}
