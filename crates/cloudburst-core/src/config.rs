@@ -138,8 +138,9 @@ pub struct Config {
     pub decode_timeout: Duration,
     /// How long whoever waits for packets looks for them before it sleeps, if those before came as
     /// soon as that. Default 50 us, which takes the wake-up out of round trips that follow each
-    /// other; it yields to whatever else wants the processor. A service with cores to spare may look
-    /// for longer. 0: always sleep.
+    /// other; it yields to whatever else wants the processor, and sleeps for a while where that takes
+    /// long. A service with cores to spare may look for longer; calls then notice their deadlines as
+    /// much later. 0: always sleep.
     pub busy_poll: Duration,
     /// Peers to remember, sending and receiving each. Default 4,096.
     pub max_peers: usize,

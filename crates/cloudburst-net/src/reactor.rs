@@ -1,6 +1,7 @@
 //! Packets taken by a task, in the runtime of those who wait for them.
 
 use crate::endpoint::Endpoint;
+use crate::wakers::contained;
 use cloudburst_core::burst::Engine;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -64,7 +65,7 @@ impl Endpoint {
                 reason = "unsound for types that lie about their descriptor alone"
             )]
             let fd = AsyncFd::<OwnedFd>::with_interest(fd?, Interest::READABLE)?;
-            let mut over = pin!(over.wait_for(|over| *over));
+            let mut over = pin!(contained(over.wait_for(|over| *over)));
             let take = || {
                 let engine = inner.upgrade().and_then(|inner| inner.engine_here());
                 engine.is_some_and(|engine| engine.take())

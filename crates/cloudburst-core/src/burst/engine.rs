@@ -13,7 +13,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::{io, thread};
@@ -67,6 +67,7 @@ impl<I: PacketIo> Engine<I> {
             driving: Driving::default(),
             busy_poll,
             soon: AtomicBool::new(false),
+            crowded_until: AtomicU64::new(0),
             owes: AtomicBool::new(false),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),

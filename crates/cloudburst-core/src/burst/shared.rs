@@ -13,7 +13,7 @@ use core::ptr;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
@@ -30,6 +30,10 @@ const HELD_UP: Duration = Duration::from_millis(5);
 const HELP: usize = 32;
 /// Packets that were taken together and count as come at one moment: some microseconds' worth.
 const CLOCK_EVERY: u32 = 16;
+/// A thread that yields for so long has given way to others that use all of their time.
+const CROWDED: Duration = Duration::from_micros(500);
+/// How long nobody looks for packets without sleeping after that.
+const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The longest sleep of the receiving thread.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
@@ -44,6 +48,8 @@ pub(super) struct Shared<I> {
     pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
     pub(super) busy_poll: Duration,
+    /// Others need the processors until then, so that looking for packets takes longer than to sleep.
+    pub(super) crowded_until: AtomicU64,
     /// The last packets came within that time.
     pub(super) soon: AtomicBool,
     /// STOPs were put off.
@@ -138,18 +144,25 @@ impl<I: PacketIo> Shared<I> {
 
     /// Looks for packets again and again, if the last ones came as soon as that; when they came.
     fn poll_busily(&self, begun: Instant, limit: Duration, stops: Stops) -> Option<Instant> {
-        if self.busy_poll.is_zero() || !self.soon.load(Ordering::Relaxed) {
+        let crowded = begun.as_nanos() < self.crowded_until.load(Ordering::Relaxed);
+        if self.busy_poll.is_zero() || crowded || !self.soon.load(Ordering::Relaxed) {
             return None;
         }
         let until = begun + self.busy_poll.min(limit);
         loop {
             let came = self.receive(Duration::ZERO, stops);
             let leaves = self.is_stopping() || self.driving.by_another();
-            if came.is_some() || leaves || self.io.now() >= until {
+            let before = self.io.now();
+            if came.is_some() || leaves || before >= until {
                 return came;
             }
             // Whoever is to send them may need this processor.
             thread::yield_now();
+            // Whoever sleeps is given a processor at once; whoever yields waits for all others.
+            let now = self.io.now();
+            if now.saturating_since(before) > CROWDED {
+                self.crowded_until.store((now + CROWDED_FOR).as_nanos(), Ordering::Relaxed);
+            }
         }
     }
 
