@@ -24,6 +24,10 @@ impl Endpoint {
     /// steps in after 0.2 ms. Blocking callers need none of this. In a fork of the process, it ends
     /// at once.
     ///
+    /// What waits in the same thread gains most: tasks of a current-thread runtime. In one of many
+    /// threads, `main` itself is on none of the workers: spawn what calls. Packets that come one at a
+    /// time, milliseconds apart, cost some looks of the thread each.
+    ///
     /// # Errors
     ///
     /// When the system refuses the registration of a file descriptor.
@@ -34,21 +38,27 @@ impl Endpoint {
     ///
     /// # Example
     ///
+    /// A service of several endpoints on one port ([`Builder::reuse_port`]), and its client:
+    ///
     /// ```
     /// # use cloudburst_net::{Endpoint, Security};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let security = Security::pre_shared([7; 32]);
-    /// # let loopback = "127.0.0.1:0".parse()?;
-    /// # let server = Endpoint::builder().bind(loopback).security(security.clone()).build()?;
-    /// # let address = server.local_addr();
-    /// # tokio::spawn(async move { server.serve(|_peer, question| async { question }).await });
-    /// let client = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// let address = "127.0.0.8:7000".parse()?;
+    /// let builder = Endpoint::builder().security(Security::pre_shared([7; 32]));
+    /// for _ in 0..2 {
+    ///     let shard = builder.clone().bind(address).reuse_port(true).build()?;
+    ///     tokio::spawn(shard.drive());
+    ///     tokio::spawn(async move { shard.serve(|_peer, question| async { question }).await });
+    /// }
+    /// let client = builder.build()?;
     /// tokio::spawn(client.drive());
     /// assert_eq!(client.call(address, "hello").await?, "hello");
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// [`Builder::reuse_port`]: crate::Builder::reuse_port
     pub fn drive(&self) -> impl Future<Output = io::Result<()>> + Send + use<> {
         let inner = Arc::downgrade(&self.inner);
         let mut over = self.inner.over.subscribe();
