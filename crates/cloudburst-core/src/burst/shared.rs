@@ -31,7 +31,7 @@ const HELP: usize = 32;
 /// Packets that were taken together and count as come at one moment: some microseconds' worth.
 const CLOCK_EVERY: u32 = 16;
 /// A thread that yields for so long has given way to others that use all of their time.
-const CROWDED: Duration = Duration::from_micros(500);
+const CROWDED: Duration = Duration::from_millis(2);
 /// How long nobody looks for packets without sleeping after that.
 const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The longest sleep of the receiving thread.
