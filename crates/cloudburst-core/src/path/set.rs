@@ -197,9 +197,10 @@ impl PathSet {
         self.used
     }
 
-    /// Whether any path in use is thinned.
-    pub fn any_thinned(&self) -> bool {
-        self.thinned > 0
+    /// Whether every path in use has been heard of, and none is thinned.
+    pub fn all_well(&self) -> bool {
+        let mut in_use = self.paths.iter().filter(|path| !path.removed);
+        self.thinned == 0 && in_use.all(|path| path.last_heard.is_some())
     }
 
     /// The next path in the order, charged with `packets`, or with one if it is a probe. If it has

@@ -326,7 +326,7 @@ impl Sender {
             };
             return self.finish(id, outcome);
         }
-        let all_well = self.peers.get(&message.peer).is_some_and(|peer| !peer.paths.any_thinned());
+        let all_well = self.peers.get(&message.peer).is_some_and(|peer| peer.paths.all_well());
         message.on_timeout(now, all_well);
         self.reschedule(id);
     }

@@ -204,8 +204,8 @@ impl Outgoing {
         other.map_or(self.deadline, |at| at.min(self.deadline))
     }
 
-    /// Grants what is due; the deadline is the caller's business. `all_well`: no path to the peer is
-    /// thinned.
+    /// Grants what is due; the deadline is the caller's business. `all_well`: see
+    /// [`PathSet::all_well`].
     pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool) {
         let Some(until) = self.busy_until else {
             let blocks = self.active.iter_mut();
