@@ -21,6 +21,8 @@ pub(super) struct Pending {
     /// At how many ports more.
     pub(super) more_ports: u8,
     pub(super) ack: HelloAck,
+    /// How often it was answered, or asked after.
+    pub(super) answered: usize,
     since: Instant,
 }
 
@@ -34,10 +36,10 @@ pub(super) struct HalfOpen {
 }
 
 impl HalfOpen {
-    /// The answer that this HELLO has got before.
-    pub(super) fn answered(&self, initiator: Incarnation, nonce: u64) -> Option<&HelloAck> {
+    /// The same HELLO that came before.
+    pub(super) fn known(&mut self, initiator: Incarnation, nonce: u64) -> Option<&mut Pending> {
         let name = self.by_hello.get(&(initiator, nonce))?;
-        self.pending.get(name).map(|pending| &pending.ack)
+        self.pending.get_mut(name)
     }
 
     pub(super) fn insert(
@@ -52,13 +54,13 @@ impl HalfOpen {
             self.pop();
         }
         self.by_hello.insert((ack.initiator, ack.nonce), name);
-        self.pending.insert(name, Pending { peer, more_ports, ack, since: now });
+        self.pending.insert(name, Pending { peer, more_ports, ack, answered: 1, since: now });
         self.order.push_back(name);
     }
 
-    /// Whether `initiator` has got a session of this name, and not used it yet.
-    pub(super) fn is_of(&self, name: SessionId, initiator: Incarnation) -> bool {
-        self.pending.get(&name).is_some_and(|pending| pending.ack.initiator == initiator)
+    /// The handshake that gave `initiator` a session of this name, which it has not used yet.
+    pub(super) fn of(&mut self, name: SessionId, initiator: Incarnation) -> Option<&mut Pending> {
+        self.pending.get_mut(&name).filter(|pending| pending.ack.initiator == initiator)
     }
 
     pub(super) fn get(&self, name: SessionId) -> Option<&Pending> {

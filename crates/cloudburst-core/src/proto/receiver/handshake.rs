@@ -12,6 +12,8 @@ use crate::wire::{Hello, HelloAck};
 
 /// Answers to HELLOs that wait to be sent.
 const MAX_ACKS: usize = 256;
+/// Of so many HELLO_ACKs of a handshake, the first goes back the way of its HELLO.
+const RETURN_EVERY: usize = 4;
 
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
@@ -31,26 +33,30 @@ impl Receiver {
         };
         let current = self.sessions.get_mut(&hello.current);
         let current = current.filter(|session| session.incarnation == hello.initiator);
+        let unused = self.half_open.of(hello.current, hello.initiator);
         let mut ack = HelloAck {
             path: hello.path,
             initiator: hello.initiator,
             nonce: hello.nonce,
             responder: self.identity.incarnation,
             session_nonce: [0; 16],
-            current_alive: current.is_some()
-                || self.half_open.is_of(hello.current, hello.initiator),
+            current_alive: current.is_some() || unused.is_some(),
             more_ports: (self.config.ports - 1) as u8,
             // Where nobody shares the port, the one that the peer uses is the one that works: it
             // may be another than ours, behind a translator.
             port: if self.config.reuse_port { self.config.port } else { 0 },
         };
-        if let Some(session) = current {
+        let count = |answered: &mut usize| core::mem::replace(answered, *answered + 1);
+        let answered = if let Some(session) = current {
             // Its owner will rely on it from now on: it must not be the next to be forgotten.
             session.last_heard = now;
-        } else if ack.current_alive {
+            count(&mut session.hellos)
+        } else if let Some(unused) = unused {
             // Its first symbols were lost: they are on their way again.
-        } else if let Some(before) = self.half_open.answered(hello.initiator, hello.nonce) {
-            ack.session_nonce = before.session_nonce;
+            count(&mut unused.answered)
+        } else if let Some(known) = self.half_open.known(hello.initiator, hello.nonce) {
+            ack.session_nonce = known.ack.session_nonce;
+            count(&mut known.answered)
         } else if self.closing && self.config.reuse_port {
             // Another HELLO of the same handshake may meet somebody who takes messages.
             return;
@@ -64,24 +70,28 @@ impl Receiver {
             }
             self.half_open.insert(now, name, peer, hello.more_ports, ack);
             self.next_sweep.get_or_insert(now + SWEEP_EVERY);
-        }
+            0
+        };
         if self.acks.len() < MAX_ACKS {
-            let via = self.way_of_ack(via);
+            let via = self.way_of_ack(via, answered);
             self.acks.push_back((via, ack));
         }
     }
 
-    /// Every other HELLO_ACK goes back the way of the HELLO, which firewalls expect; the others
-    /// over paths of our own, since that way may be dead. Which, is not in a rhythm, which might be
-    /// that of the HELLOs.
-    fn way_of_ack(&mut self, arrived: Via) -> Via {
-        let mixed = self.acked.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.acked += 1;
-        if mixed >> 63 == 0 {
+    /// The way of a HELLO_ACK, after so many of the same handshake. Some go back the way of the
+    /// HELLO, which firewalls expect. It may be dead, so the others take all paths of our own in
+    /// turn, of which few may be alive: if each were drawn, some would be missed for long.
+    fn way_of_ack(&self, arrived: Via, answered: usize) -> Via {
+        if answered.is_multiple_of(RETURN_EVERY) {
             return arrived;
         }
+        let turn = answered - answered / RETURN_EVERY;
         let ways = self.path_map.paths(arrived.remote, 1);
-        ways.get((mixed >> 40) as usize % ways.len().max(1)).copied().unwrap_or(arrived)
+        let Some(round) = turn.checked_div(ways.len()) else { return arrived };
+        // HELLOs come from several addresses in a rhythm of their own: so that every path meets
+        // every address, each round but the first begins anywhere.
+        let start = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        ways[(turn + start as usize) % ways.len()]
     }
 
     /// Opens the packet of a session that has had none so far: whoever sealed it has got our

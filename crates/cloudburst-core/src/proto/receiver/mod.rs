@@ -117,7 +117,6 @@ pub struct Receiver {
     /// Endings that all sessions remember.
     endings: usize,
     acks: VecDeque<(Via, HelloAck)>,
-    acked: u64,
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
     answers: VecDeque<Outbound>,
@@ -146,7 +145,6 @@ impl Receiver {
     pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
         Self {
             path_map,
-            acked: 0,
             config,
             identity,
             sessions: HashMap::new(),

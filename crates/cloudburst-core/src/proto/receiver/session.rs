@@ -41,6 +41,8 @@ pub(super) struct Session {
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
     pub(super) tally: ReceivedFrom,
+    /// HELLOs that asked after it.
+    pub(super) hellos: usize,
     pub(super) incoming: HashMap<MessageId, Incoming>,
     /// Bytes that `incoming` may take.
     pub(super) memory: usize,
@@ -100,6 +102,7 @@ impl Session {
             digest: flow.digest,
             last_heard: now,
             tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
+            hellos: 0,
             incoming: HashMap::new(),
             memory: 0,
             routes: Vec::new(),

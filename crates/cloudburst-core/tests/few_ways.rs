@@ -1,0 +1,66 @@
+//! Handshakes where most paths swallow everything, and nobody knows which: a message arrives if
+//! anything can.
+
+mod common;
+
+use cloudburst_core::rng::SplitMix64;
+use common::{Pair, Setup, Side, message};
+use core::time::Duration;
+
+const LANES: u16 = 16;
+
+/// A pair. Each way from a lane to one of the other side is alive if `is_alive` says so.
+fn pair(seed: u64, is_alive: impl Fn(Side, u16, u16) -> bool) -> Pair {
+    let mut pair = Pair::new(Setup { seed, paths: LANES, ..Setup::default() });
+    for from in [Side::A, Side::B] {
+        for (lane, to) in (0..LANES).flat_map(|lane| (0..LANES).map(move |to| (lane, to))) {
+            pair.link(from, lane, to).set_down(!is_alive(from, lane, to));
+        }
+    }
+    pair
+}
+
+/// Sends a message to a peer that was never heard of; returns how long that took, if it arrived.
+fn meet(mut pair: Pair, seed: u64) -> Option<Duration> {
+    let start = pair.now;
+    let length = [1_500, 20_000, 93_000][seed as usize % 3];
+    let id = pair.send(message(length, seed));
+    pair.outcome(id);
+    (pair.a.delivered() == 1).then(|| pair.now.saturating_since(start))
+}
+
+#[test]
+fn where_ports_are_hashed_onto_one_living_path_of_four_all_meet_that_can() {
+    let mut cut_off = 0;
+    for seed in 0..1_000 {
+        let alive = |from: Side, lane: u16, to: u16| {
+            let ports = u64::from(lane) << 16 | u64::from(to) << 32 | (from as u64 + 1) << 48;
+            let drawn = SplitMix64::new(SplitMix64::new(seed).next_u64() ^ ports).next_u64();
+            drawn.is_multiple_of(4)
+        };
+        // HELLOs go to one port, and their answers to wherever one came from.
+        let there = (0..LANES).filter(|&lane| alive(Side::A, lane, 0));
+        let back = |to: u16| (0..LANES).any(|lane| alive(Side::B, lane, to));
+        let can = there.into_iter().any(back);
+        cut_off += u32::from(!can);
+        let took = meet(pair(seed, alive), seed);
+        assert_eq!(took.is_some(), can, "{seed}");
+        assert!(took.is_none_or(|took| took < Duration::from_secs(5)), "{seed}: {took:?}");
+    }
+    // (3/4)^16 is one in a hundred.
+    assert!((1..30).contains(&cut_off), "{cut_off}");
+}
+
+#[test]
+fn whichever_one_lane_leads_back_is_found() {
+    for seed in 0..10 * u64::from(LANES) {
+        let lane_back = (seed % u64::from(LANES)) as u16;
+        let alive = |from, lane, _| match from {
+            Side::A => u64::from(lane % 4) == seed / 16 % 4,
+            Side::B => lane == lane_back,
+        };
+        let took = meet(pair(seed, alive), seed);
+        let limit = Duration::from_millis(1_500);
+        assert!(took.is_some_and(|took| took < limit), "{seed}: {took:?}");
+    }
+}
