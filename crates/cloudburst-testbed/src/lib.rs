@@ -77,5 +77,5 @@ pub use fabric::{Fabric, Faults, Host, Removed, available};
 pub use namespace::Namespace;
 pub use signals::interrupted;
 pub use state::Failure;
-pub use topology::{Link, Node, Target, Topology, Weights};
+pub use topology::{Link, Node, Queues, Target, Topology, Weights};
 pub use wire::{End, Wire};

@@ -60,6 +60,18 @@ pub struct Weights {
     pub default: u32,
 }
 
+/// How long the queues of switches are and how they share a link: what
+/// [`Fabric::set_queues`](crate::Fabric::set_queues) changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queues {
+    /// [`Topology::tiny_packets`].
+    pub tiny_packets: u32,
+    /// [`Topology::default_packets`].
+    pub default_packets: u32,
+    /// [`Topology::weights`].
+    pub weights: Weights,
+}
+
 impl Default for Topology {
     fn default() -> Self {
         Self {
@@ -110,6 +122,13 @@ impl Topology {
         within("mtu", self.mtu.into(), 1280, 9000)?;
         within("path_ids", self.path_ids.into(), 1, address::MAX_PATH_IDS.into())?;
         check_loss(self.loss)
+    }
+
+    /// The queues of its switches.
+    #[must_use]
+    pub const fn queues(&self) -> Queues {
+        let Self { tiny_packets, default_packets, weights, .. } = *self;
+        Queues { tiny_packets, default_packets, weights }
     }
 
     /// Bits a second between a leaf and a spine.

@@ -14,7 +14,7 @@ use crate::bounce::Bouncer;
 use crate::counters::{self, Port};
 use crate::namespace::{self, Namespace};
 use crate::state::{Lock, Process, State};
-use crate::topology::{Link, Node, Target, Topology};
+use crate::topology::{Link, Node, Queues, Target, Topology};
 use crate::{Error, address, plan};
 use checks::{check_name, check_privileges};
 use std::fs;
@@ -189,6 +189,24 @@ impl Fabric {
         go_on()?;
         self.settle(topology.nodes())?;
         go_on()
+    }
+
+    /// Changes the limits and the weights of the queues of all ports. What waits in them stays
+    /// there, and counters go on.
+    ///
+    /// # Errors
+    ///
+    /// When a number is out of its bounds, or the fabric is no longer there.
+    pub fn set_queues(&mut self, queues: Queues) -> Result<(), Error> {
+        let Queues { tiny_packets, default_packets, weights } = queues;
+        let topology = Topology { tiny_packets, default_packets, weights, ..self.topology.clone() };
+        topology.validate()?;
+        self.change(|state| state.topology = topology.clone())?;
+        self.at_each(topology.nodes(), |node, place| {
+            namespace::run("tc", &["-batch", "-"], &plan::requeue(&topology, node), place)
+        })?;
+        self.topology = topology;
+        Ok(())
     }
 
     /// Waits until ports send, whose other ends are up as well.

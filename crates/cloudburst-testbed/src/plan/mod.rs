@@ -105,47 +105,32 @@ pub(crate) fn settle(topology: &Topology, node: Node) -> String {
 pub(crate) fn queues(topology: &Topology, node: Node) -> String {
     let mut text = String::new();
     let is_host = matches!(node, Node::Host(_));
-    let tiny_packets = if is_host { topology.host_tiny_packets } else { topology.tiny_packets };
     let frame = topology.mtu + 14;
-    let (tiny, rest) = (topology.weights.tiny, topology.weights.default);
     for neighbour in topology.neighbours(node) {
         let rate = topology.link_rate(Link::between(node, neighbour));
-        // What a timer that is late by 100 us must be able to make up for.
-        let burst = 2 * u64::from(frame) + rate / 8 / 10_000;
-        let class = |id: &str, parent: &str, weight: u32| {
-            let share = rate * u64::from(weight) / u64::from(tiny + rest);
-            let share = if parent == "1:" { rate } else { share };
-            format!(
-                "class add dev {neighbour} parent {parent} classid {id} htb rate {share}bit \
-                 ceil {rate}bit burst {burst} cburst {burst} quantum {}",
-                weight * frame
-            )
-        };
         let mut line = |line: String| {
             text.push_str(&line);
             text.push('\n');
         };
         line(format!("qdisc add dev {neighbour} root handle 1: htb default 20"));
-        line(class("1:1", "1:", 1));
-        line(class("1:10", "1:1", tiny));
-        line(class("1:20", "1:1", rest));
-        for (id, packets) in [("1", tiny_packets), ("2", topology.default_packets)] {
-            let mut parent = format!("1:{id}0");
-            if is_host {
+        line(format!(
+            "class add dev {neighbour} parent 1: classid 1:1 {}",
+            htb(rate, rate, topology.mtu, 1)
+        ));
+        line(shares(topology, node, neighbour, "add"));
+        if is_host {
+            for id in ["1", "2"] {
                 // What a host sends as one super-packet (UDP_SEGMENT) is cut before it is queued:
                 // TBF cuts what is larger than its burst. Its rate is such that it never waits.
                 let rate = (4 * rate).max(10_000_000_000);
                 line(format!(
-                    "qdisc add dev {neighbour} parent {parent} handle {id}0: \
+                    "qdisc add dev {neighbour} parent 1:{id}0 handle {id}0: \
                      tbf rate {rate}bit burst {} limit 100000000",
                     frame + 100
                 ));
-                parent = format!("{id}0:1");
             }
-            line(format!(
-                "qdisc add dev {neighbour} parent {parent} handle {id}1: pfifo limit {packets}"
-            ));
         }
+        line(limits(topology, node, neighbour, "add"));
         // The upper six bits of the byte; the lower two are ECN's.
         let dscp = topology.dscp << 2;
         for (order, protocol, field) in [(1, "ip", "ip dsfield"), (2, "ipv6", "ip6 priority")] {
@@ -156,6 +141,49 @@ pub(crate) fn queues(topology: &Topology, node: Node) -> String {
         }
     }
     text
+}
+
+/// `tc`: the same limits and weights as [`queues`], said to queues that are there.
+pub(crate) fn requeue(topology: &Topology, node: Node) -> String {
+    lines(topology.neighbours(node).into_iter().map(|neighbour| {
+        let shares = shares(topology, node, neighbour, "change");
+        format!("{shares}\n{}", limits(topology, node, neighbour, "change"))
+    }))
+}
+
+/// The two classes of a port.
+fn shares(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> String {
+    let rate = topology.link_rate(Link::between(node, neighbour));
+    let weights = topology.weights;
+    let class = |(id, weight): (&str, u32)| {
+        let share = rate * u64::from(weight) / u64::from(weights.tiny + weights.default);
+        format!(
+            "class {verb} dev {neighbour} parent 1:1 classid 1:{id} {}",
+            htb(share, rate, topology.mtu, weight)
+        )
+    };
+    [("10", weights.tiny), ("20", weights.default)].map(class).join("\n")
+}
+
+fn htb(share: u64, rate: u64, mtu: u32, weight: u32) -> String {
+    let frame = mtu + 14;
+    // What a timer that is late by 100 us must be able to make up for.
+    let burst = 2 * u64::from(frame) + rate / 8 / 10_000;
+    format!(
+        "htb rate {share}bit ceil {rate}bit burst {burst} cburst {burst} quantum {}",
+        weight * frame
+    )
+}
+
+/// How many packets the two queues of a port hold.
+fn limits(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> String {
+    let is_host = matches!(node, Node::Host(_));
+    let tiny_packets = if is_host { topology.host_tiny_packets } else { topology.tiny_packets };
+    let limit = |(id, packets): (&str, u32)| {
+        let parent = if is_host { format!("{id}0:1") } else { format!("1:{id}0") };
+        format!("qdisc {verb} dev {neighbour} parent {parent} handle {id}1: pfifo limit {packets}")
+    };
+    [("1", tiny_packets), ("2", topology.default_packets)].map(limit).join("\n")
 }
 
 /// `nft`: for each port, a place for what it loses, with counters.

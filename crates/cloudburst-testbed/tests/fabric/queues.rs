@@ -2,7 +2,7 @@
 
 use crate::packets::*;
 use crate::small;
-use cloudburst_testbed::{Fabric, Node, Topology, Weights};
+use cloudburst_testbed::{Fabric, Node, Queues, Topology, Weights};
 use libtest_mimic::Failed;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::SockRef;
@@ -165,5 +165,32 @@ pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
         let queue = fabric.port(node, neighbour)?.tiny;
         assert_eq!((queue.sent, queue.bytes), (40, 40 * (1400 + 8 + 20 + 14)));
     }
+    Ok(())
+}
+
+pub(crate) fn queues_change_while_the_fabric_is_up() -> Result<(), Failed> {
+    let mut fabric = Fabric::up(&small())?;
+    let limits = |fabric: &Fabric| -> Result<Vec<(u64, u64)>, Failed> {
+        let nodes = [Node::Host(1), Node::Leaf(1), Node::Spine(1)];
+        let port = |node| {
+            let port = fabric.ports_of(node)?.remove(0);
+            Ok((port.tiny.limit, port.default.limit))
+        };
+        nodes.into_iter().map(port).collect()
+    };
+    let before = limits(&fabric)?;
+    let (host, switch) = (before[0].0, small().queues());
+    assert_eq!(before[1], (switch.tiny_packets.into(), switch.default_packets.into()));
+    let weights = Weights { tiny: 9, default: 1 };
+    fabric.set_queues(Queues { tiny_packets: 3, default_packets: 66, weights })?;
+    assert_eq!(limits(&fabric)?, [(host, 66), (3, 66), (3, 66)]);
+    let place = fabric.namespace(Node::Leaf(1))?;
+    let classes = place.command("tc").args(["class", "show", "dev", "s1"]).output()?;
+    let classes = String::from_utf8_lossy(&classes.stdout).into_owned();
+    let rate = format!("rate {}Mbit", fabric.topology().rate / 10_000_000 * 9);
+    assert!(classes.contains(&rate), "{rate} in {classes}");
+    let refused = fabric.set_queues(Queues { tiny_packets: 0, default_packets: 66, weights });
+    assert!(refused.is_err_and(|error| error.to_string().starts_with("tiny_packets 0: ")));
+    assert_eq!(limits(&fabric)?[1], (3, 66), "nothing changed");
     Ok(())
 }
