@@ -27,6 +27,21 @@ impl Security {
         Self(Mode::PreShared(PresharedKey::new(key)))
     }
 
+    /// The key that 64 hexadecimal digits say, as key files have them; `None` if they are none.
+    /// Blanks and line ends around them are fine.
+    pub fn key_from_hex(text: &str) -> Option<[u8; 32]> {
+        let digits = text.trim().as_bytes();
+        let mut key = [0; 32];
+        if digits.len() != 64 {
+            return None;
+        }
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            let nibble = |digit: u8| char::from(digit).to_digit(16);
+            *byte = u8::try_from(nibble(pair[0])? << 4 | nibble(pair[1])?).ok()?;
+        }
+        Some(key)
+    }
+
     /// Anyone who can reach this endpoint may send to it, and anyone on the way can read along.
     ///
     /// Packets are sealed all the same, under keys that both ends derive from what they say in

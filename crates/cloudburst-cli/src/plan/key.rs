@@ -40,13 +40,13 @@ impl Key {
             };
         }
         if let Some(path) = key_file {
-            let key = parse(&read(path)?);
+            let key = Security::key_from_hex(&read(path)?);
             return key
                 .map(|key| Some(Self::File(path.to_owned(), key)))
                 .ok_or_else(|| PlanError::KeyFileContent { path: path.to_owned() });
         }
         let Some(text) = environment else { return Ok(None) };
-        let key = text.to_str().and_then(parse).ok_or(PlanError::KeyVariable)?;
+        let key = text.to_str().and_then(Security::key_from_hex).ok_or(PlanError::KeyVariable)?;
         Ok(Some(Self::Environment(key)))
     }
 
@@ -102,19 +102,6 @@ fn read(path: &Path) -> Result<String, PlanError> {
     Ok(text)
 }
 
-fn parse(text: &str) -> Option<[u8; 32]> {
-    let digits = text.trim().as_bytes();
-    let mut key = [0; 32];
-    if digits.len() != 64 {
-        return None;
-    }
-    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-        let nibble = |digit: u8| char::from(digit).to_digit(16);
-        *byte = u8::try_from(nibble(pair[0])? << 4 | nibble(pair[1])?).ok()?;
-    }
-    Some(key)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,14 +109,14 @@ mod tests {
     #[test]
     fn digits_and_keys_are_the_same() {
         let key: [u8; 32] = core::array::from_fn(|i| (i * 9) as u8);
-        assert_eq!(parse(&hex(&key)), Some(key));
-        assert_eq!(parse(&format!("  {}\n", hex(&key).to_uppercase())), Some(key));
+        assert_eq!(Security::key_from_hex(&hex(&key)), Some(key));
+        assert_eq!(Security::key_from_hex(&format!("  {}\n", hex(&key).to_uppercase())), Some(key));
     }
 
     #[test]
     fn anything_but_64_digits_is_no_key() {
         for text in ["", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(Security::key_from_hex(text), None, "{text}");
         }
     }
 }
