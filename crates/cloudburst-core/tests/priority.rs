@@ -84,3 +84,20 @@ fn a_priority_that_does_not_exist_is_refused() {
     assert!(matches!(refused, SendError::Option(_)));
     assert_eq!(refused.to_string(), "setting `priority` is 8: it must be at most 7");
 }
+
+#[test]
+fn a_short_message_does_not_wait_for_a_round_over_all_paths() {
+    let a = Config { capacity: 100_000_000, ..Setup::default().a };
+    let mut pair = Pair::new(Setup { a, paths: 16, ..Setup::default() });
+    pair.deliver(message(1, 0));
+    pair.send_from(Side::A, message(93_000, 1), SendOptions::default());
+    let sent = |pair: &Pair| pair.a.endpoint.counters().sender.symbols_sent;
+    let begun = sent(&pair);
+    pair.run(|pair| sent(pair) > begun + 8);
+    let start = pair.now;
+    let short = pair.send_from(Side::A, message(1_000, 2), SendOptions::default());
+    pair.outcome(short);
+    // A round of one packet on each of 16 paths takes 1.9 ms at that rate, a run of four 0.5.
+    let took = pair.now.saturating_since(start);
+    assert!(took < core::time::Duration::from_millis(1), "{took:?}");
+}

@@ -7,9 +7,14 @@ use crate::path::{Turn, Via};
 use crate::proto::{Contents, Transmit};
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
+use core::time::Duration;
 
 /// Grants in a row without an answer that are no bad luck any more.
 const LASTING: u32 = 3;
+
+/// How long a round may take at the allowed rate, but for the turn that exceeds it: what comes up
+/// meanwhile waits as long, behind it and in the queue of this host.
+const ROUND_TIME: Duration = Duration::from_micros(200);
 
 /// IP and UDP headers, which a packet on the wire has beside its payload.
 const fn headers(via: &Via) -> usize {
@@ -58,7 +63,9 @@ impl Sender {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let transmit = self.transmit_run(now, round.message, buffer)?;
-        let turns = round.turns - 1;
+        // A round that takes long on the wire gives way early, to whatever is more urgent by then.
+        let is_long = self.pacer.ready_at() > now + ROUND_TIME;
+        let turns = if is_long { 0 } else { round.turns - 1 };
         self.round = (turns > 0).then_some(Round { turns, ..round });
         Some(transmit)
     }
