@@ -1,0 +1,491 @@
+//! What runs on each host: it does what a controller says, and says what came of it.
+
+use crate::Failure;
+use crate::background::{Background, Sender, Sink, Way};
+use crate::scheme::{Congestion, Scheme};
+use crate::transport::{self, Ask, LONGEST, Listening, Peer, Reply, Transport};
+use crate::workload::Request;
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender as Results, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Bytes of the response that opens a connection to each peer.
+const GREETING: usize = 5_000;
+/// How many of them to each peer at least, two at a time: all paths and doors are used once.
+const GREETINGS: u32 = 8;
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest workload, and the most hosts.
+const MAX_RUN: Duration = Duration::from_secs(3600);
+const MAX_HOSTS: usize = 1000;
+/// How much later than its beginning a workload may be heard of, and how far ahead it may begin.
+const LATE: Duration = Duration::from_millis(50);
+const AHEAD: Duration = Duration::from_secs(10);
+/// How often whoever waits looks whether somebody wants the program to stop.
+const LOOK: Duration = Duration::from_millis(200);
+/// Different reasons of failed calls that are passed on.
+const REASONS: usize = 5;
+
+/// What a controller says. In this order: `Listen`, `Connect`, `Run`, `Stop`; `Listen` may come at
+/// any time, and ends what was before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Command {
+    /// Start a scheme, and respond to whoever asks.
+    Listen(Listen),
+    /// Open connections to all.
+    Connect {
+        /// Where they listen, in the order of [`Listen::hosts`].
+        listening: Vec<Listening>,
+    },
+    /// Ask others, as the workload has it.
+    Run(Run),
+    /// End the scheme, and say what is known of the responses.
+    Stop,
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// To `Listen`.
+    Listening {
+        /// Of the scheme.
+        listening: Listening,
+        /// The port of the sink for background flows.
+        sink: u16,
+    },
+    /// To `Connect`.
+    Connected,
+    /// To `Run`, when all has ended.
+    Ran(Ran),
+    /// To `Stop`.
+    Stopped {
+        /// What is known of the responses of this host.
+        replies: Vec<Reply>,
+    },
+    /// To any: it cannot be done, and why.
+    Failed(String),
+}
+
+/// A scheme to start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Listen {
+    /// The number of this host, from 1.
+    pub(crate) me: u16,
+    pub(crate) scheme: Scheme,
+    /// All hosts; where they listen is not known yet.
+    pub(crate) hosts: Vec<Peer>,
+    /// The DSCP of short messages, for schemes whose packets have it.
+    pub(crate) dscp: u8,
+    /// Bits a second of the host's link.
+    pub(crate) link_rate: u64,
+    /// Of Cloudburst, drawn for the turn.
+    pub(crate) key: [u8; 32],
+}
+
+/// A workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// When it begins, in microseconds since 1970, by the clock of the host. 0: at once.
+    pub(crate) begin_us: u64,
+    /// When the warm-up is over, and when the background is no longer counted: microseconds after
+    /// the beginning.
+    pub(crate) window_us: (u64, u64),
+    /// What this host asks for, in the order of time.
+    pub(crate) requests: Vec<Request>,
+    /// How long a response may take.
+    pub(crate) within_us: u64,
+    pub(crate) background: Option<Background>,
+}
+
+/// What came of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ran {
+    /// The id of each request, and the microseconds from when it was due until the whole response
+    /// was there; `None` if it did not come.
+    pub(crate) took_us: Vec<(u32, Option<u64>)>,
+    /// Bytes that background flows brought here in the window.
+    pub(crate) background_bytes: u64,
+    /// How long the window really was.
+    pub(crate) window_us: u64,
+    /// Share of the processors that was busy in it.
+    pub(crate) busy: f64,
+    /// Why calls failed, and how many did so.
+    pub(crate) failures: BTreeMap<String, u32>,
+}
+
+/// A host's agent.
+#[derive(Default)]
+pub(crate) struct Agent {
+    started: Mutex<Option<Started>>,
+    /// Somebody wants the program to stop.
+    interrupted: Arc<AtomicBool>,
+}
+
+struct Started {
+    listen: Listen,
+    /// None for the scheme that sends nothing.
+    transport: Option<Arc<dyn Transport>>,
+    sink: Sink,
+}
+
+impl Agent {
+    /// Gives up what it does once `interrupted` becomes true.
+    pub(crate) fn new(interrupted: Arc<AtomicBool>) -> Self {
+        Self { interrupted, ..Self::default() }
+    }
+
+    /// Does what it is told, which takes as long as it takes. To be called in the host's network
+    /// namespace: sockets belong to that of the thread which opens them.
+    pub(crate) fn handle(&self, command: Command) -> Answer {
+        let done = match command {
+            Command::Listen(listen) => self.listen(listen),
+            Command::Connect { listening } => self.connect(&listening),
+            Command::Run(run) => self.run(&run),
+            Command::Stop => Ok(self.stop()),
+        };
+        done.unwrap_or_else(Answer::Failed)
+    }
+
+    fn listen(&self, listen: Listen) -> Result<Answer, String> {
+        self.stop();
+        check(&listen)?;
+        let transport = open(&listen).map_err(text)?;
+        let addresses = |host: &Peer| [&[host.address], &host.path_addresses[..]].concat();
+        let sink = Sink::open(listen.hosts.iter().flat_map(addresses).collect()).map_err(text)?;
+        let listening = transport.as_ref().map(|transport| transport.listening());
+        let answer =
+            Answer::Listening { listening: listening.unwrap_or_default(), sink: sink.port() };
+        *self.lock() = Some(Started { listen, transport, sink });
+        Ok(answer)
+    }
+
+    fn connect(&self, listening: &[Listening]) -> Result<Answer, String> {
+        let (transport, me, peers) = {
+            let started = self.lock();
+            let started = started.as_ref().ok_or("Connect came before Listen")?;
+            let mut peers = started.listen.hosts.clone();
+            if peers.len() != listening.len() {
+                return Err(format!("{} hosts, and {} listen", peers.len(), listening.len()));
+            }
+            for (peer, listening) in peers.iter_mut().zip(listening) {
+                peer.listening = listening.clone();
+            }
+            (started.transport.clone(), started.listen.me, peers)
+        };
+        let Some(transport) = transport else { return Ok(Answer::Connected) };
+        transport.connect(&peers).map_err(text)?;
+        for (to, peer) in (1..).zip(&peers).filter(|(to, _)| *to != me) {
+            let greet = |number: u32| {
+                let (request, response) = (crate::workload::REQUEST as usize, GREETING);
+                let id = u32::MAX - number;
+                let ask = Ask { from: me, to, id, request, response, within: PATIENCE };
+                transport.call(ask).map_err(|why| format!("host {to} ({}): {why}", peer.address))
+            };
+            let count = GREETINGS.max(2 * peer.listening.ports.len() as u32);
+            for number in (0..count).step_by(2) {
+                // So that a second connection is open where there are connections.
+                thread::scope(|scope| {
+                    let other = scope.spawn(|| greet(number + 1));
+                    let one = greet(number);
+                    other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(one)
+                })?;
+            }
+        }
+        Ok(Answer::Connected)
+    }
+
+    fn run(&self, run: &Run) -> Result<Answer, String> {
+        let (transport, me) = {
+            let started = self.lock();
+            let started = started.as_ref().ok_or("Run came before Listen")?;
+            run.check(started.listen.hosts.len())?;
+            (started.transport.clone(), started.listen.me)
+        };
+        let begin = begin(run.begin_us)?;
+        let after = |us| begin + Duration::from_micros(us);
+        let background = run.background.clone().map(Sender::start).transpose().map_err(text)?;
+        let (results, ended) = channel();
+        let mut ran = Ran::default();
+        thread::scope(|scope| {
+            let window = scope.spawn(|| {
+                self.sleep_until(after(run.window_us.0));
+                let (start, bytes, busy) = (Instant::now(), self.sunk(), Processors::read());
+                self.sleep_until(after(run.window_us.1));
+                let since = Processors::read().busy_since(&busy);
+                (start.elapsed().as_micros() as u64, self.sunk() - bytes, since)
+            });
+            if let Some(transport) = &transport {
+                // Sleeping is to end when it should.
+                let _ = nix::sys::prctl::set_timerslack(1);
+                for request in &run.requests {
+                    let due = after(request.at_us);
+                    self.sleep_until(due);
+                    if self.interrupted.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let (transport, own_results) = (transport.clone(), results.clone());
+                    let ask = ask(me, request, Duration::from_micros(run.within_us));
+                    let call = move || call(&*transport, ask, due, &own_results);
+                    if let Err(why) = thread::Builder::new().spawn_scoped(scope, call) {
+                        let _ = results.send((request.id, Err(format!("no thread: {why}"))));
+                    }
+                }
+            }
+            drop(results);
+            for (id, took) in ended {
+                let took = took.map_err(|why| note(&mut ran.failures, why)).ok();
+                ran.took_us.push((id, took));
+            }
+            if let Ok(window) = window.join() {
+                (ran.window_us, ran.background_bytes, ran.busy) = window;
+            }
+        });
+        if let Some(why) = background.and_then(|background| background.failure()) {
+            note(&mut ran.failures, format!("a background flow: {why}"));
+        }
+        if self.interrupted.load(Ordering::SeqCst) {
+            return Err("somebody stopped it".into());
+        }
+        Ok(Answer::Ran(ran))
+    }
+
+    fn stop(&self) -> Answer {
+        let started = self.lock().take();
+        let transport = started.as_ref().and_then(|started| started.transport.as_ref());
+        let replies = transport.map(|transport| transport.take_replies(PATIENCE));
+        Answer::Stopped { replies: replies.unwrap_or_default() }
+    }
+
+    fn sleep_until(&self, moment: Instant) {
+        while !self.interrupted.load(Ordering::SeqCst) {
+            let left = moment.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            thread::sleep(left.min(LOOK));
+        }
+    }
+
+    fn sunk(&self) -> u64 {
+        self.lock().as_ref().map_or(0, |started| started.sink.bytes())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Started>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
+    let Listen { me, scheme, hosts, dscp, link_rate, key } = listen;
+    let dscp = if scheme.is_marked() { *dscp } else { 0 };
+    let tcp = |congestion: Congestion, copies, multipath| {
+        let congestion = congestion.name().into();
+        transport::Tcp::open(transport::TcpSettings {
+            me: *me,
+            congestion,
+            copies,
+            dscp,
+            multipath,
+        })
+    };
+    Ok(Some(match scheme {
+        Scheme::Silence => return Ok(None),
+        Scheme::Tcp { congestion, copies, .. } => Arc::new(tcp(*congestion, *copies, false)?),
+        Scheme::Mptcp => Arc::new(tcp(Congestion::Cubic, 1, true)?),
+        Scheme::Quic => Arc::new(transport::Quic::open()?),
+        Scheme::Cloudburst(settings) => {
+            Arc::new(transport::Cloudburst::open(settings, *link_rate, hosts, dscp, *key)?)
+        }
+    }))
+}
+
+const fn ask(from: u16, request: &Request, within: Duration) -> Ask {
+    let Request { id, to, request, response, .. } = *request;
+    Ask { from, to, id, request: request as usize, response: response as usize, within }
+}
+
+fn call(
+    transport: &dyn Transport,
+    ask: Ask,
+    due: Instant,
+    results: &Results<(u32, Result<u64, String>)>,
+) {
+    let response = transport.call(ask);
+    let took = due.elapsed().as_micros() as u64;
+    let _ = results.send((ask.id, response.map(|()| took)));
+}
+
+/// Counts a reason, of which there are few.
+fn note(failures: &mut BTreeMap<String, u32>, why: String) {
+    let is_known = failures.contains_key(&why);
+    let why = if is_known || failures.len() < REASONS { why } else { "others".into() };
+    *failures.entry(why).or_default() += 1;
+}
+
+/// That moment, on the clock that only goes forward.
+fn begin(us: u64) -> Result<Instant, String> {
+    let (begin, alike) = (Duration::from_micros(us), "set the clocks of all hosts alike");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    match begin.checked_sub(now) {
+        Some(left) if left <= AHEAD => Ok(Instant::now() + left),
+        Some(left) => Err(format!("it should begin {left:.1?} from now: {alike}")),
+        None if now - begin <= LATE => Ok(Instant::now() - (now - begin)),
+        None => Err(format!("it should have begun {:.1?} ago: {alike}", now - begin)),
+    }
+}
+
+/// Whether a scheme can be started so.
+fn check(listen: &Listen) -> Result<(), String> {
+    let hosts = listen.hosts.len();
+    if !(2..=MAX_HOSTS).contains(&hosts) || !(1..=hosts).contains(&listen.me.into()) {
+        return Err(format!("host {} of {hosts}: expected 2 to {MAX_HOSTS}", listen.me));
+    }
+    Ok(())
+}
+
+impl Run {
+    /// Whether it can be done, and ends, with so many hosts.
+    fn check(&self, hosts: usize) -> Result<(), String> {
+        let longest = MAX_RUN.as_micros() as u64;
+        if self.window_us.0 > self.window_us.1 || self.window_us.1.max(self.within_us) > longest {
+            return Err(format!("a window of {:?} us: expected up to {MAX_RUN:?}", self.window_us));
+        }
+        let is_sound = |request: &&Request| {
+            let bytes = request.request.max(request.response) as usize;
+            bytes <= LONGEST
+                && request.at_us <= longest
+                && (1..=hosts).contains(&usize::from(request.to))
+        };
+        match self.requests.iter().find(|request| !is_sound(request)) {
+            Some(request) => Err(format!("a request that makes no sense: {request:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ticks of all processors, from `/proc/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Processors {
+    all: u64,
+    idle: u64,
+}
+
+impl Processors {
+    fn read() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal.
+    fn parse(stat: &str) -> Self {
+        let line = stat.lines().next().unwrap_or_default();
+        let ticks = line.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
+        Self { all: ticks.iter().sum(), idle: ticks.iter().skip(3).take(2).sum() }
+    }
+
+    fn busy_since(&self, before: &Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        1.0 - self.idle.saturating_sub(before.idle) as f64 / all as f64
+    }
+}
+
+fn text(failure: Failure) -> String {
+    failure.to_string()
+}
+
+/// Sinks of the background that `own` sends: `hosts` with the ports of their sinks. The first
+/// `dead` paths are not used: a flow there would only make its sender idle.
+pub(crate) fn sinks(own: &Peer, hosts: &[(&Peer, u16)], dead: u16) -> Vec<Vec<Way>> {
+    let sink = |&(peer, port): &(&Peer, u16)| -> Vec<Way> {
+        let way = |to: IpAddr, from| Way { to: SocketAddr::new(to, port), from };
+        let paths = own.path_addresses.iter().zip(&peer.path_addresses);
+        let ways = paths.skip(dead.into()).map(|(from, to)| way(*to, Some(*from)));
+        let ways: Vec<_> = ways.collect();
+        if ways.is_empty() { vec![way(peer.address, None)] } else { ways }
+    };
+    hosts.iter().map(sink).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_busy_when_not_idle() {
+        let before = Processors::parse("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 ...");
+        assert_eq!(before, Processors { all: 100, idle: 80 });
+        let after = Processors::parse("cpu  30 0 20 130 10 5 5 0 0 0\n");
+        assert_eq!(after.busy_since(&before), 0.4);
+        assert_eq!(Processors::parse(""), Processors::default());
+    }
+
+    fn workload() -> Run {
+        let (begin_us, window_us, within_us) = (0, (0, 0), 1);
+        Run { begin_us, window_us, requests: Vec::new(), within_us, background: None }
+    }
+
+    #[test]
+    fn a_workload_must_make_sense_and_end() {
+        let mut run = workload();
+        assert!(run.check(2).is_ok());
+        run.requests.push(Request { id: 1, at_us: 0, from: 1, to: 3, request: 64, response: 9 });
+        assert!(run.check(2).unwrap_err().contains("to: 3") && run.check(3).is_ok());
+        run.requests[0].response = u32::MAX;
+        assert!(run.check(3).is_err());
+        run.requests.clear();
+        run.window_us.1 = u64::MAX;
+        assert!(run.check(3).unwrap_err().starts_with("a window of"));
+    }
+
+    #[test]
+    fn what_comes_out_of_order_is_refused() {
+        let agent = Agent::default();
+        let refused = |command, why: &str| {
+            assert_eq!(agent.handle(command), Answer::Failed(why.into()));
+        };
+        refused(Command::Connect { listening: Vec::new() }, "Connect came before Listen");
+        let run = workload();
+        refused(Command::Run(run), "Run came before Listen");
+        assert_eq!(agent.handle(Command::Stop), Answer::Stopped { replies: Vec::new() });
+    }
+
+    #[test]
+    fn a_beginning_must_be_near() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
+        assert!(begin(now + 1_000_000).is_ok());
+        assert!(begin(now - 1_000_000).unwrap_err().starts_with("it should have begun 1"));
+        assert!(begin(now + 60_000_000).unwrap_err().contains("set the clocks"));
+    }
+
+    #[test]
+    fn flows_take_living_paths_from_their_own_address_there() {
+        let addresses = |host: u8| (1..=4).map(|path| IpAddr::from([10, path, 0, host])).collect();
+        let peer = |host: u8| Peer {
+            address: [10, 0, 0, host].into(),
+            path_addresses: addresses(host),
+            listening: Listening::default(),
+        };
+        let (own, to) = (peer(1), peer(2));
+        let way = |to: [u8; 4], from| Way { to: (to, 9).into(), from };
+        let ways = sinks(&own, &[(&to, 9)], 3);
+        assert_eq!(ways, [[way([10, 4, 0, 2], Some([10, 4, 0, 1].into()))]]);
+        let bare = Peer { path_addresses: Vec::new(), ..own };
+        assert_eq!(sinks(&bare, &[(&to, 9)], 0), [[way([10, 0, 0, 2], None)]]);
+    }
+
+    #[test]
+    fn reasons_are_counted_and_bounded() {
+        let mut failures = BTreeMap::new();
+        for reason in 0..20 {
+            note(&mut failures, format!("{}", reason % 10));
+        }
+        assert_eq!(failures.len(), REASONS + 1);
+        assert_eq!(failures.values().sum::<u32>(), 20);
+    }
+}

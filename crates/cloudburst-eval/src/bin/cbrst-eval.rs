@@ -1,0 +1,7 @@
+//! The evaluation's command line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cloudburst_eval::main()
+}

@@ -1,0 +1,312 @@
+//! Experiments, one after the other, and what they leave.
+
+use crate::Failure;
+use crate::experiment::{Case, Choice, Experiment};
+use crate::record::{About, Run};
+use crate::scheme::{Congestion, Scheme};
+use crate::site::{Cluster, Local, Site};
+use crate::turn::{self, Measure, Taken};
+use cloudburst_core::rng::SplitMix64;
+use cloudburst_net::Security;
+use cloudburst_testbed::{Error, Topology};
+use core::time::Duration;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// The paper's link rate, in bits a second.
+const PAPER_RATE: f64 = 1e9;
+
+/// What to run.
+pub(crate) struct Plan {
+    pub(crate) experiments: Vec<Experiment>,
+    pub(crate) choice: Choice,
+    pub(crate) seed: u64,
+    pub(crate) repetitions: u32,
+    pub(crate) seconds: f64,
+    pub(crate) warm_up: f64,
+    pub(crate) background: Congestion,
+    pub(crate) command: String,
+    pub(crate) place: Place,
+}
+
+/// Where.
+pub(crate) enum Place {
+    /// In namespaces of this machine, with TCP's shortest retransmission timeout.
+    Here(Topology, Duration),
+    /// Where agents are.
+    Cluster(PathBuf, Security),
+}
+
+impl Plan {
+    /// Everything to run, by experiment, or what is wrong with the plan.
+    fn cases(&self) -> Result<Vec<(Experiment, Vec<Case>)>, Failure> {
+        if let Place::Here(topology, _) = &self.place {
+            topology.validate()?;
+        } else if let Some(experiment) =
+            self.experiments.iter().find(|experiment| experiment.changes_the_network())
+        {
+            return Err(Failure::Usage(format!(
+                "`{experiment}` changes the network, and a real one stays as it is: name others \
+                 of the experiments"
+            )));
+        }
+        let cases = |&experiment: &Experiment| Ok((experiment, experiment.cases(&self.choice)?));
+        self.experiments.iter().map(cases).collect()
+    }
+}
+
+/// Runs everything. `keep` gets what there is after each repetition of an experiment, and when
+/// something ends the run early.
+pub(crate) fn evaluate(
+    plan: &Plan,
+    interrupted: &Arc<AtomicBool>,
+    mut keep: impl FnMut(&Run) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let experiments = plan.cases()?;
+    raise_limit();
+    let mut run = Run { about: about(plan)?, turns: Vec::new() };
+    let begun = Instant::now();
+    for (experiment, cases) in experiments {
+        let (site, lacks) = raise(plan, experiment, interrupted)?;
+        note(&mut run.about, experiment, &site, lacks);
+        let mut running = Running { plan, site, cases, run: &mut run };
+        for repetition in 1..=plan.repetitions {
+            let done = running.repeat(repetition, interrupted);
+            running.run.about.took_s = begun.elapsed().as_secs_f64();
+            keep(running.run)?;
+            done?;
+        }
+    }
+    Ok(())
+}
+
+/// An experiment that is under way.
+struct Running<'a> {
+    plan: &'a Plan,
+    site: Site,
+    cases: Vec<Case>,
+    run: &'a mut Run,
+}
+
+impl Running<'_> {
+    /// Every case once.
+    fn repeat(&mut self, repetition: u32, interrupted: &AtomicBool) -> Result<(), Failure> {
+        // What drifts with time touches all schemes alike.
+        let order = shuffled(self.cases.len(), self.plan.seed ^ u64::from(repetition));
+        let cases: Vec<_> = order.into_iter().map(|at| self.cases[at].clone()).collect();
+        for (place, case) in (1..).zip(&cases) {
+            if interrupted.load(Ordering::SeqCst) {
+                return Err(Error::Interrupted.into());
+            }
+            if !self.cases.iter().any(|left| left.scheme == case.scheme) {
+                continue;
+            }
+            let taken = self.take(case, repetition);
+            if interrupted.load(Ordering::SeqCst) {
+                return Err(Error::Interrupted.into());
+            }
+            if let Some(taken) = taken? {
+                tell(&taken, (place, cases.len()), self.plan.repetitions);
+                self.run.turns.push(taken.turn);
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn. One that fails is taken once more, which is said; after that its scheme is left out.
+    fn take(&mut self, case: &Case, repetition: u32) -> Result<Option<Taken>, Failure> {
+        let measure = measure(self.plan, &self.site);
+        for is_last in [false, true] {
+            let failure = match turn::take(&mut self.site, case, repetition, &measure) {
+                Err(failure @ Failure::Turn { .. }) => failure,
+                taken => return taken.map(Some),
+            };
+            let Case { experiment, name, .. } = case;
+            let then = if is_last { "left out" } else { "taken once more" };
+            let lack = format!("{experiment}: {name} was {then}, as {failure}.");
+            eprintln!("{lack}");
+            self.run.about.lacks.push(lack);
+            if is_last {
+                self.cases.retain(|other| other.scheme != case.scheme);
+                // Nothing is left to measure.
+                return if self.cases.is_empty() { Err(failure) } else { Ok(None) };
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// All hosts in one process, with several connections for each pair, take more files than are
+/// usual. Who may not have more is told by whatever fails.
+pub(crate) fn raise_limit() {
+    let hard = getrlimit(Resource::RLIMIT_NOFILE).map(|(_, hard)| hard);
+    let _ = hard.and_then(|hard| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+}
+
+fn raise(
+    plan: &Plan,
+    experiment: Experiment,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(Site, Vec<String>), Failure> {
+    match &plan.place {
+        Place::Here(topology, min_rto) => {
+            let rate = topology.uplink_rate() / experiment.over_subscription();
+            let topology = Topology { uplink_rate: Some(rate), ..topology.clone() };
+            Local::up(&topology, *min_rto, interrupted)
+        }
+        Place::Cluster(path, security) => {
+            let lacks = "Queues, faults and the settings of TCP are the network's and the hosts' \
+                         own; switches were not asked what they counted.";
+            let site = Cluster::join(path, security.clone())?;
+            if plan.choice.schemes.iter().any(Scheme::is_explicit)
+                && site.hosts.iter().any(|host| host.path_addresses.is_empty())
+            {
+                return Err(Failure::Usage(format!(
+                    "paths=explicit takes `path_addresses` of all hosts, which {} does not say",
+                    path.display()
+                )));
+            }
+            Ok((site, vec![lacks.into()]))
+        }
+    }
+}
+
+fn measure(plan: &Plan, site: &Site) -> Measure {
+    let topology = match &plan.place {
+        Place::Here(topology, _) => topology.clone(),
+        Place::Cluster(..) => Topology::default(),
+    };
+    Measure {
+        seed: plan.seed,
+        seconds: plan.seconds,
+        warm_up: plan.warm_up,
+        scale: PAPER_RATE / site.link_rate as f64,
+        queues: topology.queues(),
+        background: plan.background,
+    }
+}
+
+fn about(plan: &Plan) -> Result<About, Failure> {
+    let first = |path: &str, key: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(key));
+        line.map(|line| line.trim_start_matches([' ', '\t', ':']).to_owned()).unwrap_or_default()
+    };
+    let date = Command::new("date").args(["-u", "+%F"]).output().map_err(Failure::io("date"))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let kibibytes: f64 =
+        first("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut lacks = vec![
+        "There is no scheme for DCTCP, which few kernels have and this machine's has not: CUBIC \
+         stands in its place, for short messages and for the background."
+            .to_owned(),
+    ];
+    let sizes = ["tcp_rmem", "tcp_wmem"].map(|key| {
+        let path = format!("/proc/sys/net/ipv4/{key}");
+        std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
+    lacks.push(format!("Buffers of TCP are the kernel's: {} and {} bytes.", sizes[0], sizes[1]));
+    if plan.background != Congestion::Cubic {
+        lacks.push(format!("Background flows: TCP {}.", plan.background.name()));
+    }
+    Ok(About {
+        date: String::from_utf8_lossy(&date.stdout).trim().to_owned(),
+        took_s: 0.0,
+        command: plan.command.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        machine: format!(
+            "{}, {cores} cores, {:.0} GiB",
+            first("/proc/cpuinfo", "model name"),
+            kibibytes / f64::from(1 << 20)
+        ),
+        kernel: kernel.trim().into(),
+        network: String::new(),
+        link_rate: 0,
+        scale: 0.0,
+        seed: plan.seed,
+        repetitions: plan.repetitions,
+        seconds: plan.seconds,
+        warm_up_seconds: plan.warm_up,
+        lacks,
+    })
+}
+
+/// Adds what is known once the network is there.
+fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<String>) {
+    let network = site.to_string();
+    if about.network.is_empty() {
+        about.network = network;
+        about.link_rate = site.link_rate;
+        about.scale = PAPER_RATE / site.link_rate as f64;
+    } else if !about.network.contains(&network) {
+        about.network = format!("{}. For `{experiment}`: {network}", about.network);
+    }
+    for lack in lacks {
+        if !about.lacks.contains(&lack) {
+            about.lacks.push(lack);
+        }
+    }
+}
+
+/// A line of what came of a turn, for whoever waits.
+fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
+    let Taken { turn, failures } = taken;
+    let mut took: Vec<u64> = turn.messages.iter().filter_map(|message| message.took_us).collect();
+    took.sort_unstable();
+    let millis =
+        |percent: usize| match took.get((took.len() * percent / 100).min(took.len().max(1) - 1)) {
+            Some(took) => format!("{:.1}", *took as f64 / 1e3),
+            None => "-".into(),
+        };
+    eprintln!(
+        "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, p50 \
+         {} ms, p99 {} ms, background {:.0} Mb/s, processors {:.0} % busy",
+        turn.experiment,
+        turn.repetition,
+        turn.scheme,
+        turn.load,
+        turn.x,
+        took.len(),
+        turn.messages.len(),
+        millis(50),
+        millis(99),
+        turn.background_bytes as f64 * 8.0 / turn.seconds / 1e6,
+        turn.busy * 100.0
+    );
+    for (why, count) in failures {
+        eprintln!("  {count} failed: {why}");
+    }
+}
+
+/// The numbers below `count`, in an order that is drawn (Fisher-Yates).
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut rng = SplitMix64::new(seed);
+    let mut order: Vec<_> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_has_everything_once_and_differs_by_seed() {
+        let mut order = shuffled(50, 1);
+        assert_ne!(order, shuffled(50, 2));
+        order.sort_unstable();
+        assert_eq!(order, (0..50).collect::<Vec<_>>());
+        assert!(shuffled(0, 1).is_empty());
+    }
+}

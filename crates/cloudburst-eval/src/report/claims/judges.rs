@@ -1,0 +1,213 @@
+//! How each claim is judged: by one experiment, for one settings of Cloudburst.
+
+use super::{Finding, Reached};
+use crate::report::names::{self, TCP, display, milliseconds, percent, with_settings};
+use crate::report::points::{Experiment, Point};
+use crate::report::statistics::{Summary, linear_fit, mean};
+
+fn p99(size: &Summary) -> f64 {
+    size.p99.value
+}
+
+/// How much less `ours` is than `other`, as a share. What is late is later than all else; of two
+/// that are late neither is less.
+fn reduction(ours: f64, other: f64) -> f64 {
+    match (ours.is_finite(), other.is_finite()) {
+        (true, true) => 1.0 - ours / other,
+        (true, false) => 1.0,
+        (false, true) => f64::NEG_INFINITY,
+        (false, false) => 0.0,
+    }
+}
+
+/// `Cloudburst D 1.20 ms, TCP cubic 4.80 ms: 75.0 % less`.
+fn compared(a: (&str, f64), b: (&str, f64)) -> String {
+    let times = |(scheme, us): (&str, f64)| {
+        let unit = if us.is_finite() { " ms" } else { "" };
+        format!("{} {}{unit}", display(scheme), milliseconds(us))
+    };
+    let less = reduction(a.1, b.1);
+    let difference = match (less.is_finite() && a.1.is_finite() && b.1.is_finite(), less >= 0.0) {
+        (false, _) => String::new(),
+        (true, true) => format!(": {} less", percent(less)),
+        (true, false) => format!(": {} more", percent(-less)),
+    };
+    format!("{}, {}{difference}", times(a), times(b))
+}
+
+/// A scheme's point at the highest load, at x 0.
+fn at_highest<'e, 'a>(experiment: &'e Experiment<'a>, scheme: &str) -> Option<&'e Point<'a>> {
+    experiment.at(scheme, experiment.highest_load(), 0.0)
+}
+
+pub(super) fn sizes_below(e: &Experiment<'_>, ours: &str, other: &str, mark: f64) -> Vec<Finding> {
+    let time = |scheme| at_highest(e, scheme)?.over_sizes(p99);
+    let (Some(a), Some(b)) = (time(ours), time(other)) else { return Vec::new() };
+    let less = reduction(a, b);
+    vec![(Reached::of(less >= mark, less > 0.0), compared((ours, a), (other, b)))]
+}
+
+/// The same of one size, over all loads that both have.
+pub(super) fn size_below(
+    e: &Experiment<'_>,
+    ours: &str,
+    other: &str,
+    size: &str,
+    mark: f64,
+) -> Option<Finding> {
+    let bytes = e.sizes().into_iter().find(|bytes| names::size(*bytes) == size)?;
+    let of = |scheme, load: f64| Some(p99(e.at(scheme, load, 0.0)?.sizes.get(&bytes)?));
+    let both = |load: &f64| Some((of(ours, *load)?, of(other, *load)?));
+    let (a, b): (Vec<_>, Vec<_>) = e.loads().iter().filter_map(both).unzip();
+    let (a, b) = (mean(&a)?, mean(&b)?);
+    let less = reduction(a, b);
+    let words = format!("{size}: {}", compared((ours, a), (other, b)));
+    Some((Reached::of(less >= mark, less > 0.0), words))
+}
+
+pub(super) fn tail(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let others = e.schemes().into_iter().filter(|scheme| !names::is_cloudburst(scheme));
+    let mark = |scheme| if matches!(scheme, "quic" | "mptcp") { f64::MIN_POSITIVE } else { 0.6 };
+    others.flat_map(|other| sizes_below(e, &ours, other, mark(other))).collect()
+}
+
+pub(super) fn median(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let time = |scheme| at_highest(e, scheme)?.over_sizes(|size| size.p50.value);
+    let others = e.schemes().into_iter().filter(|scheme| !names::is_cloudburst(scheme));
+    let best = others.filter_map(|scheme| Some((scheme, time(scheme)?)));
+    let best = best.min_by(|a, b| a.1.total_cmp(&b.1));
+    let (Some(time), Some(best)) = (time(&ours), best) else { return Vec::new() };
+    let reached = Reached::of(time <= best.1 * 1.1, time <= best.1 * 1.25);
+    let reached = if time.is_finite() { reached } else { Reached::No };
+    vec![(reached, compared((&ours, time), best))]
+}
+
+pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let points = e.points.iter().filter(|point| point.scheme == ours);
+    let cells = points.flat_map(|point| {
+        point.sizes.keys().filter_map(|bytes| point.sent_over_original(Some(*bytes)))
+    });
+    let Some(mean) = mean(&cells.collect::<Vec<_>>()) else { return Vec::new() };
+    let aim = if mean <= 1.2 { "within the aim" } else { "beyond the aim" };
+    let (mut told, mut all) = (0, 0);
+    for message in
+        e.points.iter().filter(|point| point.scheme == ours).flat_map(|point| point.messages())
+    {
+        (told, all) = (told + usize::from(message.packets.is_some()), all + 1);
+    }
+    let words = format!("{mean:.3}, {aim} of 1.2, of {told} of {all} messages");
+    vec![(Reached::of(mean <= 1.49, false), words)]
+}
+
+pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("a", settings);
+    let time = |scheme| at_highest(e, scheme)?.over_sizes(p99);
+    let (Some(a), Some(b)) = (time(&ours), time(TCP)) else { return Vec::new() };
+    let longer = -reduction(a, b);
+    vec![(Reached::of(longer >= 0.5112, longer > 0.0), compared((&ours, a), (TCP, b)))]
+}
+
+pub(super) fn many_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let (b, a) = (with_settings("b", settings), with_settings("a", settings));
+    let marks = [("5 KB", 0.4452), ("93 KB", 0.2388)];
+    marks.iter().filter_map(|(size, mark)| size_below(e, &b, &a, size, *mark)).collect()
+}
+
+pub(super) fn incast(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let mut dots = Vec::new();
+    let (mut below, mut beyond) = (0, 0);
+    for point in e.points.iter().filter(|point| point.scheme == ours) {
+        // One with a flow that never came takes for ever.
+        let whole = |point: &Point<'_>| match point.completion() {
+            Some(time) if point.incomplete() == 0 => time.value,
+            _ => f64::INFINITY,
+        };
+        let time = whole(point);
+        dots.push((point.x, time));
+        if let Some(tcp) = e.at(TCP, point.load, point.x).filter(|_| point.x > 8.0) {
+            beyond += 1;
+            below += usize::from(time < whole(tcp));
+        }
+    }
+    let mut findings = Vec::new();
+    if dots.iter().any(|dot| dot.1.is_infinite()) {
+        findings.push((Reached::No, "some flows never came".to_owned()));
+    } else if let Some((slope, fit)) = linear_fit(&dots) {
+        let words = format!("{} ms a flow more, R² = {fit:.3}", milliseconds(slope));
+        let grows = slope > 0.0;
+        findings.push((Reached::of(grows && fit >= 0.95, grows && fit >= 0.8), words));
+    }
+    if beyond > 0 {
+        let words = format!("below TCP cubic at {below} of {beyond} points with N above 8");
+        findings.push((Reached::of(below == beyond, below > 0), words));
+    }
+    findings
+}
+
+pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let time = |dead| Some(e.at(&ours, e.highest_load(), dead)?.all?.p99.value);
+    let (Some(none), Some(three)) = (time(0.0), time(3.0)) else { return Vec::new() };
+    let (ratio, unit) = (three / none, |us: f64| if us.is_finite() { " ms" } else { "" });
+    let words = format!(
+        "{}{} with none dead, {}{} with three",
+        milliseconds(none),
+        unit(none),
+        milliseconds(three),
+        unit(three)
+    );
+    let words = if ratio.is_finite() { format!("{words}: {ratio:.2} times") } else { words };
+    // No number, if both are late: not within either.
+    vec![(Reached::of(ratio <= 1.5, ratio <= 2.0), words)]
+}
+
+pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let (ours, load) = (with_settings("d", settings), e.highest_load());
+    let points: Vec<_> = e.points.iter().filter(|p| p.scheme == ours && p.load == load).collect();
+    let times = points.iter().filter_map(|point| Some((point.x, point.over_sizes(p99)?)));
+    let mut findings = Vec::new();
+    if let Some((r, time)) =
+        times.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|best| best.1.is_finite())
+    {
+        let words = format!("best r of {} tried: {r}, {} ms", points.len(), milliseconds(time));
+        let (whole, part) = ((0.4..=0.6).contains(&r), (0.25..=0.75).contains(&r));
+        findings.push((Reached::of(whole, part), words));
+    }
+    let tcp = e.points.iter().find(|point| point.scheme == TCP && point.load == load);
+    let near = points.iter().min_by(|a, b| (a.x - 0.5).abs().total_cmp(&(b.x - 0.5).abs()));
+    if let (Some(tcp), Some(near)) = (tcp, near) {
+        let of = |(bytes, size): (&u32, &Summary)| {
+            Some(reduction(p99(size), p99(tcp.sizes.get(bytes)?)))
+        };
+        let least = near.sizes.iter().filter_map(of).reduce(f64::min);
+        findings.extend(least.map(|least| {
+            let words = format!(
+                "at r = {}: every size at least {} below TCP cubic",
+                near.x,
+                percent(least)
+            );
+            (Reached::of(least >= 0.1288, least > 0.0), words)
+        }));
+    }
+    findings
+}
+
+pub(super) fn background(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let of = |scheme| Some(at_highest(e, scheme)?.goodput()?.value);
+    let (Some(a), Some(b)) = (of(&ours), of(TCP).filter(|tcp| *tcp > 0.0)) else {
+        return Vec::new();
+    };
+    let share = a / b;
+    let words = format!(
+        "{} Mb/s, {} Mb/s beside TCP cubic: {}",
+        names::figure(a / 1e6),
+        names::figure(b / 1e6),
+        percent(share)
+    );
+    vec![(Reached::of(share >= 0.9, share >= 0.8), words)]
+}

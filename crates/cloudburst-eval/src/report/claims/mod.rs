@@ -1,0 +1,250 @@
+//! What the paper claims and what the project aims at, judged by rules that are written beside.
+
+mod judges;
+mod rules;
+
+use super::names;
+use super::points::Experiment;
+use serde::Serialize;
+
+/// A claim and what this run says of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Claim {
+    /// The experiment that it is judged by.
+    pub(super) experiment: String,
+    pub(super) claim: String,
+    /// What the paper gives, if anything.
+    pub(super) paper: String,
+    /// When it holds; when it holds partly.
+    pub(super) rule: String,
+    /// Of each settings of Cloudburst that can be judged; at least one.
+    pub(super) judged: Vec<Judged>,
+}
+
+/// What was found of one settings of Cloudburst.
+#[derive(Debug, Serialize)]
+pub(super) struct Judged {
+    pub(super) of: String,
+    /// The figures of this run; at least one.
+    pub(super) findings: Vec<String>,
+    pub(super) verdict: &'static str,
+}
+
+/// How much of what was asked for a figure shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    /// All of it.
+    Whole,
+    /// The direction, or nearly all.
+    Part,
+    No,
+}
+
+impl Reached {
+    fn of(whole: bool, part: bool) -> Self {
+        match (whole, part) {
+            (true, _) => Self::Whole,
+            (false, true) => Self::Part,
+            (false, false) => Self::No,
+        }
+    }
+}
+
+/// A figure, and how much it shows.
+type Finding = (Reached, String);
+
+/// Everything that can be judged by these experiments, for each settings of Cloudburst.
+pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
+    let judge = |rule: &rules::Rule| {
+        let experiment =
+            experiments.iter().find(|experiment| experiment.name == rule.experiment)?;
+        let judged = |settings| judged(settings, (rule.judge)(experiment, settings));
+        let judged: Vec<_> = experiment.settings().into_iter().filter_map(judged).collect();
+        (!judged.is_empty()).then(|| Claim {
+            experiment: rule.experiment.to_owned(),
+            claim: rule.claim.to_owned(),
+            paper: rule.paper.to_owned(),
+            rule: rule.rule.to_owned(),
+            judged,
+        })
+    };
+    rules::RULES.iter().filter_map(judge).collect()
+}
+
+fn judged(settings: &str, findings: Vec<Finding>) -> Option<Judged> {
+    let all = |reached| findings.iter().all(|finding| finding.0 == reached);
+    let verdict = match (all(Reached::Whole), all(Reached::No)) {
+        // All of nothing.
+        (true, true) => return None,
+        (true, false) => "holds",
+        (false, true) => "does not hold here",
+        (false, false) => "holds partly",
+    };
+    let findings = findings.into_iter().map(|finding| finding.1).collect();
+    Some(Judged { of: said(settings), findings, verdict })
+}
+
+/// Settings in words; a claim may be about any of the choices A to D with them.
+fn said(settings: &str) -> String {
+    let all = names::display(&names::with_settings("d", settings));
+    all.replace("Cloudburst D", "Cloudburst")
+}
+
+/// How verdicts are found.
+pub(super) const HOW: &str = "Each finding reaches its mark, or only the part that the rule names, \
+     or neither. A claim holds if all its findings reach their marks, does not hold here if none \
+     reaches even the part, and holds partly otherwise. The figures themselves are compared, \
+     whatever their intervals, which are in the tables: with fewer than five repetitions take \
+     verdicts for hints. A quantile that falls on messages that did \
+     not arrive is later than any that did.";
+
+/// The claims as Markdown.
+pub(super) fn markdown(claims: &[Claim]) -> String {
+    let mut text = format!("# Claims\n\n{HOW}\n\n");
+    if claims.is_empty() {
+        text.push_str("The run has no experiment by which a claim can be judged.\n");
+    }
+    for claim in claims {
+        text.push_str(&format!("## {}\n\n", claim.claim));
+        text.push_str(&format!("- Experiment: `{}`\n", claim.experiment));
+        text.push_str(&format!("- Rule: {}\n- Paper: {}\n", claim.rule, claim.paper));
+        for judged in &claim.judged {
+            text.push_str(&format!("- {}: **{}**\n", judged.of, judged.verdict));
+            for finding in &judged.findings {
+                text.push_str(&format!("  - {finding}\n"));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic;
+    use super::*;
+    use crate::Run;
+
+    fn verdicts(run: &Run) -> Vec<(String, &'static str)> {
+        let first = |claim: Claim| {
+            assert_eq!(claim.judged[0].of, "Cloudburst");
+            (claim.claim, claim.judged[0].verdict)
+        };
+        of(&Experiment::of(run)).into_iter().map(first).collect()
+    }
+
+    fn verdict(run: &Run, claim: &str) -> &'static str {
+        let all = verdicts(run);
+        all.iter().find(|(name, _)| name.contains(claim)).unwrap_or_else(|| panic!("{all:?}")).1
+    }
+
+    /// Multiplies all times of some turns.
+    fn stretch(run: &mut Run, of: impl Fn(&crate::Turn) -> bool, by: f64) {
+        for turn in run.turns.iter_mut().filter(|turn| of(turn)) {
+            for took in turn.messages.iter_mut().filter_map(|message| message.took_us.as_mut()) {
+                *took = (*took as f64 * by) as u64;
+            }
+        }
+    }
+
+    #[test]
+    fn every_rule_is_judged_by_its_experiment() {
+        let run = synthetic::run(2, &synthetic::EXPERIMENTS);
+        assert_eq!(verdicts(&run).len(), rules::RULES.len());
+        let claims = of(&Experiment::of(&run));
+        let judged: Vec<_> = claims.iter().flat_map(|claim| &claim.judged).collect();
+        assert!(judged.iter().all(|judged| !judged.findings.is_empty()));
+        assert!(judged.iter().any(|judged| judged.of == "Cloudburst (lt, oblivious)"));
+    }
+
+    #[test]
+    fn what_is_not_in_the_run_is_not_judged() {
+        assert_eq!(of(&Experiment::of(&synthetic::run(1, &[]))).len(), 0);
+        let run = synthetic::run(1, &["friendly"]);
+        assert_eq!(verdicts(&run).len(), 1);
+    }
+
+    #[test]
+    fn the_tail_against_tcp_holds_or_not_as_the_times_are() {
+        let mut run = synthetic::run(2, &["schemes"]);
+        let tail = "60 % below";
+        stretch(&mut run, |turn| turn.scheme == "d", 0.2);
+        assert_eq!(verdict(&run, tail), "holds");
+        // Below 60 %, but still less.
+        stretch(&mut run, |turn| turn.scheme == "pias", 0.2);
+        assert_eq!(verdict(&run, tail), "holds partly");
+        stretch(&mut run, |turn| turn.scheme == "d", 1000.0);
+        // MPTCP's quantiles fall on messages that never came.
+        assert_eq!(verdict(&run, tail), "holds partly");
+        run.turns.retain(|turn| turn.scheme != "mptcp");
+        assert_eq!(verdict(&run, tail), "does not hold here");
+    }
+
+    #[test]
+    fn messages_of_cloudburst_that_never_came_hold_nothing_up() {
+        let mut run = synthetic::run(1, &["schemes"]);
+        run.turns.retain(|turn| turn.scheme != "mptcp");
+        for turn in run.turns.iter_mut().filter(|turn| turn.scheme == "d") {
+            turn.messages.iter_mut().for_each(|message| message.took_us = None);
+        }
+        assert_eq!(verdict(&run, "60 % below"), "does not hold here");
+        assert_eq!(verdict(&run, "The median"), "does not hold here");
+    }
+
+    #[test]
+    fn redundancy_is_counted_against_the_papers() {
+        let mut run = synthetic::run(1, &["schemes"]);
+        assert_eq!(verdict(&run, "sent over original"), "holds");
+        let packets = run.turns.iter_mut().flat_map(|turn| &mut turn.messages);
+        packets.filter_map(|message| message.packets.as_mut()).for_each(|packets| *packets *= 2);
+        assert_eq!(verdict(&run, "sent over original"), "does not hold here");
+    }
+
+    #[test]
+    fn dead_paths_may_cost_half_as_much_again() {
+        let mut run = synthetic::run(2, &["failures"]);
+        assert_eq!(verdict(&run, "dead"), "holds");
+        stretch(&mut run, |turn| turn.x == 3.0, 1.35);
+        assert_eq!(verdict(&run, "dead"), "holds partly");
+        stretch(&mut run, |turn| turn.x == 3.0, 2.0);
+        assert_eq!(verdict(&run, "dead"), "does not hold here");
+    }
+
+    #[test]
+    fn an_incast_that_grows_faster_than_linearly_is_found_out() {
+        let mut run = synthetic::run(2, &["incast"]);
+        assert_eq!(verdict(&run, "incast"), "holds");
+        stretch(&mut run, |turn| turn.scheme == "d" && turn.x == 16.0, 40.0);
+        assert_ne!(verdict(&run, "incast"), "holds");
+    }
+
+    #[test]
+    fn background_that_starves_is_found_out() {
+        let mut run = synthetic::run(2, &["friendly"]);
+        assert_eq!(verdict(&run, "background"), "holds");
+        let ours = run.turns.iter_mut().filter(|turn| turn.scheme == "d");
+        ours.for_each(|turn| turn.background_bytes /= 2);
+        assert_eq!(verdict(&run, "background"), "does not hold here");
+    }
+
+    #[test]
+    fn the_best_rate_is_looked_for() {
+        let mut run = synthetic::run(2, &["rate"]);
+        assert_eq!(verdict(&run, "r near"), "holds");
+        stretch(&mut run, |turn| turn.scheme == "d" && turn.x == 1.0, 0.01);
+        assert_eq!(verdict(&run, "r near"), "holds partly");
+    }
+
+    #[test]
+    fn claims_are_written_with_their_figures() {
+        let claims = of(&Experiment::of(&synthetic::run(1, &["friendly"])));
+        let text = markdown(&claims);
+        assert!(
+            text.contains("- Cloudburst: **holds**")
+                && text.contains("- Rule: ")
+                && text.contains("Mb/s"),
+            "{text}"
+        );
+        assert!(markdown(&[]).contains("no experiment"));
+    }
+}

@@ -1,0 +1,161 @@
+//! All that was measured, as CSV.
+
+use crate::{Failure, Message, Run, Turn};
+use serde::Serialize;
+use std::path::Path;
+
+/// A message and the turn that it is of.
+#[derive(Serialize)]
+struct MessageRow<'a> {
+    experiment: &'a str,
+    scheme: &'a str,
+    load: f64,
+    x: f64,
+    repetition: u32,
+    id: u32,
+    from: u16,
+    to: u16,
+    bytes: u32,
+    at_us: u64,
+    took_us: Option<u64>,
+    packets: Option<u32>,
+    source_packets: Option<u32>,
+}
+
+/// A turn without its messages.
+#[derive(Serialize)]
+struct TurnRow<'a> {
+    experiment: &'a str,
+    scheme: &'a str,
+    load: f64,
+    x: f64,
+    repetition: u32,
+    seconds: f64,
+    background_bytes: u64,
+    background_flows: u32,
+    busy: f64,
+    tiny_sent: u64,
+    tiny_dropped: u64,
+    default_sent: u64,
+    default_dropped: u64,
+}
+
+/// Writes every message of every turn. A time that is missing: it did not come.
+pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
+    let rows = run
+        .turns
+        .iter()
+        .flat_map(|turn| turn.messages.iter().map(move |message| MessageRow::of(turn, message)));
+    write(rows, path)
+}
+
+/// Writes every turn.
+pub(super) fn turns(run: &Run, path: &Path) -> Result<(), Failure> {
+    write(run.turns.iter().map(TurnRow::of), path)
+}
+
+fn write(rows: impl Iterator<Item = impl Serialize>, path: &Path) -> Result<(), Failure> {
+    let all = || {
+        let mut writer = csv::Writer::from_path(path)?;
+        for row in rows {
+            writer.serialize(row)?;
+        }
+        writer.flush()?;
+        Ok(())
+    };
+    all().map_err(|error: csv::Error| Failure::File {
+        path: path.to_owned(),
+        reason: format!("cannot be written: {error}"),
+    })
+}
+
+impl<'a> MessageRow<'a> {
+    fn of(turn: &'a Turn, message: &Message) -> Self {
+        Self {
+            experiment: &turn.experiment,
+            scheme: &turn.scheme,
+            load: turn.load,
+            x: turn.x,
+            repetition: turn.repetition,
+            id: message.id,
+            from: message.from,
+            to: message.to,
+            bytes: message.bytes,
+            at_us: message.at_us,
+            took_us: message.took_us,
+            packets: message.packets,
+            source_packets: message.source_packets,
+        }
+    }
+}
+
+impl<'a> TurnRow<'a> {
+    fn of(turn: &'a Turn) -> Self {
+        Self {
+            experiment: &turn.experiment,
+            scheme: &turn.scheme,
+            load: turn.load,
+            x: turn.x,
+            repetition: turn.repetition,
+            seconds: turn.seconds,
+            background_bytes: turn.background_bytes,
+            background_flows: turn.background_flows,
+            busy: turn.busy,
+            tiny_sent: turn.tiny_sent,
+            tiny_dropped: turn.tiny_dropped,
+            default_sent: turn.default_sent,
+            default_dropped: turn.default_dropped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic;
+    use super::*;
+
+    #[test]
+    fn messages_are_read_back_as_they_were_written() {
+        let mut run = synthetic::run(1, &["schemes"]);
+        run.turns.truncate(2);
+        run.turns[0].scheme = "d:code=lt,policy=\"oblivious\"".to_owned();
+        run.turns[0].messages[0].took_us = None;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("messages.csv");
+        messages(&run, &path).unwrap();
+        let rows: Vec<csv::StringRecord> =
+            csv::Reader::from_path(&path).unwrap().records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), run.turns.iter().map(|turn| turn.messages.len()).sum::<usize>());
+        assert_eq!((&rows[0][0], &rows[0][1]), ("schemes", run.turns[0].scheme.as_str()));
+        let message: Message = Message {
+            id: rows[1][5].parse().unwrap(),
+            from: rows[1][6].parse().unwrap(),
+            to: rows[1][7].parse().unwrap(),
+            bytes: rows[1][8].parse().unwrap(),
+            at_us: rows[1][9].parse().unwrap(),
+            took_us: rows[1][10].parse().ok(),
+            packets: rows[1][11].parse().ok(),
+            source_packets: rows[1][12].parse().ok(),
+        };
+        assert_eq!((&rows[0][10], message), ("", run.turns[0].messages[1].clone()));
+    }
+
+    #[test]
+    fn turns_are_a_line_each() {
+        let run = synthetic::run(2, &["friendly"]);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("turns.csv");
+        turns(&run, &path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), run.turns.len() + 1);
+        assert!(text.starts_with("experiment,scheme,load,x,repetition,seconds,background_bytes,"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let failure = turns(&synthetic::run(1, &[]), Path::new("/nonexistent/turns.csv"));
+        assert!(
+            failure.unwrap_err().to_string().contains("/nonexistent/turns.csv: cannot be written")
+        );
+    }
+}

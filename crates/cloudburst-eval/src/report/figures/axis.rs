@@ -1,0 +1,130 @@
+//! Scales of axes, and where their ticks are.
+
+use crate::report::names;
+
+/// A range of values along some pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// For values that are compared: logarithmic from 8 times between the smallest and the largest,
+    /// else from 0. Values that are not above 0 or not finite do not count.
+    pub(super) fn around(values: impl Iterator<Item = f64>) -> Self {
+        let shown: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).collect();
+        let highest = shown.iter().copied().reduce(f64::max).unwrap_or(1.0);
+        let lowest = shown.iter().copied().reduce(f64::min).unwrap_or(1.0);
+        if highest < 8.0 * lowest {
+            return Self::from_zero(highest);
+        }
+        let grid = |value: f64| value.log10().floor() as i32;
+        let marks = || (grid(lowest) - 1..=grid(highest) + 1).flat_map(one_two_five);
+        let low = marks().filter(|mark| *mark <= lowest).last().unwrap_or(lowest);
+        let high = marks().find(|mark| *mark >= highest).unwrap_or(highest);
+        Self { low, high, logarithmic: true }
+    }
+
+    /// From 0 to a round number that is not below `highest`.
+    pub(super) fn from_zero(highest: f64) -> Self {
+        let step = step(highest);
+        let high = (highest / step - 1e-9).ceil().max(1.0) * step;
+        Self { low: 0.0, high, logarithmic: false }
+    }
+
+    /// Between two values, linear.
+    pub(super) fn between(low: f64, high: f64) -> Self {
+        Self { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false }
+    }
+
+    /// How far along `value` lies, from 0.0 to 1.0; what is outside, at the nearer end.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        // Of what is 0 or less, the logarithm is no number.
+        let value = value.max(self.low);
+        let share = if self.logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Values to write at the axis.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        if !self.logarithmic {
+            let step = step(self.high);
+            let count = (self.high / step).round() as u32;
+            return (0..=count).map(|k| f64::from(k) * step).collect();
+        }
+        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let all = decades.clone().flat_map(one_two_five);
+        let inside = |mark: &f64| (self.low * 0.999..=self.high * 1.001).contains(mark);
+        let few = self.high / self.low > 5e3;
+        if few {
+            return decades.map(|decade| 10_f64.powi(decade)).filter(inside).collect();
+        }
+        all.filter(inside).collect()
+    }
+
+    /// A tick in words, shorter than other figures.
+    pub(super) fn label(&self, tick: f64) -> String {
+        let text = names::figure(tick);
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        }
+    }
+}
+
+fn one_two_five(decade: i32) -> impl Iterator<Item = f64> {
+    [1.0, 2.0, 5.0].into_iter().map(move |digit| digit * 10_f64.powi(decade))
+}
+
+/// Between ticks, for at most six of them up to `highest`.
+fn step(highest: f64) -> f64 {
+    let highest = if highest > 0.0 { highest } else { 1.0 };
+    let decade = highest.log10().floor() as i32 - 1;
+    let steps = (decade..=decade + 2).flat_map(one_two_five);
+    steps.into_iter().find(|step| highest / step <= 6.0).unwrap_or(highest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_ranges_are_logarithmic_and_narrow_ones_begin_at_0() {
+        let wide = Scale::around([0.3, 5.0, 450.0, f64::INFINITY, 0.0].into_iter());
+        assert_eq!(wide, Scale { low: 0.2, high: 500.0, logarithmic: true });
+        assert_eq!((wide.share(-1.0), wide.share(0.2), wide.share(500.0)), (0.0, 0.0, 1.0));
+        let narrow = Scale::around([3.0, 5.1].into_iter());
+        assert_eq!(narrow, Scale { low: 0.0, high: 6.0, logarithmic: false });
+        assert_eq!((narrow.share(f64::INFINITY), narrow.share(3.0)), (1.0, 0.5));
+    }
+
+    #[test]
+    fn ticks_are_few_round_and_inside() {
+        for highest in [0.007, 0.5, 1.0, 5.9, 73.0, 2000.0] {
+            let ticks = Scale::from_zero(highest).ticks();
+            assert!((3..=7).contains(&ticks.len()), "{highest}: {ticks:?}");
+            assert!(*ticks.last().unwrap() >= highest);
+        }
+        let scale = Scale::around([0.3, 450.0].into_iter());
+        let labels: Vec<_> = scale.ticks().iter().map(|tick| scale.label(*tick)).collect();
+        assert_eq!(labels.join(" "), "0.2 0.5 1 2 5 10 20 50 100 200 500");
+        let decades = Scale::around([0.001, 4000.0].into_iter());
+        assert_eq!(decades.ticks().len(), 7);
+    }
+
+    #[test]
+    fn an_axis_of_nothing_or_of_one_value_has_a_length() {
+        for scale in
+            [Scale::around([].into_iter()), Scale::from_zero(0.0), Scale::between(3.0, 3.0)]
+        {
+            assert!(scale.low < scale.high, "{scale:?}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Which figure shows which experiment.
+
+use super::bars::{Bar, Bars};
+use super::chart::{Across, Chart, Panel, Series};
+use super::legend::Entry;
+use super::{Figure, axis_label};
+use crate::report::names::{self, Form, TCP};
+use crate::report::points::{Experiment, Point};
+use crate::report::statistics::{Estimate, Summary};
+
+const MS: f64 = 1e-3;
+
+/// The figures of an experiment; none of one that the paper does not have.
+pub(in crate::report) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
+    match experiment.name {
+        "design-choices" => vec![design_choices(experiment)],
+        "schemes" => vec![
+            by_size(experiment, "figure-12", "Figure 12: mean", "mean completion time (ms)", |s| {
+                s.mean
+            }),
+            by_size(experiment, "figure-13", "Figure 13: p99", "p99 completion time (ms)", |s| {
+                s.p99
+            }),
+        ],
+        "incast" => vec![incast(experiment)],
+        "failures" => vec![failures(experiment)],
+        "rate" => vec![rate(experiment)],
+        "loss" => vec![against_x(
+            experiment,
+            "loss",
+            "packets lost at random (%)",
+            "p99 completion time of messages of all sizes against random loss. The paper has no \
+             such figure.",
+        )],
+        "friendly" => friendly(experiment).into_iter().collect(),
+        "compare" => experiment.loads().into_iter().map(|load| compare(experiment, load)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn design_choices(experiment: &Experiment<'_>) -> Figure {
+    let loads = experiment.loads();
+    let papers = ["5 KB", "20 KB", "93 KB"];
+    let sizes =
+        experiment.sizes().into_iter().filter(|bytes| papers.contains(&&*names::size(*bytes)));
+    let panel = |bytes: u32| Panel {
+        title: names::size(bytes),
+        x: "load (r/s, as in the paper)",
+        across: Across::Groups(loads.iter().map(f64::to_string).collect()),
+        joined: true,
+        series: series(experiment, |point| {
+            let place = loads.iter().position(|load| *load == point.load)?;
+            Some((place as f64, point.sizes.get(&bytes)?.p99.times(MS)))
+        }),
+    };
+    let chart = Chart {
+        y: "p99 completion time (ms)",
+        columns: 3,
+        height: 300.0,
+        panels: sizes.map(panel).collect(),
+    };
+    figure(
+        "figures-9-10-11",
+        "Figures 9, 10 and 11: p99 completion time against load. A: coding on one path; B: coding \
+         on all paths; C: coding on one path with tiny queues; D: all three.",
+        &chart,
+    )
+}
+
+fn by_size(
+    experiment: &Experiment<'_>,
+    stem: &str,
+    what: &str,
+    y: &'static str,
+    of: impl Fn(&Summary) -> Estimate,
+) -> Figure {
+    let sizes = experiment.sizes();
+    let panel = |load: f64| Panel {
+        title: format!("{load} r/s"),
+        x: "message size",
+        across: Across::Groups(sizes.iter().map(|bytes| names::size(*bytes)).collect()),
+        joined: false,
+        series: (experiment.schemes().into_iter().filter(|scheme| *scheme != "none"))
+            .map(|scheme| Series {
+                entry: Entry::of(scheme),
+                dots: experiment.at(scheme, load, 0.0).map_or_else(Vec::new, |point| {
+                    let place = |bytes: &u32| sizes.iter().position(|size| size == bytes);
+                    let dot = |(bytes, size)| Some((place(bytes)? as f64, of(size).times(MS)));
+                    point.sizes.iter().filter_map(dot).collect()
+                }),
+            })
+            .collect(),
+    };
+    let panels = experiment.loads().into_iter().map(panel).collect();
+    let chart = Chart { y, columns: 1, height: 230.0, panels };
+    figure(stem, &format!("{what} completion time by message size, a panel a load."), &chart)
+}
+
+fn incast(experiment: &Experiment<'_>) -> Figure {
+    let panel = Panel {
+        title: "4 senders, one receiver".to_owned(),
+        x: "flows at once (N)",
+        across: Across::Values(experiment.xs()),
+        joined: true,
+        series: series(experiment, |point| Some((point.x, point.completion()?.times(MS)))),
+    };
+    let chart =
+        Chart { y: "last flow complete (ms)", columns: 1, height: 340.0, panels: vec![panel] };
+    figure(
+        "figure-15",
+        "Figure 15: from the common start of N flows until the last is complete, mean over \
+         repetitions. Paper: Cloudburst's grows almost linearly with N, that of DCTCP and PIAS \
+         increasingly faster.",
+        &chart,
+    )
+}
+
+fn failures(experiment: &Experiment<'_>) -> Figure {
+    against_x(
+        experiment,
+        "figure-16",
+        "dead paths, of four",
+        "Figure 16: p99 completion time of messages of all sizes against the number of dead paths. \
+         Paper, at 2000 r/s and 1 Gb/s: from 5.41 ms with none dead to 6.91 ms, 1.28 times as \
+         much.",
+    )
+}
+
+/// The p99 over all sizes against an experiment's variable, a panel a load.
+fn against_x(experiment: &Experiment<'_>, stem: &str, x: &'static str, caption: &str) -> Figure {
+    let (xs, loads) = (experiment.xs(), experiment.loads());
+    let panel = |load: f64| Panel {
+        title: format!("{load} r/s"),
+        x,
+        across: Across::Groups(xs.iter().map(|x| axis_label(*x)).collect()),
+        joined: true,
+        series: series(experiment, |point| {
+            let place = xs.iter().position(|x| *x == point.x).filter(|_| point.load == load)?;
+            Some((place as f64, point.all?.p99.times(MS)))
+        }),
+    };
+    let chart = Chart {
+        y: "p99 completion time (ms)",
+        columns: loads.len().clamp(1, 3),
+        height: 320.0,
+        panels: loads.iter().copied().map(panel).collect(),
+    };
+    figure(stem, caption, &chart)
+}
+
+fn rate(experiment: &Experiment<'_>) -> Figure {
+    // From dark to light, as sizes grow.
+    const SIZES: [(names::Colour, Form); 5] = [
+        ((60, 10, 90), Form::Circle),
+        ((50, 85, 145), Form::Square),
+        ((30, 145, 140), Form::Triangle),
+        ((110, 190, 80), Form::Diamond),
+        ((225, 170, 20), Form::Wedge),
+    ];
+    let load = experiment.highest_load();
+    let tcp = experiment.points.iter().find(|p| p.scheme == TCP && p.load == load);
+    let ours = experiment.schemes().into_iter().filter(|scheme| names::is_cloudburst(scheme));
+    let line = |scheme: &str, k: usize, bytes: u32| {
+        let (colour, form) = SIZES[k % SIZES.len()];
+        let entry = Entry { name: names::size(bytes), colour, form, hollow: false };
+        let of = experiment.points.iter().filter(|p| p.scheme == scheme && p.load == load);
+        let dot = |point: &Point<'_>| {
+            // Nothing can be said relative to what is past the deadline.
+            let tcp = Some(tcp?.sizes.get(&bytes)?.p99.value).filter(|tcp| tcp.is_finite())?;
+            Some((point.x, point.sizes.get(&bytes)?.p99.times(1.0 / tcp)))
+        };
+        Series { entry, dots: of.filter_map(dot).collect() }
+    };
+    let rates = |scheme: &str| {
+        let of = experiment.points.iter().filter(|p| p.scheme == scheme && p.load == load);
+        of.map(|point| point.x).collect()
+    };
+    let sizes = experiment.sizes();
+    let panel = |scheme: &str| Panel {
+        title: names::display(scheme),
+        x: "r, share of the link's rate",
+        across: Across::Values(rates(scheme)),
+        joined: true,
+        series: sizes.iter().enumerate().map(|(k, bytes)| line(scheme, k, *bytes)).collect(),
+    };
+    let panels: Vec<_> = ours.map(panel).collect();
+    let columns = panels.len().clamp(1, 2);
+    let chart = Chart { y: "p99 over that of TCP cubic", columns, height: 320.0, panels };
+    figure(
+        "figure-18",
+        "Figure 18: p99 completion time by message size, as a multiple of that of TCP cubic, \
+         against the sending rate r; below 1 is shorter than TCP. The error bars are those of \
+         Cloudburst alone. Paper: best near r = 0.5 at an over-subscription of 2:1, at least 12.88 \
+         % shorter than DCTCP for every size.",
+        &chart,
+    )
+}
+
+fn friendly(experiment: &Experiment<'_>) -> Option<Figure> {
+    let load = experiment.highest_load();
+    let goodput = |point: &Point<'_>| (point.load == load).then(|| point.goodput()).flatten();
+    let tcp = experiment.points.iter().find(|p| p.scheme == TCP && p.load == load)?;
+    let tcp = tcp.goodput().filter(|tcp| tcp.value > 0.0)?;
+    let bar = |point: &Point<'_>| {
+        let goodput = goodput(point)?;
+        let share = names::percent(goodput.value / tcp.value);
+        Some(Bar {
+            entry: Entry::of(point.scheme),
+            value: goodput.times(100.0 / tcp.value),
+            note: format!("{share}, {} Mb/s", names::figure(goodput.value / 1e6)),
+        })
+    };
+    let bars = Bars {
+        title: format!("background flows beside {load} r/s"),
+        x: "goodput of background flows, % of that beside TCP cubic short flows",
+        bars: experiment.points.iter().filter_map(bar).collect(),
+    };
+    Some(Figure {
+        stem: "friendly".to_owned(),
+        caption: "What background flows bring over beside the short flows of each scheme. Grey: \
+                  95 % confidence intervals. The paper has no such figure."
+            .to_owned(),
+        drawing: bars.draw(),
+    })
+}
+
+fn compare(experiment: &Experiment<'_>, load: f64) -> Figure {
+    let bar = |point: &Point<'_>| {
+        let value = point.p99_over_sizes()?.times(MS);
+        let time = names::milliseconds(value.value / MS);
+        let sent = point.sent_over_original(None);
+        let sent = sent.map(|sent| format!(", {sent:.2} sent/original"));
+        let unit = if value.value.is_finite() { " ms" } else { "" };
+        let note = format!("{time}{unit}{}", sent.unwrap_or_default());
+        Some(Bar { entry: Entry::of(point.scheme), value, note })
+    };
+    let points = experiment.points.iter().filter(|point| point.load == load);
+    let bars = Bars {
+        title: format!("{load} r/s"),
+        x: "p99 completion time, mean over sizes (ms)",
+        bars: points.filter_map(bar).collect(),
+    };
+    Figure {
+        stem: format!("compare-{load}"),
+        caption:
+            "p99 completion time, the mean over message sizes, and the packets that were sent \
+                  for each packet of the messages. Grey: 95 % confidence intervals, the means of \
+                  those of the sizes."
+                .to_owned(),
+        drawing: bars.draw(),
+    }
+}
+
+/// A series of dots for each scheme that has any, the background alone left out.
+fn series(
+    experiment: &Experiment<'_>,
+    dot: impl Fn(&Point<'_>) -> Option<(f64, Estimate)>,
+) -> Vec<Series> {
+    let of = |scheme: &str| Series {
+        entry: Entry::of(scheme),
+        dots: experiment.points.iter().filter(|p| p.scheme == scheme).filter_map(&dot).collect(),
+    };
+    let schemes = experiment.schemes().into_iter().filter(|scheme| *scheme != "none");
+    schemes.map(of).filter(|series| !series.dots.is_empty()).collect()
+}
+
+fn figure(stem: &str, caption: &str, chart: &Chart) -> Figure {
+    let dots = || chart.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
+    let mut caption = caption.to_owned();
+    if dots().any(|(_, dot)| dot.low < dot.high) {
+        caption.push_str(" Bars: 95 % confidence intervals.");
+    }
+    if dots().any(|(_, dot)| dot.value.is_infinite()) {
+        caption.push_str(" An arrow at the top: past the deadline.");
+    }
+    Figure { stem: stem.to_owned(), caption, drawing: chart.draw() }
+}

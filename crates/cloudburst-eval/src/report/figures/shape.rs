@@ -1,0 +1,93 @@
+//! What a drawing is made of, and the painting of it on any of plotters' backends.
+
+use super::text::Words;
+use crate::report::names::Colour;
+use plotters_backend::{BackendColor, BackendStyle, DrawingBackend, DrawingErrorKind};
+
+/// From the left and from the top, in pixels.
+pub(super) type Place = (f64, f64);
+
+pub(super) const BLACK: Colour = (20, 20, 25);
+pub(super) const GREY: Colour = (95, 95, 105);
+pub(super) const GRID: Colour = (222, 222, 228);
+pub(super) const WHITE: Colour = (255, 255, 255);
+
+/// Shapes on a white ground; later ones cover earlier ones.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    /// Pixels.
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) shapes: Vec<Shape>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    Line { places: Vec<Place>, width: f64, colour: Colour },
+    Area { corners: Vec<Place>, colour: Colour },
+    Disc { centre: Place, radius: f64, colour: Colour },
+    Words(Words),
+}
+
+impl Shape {
+    pub(super) fn line(from: Place, to: Place, width: f64, colour: Colour) -> Self {
+        Self::Line { places: vec![from, to], width, colour }
+    }
+
+    pub(super) fn rectangle((left, top): Place, (right, bottom): Place, colour: Colour) -> Self {
+        let corners = vec![(left, top), (right, top), (right, bottom), (left, bottom)];
+        Self::Area { corners, colour }
+    }
+}
+
+impl Drawing {
+    /// Paints everything, `scale` times as large.
+    pub(super) fn paint<B: DrawingBackend>(
+        &self,
+        backend: &mut B,
+        scale: f64,
+    ) -> Result<(), DrawingErrorKind<B::ErrorType>> {
+        let pixel = |&(x, y): &Place| ((x * scale).round() as i32, (y * scale).round() as i32);
+        backend.ensure_prepared()?;
+        backend.draw_rect((0, 0), pixel(&(self.width, self.height)), &paint(WHITE), true)?;
+        for shape in &self.shapes {
+            match shape {
+                Shape::Line { places, width, colour } => {
+                    let width = (width * scale).round().max(1.0) as u32;
+                    let stroke = Stroke { colour: paint(*colour), width };
+                    backend.draw_path(places.iter().map(pixel), &stroke)?;
+                }
+                Shape::Area { corners, colour } => {
+                    backend.fill_polygon(corners.iter().map(pixel), &paint(*colour))?;
+                }
+                Shape::Disc { centre, radius, colour } => {
+                    let radius = (radius * scale).round() as u32;
+                    backend.draw_circle(pixel(centre), radius, &paint(*colour), true)?;
+                }
+                Shape::Words(words) => {
+                    backend.draw_text(&words.text, &words.scaled(scale), pixel(&words.at))?;
+                }
+            }
+        }
+        backend.present()
+    }
+}
+
+pub(super) fn paint(rgb: Colour) -> BackendColor {
+    BackendColor { alpha: 1.0, rgb }
+}
+
+struct Stroke {
+    colour: BackendColor,
+    width: u32,
+}
+
+impl BackendStyle for Stroke {
+    fn color(&self) -> BackendColor {
+        self.colour
+    }
+
+    fn stroke_width(&self) -> u32 {
+        self.width
+    }
+}

@@ -1,0 +1,145 @@
+//! Tables, figures and a page of what was measured.
+
+mod claims;
+mod csv;
+mod figures;
+mod names;
+mod page;
+mod points;
+mod statistics;
+#[cfg(test)]
+mod synthetic;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use crate::{Failure, Run};
+use figures::Figure;
+use page::Section;
+use points::Experiment;
+use std::path::Path;
+
+/// Writes everything that shows `run` into `directory`: `messages.csv`, `turns.csv`, `tables.md`,
+/// `claims.md`, `figures/` with an SVG and a PNG of each figure, and `index.html`.
+///
+/// The same run gives the same bytes.
+///
+/// # Errors
+///
+/// When a file cannot be written.
+pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
+    let figures = directory.join("figures");
+    std::fs::create_dir_all(&figures)
+        .map_err(Failure::io(format!("making {}", figures.display())))?;
+    csv::messages(run, &directory.join("messages.csv"))?;
+    csv::turns(run, &directory.join("turns.csv"))?;
+    let experiments = Experiment::of(run);
+    let claims = claims::of(&experiments);
+    let sections: Vec<_> = experiments.iter().map(section).collect();
+    let notes = notes(run);
+    for figure in sections.iter().flat_map(|section| &section.figures) {
+        draw(figure, &figures)?;
+    }
+    write(&directory.join("tables.md"), markdown(&notes, &sections))?;
+    write(&directory.join("claims.md"), claims::markdown(&claims))?;
+    let page = page::html(&run.about, &notes, &claims, &sections)?;
+    write(&directory.join("index.html"), page)
+}
+
+fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
+    std::fs::write(path, bytes).map_err(Failure::io(format!("writing {}", path.display())))
+}
+
+fn draw(figure: &Figure, directory: &Path) -> Result<(), Failure> {
+    let failure = |reason| Failure::Drawing { figure: figure.stem.clone(), reason };
+    let svg = figure.drawing.svg().map_err(failure)?;
+    write(&directory.join(format!("{}.svg", figure.stem)), svg)?;
+    let png = figure.drawing.png().map_err(failure)?;
+    write(&directory.join(format!("{}.png", figure.stem)), png)
+}
+
+fn section(experiment: &Experiment<'_>) -> Section {
+    let (title, what) = described(experiment.name);
+    let (figures, tables) = (figures::of(experiment), tables::of(experiment));
+    Section { name: experiment.name.to_owned(), title, what, figures, tables }
+}
+
+/// An experiment's title, and what is done in it.
+fn described(experiment: &str) -> (&'static str, &'static str) {
+    match experiment {
+        "design-choices" => (
+            "Design choices",
+            "Section V-A: what coding, many paths and tiny queues each contribute, all-to-all \
+             requests beside background flows.",
+        ),
+        "schemes" => (
+            "Schemes",
+            "Section V-B: Cloudburst beside what can be had on commodity hardware, all-to-all \
+             requests beside background flows.",
+        ),
+        "incast" => (
+            "Incast",
+            "Section V-C: N messages of 90 KB begin at once, from the senders of one rack to one \
+             receiver in the other.",
+        ),
+        "failures" => ("Dead paths", "Section V-C: some of the paths between the racks are dead."),
+        "rate" => (
+            "Sending rate",
+            "Section V-D: the rate r that Cloudburst sends at, in a network that is \
+             over-subscribed 2:1.",
+        ),
+        "loss" => ("Random loss", "Packets are lost at random on the links between the racks."),
+        "friendly" => (
+            "Background flows",
+            "What the short flows of each scheme leave to the background flows.",
+        ),
+        "compare" => ("Comparison", "All-to-all requests beside background flows, at one load."),
+        _ => ("Another experiment", "An experiment that this report has no figures for."),
+    }
+}
+
+/// What a reader has to know of the figures.
+fn notes(run: &Run) -> Vec<String> {
+    let scale = run.about.scale;
+    let loads = if scale == 1.0 {
+        "Loads are the paper's, in requests a second of all hosts together (r/s).".to_owned()
+    } else {
+        format!(
+            "Loads are written as in the paper, in requests a second of all hosts together (r/s). \
+             Divide them by {scale} for what came here, as the paper's links of 1 Gb/s are {scale} \
+             times these: times compare with each other, and only their ratios with the paper's."
+        )
+    };
+    const OTHERS: [&str; 6] = [
+        "TCP cubic stands for the paper's DCTCP with ECMP.",
+        "Completion times run from when a request was due until the whole response was there. A \
+         message that did not come within the deadline counts as infinitely late; a figure that \
+         falls on one is written \"> deadline\", the end of \
+         an interval \"∞\".",
+        "Quantiles are by nearest rank over the messages of all repetitions. Their 95 % intervals, \
+         and those of mean completion times, are a percentile bootstrap in two stages: repetitions \
+         are drawn with replacement, then messages within each, 1000 times, seeded. Where few \
+         repetitions differ much, such an interval is rather too narrow. A p99.9 of some hundred \
+         messages is the longest of them.",
+        "Intervals of incasts and of goodput are Student's t over repetitions; with one repetition \
+         there are none.",
+        "Sent over original packets is of the messages whose sender knows that they arrived.",
+        "Cloudburst A to D are the paper's design choices with this project's defaults; (lt, \
+         oblivious) is the paper's own code and Algorithm 1.",
+    ];
+    let others = OTHERS.iter().map(|note| (*note).to_owned());
+    std::iter::once(loads).chain(others).collect()
+}
+
+fn markdown(notes: &[String], sections: &[Section]) -> String {
+    let mut text = "# Tables\n\n".to_owned();
+    notes.iter().for_each(|note| text.push_str(&format!("- {note}\n")));
+    if sections.is_empty() {
+        text.push_str("\nThe run has no turns: nothing was measured.\n");
+    }
+    for section in sections {
+        text.push_str(&format!("\n## {}\n\n{}\n\n", section.title, section.what));
+        section.tables.iter().for_each(|table| text.push_str(&table.markdown()));
+    }
+    text
+}

@@ -1,0 +1,261 @@
+//! What was measured, by experiment and by point, with the statistics of each.
+
+use super::names;
+use super::statistics::{Estimate, Summary, mean};
+use crate::{Message, Run, Turn};
+use std::collections::BTreeMap;
+
+/// All that was measured in one experiment.
+#[derive(Debug)]
+pub(super) struct Experiment<'a> {
+    pub(super) name: &'a str,
+    /// By scheme, then load, then x.
+    pub(super) points: Vec<Point<'a>>,
+}
+
+/// One scheme at one point, in all its repetitions.
+#[derive(Debug)]
+pub(super) struct Point<'a> {
+    pub(super) scheme: &'a str,
+    pub(super) load: f64,
+    pub(super) x: f64,
+    pub(super) turns: Vec<&'a Turn>,
+    /// Of all messages; `None` without messages.
+    pub(super) all: Option<Summary>,
+    /// Of the messages of each size in bytes.
+    pub(super) sizes: BTreeMap<u32, Summary>,
+}
+
+impl<'a> Experiment<'a> {
+    /// All experiments of a run, in the order in which they ran.
+    pub(super) fn of(run: &'a Run) -> Vec<Self> {
+        let mut experiments: Vec<Self> = Vec::new();
+        for turn in &run.turns {
+            let at = experiments.iter().position(|experiment| experiment.name == turn.experiment);
+            let at = at.unwrap_or_else(|| {
+                experiments.push(Self { name: &turn.experiment, points: Vec::new() });
+                experiments.len() - 1
+            });
+            let points = &mut experiments[at].points;
+            match points.iter_mut().find(|point| point.is_of(turn)) {
+                Some(point) => point.turns.push(turn),
+                None => points.push(Point::new(turn)),
+            }
+        }
+        for experiment in &mut experiments {
+            let points = &mut experiment.points;
+            points.iter_mut().for_each(|point| point.summarise(run.about.seed));
+            points.sort_by(|a, b| {
+                let by_scheme = names::order(a.scheme).cmp(&names::order(b.scheme));
+                by_scheme.then(a.load.total_cmp(&b.load)).then(a.x.total_cmp(&b.x))
+            });
+        }
+        experiments
+    }
+
+    /// The schemes that were compared, in their usual order.
+    pub(super) fn schemes(&self) -> Vec<&'a str> {
+        let mut schemes: Vec<_> = self.points.iter().map(|point| point.scheme).collect();
+        schemes.dedup();
+        schemes
+    }
+
+    /// The settings of Cloudburst that were compared: `""` of its defaults.
+    pub(super) fn settings(&self) -> Vec<&'a str> {
+        let cloudburst = self.schemes().into_iter().filter(|scheme| names::is_cloudburst(scheme));
+        let mut settings: Vec<_> = cloudburst.map(|scheme| names::split(scheme).1).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        settings
+    }
+
+    pub(super) fn loads(&self) -> Vec<f64> {
+        distinct(self.points.iter().map(|point| point.load))
+    }
+
+    pub(super) fn highest_load(&self) -> f64 {
+        self.loads().last().copied().unwrap_or(0.0)
+    }
+
+    pub(super) fn xs(&self) -> Vec<f64> {
+        distinct(self.points.iter().map(|point| point.x))
+    }
+
+    /// In bytes.
+    pub(super) fn sizes(&self) -> Vec<u32> {
+        let mut sizes: Vec<_> =
+            self.points.iter().flat_map(|point| point.sizes.keys().copied()).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    pub(super) fn at(&self, scheme: &str, load: f64, x: f64) -> Option<&Point<'a>> {
+        self.points
+            .iter()
+            .find(|point| point.scheme == scheme && point.load == load && point.x == x)
+    }
+}
+
+impl<'a> Point<'a> {
+    fn new(turn: &'a Turn) -> Self {
+        let (load, x) = (turn.load, turn.x);
+        Self { scheme: &turn.scheme, load, x, turns: vec![turn], all: None, sizes: BTreeMap::new() }
+    }
+
+    fn is_of(&self, turn: &Turn) -> bool {
+        self.scheme == turn.scheme && self.load == turn.load && self.x == turn.x
+    }
+
+    fn summarise(&mut self, seed: u64) {
+        self.turns.sort_by_key(|turn| turn.repetition);
+        self.all = Summary::of(&self.times(|_| true), seed);
+        let sizes: std::collections::BTreeSet<u32> =
+            self.messages().map(|message| message.bytes).collect();
+        for bytes in sizes {
+            let summary = Summary::of(&self.times(|message| message.bytes == bytes), seed);
+            self.sizes.extend(summary.map(|summary| (bytes, summary)));
+        }
+    }
+
+    /// Completion times of some messages, by repetition.
+    fn times(&self, of: impl Fn(&Message) -> bool) -> Vec<Vec<f64>> {
+        let time = |message: &Message| message.took_us.map_or(f64::INFINITY, |took| took as f64);
+        let times = |turn: &&Turn| turn.messages.iter().filter(|m| of(m)).map(time).collect();
+        self.turns.iter().map(times).collect()
+    }
+
+    pub(super) fn messages(&self) -> impl Iterator<Item = &'a Message> {
+        self.turns.iter().flat_map(|turn| &turn.messages)
+    }
+
+    /// Those that did not come within the deadline.
+    pub(super) fn late(&self) -> usize {
+        self.all.map_or(0, |all| all.late)
+    }
+
+    /// The mean of a figure of each size, in microseconds; infinite where one of them is.
+    pub(super) fn over_sizes(&self, figure: impl Fn(&Summary) -> f64) -> Option<f64> {
+        mean(&self.sizes.values().map(figure).collect::<Vec<_>>())
+    }
+
+    /// The same with intervals, whose ends are the means of the ends: a little too wide, as sizes
+    /// are not all lucky or unlucky together.
+    pub(super) fn p99_over_sizes(&self) -> Option<Estimate> {
+        Some(Estimate {
+            value: self.over_sizes(|size| size.p99.value)?,
+            low: self.over_sizes(|size| size.p99.low)?,
+            high: self.over_sizes(|size| size.p99.high)?,
+        })
+    }
+
+    /// Packets sent over packets of the messages themselves, of one size or of all.
+    pub(super) fn sent_over_original(&self, bytes: Option<u32>) -> Option<f64> {
+        let (mut sent, mut original) = (0_u64, 0_u64);
+        for message in self.messages().filter(|m| bytes.is_none_or(|bytes| m.bytes == bytes)) {
+            if let (Some(packets), Some(source)) = (message.packets, message.source_packets) {
+                sent += u64::from(packets);
+                original += u64::from(source);
+            }
+        }
+        (original > 0).then(|| sent as f64 / original as f64)
+    }
+
+    /// Bits a second that the background flows brought over.
+    pub(super) fn goodput(&self) -> Option<Estimate> {
+        let goodput = |turn: &&Turn| turn.background_bytes as f64 * 8.0 / turn.seconds;
+        let timed = self.turns.iter().filter(|turn| turn.seconds > 0.0);
+        Estimate::mean_of(&timed.map(goodput).collect::<Vec<_>>())
+    }
+
+    /// Share of the processors that was busy.
+    pub(super) fn busy(&self) -> f64 {
+        mean(&self.turns.iter().map(|turn| turn.busy).collect::<Vec<_>>()).unwrap_or(0.0)
+    }
+
+    /// Packets of the switches' queues that `of` tells, as (sent, dropped), of all repetitions.
+    pub(super) fn queue(&self, of: impl Fn(&Turn) -> (u64, u64)) -> (u64, u64) {
+        let counts = self.turns.iter().map(|turn| of(turn));
+        counts.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
+    }
+
+    /// From the instant at which flows begin together until the last has come, in microseconds: the
+    /// mean over the instants of a repetition, then over repetitions. Instants with a flow that
+    /// never came are left out here and counted by [`incomplete`](Self::incomplete).
+    pub(super) fn completion(&self) -> Option<Estimate> {
+        let each = |turn: &&Turn| {
+            let complete: Vec<f64> = instants(turn).into_iter().flatten().collect();
+            mean(&complete)
+        };
+        Estimate::mean_of(&self.turns.iter().filter_map(each).collect::<Vec<_>>())
+    }
+
+    /// Instants with a flow that never came.
+    pub(super) fn incomplete(&self) -> usize {
+        let incomplete = |turn: &&Turn| instants(turn).iter().filter(|last| last.is_none()).count();
+        self.turns.iter().map(incomplete).sum()
+    }
+}
+
+/// When the last message of each instant had come; `None` if one never did.
+fn instants(turn: &Turn) -> Vec<Option<f64>> {
+    let mut last: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+    for message in &turn.messages {
+        let latest = last.entry(message.at_us).or_insert(Some(0));
+        *latest = latest.zip(message.took_us).map(|(a, b)| a.max(b));
+    }
+    last.into_values().map(|latest| latest.map(|us| us as f64)).collect()
+}
+
+fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic;
+    use super::*;
+
+    #[test]
+    fn repetitions_of_a_point_are_taken_together() {
+        let run = synthetic::run(3, &["schemes"]);
+        let experiments = Experiment::of(&run);
+        let schemes = &experiments[0];
+        assert_eq!(schemes.loads(), [800.0, 1600.0, 2000.0]);
+        assert_eq!(schemes.schemes()[0], "tcp-cubic");
+        assert!(schemes.points.iter().all(|point| point.turns.len() == 3));
+        assert_eq!(schemes.settings(), ["", "code=lt,policy=oblivious"]);
+    }
+
+    #[test]
+    fn an_incast_lasts_until_its_last_flow_has_come() {
+        let message = |at_us, took_us| Message { at_us, took_us, ..synthetic::message() };
+        let turn = Turn {
+            messages: vec![
+                message(0, Some(10)),
+                message(0, Some(30)),
+                message(9, Some(50)),
+                message(20, Some(5)),
+                message(20, None),
+            ],
+            ..synthetic::turn("incast", "d")
+        };
+        let point = Point::new(&turn);
+        assert_eq!(point.completion().unwrap().value, 40.0);
+        assert_eq!(point.incomplete(), 1);
+    }
+
+    #[test]
+    fn packets_are_counted_of_messages_that_tell() {
+        let message =
+            |packets, source_packets| Message { packets, source_packets, ..synthetic::message() };
+        let messages =
+            vec![message(Some(15), Some(10)), message(Some(9), Some(10)), message(None, None)];
+        let turn = Turn { messages, ..synthetic::turn("schemes", "d") };
+        assert_eq!(Point::new(&turn).sent_over_original(None), Some(1.2));
+        assert_eq!(Point::new(&turn).sent_over_original(Some(1)), None);
+    }
+}

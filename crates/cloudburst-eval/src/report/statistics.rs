@@ -1,0 +1,217 @@
+//! Quantiles, means, and how far they can be trusted.
+
+use cloudburst_core::rng::SplitMix64;
+
+/// Resamples of a bootstrap.
+const DRAWS: usize = 1000;
+
+/// A figure with its 95 % confidence interval; infinite where it lies past the deadline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Estimate {
+    /// A figure of which nothing is known but itself.
+    pub(super) fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// The same in another unit.
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
+    }
+
+    /// The mean of `values`, one a repetition, within Student's t interval. `None` of none.
+    ///
+    /// A single value has no interval.
+    pub(super) fn mean_of(values: &[f64]) -> Option<Self> {
+        let value = mean(values)?;
+        let freedom = values.len() - 1;
+        if freedom == 0 {
+            return Some(Self::exact(value));
+        }
+        let squares: f64 = values.iter().map(|each| (each - value).powi(2)).sum();
+        let deviation = (squares / freedom as f64).sqrt();
+        let reach = student(freedom) * deviation / (values.len() as f64).sqrt();
+        Some(Self { value, low: value - reach, high: value + reach })
+    }
+}
+
+/// What is known of the completion times of some messages, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Summary {
+    /// Messages in all.
+    pub(super) messages: usize,
+    /// Of these, those that did not come within the deadline.
+    pub(super) late: usize,
+    /// Of those that came.
+    pub(super) mean: Estimate,
+    pub(super) p50: Estimate,
+    pub(super) p90: f64,
+    pub(super) p99: Estimate,
+    pub(super) p999: f64,
+}
+
+impl Summary {
+    /// Of the times of each repetition, those that never came infinite. `None` of no message.
+    ///
+    /// The intervals are a percentile bootstrap in two stages: repetitions are drawn with
+    /// replacement, then messages within each, because messages of one repetition met the same
+    /// background flows and are not independent.
+    pub(super) fn of(repetitions: &[Vec<f64>], seed: u64) -> Option<Self> {
+        let repetitions: Vec<_> = repetitions.iter().filter(|times| !times.is_empty()).collect();
+        let mut all: Vec<f64> =
+            repetitions.iter().flat_map(|times| times.iter().copied()).collect();
+        if all.is_empty() {
+            return None;
+        }
+        let mut rng = SplitMix64::new(seed);
+        let mut pick = |count: usize| rng.below(count as u64) as usize;
+        let mut drawn: [Vec<f64>; 3] = Default::default();
+        let mut resample = Vec::with_capacity(all.len());
+        for _ in 0..DRAWS {
+            resample.clear();
+            for _ in &repetitions {
+                let times = repetitions[pick(repetitions.len())];
+                resample.extend(times.iter().map(|_| times[pick(times.len())]));
+            }
+            drawn[0].push(mean(&resample).unwrap_or(f64::INFINITY));
+            drawn[1].push(select(&mut resample, 0.5));
+            drawn[2].push(select(&mut resample, 0.99));
+        }
+        for figures in &mut drawn {
+            figures.sort_unstable_by(f64::total_cmp);
+        }
+        let within = |value, figures: &[f64]| Estimate {
+            value,
+            low: quantile(figures, 0.025),
+            high: quantile(figures, 0.975),
+        };
+        all.sort_unstable_by(f64::total_cmp);
+        Some(Self {
+            messages: all.len(),
+            late: all.iter().filter(|time| time.is_infinite()).count(),
+            mean: within(mean(&all).unwrap_or(f64::INFINITY), &drawn[0]),
+            p50: within(quantile(&all, 0.5), &drawn[1]),
+            p90: quantile(&all, 0.9),
+            p99: within(quantile(&all, 0.99), &drawn[2]),
+            p999: quantile(&all, 0.999),
+        })
+    }
+}
+
+/// The mean; `None` of nothing.
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// A straight line through dots by least squares: its slope, and R², the share of the variance
+/// that it explains. `None` of fewer than three dots, or where they have all the same x or y.
+pub(super) fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (xs, ys): (Vec<f64>, Vec<f64>) = dots.iter().copied().unzip();
+    let (x, y) = (mean(&xs)?, mean(&ys)?);
+    let sum = |of: &dyn Fn(f64, f64) -> f64| dots.iter().map(|dot| of(dot.0 - x, dot.1 - y)).sum();
+    let (xx, yy, xy): (f64, f64, f64) =
+        (sum(&|dx, _| dx * dx), sum(&|_, dy| dy * dy), sum(&|dx, dy| dx * dy));
+    (dots.len() >= 3 && xx > 0.0 && yy > 0.0).then(|| (xy / xx, xy * xy / (xx * yy)))
+}
+
+/// The smallest value that at least a share `q` of all does not exceed (nearest rank).
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    sorted[rank(sorted.len(), q)]
+}
+
+/// The same of values in any order.
+fn select(values: &mut [f64], q: f64) -> f64 {
+    let rank = rank(values.len(), q);
+    *values.select_nth_unstable_by(rank, f64::total_cmp).1
+}
+
+fn rank(count: usize, q: f64) -> usize {
+    // 0.99 * 100 is 99.00000000000001 or 98.99999999999999 in other words for some q and count.
+    ((count as f64 * q - 1e-9).ceil() as usize).clamp(1, count) - 1
+}
+
+/// The 97.5 % quantile of Student's t; beyond ten degrees of freedom that of ten, a little wide.
+fn student(freedom: usize) -> f64 {
+    const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    T[freedom.min(T.len()) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hundred() -> Vec<f64> {
+        (1..=100).rev().map(f64::from).collect()
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_nearest_rank() {
+        let summary = Summary::of(&[hundred()], 1).unwrap();
+        let quantiles = [summary.p50.value, summary.p90, summary.p99.value, summary.p999];
+        assert_eq!(quantiles, [50.0, 90.0, 99.0, 100.0]);
+        assert_eq!((summary.messages, summary.late, summary.mean.value), (100, 0, 50.5));
+    }
+
+    #[test]
+    fn what_never_came_is_later_than_all_that_did() {
+        let mut times = hundred();
+        times[0] = f64::INFINITY;
+        times[1] = f64::INFINITY;
+        let summary = Summary::of(&[times], 1).unwrap();
+        assert_eq!((summary.late, summary.p90), (2, 90.0));
+        assert!(summary.p99.value.is_infinite() && summary.p99.high.is_infinite());
+        assert_eq!(summary.mean.value, f64::INFINITY);
+    }
+
+    #[test]
+    fn what_does_not_vary_has_an_interval_without_width() {
+        let summary = Summary::of(&[vec![7.0; 40], vec![7.0; 3]], 9).unwrap();
+        assert_eq!((summary.p50, summary.p99, summary.mean), {
+            let seven = Estimate::exact(7.0);
+            (seven, seven, seven)
+        });
+        assert_eq!(Estimate::mean_of(&[3.0; 5]), Some(Estimate::exact(3.0)));
+        assert_eq!(Estimate::mean_of(&[3.0]), Some(Estimate::exact(3.0)));
+    }
+
+    #[test]
+    fn an_interval_holds_its_figure_and_widens_where_repetitions_disagree() {
+        let same = Summary::of(&vec![hundred(); 5], 3).unwrap();
+        let apart: Vec<Vec<f64>> = (0..5)
+            .map(|k| hundred().iter().map(|time| time + 40.0 * f64::from(k)).collect())
+            .collect();
+        let apart = Summary::of(&apart, 3).unwrap();
+        for estimate in [same.p50, same.p99, apart.p50, apart.p99, apart.mean] {
+            assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+        }
+        assert!(apart.p50.high - apart.p50.low > 2.0 * (same.p50.high - same.p50.low));
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_interval() {
+        let times = [hundred(), vec![3.0, 500.0, 20.0]];
+        assert_eq!(Summary::of(&times, 5), Summary::of(&times, 5));
+        assert_eq!(Summary::of(&[vec![], vec![]], 5), None);
+    }
+
+    #[test]
+    fn the_mean_of_repetitions_lies_within_students_interval() {
+        let estimate = Estimate::mean_of(&[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(estimate.value, 2.0);
+        assert!((estimate.high - 2.0 - 4.303 / 3_f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_line_is_fitted_and_judged() {
+        let (slope, fit) = linear_fit(&[(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)]).unwrap();
+        assert!((slope - 2.0).abs() < 1e-9 && (fit - 1.0).abs() < 1e-9);
+        let (_, fit) = linear_fit(&[(1.0, 3.0), (2.0, 9.0), (4.0, 3.5)]).unwrap();
+        assert!(fit < 0.5);
+        assert_eq!(linear_fit(&[(1.0, 3.0), (2.0, 5.0)]), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! Tables of what was measured, as Markdown and for the page.
+
+mod table_14;
+
+use super::names::{self, figure, milliseconds, percent, within};
+use super::points::{Experiment, Point};
+use super::statistics::Summary;
+use serde::Serialize;
+
+/// A caption, a line of heads, lines.
+#[derive(Debug, Serialize)]
+pub(super) struct Table {
+    pub(super) caption: String,
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+    /// Whether it is for those who look closer: folded on the page.
+    pub(super) fold: bool,
+}
+
+impl Table {
+    fn new(caption: impl Into<String>, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let head = head.iter().map(|head| (*head).to_owned()).collect();
+        Self { caption: caption.into(), head, rows, fold: false }
+    }
+
+    fn folded(self) -> Self {
+        Self { fold: true, ..self }
+    }
+
+    /// As Markdown, with a pipe in a cell escaped.
+    pub(super) fn markdown(&self) -> String {
+        let line = |cells: &[String]| {
+            let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let rule: Vec<_> = self.head.iter().map(|_| "---".to_owned()).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("{}\n\n{}{}{rows}\n", self.caption, line(&self.head), line(&rule))
+    }
+}
+
+/// The tables of an experiment.
+pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
+    let mut tables = Vec::new();
+    match experiment.name {
+        "incast" => tables.push(incast(experiment)),
+        "schemes" => tables.extend(table_14::of(experiment)),
+        _ => {}
+    }
+    for (load, x) in places(experiment) {
+        tables.extend(p99_by_size(experiment, load, x));
+    }
+    tables.push(network(experiment).folded());
+    tables.push(all(experiment).folded());
+    tables
+}
+
+fn places(experiment: &Experiment<'_>) -> Vec<(f64, f64)> {
+    let mut places: Vec<_> = experiment.points.iter().map(|point| (point.load, point.x)).collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    places.dedup();
+    // Of one size, what is compared is the completion of all flows, or nothing differs by size.
+    if experiment.sizes().len() < 2 { Vec::new() } else { places }
+}
+
+/// What an experiment's other variable is called.
+fn variable(experiment: &str) -> &str {
+    match experiment {
+        "incast" => "flows",
+        "failures" => "dead paths",
+        "rate" => "r",
+        "loss" => "lost, %",
+        _ => "x",
+    }
+}
+
+/// `, 2000 r/s, dead paths 3`.
+fn place(experiment: &Experiment<'_>, load: f64, x: f64) -> String {
+    let mut said = String::new();
+    if experiment.highest_load() > 0.0 {
+        said.push_str(&format!(", {load} r/s"));
+    }
+    if experiment.xs().len() > 1 {
+        said.push_str(&format!(", {} {x}", variable(experiment.name)));
+    }
+    said
+}
+
+fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> {
+    let sizes = experiment.sizes();
+    let points = experiment.points.iter().filter(|point| point.load == load && point.x == x);
+    let row = |point: &Point<'_>| {
+        let of = |bytes| point.sizes.get(bytes).map_or_else(dash, |size| within(size.p99));
+        let mean = point.over_sizes(|size| size.p99.value).map_or_else(dash, milliseconds);
+        let mut row = vec![names::display(point.scheme)];
+        row.extend(sizes.iter().map(of));
+        row.extend([mean, point.late().to_string()]);
+        row
+    };
+    let rows: Vec<_> = points.filter(|point| point.all.is_some()).map(row).collect();
+    let mut head = vec!["scheme".to_owned()];
+    head.extend(sizes.iter().map(|bytes| names::size(*bytes)));
+    head.extend(["mean over sizes".to_owned(), "not arrived".to_owned()]);
+    let place = place(experiment, load, x);
+    let caption = format!("p99 completion time in ms, [95 % interval]{place}");
+    let fold = load < experiment.highest_load();
+    (!rows.is_empty()).then_some(Table { caption, head, rows, fold })
+}
+
+fn all(experiment: &Experiment<'_>) -> Table {
+    let mut rows = Vec::new();
+    for point in &experiment.points {
+        let sizes = point.sizes.iter().map(|(bytes, size)| (names::size(*bytes), size));
+        let whole = point.all.iter().map(|all| ("all".to_owned(), all));
+        for (name, Summary { messages, late, mean, p50, p90, p99, p999 }) in sizes.chain(whole) {
+            rows.push(vec![
+                names::display(point.scheme),
+                point.load.to_string(),
+                point.x.to_string(),
+                name,
+                messages.to_string(),
+                late.to_string(),
+                milliseconds(mean.value),
+                within(*p50),
+                milliseconds(*p90),
+                within(*p99),
+                milliseconds(*p999),
+            ]);
+        }
+    }
+    let head = [
+        "scheme",
+        "load (r/s)",
+        variable(experiment.name),
+        "size",
+        "messages",
+        "not arrived",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+    ];
+    Table::new("All completion times in ms, [95 % interval]", &head, rows)
+}
+
+/// What happened to the background and in the switches.
+fn network(experiment: &Experiment<'_>) -> Table {
+    let drops = |(sent, dropped): (u64, u64)| match sent + dropped {
+        0 => dash(),
+        all => format!("{dropped} ({})", percent(dropped as f64 / all as f64)),
+    };
+    let row = |point: &Point<'_>| {
+        let goodput = point.goodput().map(|goodput| goodput.times(1e-6));
+        let goodput = goodput.map_or_else(dash, |g| {
+            format!("{} [{}, {}]", figure(g.value), figure(g.low), figure(g.high))
+        });
+        vec![
+            names::display(point.scheme),
+            point.load.to_string(),
+            point.x.to_string(),
+            goodput,
+            percent(point.busy()),
+            drops(point.queue(|turn| (turn.tiny_sent, turn.tiny_dropped))),
+            drops(point.queue(|turn| (turn.default_sent, turn.default_dropped))),
+            point.sent_over_original(None).map_or_else(dash, |sent| format!("{sent:.3}")),
+        ]
+    };
+    let head = [
+        "scheme",
+        "load (r/s)",
+        variable(experiment.name),
+        "background (Mb/s)",
+        "processors busy",
+        "tiny queues dropped",
+        "default queues dropped",
+        "sent/original",
+    ];
+    let rows = experiment.points.iter().map(row).collect();
+    Table::new("Background goodput, [95 % interval], processors and queues", &head, rows)
+}
+
+fn incast(experiment: &Experiment<'_>) -> Table {
+    let xs = experiment.xs();
+    let row = |scheme: &str| {
+        let cell = |x: &f64| {
+            let load = experiment.highest_load();
+            let Some(point) = experiment.at(scheme, load, *x) else { return dash() };
+            let time = point.completion().map_or_else(dash, within);
+            match point.incomplete() {
+                0 => time,
+                count => format!("{time}; {count} incomplete"),
+            }
+        };
+        let mut row = vec![names::display(scheme)];
+        row.extend(xs.iter().map(cell));
+        row
+    };
+    let mut head = vec!["scheme".to_owned()];
+    head.extend(xs.iter().map(|x| format!("N = {x}")));
+    let caption = "Last flow complete, ms, [95 % interval]; incomplete: incasts with a flow that \
+                   did not arrive, not in the mean";
+    let rows = experiment.schemes().into_iter().map(row).collect();
+    Table { caption: caption.to_owned(), head, rows, fold: false }
+}
+
+fn dash() -> String {
+    "—".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::synthetic;
+
+    #[test]
+    fn every_row_is_as_long_as_the_head() {
+        let run = synthetic::run(1, &synthetic::EXPERIMENTS);
+        for experiment in Experiment::of(&run) {
+            let tables = of(&experiment);
+            assert!(tables.len() >= 2, "{}", experiment.name);
+            for table in tables {
+                assert!(!table.rows.is_empty(), "{}", table.caption);
+                for row in &table.rows {
+                    assert_eq!(row.len(), table.head.len(), "{}", table.caption);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn messages_that_did_not_arrive_are_counted_and_count_in_quantiles() {
+        let late = crate::Message { took_us: None, ..synthetic::message() };
+        let messages =
+            vec![synthetic::message(), late.clone(), crate::Message { bytes: 9000, ..late }];
+        let run = crate::Run {
+            turns: vec![crate::Turn {
+                messages,
+                load: 800.0,
+                ..synthetic::turn("schemes", "quic")
+            }],
+            ..synthetic::run(1, &[])
+        };
+        let experiment = &Experiment::of(&run)[0];
+        let table = p99_by_size(experiment, 800.0, 0.0).unwrap().markdown();
+        let row = table.trim_end().lines().last().unwrap();
+        assert!(row.starts_with("| QUIC (quinn) | > deadline [1.00, ∞] |"), "{row}");
+        assert!(row.ends_with("| > deadline | 2 |"), "{row}");
+    }
+
+    #[test]
+    fn a_pipe_does_not_break_a_table() {
+        let table = Table::new("Pipes", &["a"], vec![vec!["b|c".to_owned()]]);
+        assert_eq!(table.markdown(), "Pipes\n\n| a |\n| --- |\n| b\\|c |\n\n");
+    }
+}

@@ -1,0 +1,123 @@
+//! The report as a whole, of runs that nobody measured.
+
+use super::{report, synthetic};
+use crate::Run;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Every file of a report, by name.
+fn files(run: &Run) -> BTreeMap<String, Vec<u8>> {
+    let directory = tempfile::tempdir().unwrap();
+    report(run, directory.path()).unwrap();
+    let mut files = BTreeMap::new();
+    for folder in [directory.path().to_owned(), directory.path().join("figures")] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                files.insert(name, std::fs::read(path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
+    let file = files.get(name).unwrap_or_else(|| panic!("{name} not in {:?}", files.keys()));
+    String::from_utf8(file.clone()).unwrap()
+}
+
+#[test]
+fn each_experiment_has_its_figures_with_their_labels() {
+    let files = files(&synthetic::run(1, &synthetic::EXPERIMENTS));
+    let labels = [
+        (
+            "figures-9-10-11",
+            &["5 KB", "20 KB", "93 KB", "p99 completion time (ms)", "Cloudburst A"][..],
+        ),
+        ("figure-12", &["mean completion time (ms)", "QUIC (quinn)", "Replicated TCP x4", "50 KB"]),
+        ("figure-13", &["p99 completion time (ms)", "PIAS-like", "Cloudburst D (lt, oblivious)"]),
+        ("figure-15", &["flows at once (N)", "last flow complete (ms)", "48"]),
+        ("figure-16", &["dead paths, of four", "2000 r/s"]),
+        ("figure-18", &["p99 over that of TCP cubic", "0.25", "10 KB"]),
+        ("loss", &["packets lost at random (%)", "TCP cubic"]),
+        ("friendly", &["background alone", "100.0 %", "% of that beside TCP cubic short flows"]),
+        ("compare-2000", &["MPTCP", "sent/original", "mean over sizes (ms)"]),
+    ];
+    let page = text(&files, "index.html");
+    for (stem, words) in labels {
+        let svg = text(&files, &format!("{stem}.svg"));
+        for word in words {
+            assert!(svg.contains(word), "{stem} has no {word:?}");
+        }
+        assert!(page.contains(&svg), "{stem} is not in the page");
+        let png = png::Decoder::new(std::io::Cursor::new(&files[&format!("{stem}.png")]));
+        assert_eq!(png.read_info().unwrap().info().width, 2000);
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_files() {
+    let run = synthetic::run(2, &["schemes", "friendly"]);
+    assert!(files(&run) == files(&run));
+}
+
+#[test]
+fn a_run_without_turns_has_a_page_that_says_so() {
+    let files = files(&synthetic::run(1, &[]));
+    for name in ["index.html", "tables.md"] {
+        assert!(text(&files, name).contains("The run has no turns: nothing was measured."));
+    }
+    assert_eq!(text(&files, "messages.csv"), "");
+}
+
+#[test]
+fn what_the_run_says_is_text_and_not_markup() {
+    let mut run = synthetic::run(1, &["friendly"]);
+    run.turns.iter_mut().filter(|turn| turn.scheme == "pias").for_each(|turn| {
+        turn.scheme = "<script>alert(1)</script>".to_owned();
+    });
+    run.turns[0].experiment = "<i>".to_owned();
+    let page = text(&files(&run), "index.html");
+    assert!(!page.contains("<script") && !page.contains("<b>DCTCP") && !page.contains("<i>"));
+    assert!(page.contains("The kernel has no &lt;b&gt;DCTCP&lt;") && page.contains("&lt;script"));
+    assert!(page.contains("run --all &lt;here&gt; &amp; "));
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let page = text(&files(&synthetic::run(1, &["schemes", "incast"])), "index.html");
+    let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
+    for mark in ["http:", "https:", "src=", "@import", "url(", "<link"] {
+        assert!(!elsewhere.contains(mark), "{mark}");
+    }
+}
+
+#[test]
+fn one_turn_is_enough() {
+    for experiment in synthetic::EXPERIMENTS {
+        let mut run = synthetic::run(1, &[experiment]);
+        run.turns.truncate(1);
+        assert!(files(&run).contains_key("index.html"));
+        run.turns[0].messages.clear();
+        run.turns[0].seconds = 0.0;
+        assert!(files(&run).contains_key("index.html"));
+    }
+}
+
+#[test]
+fn messages_that_all_stay_away_are_shown_as_late() {
+    let mut run = synthetic::run(1, &synthetic::EXPERIMENTS);
+    for message in run.turns.iter_mut().flat_map(|turn| &mut turn.messages) {
+        message.took_us = None;
+    }
+    let files = files(&run);
+    assert!(text(&files, "tables.md").contains("> deadline [∞, ∞]"));
+    assert!(text(&files, "index.html").contains("An arrow at the top: past the deadline."));
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let failure = report(&synthetic::run(1, &[]), Path::new("/dev/null/report")).unwrap_err();
+    assert!(failure.to_string().contains("/dev/null/report/figures"));
+}

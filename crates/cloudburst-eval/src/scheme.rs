@@ -1,0 +1,384 @@
+//! What is compared: a scheme, as text.
+
+use cloudburst_core::code::{Code, Degree};
+use cloudburst_core::config::BurstPolicy;
+use cloudburst_core::path::Order;
+use cloudburst_net::{Config, PathMap};
+use cloudburst_testbed::{Queues, Weights};
+use core::fmt;
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+
+/// A transport, its settings, and the queues that the network gives it. Written as
+/// `cbrst-eval schemes` lists them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Scheme {
+    /// `none`: no short messages at all, only the background.
+    Silence,
+    /// Kernel TCP, a pool of connections for each pair of hosts.
+    Tcp {
+        /// `TCP_CONGESTION`.
+        congestion: Congestion,
+        /// Connections that carry the same at once.
+        copies: usize,
+        /// Which queue it is in.
+        queue: TcpQueue,
+    },
+    /// `mptcp`: the kernel's, in the queue for short messages.
+    Mptcp,
+    /// `quic`: quinn, a connection for each pair of hosts.
+    Quic,
+    /// Cloudburst and how it is set.
+    Cloudburst(Cloudburst),
+}
+
+/// A queue of the switches, for TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TcpQueue {
+    /// That of the background.
+    Default,
+    /// That of short messages, as deep as the default one.
+    Short,
+    /// The same, and it comes first, strictly.
+    First,
+}
+
+/// A congestion control of the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Congestion {
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBR, version 1.
+    Bbr,
+}
+
+impl Congestion {
+    /// As the kernel calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+impl FromStr for Congestion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "cubic" => Ok(Self::Cubic),
+            "bbr" => Ok(Self::Bbr),
+            _ => Err("expected cubic or bbr".into()),
+        }
+    }
+}
+
+/// Cloudburst and how it is set. The defaults are the library's.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cloudburst {
+    /// Which of the paper's three design choices it has.
+    pub(crate) design: Design,
+    /// `code=`: as `cbrst-send --code` has it.
+    pub(crate) code: Code,
+    /// `policy=oblivious`, or `margin=` of a budgeted burst.
+    pub(crate) policy: BurstPolicy,
+    /// `order=`: as `cbrst-send --order` has it.
+    pub(crate) order: Order,
+    /// `run=`: `Config::run`.
+    pub(crate) run: usize,
+    /// `rate=`: `Config::rate`, which is r.
+    pub(crate) rate: f64,
+    /// `paths=explicit`, or `paths=ecmp:N`.
+    pub(crate) paths: Paths,
+    /// `weight=`: of the queue of short messages, against 1 of everything else.
+    pub(crate) weight: u32,
+}
+
+/// The paper's section V-A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Design {
+    /// Coding alone: each message on one path, drawn at random; deep queues.
+    A,
+    /// Coding and multipath.
+    B,
+    /// Coding and tiny queues.
+    C,
+    /// All three.
+    D,
+}
+
+/// How packets get onto paths.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Paths {
+    /// An address of the peer for each path (XPath).
+    Explicit,
+    /// Ports, which switches hash.
+    Map(PathMap),
+}
+
+/// The weight of the queue of short messages, against 1 of everything else, unless a scheme says
+/// otherwise: the evaluation's own choice, as the paper says none.
+const WEIGHT: u32 = 8;
+/// The code of the paper (IV-A), which has a short name.
+const PAPER: Code = Code::Lt(Degree::Fixed(5));
+/// The share of a link that stands for strict priority.
+const FIRST: Weights = Weights { tiny: 100, default: 1 };
+
+impl Scheme {
+    /// The names of all, with what they are.
+    pub(crate) const LIST: [(&'static str, &'static str); 13] = [
+        ("tcp-cubic", "kernel TCP, CUBIC, ECMP, in the default queue"),
+        ("tcp-bbr", "kernel TCP, BBR, ECMP, in the default queue"),
+        ("tcp-short", "kernel TCP, CUBIC, ECMP, in the queue of short messages, which is deep"),
+        ("pias", "kernel TCP, CUBIC, in a queue that comes first (PIAS with two levels)"),
+        ("replicated-2", "kernel TCP, CUBIC, the same on 2 paths, in the default queue"),
+        ("replicated-4", "kernel TCP, CUBIC, the same on 4 paths, in the default queue"),
+        ("mptcp", "the kernel's Multipath TCP, in the queue of short messages, which is deep"),
+        ("quic", "quinn, CUBIC, in the queue of short messages, which is deep"),
+        ("a", "Cloudburst: coding, on one path drawn for each message, deep queues"),
+        ("b", "Cloudburst: coding, all paths, deep queues"),
+        ("c", "Cloudburst: coding, on one path drawn for each message, tiny queues"),
+        ("d", "Cloudburst: coding, all paths, tiny queues"),
+        ("none", "no short messages, only the background"),
+    ];
+
+    /// Whether its packets have the DSCP of short messages.
+    pub(crate) const fn is_marked(&self) -> bool {
+        match self {
+            Self::Tcp { queue, .. } => !matches!(queue, TcpQueue::Default),
+            Self::Mptcp | Self::Quic | Self::Cloudburst(_) => true,
+            Self::Silence => false,
+        }
+    }
+
+    /// Whether it wants an address for each path.
+    pub(crate) fn is_explicit(&self) -> bool {
+        matches!(self, Self::Cloudburst(Cloudburst { paths: Paths::Explicit, .. }))
+    }
+
+    /// The queues it gets, where those of Cloudburst are `base`.
+    pub(crate) fn queues(&self, base: Queues) -> Queues {
+        let weights = Weights { tiny: WEIGHT, default: 1 };
+        let deep = Queues { tiny_packets: base.default_packets, weights, ..base };
+        match self {
+            Self::Tcp { queue: TcpQueue::First, .. } => Queues { weights: FIRST, ..deep },
+            Self::Silence | Self::Tcp { .. } | Self::Mptcp | Self::Quic => deep,
+            Self::Cloudburst(cloudburst) => {
+                let weights = Weights { tiny: cloudburst.weight, default: 1 };
+                match cloudburst.design {
+                    Design::A | Design::B => Queues { weights, ..deep },
+                    Design::C | Design::D => Queues { weights, ..base },
+                }
+            }
+        }
+    }
+}
+
+impl Default for Cloudburst {
+    fn default() -> Self {
+        let Config { code, policy, order, run, rate, .. } = Config::default();
+        let paths = Paths::Map(PathMap::ecmp(8));
+        Self { design: Design::D, code, policy, order, run, rate, paths, weight: WEIGHT }
+    }
+}
+
+impl Cloudburst {
+    /// As an endpoint takes it.
+    pub(crate) fn config(&self) -> Config {
+        let Self { code, policy, order, run, rate, .. } = *self;
+        Config { code, policy, order, run, rate, ..Config::default() }
+    }
+
+    /// Whether a message has several paths.
+    pub(crate) const fn is_spread(&self) -> bool {
+        matches!(self.design, Design::B | Design::D)
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let tcp = |congestion, copies, queue| Self::Tcp { congestion, copies, queue };
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        let design = match name {
+            "a" => Design::A,
+            "b" => Design::B,
+            "c" => Design::C,
+            "d" => Design::D,
+            _ => {
+                return match text {
+                    "none" => Ok(Self::Silence),
+                    "tcp-cubic" => Ok(tcp(Congestion::Cubic, 1, TcpQueue::Default)),
+                    "tcp-short" => Ok(tcp(Congestion::Cubic, 1, TcpQueue::Short)),
+                    "tcp-bbr" => Ok(tcp(Congestion::Bbr, 1, TcpQueue::Default)),
+                    "pias" => Ok(tcp(Congestion::Cubic, 1, TcpQueue::First)),
+                    "replicated-2" => Ok(tcp(Congestion::Cubic, 2, TcpQueue::Default)),
+                    "replicated-4" => Ok(tcp(Congestion::Cubic, 4, TcpQueue::Default)),
+                    "mptcp" => Ok(Self::Mptcp),
+                    "quic" => Ok(Self::Quic),
+                    _ => Err(format!(
+                        "no scheme is called {text:?}: `cbrst-eval schemes` lists them"
+                    )),
+                };
+            }
+        };
+        let mut cloudburst = Cloudburst { design, ..Cloudburst::default() };
+        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+            cloudburst.set(setting).map_err(|why| format!("scheme {text:?}, {setting}: {why}"))?;
+        }
+        cloudburst.config().check().map_err(|why| format!("scheme {text:?}: {why}"))?;
+        Ok(Self::Cloudburst(cloudburst))
+    }
+}
+
+impl Cloudburst {
+    fn set(&mut self, setting: &str) -> Result<(), String> {
+        fn parse<T: FromStr<Err: fmt::Display>>(value: &str) -> Result<T, String> {
+            value.parse().map_err(|error: T::Err| error.to_string())
+        }
+        let (key, value) = setting.split_once('=').ok_or("expected KEY=VALUE")?;
+        match key {
+            "code" => self.code = parse(value)?,
+            "policy" => {
+                self.policy = match value {
+                    "oblivious" => BurstPolicy::Oblivious,
+                    "budgeted" => BurstPolicy::default(),
+                    _ => return Err("expected oblivious or budgeted".into()),
+                }
+            }
+            "margin" => self.policy = BurstPolicy::Budgeted { margin: parse(value)? },
+            "order" => self.order = parse(value)?,
+            "run" => self.run = parse(value)?,
+            "rate" => self.rate = parse(value)?,
+            "paths" if value == "explicit" => self.paths = Paths::Explicit,
+            "paths" if value.starts_with("ecmp:") => self.paths = Paths::Map(parse(value)?),
+            "paths" => return Err("expected explicit or ecmp:N".into()),
+            "weight" => {
+                self.weight = parse(value)?;
+                if !(1..=100).contains(&self.weight) {
+                    return Err("expected 1 to 100".into());
+                }
+            }
+            _ => {
+                return Err(
+                    "there are code, policy, margin, order, run, rate, paths and weight".into()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silence => f.write_str("none"),
+            Self::Tcp { queue: TcpQueue::First, .. } => f.write_str("pias"),
+            Self::Tcp { queue: TcpQueue::Short, .. } => f.write_str("tcp-short"),
+            Self::Tcp { copies: 1, congestion: Congestion::Cubic, .. } => f.write_str("tcp-cubic"),
+            Self::Tcp { copies: 1, congestion: Congestion::Bbr, .. } => f.write_str("tcp-bbr"),
+            Self::Tcp { copies, .. } => write!(f, "replicated-{copies}"),
+            Self::Mptcp => f.write_str("mptcp"),
+            Self::Quic => f.write_str("quic"),
+            Self::Cloudburst(cloudburst) => cloudburst.fmt(f),
+        }
+    }
+}
+
+/// The design, and whatever is not as the library has it.
+impl fmt::Display for Cloudburst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = Self { design: self.design, ..Self::default() };
+        f.write_str(match self.design {
+            Design::A => "a",
+            Design::B => "b",
+            Design::C => "c",
+            Design::D => "d",
+        })?;
+        let mut settings = Vec::new();
+        if self.code == PAPER {
+            settings.push("code=lt".into());
+        } else if self.code != usual.code {
+            settings.push(format!("code={}", self.code));
+        }
+        match self.policy {
+            policy if policy == usual.policy => {}
+            BurstPolicy::Oblivious => settings.push("policy=oblivious".into()),
+            BurstPolicy::Budgeted { margin } => settings.push(format!("margin={margin}")),
+        }
+        if self.order != usual.order {
+            settings.push(format!("order={}", self.order));
+        }
+        if self.run != usual.run {
+            settings.push(format!("run={}", self.run));
+        }
+        if self.rate != usual.rate {
+            settings.push(format!("rate={}", self.rate));
+        }
+        match &self.paths {
+            paths if *paths == usual.paths => {}
+            Paths::Explicit => settings.push("paths=explicit".into()),
+            Paths::Map(map) => settings.push(format!("paths={map}")),
+        }
+        if self.weight != usual.weight {
+            settings.push(format!("weight={}", self.weight));
+        }
+        if settings.is_empty() { Ok(()) } else { write!(f, ":{}", settings.join(",")) }
+    }
+}
+
+impl Serialize for Scheme {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scheme {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_is_written_as_it_is_read() {
+        let all = Scheme::LIST.map(|(name, _)| name);
+        let set = [
+            "d:code=lt,policy=oblivious",
+            "c:margin=0.25,order=rb,run=1,rate=0.5,paths=explicit,weight=4",
+            "b:paths=ecmp:4x4",
+        ];
+        for text in all.into_iter().chain(set) {
+            assert_eq!(text.parse::<Scheme>().unwrap().to_string(), text);
+        }
+        let usual: Scheme = "d:policy=budgeted,run=4".parse().unwrap();
+        assert_eq!(usual.to_string(), "d", "what is as usual is not said");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_scheme_is_said() {
+        let wrong = |text: &str| text.parse::<Scheme>().unwrap_err();
+        assert!(wrong("tcp").contains("cbrst-eval schemes"));
+        assert!(wrong("pias:run=3").contains("no scheme is called \"pias:run=3\""));
+        assert!(wrong("d:colour=red").ends_with("rate, paths and weight"));
+        assert!(wrong("d:run=x").contains("scheme \"d:run=x\", run=x: invalid digit"));
+        assert!(wrong("d:weight=0").contains("1 to 100"));
+    }
+
+    #[test]
+    fn only_tiny_queues_are_tiny() {
+        let weights = Weights { tiny: 1, default: 1 };
+        let base = Queues { tiny_packets: 8, default_packets: 256, weights };
+        let of = |text: &str| text.parse::<Scheme>().unwrap().queues(base);
+        let depths = ["a", "b", "c", "d", "pias", "mptcp"].map(|name| of(name).tiny_packets);
+        assert_eq!(depths, [256, 256, 8, 8, 256, 256]);
+        assert_eq!(of("pias").weights, FIRST);
+        assert_eq!(of("d:weight=4").weights, Weights { tiny: 4, default: 1 });
+    }
+}

@@ -1,0 +1,163 @@
+//! Hosts of a real network: agents that are told what to do over Cloudburst itself, with a key.
+
+use super::{Network, Site};
+use crate::Failure;
+use crate::agent::{Agent, Answer, Command};
+use crate::transport::{Listening, Peer};
+use cloudburst_net::{Endpoint, Security, SendOptions, blocking};
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// How often an agent looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) struct Cluster {
+    endpoint: blocking::Endpoint,
+    agents: Vec<SocketAddr>,
+}
+
+/// The file that describes a cluster.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    /// Bits a second of a host's link.
+    link_rate: u64,
+    /// Of the packets of short messages.
+    #[serde(default = "usual_dscp")]
+    dscp: u8,
+    host: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    agent: SocketAddr,
+    /// What the traffic goes to; that of the agent if it is left out.
+    address: Option<IpAddr>,
+    rack: u16,
+    #[serde(default)]
+    path_addresses: Vec<IpAddr>,
+}
+
+/// Of a link, in bits a second.
+const RATES: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
+
+const fn usual_dscp() -> u8 {
+    cloudburst_net::DEFAULT_DSCP
+}
+
+impl Document {
+    fn check(&self) -> Result<(), String> {
+        if !RATES.contains(&self.link_rate) {
+            let (low, high) = (RATES.start(), RATES.end());
+            return Err(format!("link_rate {}: expected {low} to {high} bit/s", self.link_rate));
+        }
+        if self.dscp > 63 {
+            return Err(format!("dscp {}: expected 0 to 63", self.dscp));
+        }
+        let of_first_rack = self.host.iter().filter(|row| row.rack == self.host[0].rack).count();
+        if of_first_rack == self.host.len() {
+            return Err("all hosts are in one rack: background flows go from one to others".into());
+        }
+        let mut known = HashSet::new();
+        for row in &self.host {
+            let addresses = row.address.iter().chain(&row.path_addresses);
+            if let Some(address) = addresses.chain([&row.agent.ip()]).find(|ip| ip.is_ipv6()) {
+                return Err(format!("{address}: the transports that are compared use IPv4"));
+            }
+            if !known.insert(row.agent) {
+                return Err(format!("agent {} is there twice", row.agent));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// Reads who is there. Nobody is spoken to yet.
+    pub(crate) fn join(path: &Path, security: Security) -> Result<Site, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(Failure::io(format!("cannot read {}", path.display())))?;
+        let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
+        let document: Document =
+            toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().into()))?;
+        document.check().map_err(wrong)?;
+        let agents: Vec<_> = document.host.iter().map(|row| row.agent).collect();
+        let endpoint = Endpoint::builder().security(security).build()?.blocking();
+        let racks = document.host.iter().map(|row| row.rack).collect();
+        let peer = |row: Row| Peer {
+            address: row.address.unwrap_or(row.agent.ip()),
+            path_addresses: row.path_addresses,
+            listening: Listening::default(),
+        };
+        let hosts = document.host.into_iter().map(peer).collect();
+        let network = Network::Cluster(Self { endpoint, agents });
+        let (link_rate, dscp) = (document.link_rate, document.dscp);
+        Ok(Site { hosts, racks, link_rate, dscp, network })
+    }
+
+    pub(super) fn tell(
+        &self,
+        commands: Vec<Command>,
+        within: Duration,
+    ) -> Vec<Result<Answer, Failure>> {
+        thread::scope(|scope| {
+            let tell = |(&agent, command)| scope.spawn(move || self.ask(agent, &command, within));
+            let running: Vec<_> = self.agents.iter().zip(commands).map(tell).collect();
+            let joined = running.into_iter().map(|thread| thread.join());
+            joined
+                .map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    fn ask(
+        &self,
+        agent: SocketAddr,
+        command: &Command,
+        within: Duration,
+    ) -> Result<Answer, Failure> {
+        let failed = |reason: String| Failure::Agent { agent: agent.to_string(), reason };
+        let command = serde_json::to_vec(command).map_err(|error| failed(error.to_string()))?;
+        let options = SendOptions { deadline: Some(within), ..SendOptions::default() };
+        let answer = self.endpoint.call_with(agent, command, options);
+        let answer = answer.map_err(|error| {
+            failed(format!("{error}; does `cbrst-eval agent` run there, with the same key?"))
+        })?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| failed(format!("it answers what is not understood: {error}")))
+    }
+}
+
+/// Does what a controller says, one thing at a time, until somebody wants this program to stop.
+pub(crate) fn serve(
+    bind: SocketAddr,
+    security: Security,
+    ready: impl FnOnce(SocketAddr),
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(), Failure> {
+    let endpoint = Endpoint::builder().bind(bind).security(security).build()?.blocking();
+    let agent = Agent::new(interrupted.clone());
+    ready(endpoint.local_addr());
+    while !interrupted.load(Ordering::SeqCst) {
+        let Ok(request) = endpoint.recv_request_timeout(LOOK) else { break };
+        let Some(request) = request else { continue };
+        let answer = match serde_json::from_slice(request.bytes()) {
+            Ok(command) => agent.handle(command),
+            Err(error) => Answer::Failed(format!("the command is not understood: {error}")),
+        };
+        let answer = serde_json::to_vec(&answer).unwrap_or_default();
+        if let Err(error) = request.reply(answer) {
+            eprintln!("cbrst-eval: the controller did not take the answer: {error}");
+        }
+    }
+    endpoint.close(Duration::ZERO);
+    Ok(())
+}

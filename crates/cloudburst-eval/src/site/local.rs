@@ -1,0 +1,156 @@
+//! Hosts as network namespaces of this machine, with agents as threads of this process.
+
+use super::{Counters, Faults, Network, Site};
+use crate::Failure;
+use crate::agent::{Agent, Answer, Command};
+use crate::transport::{Listening, Peer};
+use cloudburst_testbed::{Fabric, Link, Node, Target, Topology};
+use core::fmt;
+use core::time::Duration;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+pub(crate) struct Local {
+    pub(super) fabric: Fabric,
+    agents: Vec<Agent>,
+}
+
+impl Local {
+    /// Builds a fabric and sets its hosts up as an operator would, with retransmission timeouts of
+    /// TCP of at least `min_rto`: what could not be set is said.
+    pub(crate) fn up(
+        topology: &Topology,
+        min_rto: Duration,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<(Site, Vec<String>), Failure> {
+        let fabric = Fabric::up_unless(topology, interrupted)?;
+        let mut lacks = Vec::new();
+        let mut hosts = Vec::new();
+        for index in 1..=topology.hosts {
+            let host = fabric.host(index)?;
+            let path_addresses = host.path_addresses().into_iter().map(Into::into).collect();
+            let listening = Listening::default();
+            hosts.push(Peer { address: host.v4().into(), path_addresses, listening });
+            for lack in set_up(&fabric, index, min_rto)? {
+                if !lacks.contains(&lack) {
+                    lacks.push(lack);
+                }
+            }
+        }
+        let racks = (1..=topology.hosts).map(|host| topology.leaf_of(host)).collect();
+        let agents = hosts.iter().map(|_| Agent::new(interrupted.clone())).collect();
+        let (link_rate, dscp) = (topology.rate, topology.dscp);
+        let network = Network::Local(Self { fabric, agents });
+        Ok((Site { hosts, racks, link_rate, dscp, network }, lacks))
+    }
+
+    pub(super) fn tell(&self, commands: Vec<Command>) -> Vec<Result<Answer, Failure>> {
+        thread::scope(|scope| {
+            let tell = |((host, agent), command)| {
+                scope.spawn(move || {
+                    let host = self.fabric.host(host)?;
+                    Ok(host.run(|| Agent::handle(agent, command))?)
+                })
+            };
+            let running: Vec<_> = (1..).zip(&self.agents).zip(commands).map(tell).collect();
+            let joined = running.into_iter().map(|thread| thread.join());
+            joined
+                .map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    pub(super) fn set_faults(&self, faults: Faults) -> Result<(), Failure> {
+        let topology = self.fabric.topology();
+        self.fabric.heal(None)?;
+        for spine in 1..=faults.dead.min(topology.spines) {
+            let how = cloudburst_testbed::Failure::Silent;
+            self.fabric.fail(Target::Node(Node::Spine(spine)), how)?;
+        }
+        let loss = self.fabric.faults()?.loss;
+        for link in topology.links().into_iter().filter(|link| matches!(link.upper, Node::Spine(_)))
+        {
+            let link: Link = link;
+            if loss.get(&link).copied().unwrap_or(0.0) != faults.loss {
+                self.fabric.loss(link, faults.loss)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn counters(&self) -> Result<Counters, Failure> {
+        let mut sum = Counters::default();
+        for port in self.fabric.ports()? {
+            if !matches!(port.node, Node::Host(_)) {
+                sum.tiny_sent += port.tiny.sent;
+                sum.tiny_dropped += port.tiny.dropped;
+                sum.default_sent += port.default.sent;
+                sum.default_dropped += port.default.dropped;
+            }
+        }
+        Ok(sum)
+    }
+}
+
+/// What an operator of TCP would set: short timeouts, windows that stay open, nothing remembered
+/// from turn to turn; and where MPTCP's other subflows come from.
+fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>, Failure> {
+    let host = fabric.host(index)?;
+    let mut lacks = Vec::new();
+    let settings = [
+        ("tcp_rto_min_us", min_rto.as_micros()),
+        ("tcp_slow_start_after_idle", 0),
+        ("tcp_no_metrics_save", 1),
+    ];
+    for (key, value) in settings {
+        let path = format!("/proc/sys/net/ipv4/{key}");
+        if let Err(why) = host.run(|| fs::write(&path, value.to_string()))? {
+            lacks.push(format!("net.ipv4.{key} could not be set to {value}: {why}."));
+        }
+    }
+    // What quinn cannot write by itself. Cloudburst writes the same, and nothing else is UDP.
+    let dscp = fabric.topology().dscp;
+    let rules = format!(
+        "table ip eval {{ chain out {{ type filter hook output priority mangle; \
+         ip protocol udp ip dscp set {dscp}; }}; }}"
+    );
+    let marked = host.command("nft").arg(rules).output().map_err(Failure::io("nft"))?;
+    if !marked.status.success() {
+        let why = String::from_utf8_lossy(&marked.stderr).trim().to_owned();
+        lacks.push(format!("QUIC has no DSCP, and is in the default queue: {why}."));
+    }
+    let port = host.leaf().to_string();
+    let subflows = host.path_addresses();
+    let mut lines = vec![format!("limits set subflows {} add_addr_accepted 0", subflows.len())];
+    lines.extend(subflows.iter().map(|path| format!("endpoint add {path} dev {port} subflow")));
+    for line in lines {
+        let run = host.command("ip").arg("mptcp").args(line.split(' ')).output();
+        let run = run.map_err(Failure::io("ip mptcp"))?;
+        if !run.status.success() {
+            let why = String::from_utf8_lossy(&run.stderr).trim().to_owned();
+            lacks.push(format!("ip mptcp {line}: {why}."));
+            break;
+        }
+    }
+    Ok(lacks)
+}
+
+impl fmt::Display for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let topology = self.fabric.topology();
+        write!(
+            f,
+            "{} hosts, {} leaves and {} spines as network namespaces; {} Mb/s to a host, {} Mb/s \
+             between leaf and spine; {} packets in a tiny queue, {} in a default queue",
+            topology.hosts,
+            topology.leaves,
+            topology.spines,
+            topology.rate as f64 / 1e6,
+            topology.uplink_rate() as f64 / 1e6,
+            topology.tiny_packets,
+            topology.default_packets,
+        )
+    }
+}

@@ -1,0 +1,196 @@
+//! Cloudburst: an endpoint of each host; for messages on one path each, several.
+
+use super::{Ask, Asked, Listening, Peer, Reply, Transport};
+use crate::Failure;
+use crate::scheme::{Cloudburst as Settings, Paths};
+use cloudburst_net::{Bytes, Endpoint, PathMap, Security, SendOptions};
+use core::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+const NAME: &str = "Cloudburst";
+/// Where a message has one path: so many endpoints of one source port respond, and whoever asks
+/// draws one of them. Switches hash their ports onto some path each.
+const SINGLE_PATHS: usize = 8;
+/// Responses on their way at once, at most: more requests than that are not answered.
+const MAX_REPLIES: usize = 16_384;
+/// How often whoever waits for the last responses looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+pub(crate) struct Cloudburst {
+    /// The first asks; all respond.
+    endpoints: Vec<Endpoint>,
+    peers: OnceLock<Vec<Peer>>,
+    replies: Arc<Replies>,
+    serving: Option<JoinHandle<()>>,
+}
+
+/// What is known of responses.
+#[derive(Default)]
+struct Replies {
+    ended: Mutex<Vec<Reply>>,
+    under_way: AtomicUsize,
+}
+
+impl Cloudburst {
+    /// `hosts` are those of whom [`Transport::connect`] will say where they listen.
+    pub(crate) fn open(
+        settings: &Settings,
+        capacity: u64,
+        hosts: &[Peer],
+        dscp: u8,
+        key: [u8; 32],
+    ) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.map_err(Failure::io("an async runtime"))?;
+        let count = if settings.is_spread() { 1 } else { SINGLE_PATHS };
+        let map = paths(settings, hosts)?;
+        let open = |_| {
+            Endpoint::builder()
+                .bind((Ipv4Addr::UNSPECIFIED, 0).into())
+                .capacity(capacity)
+                .dscp(dscp)
+                .paths(map.clone())
+                .config(settings.config())
+                .security(Security::pre_shared(key))
+                .build()
+        };
+        let endpoints: Vec<Endpoint> = (0..count).map(open).collect::<Result<_, _>>()?;
+        let replies = Arc::<Replies>::default();
+        let serving = {
+            let (endpoints, replies) = (endpoints.clone(), replies.clone());
+            let serve = move || {
+                runtime.block_on(async {
+                    let each = endpoints.into_iter().map(|one| serve(one, replies.clone()));
+                    each.collect::<JoinSet<()>>().join_all().await;
+                });
+            };
+            thread::Builder::new().name("responding".into()).spawn(serve)
+        };
+        let serving = Some(serving.map_err(Failure::io("a thread"))?);
+        Ok(Self { endpoints, peers: OnceLock::new(), replies, serving })
+    }
+}
+
+/// The path map; where it is by destination, the library reads it from a file.
+fn paths(settings: &Settings, hosts: &[Peer]) -> Result<PathMap, Failure> {
+    if !settings.is_spread() {
+        return Ok(PathMap::ecmp(1));
+    }
+    let map = match &settings.paths {
+        Paths::Map(map) => return Ok(map.clone()),
+        Paths::Explicit => table(hosts)?,
+    };
+    let unwritable = || Failure::io("a temporary file for the paths");
+    let file = tempfile::NamedTempFile::new().map_err(unwritable())?;
+    std::fs::write(file.path(), map).map_err(unwritable())?;
+    read(file.path())
+}
+
+fn read(path: &Path) -> Result<PathMap, Failure> {
+    let map = format!("file:{}", path.display()).parse();
+    map.map_err(Failure::transport(NAME))
+}
+
+/// A row for each host: its own address, and those of its paths.
+fn table(hosts: &[Peer]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for host in hosts {
+        if host.path_addresses.is_empty() {
+            return Err(Failure::Usage(format!(
+                "paths=explicit: the host {} has no addresses for its paths; use paths=ecmp:N, or \
+                 say its `path_addresses`",
+                host.address
+            )));
+        }
+        let whole = |address: &std::net::IpAddr| {
+            format!("{address}/{}", if address.is_ipv4() { 32 } else { 128 })
+        };
+        let paths: Vec<_> = host.path_addresses.iter().map(whole).collect();
+        text += &format!(
+            "[[to]]\nprefix = {:?}\npaths = \"xpath:{}\"\n",
+            whole(&host.address),
+            paths.join(",")
+        );
+    }
+    Ok(text)
+}
+
+/// Responds until the endpoint is closed.
+async fn serve(endpoint: Endpoint, replies: Arc<Replies>) {
+    let mut replying = JoinSet::new();
+    while let Ok(request) = endpoint.recv_request().await {
+        while replying.try_join_next().is_some() {}
+        let Some(asked) = Asked::decode(request.bytes()) else { continue };
+        if replies.under_way.fetch_add(1, Ordering::Relaxed) >= MAX_REPLIES {
+            replies.under_way.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let replies = replies.clone();
+        replying.spawn(async move {
+            let response = Bytes::from(vec![0x5a; asked.response]);
+            if let Ok(receipt) = request.reply(response).await {
+                let Asked { from, id, .. } = asked;
+                let (packets, source_packets) =
+                    (receipt.packets as u32, receipt.source_symbols as u32);
+                let reply = Reply { from, id, packets, source_packets };
+                replies.ended.lock().unwrap_or_else(PoisonError::into_inner).push(reply);
+            }
+            replies.under_way.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+impl Transport for Cloudburst {
+    fn listening(&self) -> Listening {
+        let ports = self.endpoints.iter().map(|endpoint| endpoint.local_addr().port());
+        Listening { ports: ports.collect(), certificate: Vec::new() }
+    }
+
+    fn connect(&self, peers: &[Peer]) -> Result<(), Failure> {
+        let again = || Failure::transport(NAME)("connected twice");
+        self.peers.set(peers.to_vec()).map_err(|_| again())
+    }
+
+    fn call(&self, ask: Ask) -> Result<(), String> {
+        let place = usize::from(ask.to).checked_sub(1);
+        let peers = self.peers.get().ok_or("called before it was told who its peers are")?;
+        let peer = place.and_then(|place| peers.get(place)).ok_or("there is no such host")?;
+        let ports = &peer.listening.ports;
+        // Requests of a pair have numbers as good as random.
+        let port = *ports.get(ask.id as usize % ports.len().max(1)).ok_or("it listens nowhere")?;
+        let to = SocketAddr::new(peer.address, port);
+        let options = SendOptions { deadline: Some(ask.within), ..SendOptions::default() };
+        let endpoint = self.endpoints[0].blocking();
+        let response = endpoint.call_with(to, ask.encode(), options);
+        let response = response.map_err(|error| error.to_string())?;
+        if response.len() == ask.response {
+            return Ok(());
+        }
+        Err(format!("a response of {} bytes, not {}", response.len(), ask.response))
+    }
+
+    fn take_replies(&self, within: Duration) -> Vec<Reply> {
+        let until = Instant::now() + within;
+        while self.replies.under_way.load(Ordering::Relaxed) > 0 && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+        core::mem::take(&mut self.replies.ended.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Cloudburst {
+    fn drop(&mut self) {
+        for endpoint in &self.endpoints {
+            endpoint.blocking().close(Duration::ZERO);
+        }
+        if let Some(serving) = self.serving.take() {
+            let _ = serving.join();
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Kernel TCP: plain, replicated (RepFlow; paper V-B), or over several paths by MPTCP (RFC 8684).
+//!
+//! A call races the same request over one connection or more, on the thread that calls; the whole
+//! response that is there first ends it. Nothing but `poll` waits: a copy whose path is dead holds
+//! up none of the others, and they cost no thread.
+
+mod exchange;
+mod late;
+mod server;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use super::{Ask, Listening, Peer, Transport};
+use crate::Failure;
+use cloudburst_core::rng::SplitMix64;
+use exchange::{Exchange, Route, poll_until};
+use late::Late;
+use server::Server;
+pub(crate) use socket::TcpSettings;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// One host's end.
+pub(crate) struct Tcp {
+    settings: TcpSettings,
+    server: Server,
+    late: Late,
+    /// The ways to each peer: one, or where copies have paths of their own, one by each path.
+    routes: OnceLock<Vec<Vec<Arc<Route>>>>,
+}
+
+impl Tcp {
+    /// Listens at a port of the kernel's choice, at all addresses of the calling thread's network
+    /// namespace. Calls connect from the namespace of the thread that calls.
+    ///
+    /// # Errors
+    ///
+    /// When the settings make no sense, or the kernel refuses what they ask for.
+    pub(crate) fn open(settings: TcpSettings) -> Result<Self, Failure> {
+        let name = settings.name();
+        let open = || {
+            settings.check()?;
+            let server = Server::open(&settings)?;
+            let late = Late::open()?;
+            Ok::<_, String>(Self { settings, server, late, routes: OnceLock::new() })
+        };
+        open().map_err(Failure::transport(name))
+    }
+
+    fn routes(&self, peers: &[Peer]) -> Result<Vec<Vec<Arc<Route>>>, String> {
+        let me = self.settings.me;
+        let own = usize::from(me).checked_sub(1).and_then(|place| peers.get(place));
+        let own = own.ok_or(format!("this is host {me}, of {}", peers.len()))?;
+        let all = (1..).zip(peers);
+        all.map(|(host, peer)| self.routes_to(host, peer, &own.path_addresses)).collect()
+    }
+
+    fn routes_to(
+        &self,
+        host: u16,
+        peer: &Peer,
+        own_paths: &[IpAddr],
+    ) -> Result<Vec<Arc<Route>>, String> {
+        let [port, ..] = peer.listening.ports[..] else {
+            return Err(format!("host {host} names no port that it listens at"));
+        };
+        let route = |to, from| Arc::new(Route::new(host, SocketAddr::new(to, port), from));
+        if self.settings.copies == 1 || peer.path_addresses.is_empty() {
+            return Ok(vec![route(peer.address, None)]);
+        }
+        let (here, there) = (own_paths.len(), peer.path_addresses.len());
+        if here != there || there < self.settings.copies {
+            return Err(format!(
+                "{} copies need as many paths: host {host} has {there} path addresses, \
+                 host {} {here}",
+                self.settings.copies, self.settings.me
+            ));
+        }
+        let pairs = peer.path_addresses.iter().zip(own_paths);
+        Ok(pairs.map(|(to, from)| route(*to, Some(*from))).collect())
+    }
+
+    /// The ways that the copies of this call take: different ones where there are several.
+    fn choose(&self, ask: &Ask) -> Result<Vec<&Arc<Route>>, String> {
+        let peers = self.routes.get().ok_or("called before it was told who its peers are")?;
+        let place = usize::from(ask.to).checked_sub(1);
+        let Some(routes) = place.and_then(|place| peers.get(place)) else {
+            return Err(format!("there is no host {}: there are {}", ask.to, peers.len()));
+        };
+        if let [only] = &routes[..] {
+            return Ok(vec![only; self.settings.copies]);
+        }
+        // Seeded by the message: whichever thread calls first, it takes the same paths.
+        let message = u64::from(ask.from) << 48 | u64::from(ask.to) << 32 | u64::from(ask.id);
+        let mut random = SplitMix64::new(message);
+        let mut left: Vec<_> = routes.iter().collect();
+        let next = |_| left.swap_remove(random.below(left.len() as u64) as usize);
+        Ok((0..self.settings.copies).map(next).collect())
+    }
+}
+
+impl Transport for Tcp {
+    fn listening(&self) -> Listening {
+        Listening { ports: vec![self.server.port()], certificate: Vec::new() }
+    }
+
+    fn connect(&self, peers: &[Peer]) -> Result<(), Failure> {
+        let name = self.settings.name();
+        let routes = self.routes(peers).map_err(Failure::transport(name))?;
+        let again = |_| "told twice who its peers are";
+        self.routes.set(routes).map_err(again).map_err(Failure::transport(name))
+    }
+
+    fn call(&self, ask: Ask) -> Result<(), String> {
+        let until = Instant::now() + ask.within;
+        let request: Arc<[u8]> = ask.encode().into();
+        let mut failed = Vec::new();
+        let mut running = Vec::new();
+        for route in self.choose(&ask)? {
+            match Exchange::begin(route, &self.settings, &request, ask.response, until) {
+                Ok(exchange) => running.push((exchange, true)),
+                Err(reason) => failed.push(reason),
+            }
+        }
+        while !running.is_empty() {
+            let mut still = Vec::with_capacity(running.len());
+            let mut is_done = false;
+            for (mut exchange, is_ready) in running {
+                let advanced = if is_ready { exchange.advance() } else { Ok(false) };
+                match advanced {
+                    Ok(true) => {
+                        exchange.finish();
+                        is_done = true;
+                    }
+                    Ok(false) => still.push(exchange),
+                    Err(reason) => failed.push(exchange.blame(reason)),
+                }
+            }
+            if is_done {
+                self.late.take_over(still);
+                return Ok(());
+            }
+            if still.is_empty() {
+                break;
+            }
+            if Instant::now() >= until {
+                let late = format!("nothing more within {:?}", ask.within);
+                failed.extend(still.iter().map(|exchange| exchange.blame(&late)));
+                break;
+            }
+            let mut fds: Vec<_> = still.iter().map(Exchange::poll_fd).collect();
+            let ready = poll_until(&mut fds, Some(until))
+                .map_err(|reason| format!("cannot wait for sockets: {reason}"))?;
+            running = still.into_iter().zip(ready).collect();
+        }
+        Err(failed.join("; "))
+    }
+}

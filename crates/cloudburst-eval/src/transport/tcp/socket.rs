@@ -1,0 +1,77 @@
+//! Sockets as the settings want them.
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::fs;
+use std::io;
+
+/// What a TCP that is compared is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TcpSettings {
+    /// This host's number, from 1.
+    pub(crate) me: u16,
+    /// The congestion control of both ends, by the kernel's name: `cubic`, `bbr`.
+    pub(crate) congestion: String,
+    /// Connections that the same request takes at once; 1 is plain TCP.
+    pub(crate) copies: usize,
+    /// The DSCP of both ends' packets.
+    pub(crate) dscp: u8,
+    /// MPTCP at both ends; its paths are the system's business (`ip mptcp`).
+    pub(crate) multipath: bool,
+}
+
+impl TcpSettings {
+    pub(super) fn name(&self) -> &'static str {
+        if self.multipath { "MPTCP" } else { "TCP" }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.copies == 0 {
+            return Err("0 copies of a request: at least 1 is needed".into());
+        }
+        if self.dscp >= 64 {
+            return Err(format!("DSCP {}: it is a number of 6 bits, 0 to 63", self.dscp));
+        }
+        Ok(())
+    }
+
+    /// A socket that is not connected yet.
+    pub(super) fn socket(&self) -> Result<Socket, String> {
+        let protocol = if self.multipath { Protocol::MPTCP } else { Protocol::TCP };
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
+        let socket = socket.map_err(|reason| match self.multipath {
+            true => format!(
+                "the kernel opens no MPTCP socket: {reason}; it needs CONFIG_MPTCP, and 1 in \
+                 {ENABLED} (here: {})",
+                content(ENABLED)
+            ),
+            false => format!("the kernel opens no TCP socket: {reason}"),
+        })?;
+        self.tune(&socket)?;
+        Ok(socket)
+    }
+
+    /// Sets what both ends set; of accepted sockets too, whatever the kernel lets them inherit.
+    pub(super) fn tune<'a>(&self, socket: impl Into<SockRef<'a>>) -> Result<(), String> {
+        let socket = socket.into();
+        let refused = |option: &str| {
+            let option = option.to_owned();
+            move |reason: io::Error| format!("the kernel refuses {option}: {reason}")
+        };
+        socket.set_tcp_nodelay(true).map_err(refused("TCP_NODELAY"))?;
+        socket.set_tos_v4(u32::from(self.dscp) << 2).map_err(refused("IP_TOS"))?;
+        socket.set_tcp_congestion(self.congestion.as_bytes()).map_err(|reason| {
+            format!(
+                "the kernel refuses the congestion control `{}`: {reason}; {AVAILABLE} has: {}",
+                self.congestion,
+                content(AVAILABLE)
+            )
+        })
+    }
+}
+
+const ENABLED: &str = "/proc/sys/net/mptcp/enabled";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+fn content(path: &str) -> String {
+    fs::read_to_string(path).map_or_else(|reason| reason.to_string(), |text| text.trim().into())
+}

@@ -1,0 +1,80 @@
+//! What the tests of all transports share.
+
+use super::{Ask, HEADER, LONGEST, Peer, Transport};
+use core::time::Duration;
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::Instant;
+
+/// Longer than anything takes that ends at all, and shorter than calls may take: a call that only
+/// its deadline ends is noticed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// Hosts on loopback, from 1 on.
+pub(super) fn peers(hosts: &[&dyn Transport]) -> Vec<Peer> {
+    let peer = |host: &&dyn Transport| Peer {
+        address: Ipv4Addr::LOCALHOST.into(),
+        path_addresses: Vec::new(),
+        listening: host.listening(),
+    };
+    hosts.iter().map(peer).collect()
+}
+
+pub(super) fn ask(to: u16, id: u32) -> Ask {
+    Ask { from: 1, to, id, request: 1500, response: 20_000, within: WITHIN }
+}
+
+/// Two hosts that know each other respond to each other, whatever the lengths.
+pub(super) fn expect_responses(one: &dyn Transport, two: &dyn Transport) {
+    let peers = peers(&[one, two]);
+    one.connect(&peers).unwrap();
+    two.connect(&peers).unwrap();
+    for (request, response) in [(HEADER, 1), (1500, 93_000), (LONGEST, LONGEST)] {
+        one.call(Ask { request, response, ..ask(2, 7) }).unwrap();
+        two.call(Ask { from: 2, request, response, ..ask(1, 7) }).unwrap();
+    }
+}
+
+/// Calls host 2 from so many threads at once, and again and again.
+pub(super) fn call_from_many(host: &dyn Transport, threads: u32, each: u32) {
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                (0..each).for_each(|call| host.call(ask(2, thread * each + call)).unwrap());
+            });
+        }
+    });
+}
+
+/// Why this call fails, well before its deadline.
+pub(super) fn failure(host: &dyn Transport, ask: Ask) -> String {
+    thread::scope(|scope| {
+        let call = scope.spawn(|| host.call(ask).unwrap_err());
+        wait_until("the call's end", || call.is_finished());
+        call.join().unwrap()
+    })
+}
+
+/// Headers that no host may believe.
+pub(super) fn lies() -> [Vec<u8>; 3] {
+    let honest = ask(1, 0);
+    let header = |ask: Ask| Ask { request: 0, ..ask }.encode();
+    let with_request = |request: u32| {
+        let mut bytes = header(honest);
+        bytes[..4].copy_from_slice(&request.to_be_bytes());
+        bytes
+    };
+    let mut response = with_request(HEADER as u32);
+    response[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+    [with_request(u32::MAX), with_request(HEADER as u32 - 1), response]
+}
+
+/// Waits for what another thread is about to do.
+pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not happen");
+        thread::yield_now();
+    }
+}

@@ -1,0 +1,129 @@
+//! Who asks whom for how many bytes, and when: the same for all schemes.
+
+use cloudburst_core::rng::SplitMix64;
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a request (section V).
+pub(crate) const REQUEST: u32 = 1_500;
+/// Bytes of a response, each as likely as the others (section V).
+pub(crate) const SIZES: [u32; 5] = [5_000, 10_000, 20_000, 50_000, 93_000];
+/// Bytes of a response in an incast: 60 packets (V-C).
+pub(crate) const INCAST: u32 = 90_000;
+/// Bytes of a request in an incast. The paper's flows start at the same time, without requests.
+const INCAST_REQUEST: u32 = 64;
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) id: u32,
+    /// From the beginning, in microseconds.
+    pub(crate) at_us: u64,
+    /// The host that asks, from 1.
+    pub(crate) from: u16,
+    /// The host that responds.
+    pub(crate) to: u16,
+    /// Bytes of the request.
+    pub(crate) request: u32,
+    /// Bytes of the response.
+    pub(crate) response: u32,
+}
+
+/// Poisson arrivals of `rate` requests a second in all, for a time, between pairs of hosts drawn
+/// at random.
+pub(crate) fn poisson(hosts: u16, rate: f64, during: Duration, seed: u64) -> Vec<Request> {
+    let mut rng = SplitMix64::new(seed);
+    let mut requests = Vec::new();
+    let (mut at, end) = (0.0, during.as_secs_f64());
+    loop {
+        at += exponential(&mut rng) / rate;
+        if at >= end {
+            return requests;
+        }
+        let from = rng.below(u64::from(hosts)) as u16;
+        // Any of the others.
+        let to = (from + 1 + rng.below(u64::from(hosts) - 1) as u16) % hosts;
+        requests.push(Request {
+            id: requests.len() as u32,
+            at_us: (at * 1e6) as u64,
+            from: from + 1,
+            to: to + 1,
+            request: REQUEST,
+            response: SIZES[rng.below(SIZES.len() as u64) as usize],
+        });
+    }
+}
+
+/// `rounds` times, `gap` apart: host `to` asks `senders` in turn for `flows` messages at once.
+pub(crate) fn incast(
+    flows: u32,
+    senders: &[u16],
+    to: u16,
+    rounds: u32,
+    gap: Duration,
+) -> Vec<Request> {
+    let request = |number: u32| {
+        let (round, flow) = (number / flows, number % flows);
+        Request {
+            id: number,
+            at_us: gap.as_micros() as u64 * u64::from(round),
+            from: to,
+            to: senders[flow as usize % senders.len()],
+            request: INCAST_REQUEST,
+            response: INCAST,
+        }
+    };
+    (0..flows * rounds).map(request).collect()
+}
+
+/// Of mean 1.
+fn exponential(rng: &mut SplitMix64) -> f64 {
+    // In 0.0 to 1.0, without 1.0.
+    let uniform = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    -(1.0 - uniform).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_are_poisson_between_different_hosts_of_all_sizes() {
+        let requests = poisson(8, 2000.0, Duration::from_secs(10), 7);
+        assert!((19_500..20_500).contains(&requests.len()), "{}", requests.len());
+        assert!(requests.iter().all(|request| request.from != request.to));
+        assert!(requests.is_sorted_by_key(|request| request.at_us));
+        for size in SIZES {
+            let count = requests.iter().filter(|request| request.response == size).count();
+            assert!((3_700..4_300).contains(&count), "{count} of {size} bytes");
+        }
+        for host in 1..=8 {
+            let count = requests.iter().filter(|request| request.from == host).count();
+            assert!((2_300..2_700).contains(&count), "{count} from {host}");
+            let count = requests.iter().filter(|request| request.to == host).count();
+            assert!((2_300..2_700).contains(&count), "{count} to {host}");
+        }
+        // The gaps of a Poisson process vary as much as they last.
+        let gaps = requests.windows(2).map(|pair| (pair[1].at_us - pair[0].at_us) as f64);
+        let gaps: Vec<f64> = gaps.collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((0.95..1.05).contains(&(variance.sqrt() / mean)));
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_and_another_one_does_not() {
+        let draw = |seed| poisson(8, 200.0, Duration::from_secs(1), seed);
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+    }
+
+    #[test]
+    fn flows_of_an_incast_start_at_once_and_are_spread_evenly() {
+        let requests = incast(6, &[1, 2, 3, 4], 5, 2, Duration::from_millis(500));
+        let first: Vec<_> = requests.iter().filter(|request| request.at_us == 0).collect();
+        assert_eq!(first.iter().map(|request| request.to).collect::<Vec<_>>(), [1, 2, 3, 4, 1, 2]);
+        assert_eq!(requests.len(), 12);
+        assert!(requests[6..].iter().all(|request| request.at_us == 500_000));
+    }
+}

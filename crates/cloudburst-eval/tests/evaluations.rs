@@ -1,0 +1,255 @@
+//! The program as people use it: on namespaces of its own, and with agents on hosts of a fabric.
+//!
+//! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
+//! the reason is printed.
+
+use cloudburst_eval::Run;
+use cloudburst_testbed::{Fabric, Topology, available};
+use libtest_mimic::{Arguments, Failed, Trial};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cbrst-eval");
+const PORT: u16 = 7200;
+
+type Test = fn() -> Result<(), Failed>;
+
+fn main() {
+    let args = Arguments::from_args();
+    let available = if args.list { Ok(()) } else { available() };
+    if let Err(reason) = &available {
+        println!("evaluations: ignored: {reason}");
+    }
+    let tests: &[(&str, Test)] = &[
+        ("all_schemes_are_compared_and_reported", all_schemes_are_compared_and_reported),
+        ("a_broken_network_is_broken_and_counted", a_broken_network_is_broken_and_counted),
+        ("agents_do_what_the_controller_says", agents_do_what_the_controller_says),
+        ("ctrl_c_keeps_what_was_measured", ctrl_c_keeps_what_was_measured),
+        ("what_makes_no_sense_is_refused_at_once", what_makes_no_sense_is_refused_at_once),
+    ];
+    let trial =
+        |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());
+    libtest_mimic::run(&args, tests.iter().map(trial).collect()).exit();
+}
+
+fn run(out: &Path, arguments: &str) -> Result<Output, Failed> {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments.split_whitespace()).arg("--out").arg(out);
+    Ok(command.output()?)
+}
+
+fn succeeded(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn read(out: &Path) -> Result<Run, Failed> {
+    Ok(serde_json::from_slice(&fs::read(out.join("run.json"))?)?)
+}
+
+/// So short that figures mean nothing.
+const BRIEF: &str = "--seconds 0.5 --warm-up 0.2 --repetitions 1";
+
+fn all_schemes_are_compared_and_reported() -> Result<(), Failed> {
+    let out = tempfile::tempdir()?;
+    let schemes = "tcp-cubic tcp-bbr tcp-short pias replicated-2 replicated-4 mptcp quic a b c d none \
+                   d:code=lt,policy=oblivious d:order=rb,run=1,paths=explicit,weight=2";
+    let mut arguments = format!("run compare {BRIEF} --load 400");
+    for scheme in schemes.split_whitespace() {
+        write!(arguments, " --scheme {scheme}")?;
+    }
+    succeeded(&run(out.path(), &arguments)?);
+    let run = read(out.path())?;
+    let mut names: Vec<_> = run.turns.iter().map(|turn| turn.scheme.as_str()).collect();
+    let mut expected: Vec<_> = schemes.split_whitespace().collect();
+    names.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    let mut asked = None;
+    for turn in run.turns.iter().filter(|turn| turn.scheme != "none") {
+        assert!(!turn.messages.is_empty(), "{}", turn.scheme);
+        let what: Vec<_> =
+            turn.messages.iter().map(|m| (m.id, m.from, m.to, m.bytes, m.at_us)).collect();
+        assert_eq!(*asked.get_or_insert(what.clone()), what, "{}: the same for all", turn.scheme);
+        for message in &turn.messages {
+            assert!(message.took_us.is_some(), "{}: {message:?}", turn.scheme);
+        }
+        let is_ours = turn.scheme.starts_with(['a', 'b', 'c', 'd']);
+        let known = turn.messages.iter().filter(|message| message.packets.is_some()).count();
+        assert_eq!(known, if is_ours { turn.messages.len() } else { 0 }, "{}", turn.scheme);
+        let is_marked =
+            is_ours || ["tcp-short", "pias", "mptcp", "quic"].contains(&turn.scheme.as_str());
+        assert_eq!(turn.tiny_sent > 0, is_marked, "{}", turn.scheme);
+        assert!(turn.background_bytes > 0, "{}", turn.scheme);
+    }
+    for file in ["index.html", "tables.md", "messages.csv", "turns.csv"] {
+        assert!(fs::metadata(out.path().join(file))?.len() > 0, "{file}");
+    }
+    let again = Command::new(PROGRAM).arg("report").arg(out.path()).output()?;
+    succeeded(&again);
+    opens_in_a_browser(&out.path().join("index.html"))
+}
+
+/// Says `SKIPPED` where there is none.
+fn opens_in_a_browser(page: &Path) -> Result<(), Failed> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-report");
+    let checked = Command::new(script).arg(page).output()?;
+    print!("{}", String::from_utf8_lossy(&checked.stdout));
+    succeeded(&checked);
+    Ok(())
+}
+
+fn a_broken_network_is_broken_and_counted() -> Result<(), Failed> {
+    let out = tempfile::tempdir()?;
+    let schemes = "--scheme d:paths=explicit --scheme tcp-cubic";
+    let arguments = format!("run failures loss rate incast --short {BRIEF} --load 400 {schemes}");
+    succeeded(&run(out.path(), &arguments)?);
+    let run = read(out.path())?;
+    let count = |experiment: &str, scheme: &str, x: f64| {
+        let turn = run.turns.iter().find(|turn| {
+            (turn.experiment.as_str(), turn.scheme.as_str(), turn.x) == (experiment, scheme, x)
+        });
+        let turn = turn.ok_or(format!("{experiment} has no {scheme} at {x}"))?;
+        let came = turn.messages.iter().filter(|message| message.took_us.is_some()).count();
+        Ok::<_, Failed>((came, turn.messages.len()))
+    };
+    for (experiment, x) in [("failures", 3.0), ("loss", 1.0), ("rate", 0.5), ("incast", 16.0)] {
+        let (came, all) = count(experiment, "d:paths=explicit", x)?;
+        assert!(came == all && all > 0, "{experiment}: {came} of {all}");
+    }
+    // Hashed connections of TCP, of which three of four lead to what is dead.
+    let (came, all) = count("failures", "tcp-cubic", 3.0)?;
+    assert!(came < all, "{came} of {all}");
+    assert!(count("incast", "d:paths=explicit", 16.0)?.1.is_multiple_of(16));
+    let incast = run.turns.iter().filter(|turn| turn.experiment == "incast");
+    assert_eq!(incast.map(|turn| turn.background_bytes).sum::<u64>(), 0);
+    assert!(run.about.network.contains("For `rate`: 8 hosts"), "{}", run.about.network);
+    Ok(())
+}
+
+/// An agent; it is told to end in the end, and has to.
+struct Agent(Child);
+
+impl Agent {
+    fn start(fabric: &Fabric, host: u16, key: &Path) -> Result<Self, Failed> {
+        let host = fabric.host(host)?;
+        let mut command = host.command(PROGRAM);
+        command.args(["agent", "--bind", &format!("{}:{PORT}", host.v4()), "--key-file"]);
+        let mut child = command.arg(key).stdout(Stdio::piped()).spawn()?;
+        let mut said = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut said)?;
+        }
+        assert!(said.starts_with("listening at 10.1."), "{said:?}");
+        Ok(Self(child))
+    }
+
+    fn end(mut self) -> Result<(), Failed> {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM)?;
+        assert!(self.0.wait()?.success());
+        Ok(())
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn key(directory: &Path, name: &str, digit: char) -> Result<PathBuf, Failed> {
+    let path = directory.join(name);
+    fs::write(&path, digit.to_string().repeat(64))?;
+    Ok(path)
+}
+
+fn agents_do_what_the_controller_says() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let path = |name: &str| directory.path().join(name);
+    let key_file = key(directory.path(), "key", '5')?;
+    let fabric = Fabric::up(&Topology { hosts: 4, ..Topology::default() })?;
+    let mut cluster = format!("link_rate = {}\n", fabric.topology().rate);
+    let mut agents = Vec::new();
+    for index in 1..=4 {
+        agents.push(Agent::start(&fabric, index, &key_file)?);
+        let host = fabric.host(index)?;
+        let paths: Vec<_> =
+            host.path_addresses().iter().map(|path| format!("\"{path}\"")).collect();
+        let (address, rack, paths) = (host.v4(), index.div_ceil(2), paths.join(", "));
+        write!(
+            cluster,
+            "[[host]]\nagent = \"{address}:{PORT}\"\nrack = {rack}\npath_addresses = [{paths}]\n"
+        )?;
+    }
+    fs::write(path("cluster.toml"), cluster)?;
+    let control = |arguments: &str, key: &Path| {
+        // From a host of the fabric, as there is no other network.
+        let mut command = fabric.host(1)?.command(PROGRAM);
+        command.arg("run").args(arguments.split_whitespace()).arg("--out").arg(path("out"));
+        command.arg("--cluster").arg(path("cluster.toml")).arg("--key-file").arg(key);
+        Ok::<_, Failed>(command.output()?)
+    };
+    let schemes = "--scheme d --scheme d:paths=explicit --scheme replicated-2 --scheme quic";
+    succeeded(&control(&format!("compare {BRIEF} {schemes} --load 400"), &key_file)?);
+    let run = read(&path("out"))?;
+    assert_eq!(run.turns.len(), 4);
+    for turn in &run.turns {
+        assert!(!turn.messages.is_empty() && turn.background_bytes > 0, "{}", turn.scheme);
+        assert!(turn.messages.iter().all(|message| message.took_us.is_some()), "{}", turn.scheme);
+    }
+    let other = key(directory.path(), "other", '6')?;
+    let stranger = control(&format!("compare {BRIEF} --scheme d"), &other)?;
+    assert_eq!(stranger.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
+    assert!(said.contains("does `cbrst-eval agent` run there, with the same key?"), "{said}");
+    let refused = control("failures", &key_file)?;
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("`failures` changes the network"), "{said}");
+    agents.into_iter().try_for_each(Agent::end)
+}
+
+fn ctrl_c_keeps_what_was_measured() -> Result<(), Failed> {
+    let out = tempfile::tempdir()?;
+    let mut command = Command::new(PROGRAM);
+    let arguments = "run compare --seconds 0.5 --warm-up 0.2 --load 400 --scheme none";
+    command.args(arguments.split_whitespace());
+    // The second repetition never ends by itself.
+    command.args(["--repetitions", "1000"]).arg("--out").arg(out.path()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut said = child.stderr.take().map(BufReader::new).ok_or("no standard error")?;
+    let mut line = String::new();
+    while !line.contains("repetition 2/1000") {
+        line.clear();
+        assert!(said.read_line(&mut line)? > 0, "it ended");
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT)?;
+    std::io::copy(&mut said, &mut std::io::sink())?;
+    assert_eq!(child.wait()?.code(), Some(130));
+    let run = read(out.path())?;
+    assert!(run.turns.len() >= 2, "{}", run.turns.len());
+    Ok(())
+}
+
+fn what_makes_no_sense_is_refused_at_once() -> Result<(), Failed> {
+    let out = tempfile::tempdir()?;
+    for (arguments, why) in [
+        ("run compare", "`compare` wants schemes: --scheme NAME"),
+        ("run nothing", "no experiment is called \"nothing\"; there are schemes"),
+        ("run --scheme d:run=0", "setting `run` is 0: it must be"),
+        ("run --link 0", "0 is not in 1..=10000"),
+        ("run schemes --cluster /nonexistent --key-file /nonexistent", "cannot read /nonexistent"),
+    ] {
+        let output = run(out.path(), arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{arguments}: {said}");
+    }
+    let report = Command::new(PROGRAM).args(["report", "/nonexistent"]).output()?;
+    assert!(String::from_utf8_lossy(&report.stderr).contains("cannot read /nonexistent/run.json"));
+    Ok(())
+}
