@@ -1,4 +1,5 @@
-//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of.
+//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of; and
+//! `cbrst-switch`, which configures the queue in the switches and talks to nobody.
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, signals
@@ -10,7 +11,7 @@
 //!
 //! [`args`] is what may stand on a command line, a plan is what makes sense of it, and a run is
 //! one loop on the main thread that waits for the network, the disk and the user at once.
-//! [`protocol`] specifies what the two programs say to each other.
+//! [`protocol`] specifies what the two programs say to each other. `switch` has a map of its own.
 
 pub mod args;
 mod courier;
@@ -20,6 +21,7 @@ pub mod protocol;
 mod receiver;
 mod sender;
 mod signals;
+mod switch;
 mod ui;
 
 use clap::Parser;
@@ -65,6 +67,11 @@ pub fn doctor_main() -> ExitCode {
         Ok(plan) => doctor::run(&plan).into(),
         Err(error) => usage("cbrst-doctor", &error),
     }
+}
+
+/// All of `cbrst-switch`.
+pub fn switch_main() -> ExitCode {
+    switch::main().into()
 }
 
 fn usage(program: &str, error: &plan::PlanError) -> ExitCode {

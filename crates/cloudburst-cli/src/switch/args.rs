@@ -1,0 +1,157 @@
+//! The command line of `cbrst-switch`.
+
+use super::params::{Role, Weights};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const HELP: &str = "\
+PARAMS is a TOML file for one switch; switch-configs/example.toml has every key, explained.
+
+What `check` reads as one configuration are all FILEs together: give the rendered ones, or what the
+switch has now (show running-config, config_db.json, nv config show -o commands, ...). Files named
+verify.* or rollback.*, and OpenConfig's ecmp.txt, are for people and are passed over.
+
+Exit codes:
+  0    done; of check: nothing was found
+  1    check has found something, and says file, line, what came, what was expected, what to do;
+       or a file cannot be read or written
+  2    the command line or the parameters make no sense; nothing was written
+
+Examples:
+  cbrst-switch platforms
+  cbrst-switch render --params leaf1.toml --out leaf1
+  cbrst-switch render --params leaf1.toml --limit '1 %' --buffer 4M --out leaf1
+  cbrst-switch check --params leaf1.toml leaf1/*
+  cbrst-switch --check running-config.txt --params leaf1.toml";
+
+/// Renders the tiny queue's configuration for a switch, and checks one against what was meant
+#[derive(Debug, Parser)]
+#[command(name = "cbrst-switch", version, after_help = HELP, args_conflicts_with_subcommands = true)]
+pub(crate) struct SwitchArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<SwitchCommand>,
+
+    /// The same as `check`, for one file
+    #[arg(long, value_name = "FILE", requires = "params")]
+    pub(crate) check: Option<PathBuf>,
+
+    /// What the switch is
+    #[arg(long, value_name = "PARAMS")]
+    pub(crate) params: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SwitchCommand {
+    /// Write the files for one switch into a directory
+    Render {
+        /// What the switch is
+        #[arg(long, value_name = "PARAMS")]
+        params: PathBuf,
+
+        /// Directory to write to; it is made
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+
+        /// What takes precedence over PARAMS.
+        #[command(flatten)]
+        overrides: Box<Overrides>,
+    },
+
+    /// Compare a configuration, rendered or edited, with what PARAMS mean
+    Check {
+        /// What the switch is
+        #[arg(long, value_name = "PARAMS")]
+        params: PathBuf,
+
+        /// All files of the configuration
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+
+        /// What takes precedence over PARAMS.
+        #[command(flatten)]
+        overrides: Box<Overrides>,
+    },
+
+    /// List the platforms
+    Platforms,
+}
+
+/// What takes precedence over the file of parameters.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    /// One of those that `cbrst-switch platforms` lists
+    #[arg(long, value_name = "NAME")]
+    pub(crate) platform: Option<String>,
+
+    /// The switch's name, for comments
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Where it stands
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<RoleArg>,
+
+    /// A port, or a range such as swp[1-32]; instead of all ports in PARAMS
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Vec<String>,
+
+    /// DSCP of Cloudburst's packets
+    #[arg(long, value_name = "N")]
+    pub(crate) dscp: Option<u8>,
+
+    /// The queue for them
+    #[arg(long, value_name = "N")]
+    pub(crate) queue: Option<u8>,
+
+    /// What it holds: '8 packets', '10192 bytes' or '1 %' of the buffer
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) limit: Option<String>,
+
+    /// The switch's buffer, such as 4M
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) buffer: Option<String>,
+
+    /// Bytes of the largest IP packet
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) mtu: Option<u32>,
+
+    /// Bytes of a cell of the buffer
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) cell: Option<u32>,
+
+    /// A port's bits a second, such as 10G
+    #[arg(long, value_name = "BITS")]
+    pub(crate) rate: Option<String>,
+
+    /// Shares of a busy link, the tiny queue's first
+    #[arg(long, value_name = "TINY:DEFAULT")]
+    pub(crate) weights: Option<Weights>,
+
+    /// Seed of the ECMP hash, another one for each switch
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u32>,
+
+    /// From how much on new messages' packets are dropped first, such as '6144 bytes'
+    #[arg(long, value_name = "THRESHOLD")]
+    pub(crate) aeolus: Option<String>,
+}
+
+/// Where a switch stands.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RoleArg {
+    /// With hosts below it.
+    Leaf,
+    /// With leaves below it.
+    Spine,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Leaf => Self::Leaf,
+            RoleArg::Spine => Self::Spine,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What is wrong with parameters, and with files.
+
+use super::platform::Platform;
+use std::io;
+use std::path::PathBuf;
+
+/// Why nothing was rendered or checked. The user is to blame, but for files that cannot be read or
+/// written, and each line names the remedy.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{}: {reason}", path.display())]
+    Toml { path: PathBuf, reason: String },
+    #[error("{came}: expected a platform that `cbrst-switch platforms` lists")]
+    Platform { came: String },
+    #[error("{0} is not given: write it into the parameters, or give it as a flag")]
+    Missing(&'static str),
+    #[error("{field} = {came}: expected {expected}")]
+    Value { field: &'static str, came: String, expected: String },
+    #[error(
+        "limit = {asked} are {bytes} bytes after rounding down to whole {unit}, but a packet of MTU \
+         {mtu} takes {least}: the queue would drop everything; give at least {least} bytes"
+    )]
+    BelowMtu { asked: String, bytes: u64, unit: String, mtu: u64, least: u64 },
+    #[error(
+        "limit = {asked}: SONiC takes a static threshold of 0 as no limit at all; give at least one \
+         packet"
+    )]
+    SonicZero { asked: String },
+    #[error(
+        "limit = {0} is a share of the switch's buffer, whose size is not given: add `buffer`, such \
+         as buffer = \"4M\""
+    )]
+    NoBuffer(String),
+    #[error(
+        "cumulus4 is told limits as a share of the buffer: add its size as `buffer`, such as \
+         buffer = \"4M\""
+    )]
+    BufferOfCumulus4,
+    #[error("limit = {asked} are {bytes} bytes, more than the whole buffer of {buffer}")]
+    AboveBuffer { asked: String, bytes: u64, buffer: u64 },
+    #[error(
+        "dscp = {dscp} is in use already: `classes` puts it into traffic class {class}; choose one \
+         that no other traffic has"
+    )]
+    DscpInUse { dscp: u8, class: u8 },
+    #[error("dscp = 0 is what all packets have that are not marked: choose another, such as 43")]
+    DscpOfAll,
+    #[error(
+        "dscp = {dscp} has a name, {name}, and {platform} shows it by that: the configuration would \
+         never compare equal, and other traffic may use it; choose one without a name, such as 43"
+    )]
+    DscpName { dscp: u8, name: &'static str, platform: Platform },
+    #[error("queue = {queue} is {whose}: choose another, 1 to 7")]
+    Queue { queue: u8, whose: &'static str },
+    #[error(
+        "queue = {queue}, but `classes` puts DSCP {dscp} there too: the tiny queue must have no \
+         other traffic; move that class or choose another queue"
+    )]
+    QueueShared { queue: u8, dscp: u8 },
+    #[error(
+        "queue = {queue} has PFC: a sender that is paused cannot burst, and a queue without loss \
+         cannot be tiny; take {queue} out of `pfc` on the switch and here, or choose another queue"
+    )]
+    Pfc { queue: u8 },
+    #[error(
+        "weights = {tiny}:{default}: {platform} takes {expected}; keep the ratio with smaller numbers"
+    )]
+    Weights { tiny: u32, default: u32, platform: Platform, expected: String },
+    #[error(
+        "weights = {tiny}:{default}: {platform} is told whole percent, and this is {percent} %; give \
+         each at least 1 %"
+    )]
+    Percent { tiny: u32, default: u32, platform: Platform, percent: u64 },
+    #[error("port {port} is listed twice: name it once")]
+    PortTwice { port: String },
+    #[error("port {came}: expected a name, or a range such as swp[1-32] or Ethernet[0-124/4]")]
+    Port { came: String },
+    #[error("there are no ports: list at least one, such as ports = [\"swp[1-32]\"]")]
+    NoPorts,
+    #[error(
+        "seed = {seed}: {platform} takes 1 to {largest}; 0 may mean that each boot draws another"
+    )]
+    Seed { seed: u32, platform: Platform, largest: u32 },
+    #[error("route to {to}: port {port} is not among `ports`")]
+    RoutePort { to: String, port: String },
+    #[error("route to {to} is listed twice: a path has one way")]
+    RouteTwice { to: String },
+    #[error("route to {to}: expected an IPv4 prefix of 32 bits, such as 10.101.2.5/32")]
+    RouteTo { to: String },
+    #[error(
+        "{platform} has no template for {what}: leave {field} away here, and set it up by hand or on \
+         another switch"
+    )]
+    Cannot { platform: Platform, what: &'static str, field: &'static str },
+    #[error(
+        "aeolus = {came} are {bytes} bytes: expected at least a packet, {least} bytes, and less than \
+         the queue's limit, {limit}"
+    )]
+    Aeolus { came: String, bytes: u64, least: u64, limit: u64 },
+    #[error("the template {name} is broken: {reason}; this is a bug")]
+    Template { name: &'static str, reason: String },
+    #[error(
+        "none of the files is a configuration: verify.* and rollback.* are for people, give the others"
+    )]
+    NothingToCheck,
+}

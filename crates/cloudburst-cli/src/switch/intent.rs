@@ -1,0 +1,307 @@
+//! What the parameters mean for one switch: checked, rounded, and complete. Templates are filled
+//! with it, and configurations are judged by it.
+
+use super::error::Refusal;
+use super::params::{Parameters, Role, Route, Weights};
+use super::platform::{Platform, Shares};
+use super::size::{Asked, Buffer, Limit};
+use super::{dscp, ports};
+use crate::plan::units::{Bits, Bytes};
+use core::fmt::Display;
+use core::str::FromStr;
+use std::collections::{BTreeMap, HashSet};
+use std::net::Ipv4Addr;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Intent {
+    pub(crate) platform: Platform,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) ports: Vec<String>,
+    pub(crate) dscp: u8,
+    pub(crate) queue: u8,
+    pub(crate) asked: Asked,
+    pub(crate) limit: Limit,
+    pub(crate) buffer: Buffer,
+    /// Bits a second.
+    pub(crate) rate: u64,
+    pub(crate) weights: Weights,
+    /// The same as the platform is told them: weights, or percent.
+    pub(crate) shares: (u64, u64),
+    /// None where the configuration has no place for it.
+    pub(crate) seed: Option<u32>,
+    /// The class of each DSCP that has one.
+    pub(crate) classes: BTreeMap<u8, u8>,
+    /// Bytes, whole cells.
+    pub(crate) aeolus: Option<u64>,
+    pub(crate) decapsulate: Option<Ipv4Addr>,
+    pub(crate) routes: Vec<Route>,
+}
+
+impl Intent {
+    /// # Errors
+    ///
+    /// The first thing that is wrong with the parameters.
+    pub(crate) fn new(parameters: Parameters) -> Result<Self, Refusal> {
+        let platform: Platform =
+            parameters.platform.ok_or(Refusal::Missing("platform"))?.parse()?;
+        let name = parameters.name.unwrap_or_else(|| "switch".into());
+        if name.is_empty() || name.chars().any(|c| !c.is_ascii_graphic()) {
+            let expected = "letters, digits and signs, without blanks".into();
+            return Err(Refusal::Value { field: "name", came: format!("{name:?}"), expected });
+        }
+        let ports = ports::expand(&parameters.ports)?;
+        let classes = classes(&parameters.classes)?;
+        let dscp = parameters.dscp.unwrap_or(cloudburst_net::DEFAULT_DSCP);
+        check_dscp(dscp, platform, &classes)?;
+        let queue = parameters.queue.unwrap_or(5);
+        check_queue(queue, platform, &classes, &parameters.pfc)?;
+        let buffer = Buffer {
+            mtu: within("mtu", parameters.mtu.unwrap_or(1500).into(), 576, 16_000)?,
+            cell: within(
+                "cell",
+                parameters.cell.map_or_else(|| platform.cell(), u64::from),
+                1,
+                4096,
+            )?,
+            total: parsed::<Bytes>("buffer", parameters.buffer)?.map(|bytes| bytes.0),
+        };
+        let asked = parsed("limit", parameters.limit)?.ok_or(Refusal::Missing("limit"))?;
+        let mut limit = Limit::new(asked, platform, buffer)?;
+        // The thresholds of dropping early have the unit of the limit, and are bytes.
+        limit.in_packets &= platform != Platform::IosXe || parameters.aeolus.is_none();
+        let rate: Option<Bits> = parsed("rate", parameters.rate)?;
+        let rate = rate.ok_or(Refusal::Missing("rate"))?.0;
+        let weights = parameters.weights.unwrap_or(Weights { tiny: 1, default: 1 });
+        let shares = shares(weights, platform, buffer)?;
+        let seed = match platform.largest_seed() {
+            None => None,
+            Some(largest) => {
+                let seed = parameters.seed.ok_or(Refusal::Missing("seed"))?;
+                let is_fine = (1..=largest).contains(&seed);
+                Some(is_fine.then_some(seed).ok_or(Refusal::Seed { seed, platform, largest })?)
+            }
+        };
+        let aeolus = aeolus(parameters.aeolus, platform, buffer, limit)?;
+        if parameters.decapsulate.is_some() && !platform.decapsulates() {
+            let (what, field) = ("taking IP-in-IP packets out of their wrapping", "decapsulate");
+            return Err(Refusal::Cannot { platform, what, field });
+        }
+        check_routes(&parameters.routes, &ports)?;
+        Ok(Self {
+            platform,
+            name,
+            role: parameters.role.unwrap_or_default(),
+            ports,
+            dscp,
+            queue,
+            asked,
+            limit,
+            buffer,
+            rate,
+            weights,
+            shares,
+            seed,
+            classes,
+            aeolus,
+            decapsulate: parameters.decapsulate,
+            routes: parameters.routes,
+        })
+    }
+
+    /// Seconds that a full queue takes to empty: with the link to itself, and beside a default
+    /// queue that never is empty. The second is the most that a packet can wait.
+    pub(crate) fn delays(&self) -> (f64, f64) {
+        let bytes = if self.limit.in_packets {
+            self.limit.packets * self.buffer.frame()
+        } else {
+            self.limit.bytes
+        };
+        let alone = bytes as f64 * 8.0 / self.rate as f64;
+        let (tiny, default) = self.shares;
+        (alone, alone * (tiny + default) as f64 / tiny as f64)
+    }
+
+    /// The class that a DSCP should have.
+    pub(crate) fn class_of(&self, dscp: u8) -> u8 {
+        let given = self.classes.get(&dscp).copied();
+        match given {
+            _ if dscp == self.dscp => self.queue,
+            Some(class) => class,
+            // Where platforms start with eight DSCPs for each class, seven must leave this one.
+            None if self.start_of(dscp) == self.queue => self.platform.default_queue(),
+            None => self.start_of(dscp),
+        }
+    }
+
+    /// The class that a DSCP has before anything is configured.
+    pub(crate) fn start_of(&self, dscp: u8) -> u8 {
+        self.platform.class_unless_told(dscp)
+    }
+
+    /// What the platform is told of the limit: a number, and its unit.
+    pub(crate) fn cap(&self) -> (u64, &'static str) {
+        if self.limit.in_packets {
+            (self.limit.packets, "packets")
+        } else {
+            (self.limit.bytes, "bytes")
+        }
+    }
+
+    /// Bits a second that the tiny queue and the default one are sure of.
+    pub(crate) fn rates(&self) -> (u64, u64) {
+        let (tiny, default) = self.shares;
+        (self.rate * tiny / (tiny + default), self.rate * default / (tiny + default))
+    }
+
+    /// All of it in a line.
+    pub(crate) fn summary(&self) -> String {
+        let (dscp, queue, limit) = (self.dscp, self.queue, self.limit);
+        let role = match self.role {
+            Role::Leaf => "leaf",
+            Role::Spine => "spine",
+        };
+        let (tiny, default) = (self.weights.tiny, self.weights.default);
+        format!(
+            "{}, {role}: DSCP {dscp} to queue {queue} of {} bytes ({} packets), weights {tiny}:{default}",
+            self.name, limit.bytes, limit.packets
+        )
+    }
+}
+
+fn within(field: &'static str, value: u64, low: u64, high: u64) -> Result<u64, Refusal> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(Refusal::Value { field, came: value.to_string(), expected: format!("{low} to {high}") })
+}
+
+fn parsed<T: FromStr<Err: Display>>(
+    field: &'static str,
+    text: Option<String>,
+) -> Result<Option<T>, Refusal> {
+    let Some(text) = text else { return Ok(None) };
+    match text.parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => {
+            let expected = error.to_string();
+            let expected = expected.strip_prefix("expected ").unwrap_or(&expected).to_owned();
+            Err(Refusal::Value { field, came: text, expected })
+        }
+    }
+}
+
+fn classes(given: &BTreeMap<String, u8>) -> Result<BTreeMap<u8, u8>, Refusal> {
+    let class = |(text, &class): (&String, &u8)| {
+        let dscp = text.parse::<u8>().ok().filter(|&dscp| dscp < 64 && class < 8);
+        let expected = || "a DSCP, 0 to 63, and its class, 0 to 7".into();
+        let came = || format!("{{ {text} = {class} }}");
+        let wrong = || Refusal::Value { field: "classes", came: came(), expected: expected() };
+        dscp.map(|dscp| (dscp, class)).ok_or_else(wrong)
+    };
+    given.iter().map(class).collect()
+}
+
+fn check_dscp(value: u8, platform: Platform, classes: &BTreeMap<u8, u8>) -> Result<(), Refusal> {
+    within("dscp", value.into(), 0, 63)?;
+    if let Some(&class) = classes.get(&value) {
+        return Err(Refusal::DscpInUse { dscp: value, class });
+    }
+    if value == 0 {
+        return Err(Refusal::DscpOfAll);
+    }
+    match dscp::name(value) {
+        Some(name) if platform.renames_dscps() => {
+            Err(Refusal::DscpName { dscp: value, name, platform })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_queue(
+    queue: u8,
+    platform: Platform,
+    classes: &BTreeMap<u8, u8>,
+    pfc: &[u8],
+) -> Result<(), Refusal> {
+    within("queue", queue.into(), 0, 7)?;
+    if let Some(whose) = platform.reserves(queue) {
+        return Err(Refusal::Queue { queue, whose });
+    }
+    if let Some((&dscp, _)) = classes.iter().find(|(_, class)| **class == queue) {
+        return Err(Refusal::QueueShared { queue, dscp });
+    }
+    if pfc.contains(&queue) { Err(Refusal::Pfc { queue }) } else { Ok(()) }
+}
+
+/// Linux takes a class's turn in bytes, and complains above this.
+const LARGEST_QUANTUM: u64 = 200_000;
+
+fn shares(weights: Weights, platform: Platform, buffer: Buffer) -> Result<(u64, u64), Refusal> {
+    let Weights { tiny, default } = weights;
+    let wrong = |expected| Err(Refusal::Weights { tiny, default, platform, expected });
+    let (larger, smaller) = (tiny.max(default), tiny.min(default));
+    match platform.shares() {
+        _ if smaller == 0 => wrong("1 and more; 0 would be strict priority, or nothing".into()),
+        Shares::Weights(most) if larger > most => wrong(format!("1 to {most}")),
+        Shares::Weights(_) => {
+            if platform == Platform::Linux && u64::from(larger) * buffer.frame() > LARGEST_QUANTUM {
+                let most = LARGEST_QUANTUM / buffer.frame();
+                return wrong(format!("1 to {most} with frames of {} bytes", buffer.frame()));
+            }
+            Ok((tiny.into(), default.into()))
+        }
+        Shares::Percent => {
+            let sum = u64::from(tiny) + u64::from(default);
+            let percent = (u64::from(tiny) * 100 + sum / 2) / sum;
+            if (1..100).contains(&percent) {
+                return Ok((percent, 100 - percent));
+            }
+            Err(Refusal::Percent { tiny, default, platform, percent })
+        }
+    }
+}
+
+fn aeolus(
+    given: Option<String>,
+    platform: Platform,
+    buffer: Buffer,
+    limit: Limit,
+) -> Result<Option<u64>, Refusal> {
+    let asked: Option<Asked> = parsed("aeolus", given)?;
+    let Some(asked) = asked else { return Ok(None) };
+    if !platform.has_aeolus() {
+        let (what, field) = ("selective dropping", "aeolus");
+        return Err(Refusal::Cannot { platform, what, field });
+    }
+    let bytes = match asked {
+        Asked::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
+        Asked::Bytes(n) => n - n % buffer.cell,
+        Asked::Percent(_) => {
+            let (came, expected) = (asked.to_string(), "packets or bytes".into());
+            return Err(Refusal::Value { field: "aeolus", came, expected });
+        }
+    };
+    let least = buffer.frame_in_cells();
+    if (least..limit.bytes).contains(&bytes) {
+        return Ok(Some(bytes));
+    }
+    Err(Refusal::Aeolus { came: asked.to_string(), bytes, least, limit: limit.bytes })
+}
+
+fn check_routes(routes: &[Route], ports: &[String]) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    for Route { to, port, .. } in routes {
+        let address = to.strip_suffix("/32").and_then(|address| address.parse::<Ipv4Addr>().ok());
+        if address.is_none() {
+            return Err(Refusal::RouteTo { to: to.clone() });
+        }
+        if !ports.contains(port) {
+            return Err(Refusal::RoutePort { to: to.clone(), port: port.clone() });
+        }
+        if !seen.insert(to) {
+            return Err(Refusal::RouteTwice { to: to.clone() });
+        }
+    }
+    Ok(())
+}

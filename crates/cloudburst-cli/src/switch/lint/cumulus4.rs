@@ -1,0 +1,153 @@
+//! Cumulus Linux 4: `key = value` lines of traffic.conf and datapath.conf.
+
+use super::blocks::numbers;
+use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
+use super::{File, lines};
+use crate::switch::intent::Intent;
+use std::collections::BTreeMap;
+
+const NAME: &str = "traffic.conf";
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let nowhere = Place { file: files[0].name.clone(), line: 0 };
+    let mut told: BTreeMap<&str, Seen<&str>> = BTreeMap::new();
+    for (at, line) in lines(files, &['#', '!']) {
+        if let Some((key, value)) = line.split_once('=') {
+            // What follows a value may be a comment.
+            let value = value.split('#').next().unwrap_or("").trim();
+            told.insert(key.trim(), Seen::new(value, &at));
+        } else if let ["ip", "route", to, via, ..] = line.split_whitespace().collect::<Vec<_>>()[..]
+        {
+            facts.routes.push(Seen::new((to.into(), via.into()), &at));
+        }
+    }
+    classifier(&told, &nowhere, facts);
+    let group = groups(intent, &told, facts);
+    queue(intent, group, &told, facts);
+    hash(&told, &nowhere, facts);
+    for (key, seen) in &told {
+        if key.starts_with("pfc.") && key.ends_with(".cos_list") {
+            facts.pfc.extend(list(seen.value).into_iter().map(|cos| Seen::new(cos, &seen.at)));
+        }
+    }
+}
+
+fn list(value: &str) -> Vec<u8> {
+    numbers(value.trim_matches(['[', ']']))
+}
+
+fn classifier(told: &BTreeMap<&str, Seen<&str>>, nowhere: &Place, facts: &mut Facts) {
+    facts.classifiers.bind(EVERY_PORT, NAME, nowhere);
+    facts.classifiers.entry(NAME);
+    if let Some(Seen { value, at }) = told.get("traffic.packet_priority_source_set")
+        && !value.contains("dscp")
+    {
+        let remedy = "DSCPs would be passed over: add dscp";
+        facts.find(at, format!("the priority comes from {value}"), "[dscp]", remedy);
+    }
+    for cos in 0..8 {
+        let key = format!("traffic.cos_{cos}.priority_source.dscp");
+        let Some(Seen { value, at }) = told.get(key.as_str()) else { continue };
+        let maps = list(value).into_iter().map(|dscp| Seen::new((dscp, cos), at));
+        facts.classifiers.entry(NAME).maps.extend(maps);
+    }
+}
+
+/// The priority group of the tiny queue.
+fn groups<'a>(
+    intent: &Intent,
+    told: &BTreeMap<&'a str, Seen<&'a str>>,
+    facts: &mut Facts,
+) -> Option<&'a str> {
+    let mut own = None;
+    let mut default = None;
+    for (key, Seen { value, at }) in told {
+        let group =
+            key.strip_prefix("priority_group.").and_then(|key| key.strip_suffix(".cos_list"));
+        let Some(group) = group else { continue };
+        let queues = list(value);
+        if queues.contains(&intent.queue) {
+            own = Some(group);
+            if queues.len() > 1 {
+                let found = format!("group {group} has queues {value}");
+                let remedy = "others would share the tiny queue's buffer and weight: move them";
+                facts.find(at, found, format!("[{}]", intent.queue), remedy);
+            }
+        }
+        if queues.contains(&0) {
+            default = Some(group);
+        }
+    }
+    let share = |group: Option<&str>| {
+        let key = format!("priority_group.{}.weight", group?);
+        let Seen { value, at } = told.get(key.as_str())?;
+        let weight: u64 = value.parse().ok()?;
+        Seen::some(if weight == 0 { Share::Strict } else { Share::Weighted(weight) }, at)
+    };
+    let (tiny, default) = (share(own), share(default));
+    let nowhere = tiny.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
+    facts.schedules.bind(EVERY_PORT, NAME, &nowhere);
+    let schedule = facts.schedules.entry(NAME);
+    (schedule.tiny, schedule.default) = (tiny, default);
+    own
+}
+
+fn queue(
+    intent: &Intent,
+    group: Option<&str>,
+    told: &BTreeMap<&str, Seen<&str>>,
+    facts: &mut Facts,
+) {
+    let key = |key: &str| format!("priority_group.{}.{key}", group.unwrap_or("service"));
+    let of = |name: &str| told.get(key(name).as_str());
+    let tenths = |seen: &Seen<&str>| {
+        let percent = seen.value.parse::<f64>().ok()?;
+        Some(Seen::new((percent * 10.0).round() as u64, &seen.at))
+    };
+    let unlimited = of("unlimited_egress_buffer").filter(|seen| seen.value != "false");
+    let least = of("egress_buffer.uc.min_percent").and_then(tenths);
+    let thousandth = intent.buffer.total.map_or(0, |total| (total / 1000).max(1));
+    let cap = match (of("unlimited_egress_buffer"), unlimited) {
+        (_, Some(Seen { value, at })) => {
+            Seen::some(Cap::Not(format!("unlimited_egress_buffer = {value}")), at)
+        }
+        // Unlimited is what the group starts with.
+        (None, _) => None,
+        _ => {
+            least.map(|seen| Seen::new(Cap::Bytes(seen.value.saturating_mul(thousandth)), &seen.at))
+        }
+    };
+    let nowhere = cap.as_ref().map(|seen| seen.at.clone()).unwrap_or_default();
+    facts.queues.bind(EVERY_PORT, "datapath.conf", &nowhere);
+    let shared = of("egress_buffer.uc.sp_percent").and_then(tenths).filter(|seen| seen.value > 0);
+    let queue = facts.queues.entry("datapath.conf");
+    queue.cap = cap;
+    queue
+        .borrows
+        .extend(shared.map(|seen| {
+            Seen::new(format!("{} % of the pool", seen.value as f64 / 10.0), &seen.at)
+        }));
+}
+
+/// Hashing takes everything unless told otherwise.
+fn hash(told: &BTreeMap<&str, Seen<&str>>, nowhere: &Place, facts: &mut Facts) {
+    let mut fields = Field::ALL.to_vec();
+    let mut place = nowhere.clone();
+    let keys = [
+        ("sip", Field::SourceAddress),
+        ("dip", Field::DestinationAddress),
+        ("ip_prot", Field::Protocol),
+        ("sport", Field::SourcePort),
+        ("dport", Field::DestinationPort),
+    ];
+    for (key, field) in keys {
+        let Some(seen) = told.get(format!("hash_config.{key}").as_str()) else { continue };
+        if matches!(seen.value, "0" | "false") {
+            fields.retain(|known| *known != field);
+            place = seen.at.clone();
+        }
+    }
+    facts.hash = Seen::some(fields, &place);
+    let seed = told.get("ecmp_hash_seed");
+    facts.seed = seed.and_then(|seen| Some(Seen::new(seen.value.parse().ok()?, &seen.at)));
+}

@@ -1,0 +1,186 @@
+//! Arista EOS: blocks.
+
+use super::File;
+use super::blocks::{self, Block, numbers};
+use super::facts::{Cap, Facts, Field, Place, Seen, Share};
+use crate::switch::intent::Intent;
+use std::collections::BTreeMap;
+
+const MAP: &str = "qos map dscp";
+/// The least share of the free buffer that EOS takes.
+const LEAST: &str = "1/64";
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let nowhere = Place { file: files[0].name.clone(), line: 0 };
+    let mut maps: Vec<_> =
+        (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere)).collect();
+    // Queues of classes that have not their own number.
+    let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
+    // The threshold that each profile gives the tiny queue, and the profile that is applied.
+    let mut thresholds: BTreeMap<&str, Option<Seen<&str>>> = BTreeMap::new();
+    let mut applied = None;
+    let blocks = blocks::read(files);
+    for block in &blocks {
+        let words = block.words();
+        if let Some(rest) = block.after(MAP)
+            && let Some((dscps, class)) = rest.split_once(" to traffic-class ")
+        {
+            let Ok(class) = class.parse() else { continue };
+            let all = numbers(dscps).into_iter().map(|dscp| Seen::new((dscp, class), &block.at));
+            maps.extend(all);
+            continue;
+        }
+        match words[..] {
+            ["qos", "map", "traffic-class", class, "to", "tx-queue", queue] => {
+                let queue = queue.parse().ok();
+                queues.extend(numbers(class).into_iter().zip(queue));
+            }
+            ["platform", "trident", "mmu", "queue", "profile", name, "apply"] => {
+                applied = Some(name)
+            }
+            ["platform", "trident", "mmu", "queue", "profile", name] => {
+                let queue = intent.queue.to_string();
+                let threshold = block.inner.iter().find_map(|inner| match inner.words()[..] {
+                    ["egress", "unicast", "queue", of, "threshold", share] if of == queue => {
+                        Seen::some(share, &inner.at)
+                    }
+                    _ => None,
+                });
+                thresholds.insert(name, threshold);
+            }
+            ["interface", port] => interface(intent, facts, port, block),
+            ["ip", "decap-group", _] => decapsulation(facts, block),
+            ["ip", "route", to, .., via] => {
+                facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
+            }
+            ["ip", "load-sharing", "trident", "fields", "ip", ref fields @ ..] => {
+                facts.hash = Seen::some(hash(fields), &block.at);
+            }
+            ["ip", "load-sharing", "trident", seed] => {
+                facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, &block.at));
+            }
+            _ => {}
+        }
+    }
+    let classifier = facts.classifiers.entry(MAP);
+    classifier.maps.extend(maps.into_iter().map(|map| {
+        let (dscp, class) = map.value;
+        Seen::new((dscp, queues.get(&class).copied().unwrap_or(class)), &map.at)
+    }));
+    let threshold = applied.and_then(|name| thresholds.remove(name)).flatten();
+    match threshold {
+        Some(Seen { value: LEAST, .. }) => {}
+        Some(Seen { value, at }) => shared(facts, &at, &format!("a threshold of {value}")),
+        None => shared(facts, &nowhere, "no MMU profile applied that has a threshold for it"),
+    }
+}
+
+fn shared(facts: &mut Facts, at: &Place, found: &str) {
+    let remedy = "it would borrow from the shared buffer: set the least threshold, and apply";
+    facts.find(
+        at,
+        format!("the tiny queue has {found}"),
+        format!("a threshold of {LEAST}"),
+        remedy,
+    );
+}
+
+fn hash(fields: &[&str]) -> Vec<Field> {
+    let field = |word: &&str| match *word {
+        "source-ip" => Some(Field::SourceAddress),
+        "destination-ip" => Some(Field::DestinationAddress),
+        "source-port" => Some(Field::SourcePort),
+        "destination-port" => Some(Field::DestinationPort),
+        _ => None,
+    };
+    // The protocol is always in, and has no word.
+    fields.iter().filter_map(field).chain([Field::Protocol]).collect()
+}
+
+fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block<'_>) {
+    let default = intent.platform.default_queue();
+    for inner in &block.inner {
+        if inner.line == "qos trust dscp" {
+            facts.classifiers.bind(port, MAP, &inner.at);
+        } else if let Some(priority) = inner.after("priority-flow-control priority") {
+            let is_on = priority.ends_with(" no-drop");
+            let queues = numbers(priority.trim_end_matches(" no-drop"));
+            let all = queues.into_iter().filter(|_| is_on);
+            facts.pfc.extend(all.map(|queue| Seen::new(queue, &inner.at)));
+        } else if let Some(number) = inner.after("uc-tx-queue") {
+            let Ok(number) = number.parse::<u8>() else { continue };
+            if number == intent.queue {
+                tiny(facts, port, inner);
+            } else if number == default {
+                facts.schedules.entry(port).default = share(inner);
+            }
+        }
+    }
+}
+
+fn tiny(facts: &mut Facts, port: &str, block: &Block<'_>) {
+    facts.queues.bind(port, port, &block.at);
+    facts.schedules.bind(port, port, &block.at);
+    facts.queues.entry(port);
+    // The same queue may be told in two files.
+    if let Some(share) = share(block)
+        && (facts.schedules.entry(port).tiny.is_none() || block.line_of("bandwidth").is_some())
+    {
+        facts.schedules.entry(port).tiny = Some(share);
+    }
+    for inner in &block.inner {
+        let bounds = bounds(inner);
+        match (inner.after("random-detect drop"), inner.after("random-detect ecn"), bounds) {
+            (Some(_), _, Some((low, high))) => {
+                let (likely, weight) = (inner.number("drop-probability"), inner.number("weight"));
+                let is_sharp = low == high && likely == Some(100) && weight == Some(0);
+                let cap = if is_sharp {
+                    Cap::Bytes(low)
+                } else {
+                    Cap::Not(format!("WRED from {low} to {high} bytes, by chance or by average"))
+                };
+                facts.queues.entry(port).cap = Seen::some(cap, &inner.at);
+            }
+            (_, Some(_), Some(bounds)) => facts.aeolus = Seen::some(bounds, &inner.at),
+            _ => {}
+        }
+    }
+}
+
+/// The thresholds of WRED, in bytes.
+fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
+    let words = line.words();
+    let of = |word: &str| {
+        let at = words.iter().position(|each| *each == word)?;
+        blocks::bytes(words.get(at + 1)?, words.get(at + 2)?)
+    };
+    of("minimum-threshold").zip(of("maximum-threshold"))
+}
+
+/// A queue is strict until it is told not to be.
+fn share(block: &Block<'_>) -> Option<Seen<Share>> {
+    let percent = block.line_of("bandwidth");
+    match (block.line_of("no priority"), percent) {
+        (Some(_), percent) => {
+            let line = percent?;
+            Seen::some(Share::Weighted(line.number("percent")?), &line.at)
+        }
+        (None, _) => Seen::some(Share::Strict, &block.at),
+    }
+}
+
+impl<'a> Block<'a> {
+    fn line_of(&self, start: &str) -> Option<&Block<'a>> {
+        self.inner.iter().find(|inner| inner.line.starts_with(start))
+    }
+}
+
+fn decapsulation(facts: &mut Facts, block: &Block<'_>) {
+    if !block.inner.iter().any(|inner| inner.line == "tunnel type ipip") {
+        return;
+    }
+    let addresses = block.inner.iter().filter_map(|inner| {
+        inner.after("tunnel decap-ip").map(|address| Seen::new(address.to_owned(), &inner.at))
+    });
+    facts.decapsulates.extend(addresses);
+}

@@ -1,0 +1,186 @@
+//! What a configuration says, whatever the language.
+
+use super::Finding;
+use core::fmt;
+use std::collections::BTreeMap;
+
+/// The name of a port when all of them are meant.
+pub(super) const EVERY_PORT: &str = "*";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) file: String,
+    pub(super) line: usize,
+}
+
+/// A value, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Seen<T> {
+    pub(super) value: T,
+    pub(super) at: Place,
+}
+
+/// How much a queue holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cap {
+    Packets(u64),
+    Bytes(u64),
+    /// No fixed number, in the words of the configuration.
+    Not(String),
+}
+
+/// How a queue has its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Weight or percent, as the platform has it.
+    Weighted(u64),
+    Strict,
+}
+
+/// What tells packets apart.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Classifier {
+    /// DSCP and queue.
+    pub(super) maps: Vec<Seen<(u8, u8)>>,
+}
+
+/// What the tiny queue holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    pub(super) cap: Option<Seen<Cap>>,
+    /// What lets it take more than that.
+    pub(super) borrows: Vec<Seen<String>>,
+}
+
+/// How the link is shared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) tiny: Option<Seen<Share>>,
+    pub(super) default: Option<Seen<Share>>,
+}
+
+/// What is given to ports by name.
+#[derive(Clone, Debug)]
+pub(super) struct Given<T> {
+    /// By name: class maps, profiles, policies.
+    pub(super) named: BTreeMap<String, T>,
+    /// Which port has which.
+    pub(super) bound: Vec<Seen<(String, String)>>,
+}
+
+impl<T> Default for Given<T> {
+    fn default() -> Self {
+        Self { named: BTreeMap::new(), bound: Vec::new() }
+    }
+}
+
+impl<T: Default> Given<T> {
+    pub(super) fn entry(&mut self, name: &str) -> &mut T {
+        self.named.entry(name.to_owned()).or_default()
+    }
+
+    pub(super) fn bind(&mut self, port: &str, name: &str, at: &Place) {
+        let value = (port.to_owned(), name.to_owned());
+        self.bound.push(Seen { value, at: at.clone() });
+    }
+}
+
+/// All that the judge asks for.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) classifiers: Given<Classifier>,
+    pub(super) queues: Given<Queue>,
+    pub(super) schedules: Given<Schedule>,
+    /// Queues with priority flow control.
+    pub(super) pfc: Vec<Seen<u8>>,
+    /// What the ECMP hash takes.
+    pub(super) hash: Option<Seen<Vec<Field>>>,
+    pub(super) seed: Option<Seen<u64>>,
+    /// Prefixes and next hops.
+    pub(super) routes: Vec<Seen<(String, String)>>,
+    pub(super) decapsulates: Vec<Seen<String>>,
+    /// Where selective dropping begins and ends, in bytes.
+    pub(super) aeolus: Option<Seen<(u64, u64)>>,
+    /// What a parser itself has to say.
+    pub(super) findings: Vec<Finding>,
+}
+
+/// A field of a packet that ECMP hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    SourceAddress,
+    DestinationAddress,
+    Protocol,
+    SourcePort,
+    DestinationPort,
+}
+
+impl Facts {
+    pub(super) fn find(
+        &mut self,
+        at: &Place,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.findings.push(finding(at, found, expected, remedy));
+    }
+}
+
+pub(super) fn finding(
+    at: &Place,
+    found: impl Into<String>,
+    expected: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Finding {
+    Finding {
+        file: at.file.clone(),
+        line: at.line,
+        found: found.into(),
+        expected: expected.into(),
+        remedy: remedy.into(),
+    }
+}
+
+impl<T> Seen<T> {
+    pub(super) fn new(value: T, at: &Place) -> Self {
+        Self { value, at: at.clone() }
+    }
+
+    /// For the last one counts.
+    pub(super) fn some(value: T, at: &Place) -> Option<Self> {
+        Some(Self::new(value, at))
+    }
+}
+
+impl Field {
+    pub(super) const ALL: [Self; 5] = [
+        Self::SourceAddress,
+        Self::DestinationAddress,
+        Self::Protocol,
+        Self::SourcePort,
+        Self::DestinationPort,
+    ];
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SourceAddress => "source address",
+            Self::DestinationAddress => "destination address",
+            Self::Protocol => "protocol",
+            Self::SourcePort => "source port",
+            Self::DestinationPort => "destination port",
+        })
+    }
+}
+
+impl fmt::Display for Cap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(n) => write!(f, "{n} packets"),
+            Self::Bytes(n) => write!(f, "{n} bytes"),
+            Self::Not(what) => f.write_str(what),
+        }
+    }
+}

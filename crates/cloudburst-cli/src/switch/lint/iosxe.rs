@@ -1,0 +1,233 @@
+//! Cisco IOS-XE: blocks, and the same as JSON of the native model.
+
+use super::File;
+use super::blocks::{self, Block, numbers};
+use super::facts::{Cap, Facts, Field, Place, Seen, Share};
+use super::json::{self, entries, items};
+use crate::switch::intent::Intent;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The DSCPs of each class map.
+type Classes = BTreeMap<String, Vec<Seen<u8>>>;
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let (models, texts): (Vec<&File>, Vec<&File>) =
+        files.iter().partition(|file| file.text.trim_start().starts_with('{'));
+    let copy = |file: &&File| File { name: file.name.clone(), text: file.text.clone() };
+    let texts: Vec<File> = texts.iter().map(copy).collect();
+    commands(intent, &texts, facts);
+    for model in models {
+        native(intent, &[copy(&model)], facts);
+    }
+}
+
+fn commands(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let blocks = blocks::read(files);
+    let mut classes = Classes::new();
+    for block in &blocks {
+        if let Some(rest) = block.after("class-map") {
+            let name = rest.rsplit(' ').next().unwrap_or(rest).to_owned();
+            for inner in &block.inner {
+                let list = inner.after("match dscp").or_else(|| inner.after("match ip dscp"));
+                let all = numbers(list.unwrap_or("")).into_iter();
+                let all = all.map(|dscp| Seen::new(dscp, &inner.at));
+                classes.entry(name.clone()).or_default().extend(all);
+            }
+        }
+    }
+    for block in &blocks {
+        if let Some(name) = block.after("policy-map") {
+            let mut policy = Policy::new(intent, facts, name, &classes);
+            for class in &block.inner {
+                let Some(of) = class.after("class") else { continue };
+                let of = policy.class(of);
+                let mut can_have_limit = false;
+                for inner in &class.inner {
+                    let words = inner.words();
+                    can_have_limit |= matches!(words[0], "bandwidth" | "shape" | "priority");
+                    policy.action(of, &words, &inner.at, can_have_limit);
+                }
+            }
+        } else if let Some(port) = block.after("interface") {
+            for inner in &block.inner {
+                if let Some(name) = inner.after("service-policy output") {
+                    bind(facts, port, name, &inner.at);
+                }
+            }
+        } else {
+            other(facts, block);
+        }
+    }
+}
+
+fn bind(facts: &mut Facts, port: &str, name: &str, at: &Place) {
+    facts.classifiers.bind(port, name, at);
+    facts.queues.bind(port, name, at);
+    facts.schedules.bind(port, name, at);
+}
+
+/// What a class of a policy is to us.
+#[derive(Clone, Copy, PartialEq)]
+enum Class {
+    Tiny,
+    Default,
+    Other,
+}
+
+struct Policy<'a> {
+    facts: &'a mut Facts,
+    name: &'a str,
+    intent: &'a Intent,
+    classes: &'a Classes,
+}
+
+impl<'a> Policy<'a> {
+    fn new(intent: &'a Intent, facts: &'a mut Facts, name: &'a str, classes: &'a Classes) -> Self {
+        facts.classifiers.entry(name);
+        facts.queues.entry(name);
+        facts.schedules.entry(name);
+        Self { facts, name, intent, classes }
+    }
+
+    /// A class is a queue; the one that has Cloudburst's DSCP is the tiny one.
+    fn class(&mut self, of: &str) -> Class {
+        if of == "class-default" {
+            return Class::Default;
+        }
+        let Some(dscps) = self.classes.get(of) else { return Class::Other };
+        let is_tiny = dscps.iter().any(|seen| seen.value == self.intent.dscp);
+        let queue = if is_tiny { self.intent.queue } else { 0 };
+        let maps = dscps.iter().map(|seen| Seen::new((seen.value, queue), &seen.at));
+        self.facts.classifiers.entry(self.name).maps.extend(maps);
+        if is_tiny { Class::Tiny } else { Class::Other }
+    }
+
+    fn action(&mut self, of: Class, words: &[&str], at: &Place, can_have_limit: bool) {
+        let share = match *words {
+            ["priority", ..] => Some(Share::Strict),
+            ["bandwidth", .., percent] => percent.parse().ok().map(Share::Weighted),
+            _ => None,
+        };
+        let share = share.map(|share| Seen::new(share, at));
+        let schedule = self.facts.schedules.entry(self.name);
+        match of {
+            Class::Tiny => schedule.tiny = share.or(schedule.tiny.take()),
+            Class::Default => schedule.default = share.or(schedule.default.take()),
+            Class::Other => {}
+        }
+        if of != Class::Tiny {
+            return;
+        }
+        match *words {
+            ["queue-limit", ref limit @ ..] => {
+                self.facts.queues.entry(self.name).cap = Seen::some(cap(limit), at);
+                if !can_have_limit {
+                    let found = "queue-limit without bandwidth, shape or priority before it";
+                    let remedy = "IOS-XE refuses it: add bandwidth percent";
+                    self.facts.find(at, found, "one of them in the same class", remedy);
+                }
+            }
+            ["random-detect", "dscp", _, low, "bytes", high, "bytes", ..] => {
+                let both = low.parse().ok().zip(high.parse().ok());
+                self.facts.aeolus = both.map(|both| Seen::new(both, at));
+            }
+            ["queue-buffers", "ratio", ratio] => {
+                let cap = Cap::Not(format!("{ratio} percent of the port's buffers"));
+                self.facts.queues.entry(self.name).cap = Seen::some(cap, at);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn cap(limit: &[&str]) -> Cap {
+    let said = || Cap::Not(limit.join(" "));
+    let number = limit.first().and_then(|number| number.parse().ok());
+    match (number, limit.get(1).copied()) {
+        (Some(number), None | Some("packets")) => Cap::Packets(number),
+        (Some(number), Some("bytes")) => Cap::Bytes(number),
+        _ => said(),
+    }
+}
+
+fn other(facts: &mut Facts, block: &Block<'_>) {
+    if let Some(rest) = block.after("ip cef load-sharing algorithm") {
+        // The other algorithms take addresses alone; protocol and addresses are in all of them.
+        let mut fields = vec![Field::SourceAddress, Field::DestinationAddress, Field::Protocol];
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        if words.first() == Some(&"include-ports") {
+            fields.extend(words.contains(&"source").then_some(Field::SourcePort));
+            fields.extend(words.contains(&"destination").then_some(Field::DestinationPort));
+        }
+        facts.hash = Seen::some(fields, &block.at);
+        let seed = words.last().and_then(|seed| u64::from_str_radix(seed, 16).ok());
+        facts.seed = seed.map(|seed| Seen::new(seed, &block.at));
+    } else if let ["ip", "route", to, "255.255.255.255", .., via] = block.words()[..] {
+        facts.routes.push(Seen::new((format!("{to}/32"), via.into()), &block.at));
+    }
+}
+
+/// `Cisco-IOS-XE-native`, as NETCONF and RESTCONF take it.
+fn native(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let all = json::read(files, facts);
+    let all = &all["Cisco-IOS-XE-native:native"];
+    let mut classes = Classes::new();
+    for class in items(&all["policy"]["Cisco-IOS-XE-policy:class-map"]) {
+        let name = class["name"].as_str().unwrap_or("");
+        let at = json::place(files, &["Cisco-IOS-XE-policy:class-map", "dscp"]);
+        let dscps = items(&class["match"]["dscp"]).filter_map(|dscp| match dscp.as_str() {
+            Some(text) => crate::switch::dscp::parse(text),
+            None => dscp.as_u64().and_then(|dscp| u8::try_from(dscp).ok()),
+        });
+        classes.insert(name.into(), dscps.map(|dscp| Seen::new(dscp, &at)).collect());
+    }
+    for policy in items(&all["policy"]["Cisco-IOS-XE-policy:policy-map"]) {
+        let name = model(policy["name"].as_str().unwrap_or(""), files);
+        let mut told = Policy::new(intent, facts, &name, &classes);
+        for class in items(&policy["class"]) {
+            let of = told.class(class["name"].as_str().unwrap_or(""));
+            for action in items(&class["action-list"]) {
+                let kind = action["action-type"].as_str().unwrap_or("");
+                let at = json::place(files, &["Cisco-IOS-XE-policy:policy-map", kind]);
+                let words = words(kind, action);
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                told.action(of, &words, &at, true);
+            }
+        }
+    }
+    for (kind, ports) in entries(&all["interface"]) {
+        for port in items(ports) {
+            let number = port["name"].as_str().unwrap_or("");
+            let Some(name) = port["Cisco-IOS-XE-policy:service-policy"]["output"].as_str() else {
+                continue;
+            };
+            let at = json::place(files, &[kind, number]);
+            bind(facts, &format!("{kind}{number}"), &model(name, files), &at);
+        }
+    }
+}
+
+/// The policy of that name in a file of the model: a switch has it besides the one in commands.
+fn model(name: &str, files: &[File]) -> String {
+    format!("{name} of {}", files[0].name)
+}
+
+/// An action as the words of a command.
+fn words(kind: &str, action: &Value) -> Vec<String> {
+    let number = |value: &Value| json::number(value).map_or(String::new(), |n| n.to_string());
+    match kind {
+        "bandwidth" => {
+            let told = &action["bandwidth"];
+            let percent = [&told["percent"], &told["remaining"]["percent"]];
+            let percent = percent.into_iter().find(|value| !value.is_null());
+            vec![kind.into(), "percent".into(), percent.map_or(String::new(), number)]
+        }
+        "queue-limit" => {
+            let limit = &action["queue-limit"];
+            let unit = limit["queue-limit-type"].as_str().unwrap_or("packets");
+            vec![kind.into(), number(&limit["queue-limit-value"]), unit.into()]
+        }
+        _ => vec![kind.into()],
+    }
+}

@@ -1,0 +1,275 @@
+//! Facts against intent, the same for all platforms.
+
+use super::Finding;
+use super::facts::{
+    Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, finding,
+};
+use crate::switch::intent::Intent;
+use crate::switch::platform::Platform;
+use std::collections::BTreeSet;
+
+pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> {
+    let mut judge =
+        Judge { intent, nowhere: Place { file: file.into(), line: 0 }, findings: Vec::new() };
+    judge.findings.extend(facts.findings.iter().cloned());
+    judge.classifiers(facts);
+    for name in judge.bound(&facts.queues, "a limit for the tiny queue") {
+        judge.queue(&name, &facts.queues.named[&name]);
+    }
+    for name in judge.bound(&facts.schedules, "the shares of its queues") {
+        judge.schedule(&name, &facts.schedules.named[&name]);
+    }
+    judge.pfc(facts);
+    judge.hash(facts);
+    judge.routes(facts);
+    judge.aeolus(facts);
+    judge.findings
+}
+
+struct Judge<'a> {
+    intent: &'a Intent,
+    /// For what is missing.
+    nowhere: Place,
+    findings: Vec<Finding>,
+}
+
+impl Judge<'_> {
+    fn find(&mut self, at: &Place, found: impl Into<String>, expected: String, remedy: &str) {
+        self.findings.push(finding(at, found, expected, remedy));
+    }
+
+    fn missing(&mut self, found: impl Into<String>, expected: String, remedy: &str) {
+        let at = self.nowhere.clone();
+        self.find(&at, found, expected, remedy);
+    }
+
+    /// The names that the intended ports have, each of which exists; ports without one are found.
+    fn bound<T>(&mut self, given: &Given<T>, what: &str) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let mut without = Vec::new();
+        let is_of = |bound: &&Seen<(String, String)>, port: &str| {
+            bound.value.0 == port || bound.value.0 == EVERY_PORT
+        };
+        for port in &self.intent.ports {
+            let mut of_port = given.bound.iter().filter(|bound| is_of(bound, port)).peekable();
+            if of_port.peek().is_none() {
+                without.push(port.as_str());
+            }
+            for Seen { value: (_, name), at } in of_port {
+                if given.named.contains_key(name) {
+                    names.insert(name.clone());
+                } else {
+                    let found = format!("{port} refers to {name}, which is not there");
+                    let finding = finding(at, found, what, "define it, or correct the name");
+                    self.findings.push(finding);
+                }
+            }
+        }
+        if let Some(first) = without.first() {
+            let more = without.len() - 1;
+            let others = if more > 0 { format!(" and {more} more ports") } else { String::new() };
+            let found = format!("{first}{others} without {what}");
+            let expected = format!("it at each of {} ports", self.intent.ports.len());
+            self.missing(found, expected, "add it there, or take the port off the list");
+        }
+        names
+    }
+
+    fn classifiers(&mut self, facts: &Facts) {
+        let Intent { dscp, queue, .. } = *self.intent;
+        let names = self.bound(&facts.classifiers, "what tells packets apart by DSCP");
+        for name in names {
+            let maps = &facts.classifiers.named[&name].maps;
+            // The last word on a DSCP counts.
+            let last = |dscp: u8| maps.iter().rev().find(|map| map.value.0 == dscp);
+            match last(dscp) {
+                Some(Seen { value: (_, to), at }) if *to != queue => self.find(
+                    at,
+                    format!("DSCP {dscp} goes to queue {to}"),
+                    format!("queue {queue}"),
+                    "Cloudburst's packets would wait with others: correct the queue",
+                ),
+                Some(_) => {}
+                None => self.missing(
+                    format!("{name} says nothing of DSCP {dscp}"),
+                    format!("it in queue {queue}"),
+                    "without it the tiny queue stays empty: add it",
+                ),
+            }
+            let others = (0..64).filter(|&other| other != dscp).filter_map(last);
+            for Seen { value: (other, _), at } in others.filter(|map| map.value.1 == queue) {
+                self.find(
+                    at,
+                    format!("DSCP {other} goes to queue {queue} too"),
+                    format!("nothing there but DSCP {dscp}"),
+                    "other traffic would be dropped from a queue this small: move it elsewhere",
+                );
+            }
+        }
+    }
+
+    fn queue(&mut self, name: &str, queue: &Queue) {
+        let (value, unit) = self.intent.cap();
+        let expected = if unit == "packets" { Cap::Packets(value) } else { Cap::Bytes(value) };
+        match &queue.cap {
+            None => self.missing(
+                format!("{name} has a queue {} without limit", self.intent.queue),
+                expected.to_string(),
+                "without it Cloudburst floods the buffer that all share: set it",
+            ),
+            Some(Seen { value: cap, at }) if *cap != expected => self.find(
+                at,
+                format!("the tiny queue's limit is {cap}"),
+                expected.to_string(),
+                "set it, or change the parameters if this was meant",
+            ),
+            Some(_) => {}
+        }
+        for Seen { value, at } in &queue.borrows {
+            self.find(
+                at,
+                format!("the tiny queue borrows: {value}"),
+                "nothing beyond its limit".into(),
+                "a burst would take the buffer of all other traffic: switch it off",
+            );
+        }
+    }
+
+    fn schedule(&mut self, name: &str, schedule: &Schedule) {
+        let (tiny, default) = self.intent.shares;
+        let queues = [
+            ("the tiny queue", tiny, &schedule.tiny),
+            ("the default queue", default, &schedule.default),
+        ];
+        for (whose, share, seen) in queues {
+            match seen {
+                None => self.missing(
+                    format!("{name} has no share for {whose}"),
+                    format!("{share}, in weighted round robin"),
+                    "add it: without one it may be starved, or starve the other",
+                ),
+                Some(Seen { value: Share::Strict, at }) => self.find(
+                    at,
+                    format!("{whose} has strict priority"),
+                    format!("weighted round robin with {share}"),
+                    "one would starve the other: make it weighted",
+                ),
+                Some(Seen { value: Share::Weighted(found), at }) if *found != share => self.find(
+                    at,
+                    format!("the share of {whose} is {found}"),
+                    share.to_string(),
+                    "set it, or change the parameters if this was meant",
+                ),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn pfc(&mut self, facts: &Facts) {
+        let queue = self.intent.queue;
+        for Seen { at, .. } in facts.pfc.iter().filter(|seen| seen.value == queue) {
+            self.find(
+                at,
+                format!("priority flow control for queue {queue}"),
+                "none: its packets are to be dropped".into(),
+                "it would stop the senders' links instead: take the queue out",
+            );
+        }
+    }
+
+    fn hash(&mut self, facts: &Facts) {
+        if self.intent.platform == Platform::OpenConfig {
+            return;
+        }
+        match &facts.hash {
+            None => self.missing(
+                "no ECMP hash",
+                "addresses, protocol and both ports".into(),
+                "without the ports, all packets of two hosts take one path: give the ecmp file too",
+            ),
+            Some(Seen { value: fields, at }) => {
+                let lacks = Field::ALL.iter().filter(|field| !fields.contains(field));
+                let lacks: Vec<String> = lacks.map(ToString::to_string).collect();
+                if !lacks.is_empty() {
+                    self.find(
+                        at,
+                        format!("the ECMP hash lacks {}", lacks.join(", ")),
+                        "addresses, protocol and both ports".into(),
+                        "Cloudburst's paths differ by ports: add what is missing",
+                    );
+                }
+            }
+        }
+        let Some(expected) = self.intent.seed else { return };
+        match &facts.seed {
+            None => self.missing(
+                "the ECMP hash has no seed",
+                expected.to_string(),
+                "switches with the same seed send everything the same way: set it",
+            ),
+            Some(Seen { value, at }) if *value != u64::from(expected) => self.find(
+                at,
+                format!("the ECMP hash's seed is {value}"),
+                expected.to_string(),
+                "set it, or change the parameters if this was meant",
+            ),
+            Some(_) => {}
+        }
+    }
+
+    fn routes(&mut self, facts: &Facts) {
+        for route in &self.intent.routes {
+            let via = route.via.to_string();
+            let ways: Vec<_> =
+                facts.routes.iter().filter(|seen| seen.value.0 == route.to).collect();
+            if ways.is_empty() {
+                self.missing(
+                    format!("no route to {}", route.to),
+                    format!("one by way of {via}"),
+                    "the path would go wherever other routes lead: add it",
+                );
+            }
+            for Seen { value: (_, hop), at } in ways.into_iter().filter(|way| way.value.1 != via) {
+                self.find(
+                    at,
+                    format!("{} is reached by way of {hop}", route.to),
+                    format!("{via}, and nothing else"),
+                    "an explicit path has one way: correct or remove it",
+                );
+            }
+        }
+        let Some(address) = self.intent.decapsulate else { return };
+        let address = address.to_string();
+        if !facts.decapsulates.iter().any(|seen| seen.value == address) {
+            self.missing(
+                format!("nothing decapsulates IP-in-IP packets to {address}"),
+                "a tunnel that does".into(),
+                "packets that are to bounce here would be lost: add it",
+            );
+        }
+    }
+
+    fn aeolus(&mut self, facts: &Facts) {
+        let Some(threshold) = self.intent.aeolus else { return };
+        match &facts.aeolus {
+            None => self.missing(
+                "no selective dropping",
+                format!("one ECN threshold at {threshold} bytes"),
+                "give the aeolus file too",
+            ),
+            Some(Seen { value: (low, high), at }) => {
+                // Some take no two equal thresholds, and OS10 whole kilobytes.
+                let close =
+                    |found: u64| found <= threshold + 1 && threshold < found.saturating_add(1024);
+                if !(close(*low) && close(*high)) {
+                    self.find(
+                        at,
+                        format!("selective dropping from {low} to {high} bytes"),
+                        format!("{threshold} and {threshold}"),
+                        "two thresholds that differ drop at random: make them one",
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Linux: the lines of `tc`, `ethtool`, `sysctl`, `ip` and `dcb` in scripts.
+
+use super::facts::{Cap, Facts, Field, Place, Seen, Share};
+use super::{File, lines};
+use crate::switch::intent::Intent;
+use std::collections::BTreeMap;
+
+/// What a port is told.
+#[derive(Default)]
+struct Port<'a> {
+    at: Place,
+    /// The class of packets that no filter matches, such as `1:20`.
+    default: Option<String>,
+    classes: BTreeMap<&'a str, Class>,
+    /// What waits in each class.
+    caps: BTreeMap<&'a str, Seen<Cap>>,
+    filters: Vec<Seen<Filter<'a>>>,
+    joins: bool,
+}
+
+#[derive(Clone, Default)]
+struct Class {
+    at: Place,
+    rate: u64,
+    quantum: u64,
+    priority: u64,
+}
+
+struct Filter<'a> {
+    is_ipv6: bool,
+    value: u8,
+    mask: u8,
+    class: &'a str,
+}
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let mut ports: BTreeMap<&str, Port<'_>> = BTreeMap::new();
+    for (at, line) in lines(files, &['#']) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let after = |word: &str| {
+            let found = words.iter().position(|each| *each == word)?;
+            words.get(found + 1).copied()
+        };
+        match words[..] {
+            ["tc", kind, ..] => {
+                let Some(name) = after("dev") else { continue };
+                let port = ports.entry(name).or_insert_with(|| Port {
+                    at: at.clone(),
+                    joins: true,
+                    ..Port::default()
+                });
+                match kind {
+                    "qdisc" => qdisc(intent, facts, port, &words, &at),
+                    "class" => class(port, &words, &at),
+                    "filter" => filter(port, &words, &at),
+                    _ => {}
+                }
+            }
+            ["ethtool", "-K", name, ref told @ ..] => {
+                let is_off = told.windows(2).any(|pair| pair == ["gro", "off"]);
+                let port =
+                    ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
+                port.joins = !is_off;
+            }
+            ["sysctl", "-w", set, ..] => sysctl(facts, set, &at),
+            ["ip", "route", _, to, ..] => {
+                let via = after("via").map(|via| Seen::new((to.into(), via.into()), &at));
+                facts.routes.extend(via);
+            }
+            ["ip", "link", "add", _, "type", "ipip", ..] => {
+                let local = after("local").map(|local| Seen::new(local.to_owned(), &at));
+                facts.decapsulates.extend(local);
+            }
+            ["dcb", "pfc", ..] => {
+                let on = words.iter().filter_map(|word| word.strip_suffix(":on")?.parse().ok());
+                facts.pfc.extend(on.map(|priority| Seen::new(priority, &at)));
+            }
+            _ => {}
+        }
+    }
+    for (name, port) in ports {
+        resolve(intent, facts, name, &port);
+    }
+}
+
+fn qdisc<'a>(
+    intent: &Intent,
+    facts: &mut Facts,
+    port: &mut Port<'a>,
+    words: &[&'a str],
+    at: &Place,
+) {
+    let after = |word: &str| {
+        let found = words.iter().position(|each| *each == word)?;
+        words.get(found + 1).copied()
+    };
+    if words.contains(&"htb") {
+        port.default = after("default").map(|default| format!("1:{default}"));
+        return;
+    }
+    let Some(parent) = after("parent") else { return };
+    let limit = after("limit").and_then(|limit| limit.parse::<u64>().ok());
+    let number = |word| after(word).and_then(|value| value.parse::<u64>().ok());
+    let cap = match limit {
+        Some(limit) if words.contains(&"pfifo") => Cap::Packets(limit),
+        Some(limit) if words.contains(&"bfifo") => Cap::Bytes(limit),
+        Some(limit) if words.contains(&"red") => {
+            let both = number("min").zip(number("max"));
+            facts.aeolus = both.map(|both| Seen::new(both, at));
+            // RED counts bytes, whatever a queue without it counts.
+            let is_same = limit == intent.limit.bytes && intent.limit.in_packets;
+            if is_same { Cap::Packets(intent.limit.packets) } else { Cap::Bytes(limit) }
+        }
+        _ => Cap::Not(words.last().copied().unwrap_or("").into()),
+    };
+    port.caps.insert(parent, Seen::new(cap, at));
+}
+
+fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
+    let after = |word: &str| {
+        let found = words.iter().position(|each| *each == word)?;
+        words.get(found + 1).copied()
+    };
+    let Some(id) = after("classid") else { return };
+    let number = |word: &str| after(word).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let class = Class {
+        at: at.clone(),
+        rate: after("rate").map_or(0, bits),
+        quantum: number("quantum"),
+        priority: number("prio"),
+    };
+    port.classes.insert(id, class);
+}
+
+/// A rate as `tc` reads it.
+fn bits(text: &str) -> u64 {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "bit" | "" => 1,
+        "kbit" => 1_000,
+        "mbit" => 1_000_000,
+        "gbit" => 1_000_000_000,
+        _ => 0,
+    };
+    number.parse::<u64>().unwrap_or(0).saturating_mul(scale)
+}
+
+fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
+    let byte = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let start = words.iter().position(|word| matches!(*word, "dsfield" | "tos" | "priority"));
+    let flow = words.iter().position(|word| matches!(*word, "flowid" | "classid"));
+    let (Some(start), Some(flow)) = (start, flow) else { return };
+    let of = |at: usize| words.get(at).copied();
+    let told = of(start + 1).and_then(byte).zip(of(start + 2).and_then(byte));
+    if let (Some((value, mask)), Some(class)) = (told, of(flow + 1)) {
+        let is_ipv6 = words.contains(&"ipv6");
+        port.filters.push(Seen::new(Filter { is_ipv6, value, mask, class }, at));
+    }
+}
+
+fn sysctl(facts: &mut Facts, set: &str, at: &Place) {
+    match set.split_once('=') {
+        Some(("net.ipv4.fib_multipath_hash_policy", policy)) => {
+            let mut fields = vec![Field::SourceAddress, Field::DestinationAddress];
+            if policy == "1" {
+                fields = Field::ALL.to_vec();
+            }
+            facts.hash = Seen::some(fields, at);
+        }
+        Some(("net.ipv4.fib_multipath_hash_seed", seed)) => {
+            facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, at));
+        }
+        _ => {}
+    }
+}
+
+fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
+    let default = port.default.clone().unwrap_or_else(|| "1:0".into());
+    // The root of the classes is no leaf of theirs.
+    let is_leaf = |id: &&&str| **id != "1:1";
+    let tiny = port.classes.keys().filter(is_leaf).find(|id| **id != default).copied();
+    for (is_ipv6, family) in [(false, "ip"), (true, "ipv6")] {
+        let of_family = format!("{name}, {family},");
+        facts.classifiers.bind(name, &of_family, &port.at);
+        let classifier = facts.classifiers.entry(&of_family);
+        for Seen { value: filter, at } in &port.filters {
+            let queue = if Some(filter.class) == tiny { intent.queue } else { 0 };
+            let is_meant = |dscp: &u8| (dscp << 2) & filter.mask == filter.value & filter.mask;
+            let dscps = (0..64).filter(is_meant).filter(|_| filter.is_ipv6 == is_ipv6);
+            classifier.maps.extend(dscps.map(|dscp| Seen::new((dscp, queue), at)));
+        }
+    }
+    for filter in port.filters.iter().filter(|seen| seen.value.mask & 3 != 0) {
+        let found = format!("a filter with mask {:#04x}", filter.value.mask);
+        let remedy = "packets with ECN bits would be missed: leave the lower two bits out";
+        facts.find(&filter.at, found, "mask 0xfc", remedy);
+    }
+    if port.joins {
+        let remedy = "a queue would hold joined packets of up to 64 KB: ethtool -K PORT gro off";
+        facts.find(&port.at, format!("{name} may join packets"), "gro off", remedy);
+    }
+    facts.queues.bind(name, name, &port.at);
+    facts.queues.entry(name).cap = tiny.and_then(|tiny| port.caps.get(tiny).cloned());
+    facts.schedules.bind(name, name, &port.at);
+    let of = |id: Option<&str>| id.and_then(|id| port.classes.get(id)).cloned();
+    let (own, others) = (of(tiny), of(Some(&default)));
+    let expected =
+        (intent.rates(), (u64::from(intent.weights.tiny), u64::from(intent.weights.default)));
+    let ((rate_tiny, rate_default), (turn_tiny, turn_default)) = expected;
+    let is_strict =
+        own.as_ref().map(|class| class.priority) != others.as_ref().map(|class| class.priority);
+    let mut share = |class: Option<Class>, rate: u64, turns: u64, weight: u64| {
+        let Class { at, rate: found, quantum, .. } = class?;
+        let turn = turns * intent.buffer.frame();
+        for (what, found, expected) in [("rate", found, rate), ("quantum", quantum, turn)] {
+            if found != expected {
+                let remedy = "set it, or change the parameters if this was meant";
+                facts.find(&at, format!("{what} {found}"), expected.to_string(), remedy);
+            }
+        }
+        Seen::some(if is_strict { Share::Strict } else { Share::Weighted(weight) }, &at)
+    };
+    let tiny = share(own, rate_tiny, turn_tiny, intent.shares.0);
+    let default = share(others, rate_default, turn_default, intent.shares.1);
+    let schedule = facts.schedules.entry(name);
+    (schedule.tiny, schedule.default) = (tiny, default);
+}

@@ -1,0 +1,92 @@
+//! What a configuration says, held against what was meant.
+//!
+//! Each platform's parser reads just as much structure as it takes to find the facts: blocks by
+//! indentation, words of a line, or JSON. What it does not know it passes over, so that a whole
+//! running configuration can be given.
+
+mod blocks;
+mod cumulus4;
+mod cumulus5;
+mod eos;
+mod facts;
+mod iosxe;
+mod json;
+mod judge;
+mod linux;
+mod nxos;
+mod openconfig;
+mod os10;
+mod picos;
+mod sonic;
+
+use super::intent::Intent;
+use super::platform::Platform;
+use core::fmt;
+use facts::{Facts, Place};
+
+/// A file of a configuration.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// Something that is not as it was meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    file: String,
+    /// From 1; 0 for what is missing and has no line.
+    line: usize,
+    found: String,
+    expected: String,
+    remedy: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, found, expected, remedy } = self;
+        f.write_str(file)?;
+        if *line > 0 {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {found}; expected {expected}: {remedy}")
+    }
+}
+
+/// All that is wrong with `files`, which are one configuration together.
+pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
+    let mut facts = Facts::default();
+    let read = match intent.platform {
+        Platform::Picos => picos::read,
+        Platform::Sonic => sonic::read,
+        Platform::Cumulus4 => cumulus4::read,
+        Platform::Cumulus5 => cumulus5::read,
+        Platform::Os10 => os10::read,
+        Platform::Eos => eos::read,
+        Platform::Nxos => nxos::read,
+        Platform::IosXe => iosxe::read,
+        Platform::OpenConfig => openconfig::read,
+        Platform::Linux => linux::read,
+    };
+    read(intent, files, &mut facts);
+    let mut findings = judge::judge(intent, &facts, &files[0].name);
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// All lines of all files, each with its place, without comments and blank lines.
+fn lines<'a>(
+    files: &'a [File],
+    comment: &'static [char],
+) -> impl Iterator<Item = (Place, &'a str)> + 'a {
+    files.iter().flat_map(move |file| {
+        let numbered = file.text.lines().enumerate();
+        numbered
+            .map(|(index, line)| (Place { file: file.name.clone(), line: index + 1 }, line))
+            .filter(move |(_, line)| {
+                let line = line.trim_start();
+                !line.is_empty() && !line.starts_with(comment)
+            })
+    })
+}

@@ -1,0 +1,183 @@
+//! OpenConfig: JSON of openconfig-qos and openconfig-network-instance (RFC 7951).
+
+use super::File;
+use super::facts::{Cap, Facts, Place, Seen, Share};
+use super::json::{self, items};
+use crate::switch::intent::Intent;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let all = json::read(files, facts);
+    let model = Model::new(intent, files, &all);
+    model.classifiers(facts);
+    model.buffers(facts);
+    model.schedulers(facts);
+    model.interfaces(facts);
+    model.routes(&all, facts);
+}
+
+struct Model<'a> {
+    intent: &'a Intent,
+    files: &'a [File],
+    qos: &'a Value,
+    /// The number of each queue.
+    queues: BTreeMap<&'a str, u8>,
+}
+
+/// The name of an entry.
+fn name(entry: &Value) -> &str {
+    entry["config"]["name"].as_str().or_else(|| entry["name"].as_str()).unwrap_or("")
+}
+
+impl<'a> Model<'a> {
+    fn new(intent: &'a Intent, files: &'a [File], all: &'a Value) -> Self {
+        let qos = &all["openconfig-qos:qos"];
+        let number = |queue: &'a Value| {
+            let id = json::number(&queue["config"]["queue-id"]);
+            id.and_then(|id| u8::try_from(id).ok()).map(|id| (name(queue), id))
+        };
+        let queues = items(&qos["queues"]["queue"]).filter_map(number).collect();
+        Self { intent, files, qos, queues }
+    }
+
+    fn at(&self, keys: &[&str]) -> Place {
+        json::place(self.files, keys)
+    }
+
+    /// The queue of a forwarding group.
+    fn queue_of(&self, group: &str) -> Option<u8> {
+        let mut groups = items(&self.qos["forwarding-groups"]["forwarding-group"]);
+        let config = &groups.find(|each| name(each) == group)?["config"];
+        let queue = ["output-queue", "unicast-output-queue"];
+        let queue = queue.into_iter().find_map(|key| config[key].as_str())?;
+        self.queues.get(queue).copied()
+    }
+
+    fn classifiers(&self, facts: &mut Facts) {
+        for classifier in items(&self.qos["classifiers"]["classifier"]) {
+            let of = name(classifier);
+            let maps = &mut facts.classifiers.entry(of).maps;
+            // The first term that matches has the packet; the judge takes the last.
+            let terms: Vec<&Value> = items(&classifier["terms"]["term"]).collect();
+            for term in terms.into_iter().rev() {
+                let group = term["actions"]["config"]["target-group"].as_str().unwrap_or("");
+                let queue = self.queue_of(group).unwrap_or(0);
+                for family in ["ipv4", "ipv6"] {
+                    let told = &term["conditions"][family]["config"];
+                    let one = json::number(&told["dscp"]);
+                    let dscps = items(&told["dscp-set"]).filter_map(json::number).chain(one);
+                    let id = term["id"].as_str().unwrap_or("");
+                    let at = self.at(&["classifiers", of, id, "conditions"]);
+                    let dscps = dscps.filter_map(|dscp| u8::try_from(dscp).ok());
+                    maps.extend(dscps.map(|dscp| Seen::new((dscp, queue), &at)));
+                }
+            }
+        }
+    }
+
+    fn buffers(&self, facts: &mut Facts) {
+        let profiles = &self.qos["buffer-allocation-profiles"]["buffer-allocation-profile"];
+        for profile in items(profiles) {
+            let of = name(profile);
+            let queue = facts.queues.entry(of);
+            let is_tiny = |queue: &&Value| self.queues.get(name(queue)) == Some(&self.intent.queue);
+            let Some(told) = items(&profile["queues"]["queue"]).find(is_tiny) else { continue };
+            let told = &told["config"];
+            let at = |key| self.at(&["buffer-allocation-profiles", of, key]);
+            let bytes = json::number(&told["dedicated-buffer"]);
+            queue.cap = bytes.map(|bytes| Seen::new(Cap::Bytes(bytes), &at("dedicated-buffer")));
+            if told["use-shared-buffer"] != Value::Bool(false) {
+                let said = match &told["use-shared-buffer"] {
+                    Value::Null => "use-shared-buffer is not set".into(),
+                    value => format!("use-shared-buffer is {value}"),
+                };
+                queue.borrows.push(Seen::new(said, &at("use-shared-buffer")));
+            }
+        }
+    }
+
+    fn schedulers(&self, facts: &mut Facts) {
+        for policy in items(&self.qos["scheduler-policies"]["scheduler-policy"]) {
+            let of = name(policy);
+            let at = self.at(&["scheduler-policies", of]);
+            facts.schedules.entry(of);
+            for scheduler in items(&policy["schedulers"]["scheduler"]) {
+                let is_strict = scheduler["config"]["priority"] == "STRICT";
+                for input in items(&scheduler["inputs"]["input"]) {
+                    let told = &input["config"];
+                    let weight = json::number(&told["weight"]);
+                    let share =
+                        if is_strict { Some(Share::Strict) } else { weight.map(Share::Weighted) };
+                    let id = input["id"].as_str().unwrap_or("");
+                    let place = self.at(&["scheduler-policies", of, "inputs", id]);
+                    let share = share
+                        .map(|share| Seen::new(share, if place.line > 0 { &place } else { &at }));
+                    let schedule = facts.schedules.entry(of);
+                    match self.queues.get(told["queue"].as_str().unwrap_or("")) {
+                        Some(0) => schedule.default = share,
+                        Some(queue) if *queue == self.intent.queue => schedule.tiny = share,
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn interfaces(&self, facts: &mut Facts) {
+        for interface in items(&self.qos["interfaces"]["interface"]) {
+            let port = interface["interface-id"].as_str().unwrap_or("");
+            let at = self.at(&["interfaces", port]);
+            let classifiers: Vec<&Value> =
+                items(&interface["input"]["classifiers"]["classifier"]).collect();
+            for classifier in &classifiers {
+                facts.classifiers.bind(port, name(classifier), &at);
+            }
+            for family in ["IPV4", "IPV6"] {
+                let is_told = classifiers.iter().any(|each| each["type"] == family);
+                if !is_told && !classifiers.is_empty() {
+                    let remedy = "packets of that family would be in the default queue: add one";
+                    let found = format!("{port} has no classifier for {family}");
+                    facts.find(&at, found, "one for each family", remedy);
+                }
+            }
+            let output = &interface["output"];
+            if let Some(profile) = output["config"]["buffer-allocation-profile"].as_str() {
+                facts.queues.bind(port, profile, &at);
+            }
+            if let Some(policy) = output["scheduler-policy"]["config"]["name"].as_str() {
+                facts.schedules.bind(port, policy, &at);
+            }
+            for queue in items(&output["queues"]["queue"]) {
+                let profile = queue["config"]["queue-management-profile"].as_str();
+                if let Some(profile) =
+                    profile.filter(|_| self.queues.get(name(queue)) == Some(&self.intent.queue))
+                {
+                    facts.aeolus = self.dropping(profile);
+                }
+            }
+        }
+    }
+
+    fn dropping(&self, profile: &str) -> Option<Seen<(u64, u64)>> {
+        let profiles = &self.qos["queue-management-profiles"]["queue-management-profile"];
+        let told = items(profiles).find(|each| name(each) == profile)?;
+        let told = &told["wred"]["uniform"]["config"];
+        let of = |key: &str| json::number(&told[key]);
+        let both = of("min-threshold").zip(of("max-threshold"))?;
+        Seen::some(both, &self.at(&["queue-management-profiles", profile, "min-threshold"]))
+    }
+
+    fn routes(&self, all: &Value, facts: &mut Facts) {
+        let instances = &all["openconfig-network-instance:network-instances"]["network-instance"];
+        let protocols = items(instances).flat_map(|each| items(&each["protocols"]["protocol"]));
+        for route in protocols.flat_map(|each| items(&each["static-routes"]["static"])) {
+            let to = route["prefix"].as_str().unwrap_or("");
+            let at = self.at(&["static-routes", to]);
+            for hop in items(&route["next-hops"]["next-hop"]) {
+                let via = hop["config"]["next-hop"].as_str().unwrap_or("");
+                facts.routes.push(Seen::new((to.into(), via.into()), &at));
+            }
+        }
+    }
+}

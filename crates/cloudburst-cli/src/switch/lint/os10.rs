@@ -1,0 +1,139 @@
+//! Dell OS10: blocks.
+
+use super::File;
+use super::blocks::{self, Block, numbers};
+use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
+use crate::switch::intent::Intent;
+use std::collections::BTreeMap;
+
+/// What OS10 calls KB.
+const KILOBYTE: u64 = 1024;
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let blocks = blocks::read(files);
+    // The queues of groups that have not their own number.
+    let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
+    // The queue of each class map.
+    let mut classes: BTreeMap<&str, u8> = BTreeMap::new();
+    for block in &blocks {
+        if block.after("qos-map traffic-class").is_some() {
+            for inner in &block.inner {
+                let Some(queue) = inner.number("queue").and_then(|queue| u8::try_from(queue).ok())
+                else {
+                    continue;
+                };
+                let groups = inner.words().get(3).copied().unwrap_or("");
+                queues.extend(numbers(groups).into_iter().map(|group| (group, queue)));
+            }
+        }
+        if let Some(name) = block.after("class-map type queuing") {
+            let queue =
+                block.inner.iter().find_map(|inner| inner.after("match queue")?.parse().ok());
+            classes.extend(queue.map(|queue: u8| (name, queue)));
+        }
+    }
+    for block in &blocks {
+        if let Some(name) = block.after("trust dscp-map") {
+            for inner in &block.inner {
+                let words = inner.words();
+                let ["qos-group", group, "dscp", dscps] = words[..] else { continue };
+                let Ok(group) = group.parse::<u8>() else { continue };
+                let queue = queues.get(&group).copied().unwrap_or(group);
+                let maps =
+                    numbers(dscps).into_iter().map(|dscp| Seen::new((dscp, queue), &inner.at));
+                facts.classifiers.entry(name).maps.extend(maps);
+            }
+        } else if let Some(name) = block.after("policy-map type queuing") {
+            facts.queues.entry(name);
+            facts.schedules.entry(name);
+            for class in &block.inner {
+                let queue = class.after("class").and_then(|class| classes.get(class)).copied();
+                policy(intent, facts, name, queue, class);
+            }
+        } else if let Some(port) = block.after("interface") {
+            bind(facts, port, block);
+        } else if block.line == "system qos" {
+            bind(facts, EVERY_PORT, block);
+        } else {
+            other(facts, block);
+        }
+        pfc(facts, block);
+    }
+}
+
+fn bind(facts: &mut Facts, port: &str, block: &Block<'_>) {
+    for inner in &block.inner {
+        if let Some(name) = inner.after("trust-map dscp") {
+            facts.classifiers.bind(port, name, &inner.at);
+        } else if let Some(name) = inner.after("service-policy output type queuing") {
+            facts.queues.bind(port, name, &inner.at);
+            facts.schedules.bind(port, name, &inner.at);
+        }
+    }
+}
+
+fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, class: &Block<'_>) {
+    let mut share = None;
+    for inner in &class.inner {
+        if let Some(percent) = inner.number("percent") {
+            share = Seen::some(Share::Weighted(percent), &inner.at);
+        } else if inner.line.starts_with("priority") {
+            share = Seen::some(Share::Strict, &inner.at);
+        } else if inner.line.starts_with("queue-limit") && queue == Some(intent.queue) {
+            let (len, fixed) = (inner.number("queue-len"), inner.number("static"));
+            let cap = match (len, fixed) {
+                (Some(len), Some(fixed)) => {
+                    Cap::Bytes(len.saturating_add(fixed).saturating_mul(KILOBYTE))
+                }
+                _ => Cap::Not(format!("a share of the free buffer, {}", inner.line)),
+            };
+            facts.queues.entry(name).cap = Seen::some(cap, &inner.at);
+        }
+    }
+    let schedule = facts.schedules.entry(name);
+    match queue {
+        Some(0) => schedule.default = share,
+        Some(queue) if queue == intent.queue && share.is_some() => schedule.tiny = share,
+        _ => {}
+    }
+}
+
+fn other(facts: &mut Facts, block: &Block<'_>) {
+    let words = block.words();
+    match words[..] {
+        ["load-balancing", "ip-selection", ref fields @ ..] => {
+            let field = |word: &&str| match *word {
+                "source-ip" => Some(Field::SourceAddress),
+                "destination-ip" => Some(Field::DestinationAddress),
+                "protocol" => Some(Field::Protocol),
+                "l4-source-port" => Some(Field::SourcePort),
+                "l4-destination-port" => Some(Field::DestinationPort),
+                _ => None,
+            };
+            facts.hash = Seen::some(fields.iter().filter_map(field).collect(), &block.at);
+        }
+        ["hash-algorithm", "seed", seed] => {
+            facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, &block.at));
+        }
+        ["ip", "route", to, via] => {
+            facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
+        }
+        ["wred", _] => {
+            for inner in &block.inner {
+                let both = inner.number("minimum-threshold").zip(inner.number("maximum-threshold"));
+                if let Some((low, high)) = both {
+                    let bytes = (low.saturating_mul(KILOBYTE), high.saturating_mul(KILOBYTE));
+                    facts.aeolus = Seen::some(bytes, &inner.at);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn pfc(facts: &mut Facts, block: &Block<'_>) {
+    if let Some(queues) = block.after("pfc-cos") {
+        facts.pfc.extend(numbers(queues).into_iter().map(|queue| Seen::new(queue, &block.at)));
+    }
+    block.inner.iter().for_each(|inner| pfc(facts, inner));
+}

@@ -1,0 +1,189 @@
+//! SONiC: tables of CONFIG_DB, or patches of them.
+
+use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Queue, Seen, Share};
+use super::json::{self, entries, items};
+use super::{File, blocks};
+use crate::switch::intent::Intent;
+use serde_json::Value;
+
+pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
+    let all = json::read(files, facts);
+    let tables = Tables { intent, files, all: &all };
+    tables.ports(facts);
+    tables.buffers(facts);
+    tables.schedulers(facts);
+    tables.hash(facts);
+    tables.routes(facts);
+}
+
+struct Tables<'a> {
+    intent: &'a Intent,
+    files: &'a [File],
+    all: &'a Value,
+}
+
+impl Tables<'_> {
+    fn at(&self, keys: &[&str]) -> Place {
+        json::place(self.files, keys)
+    }
+
+    fn ports(&self, facts: &mut Facts) {
+        for (port, told) in entries(&self.all["PORT_QOS_MAP"]) {
+            let at = self.at(&["PORT_QOS_MAP", port]);
+            let of = if port == "global" { EVERY_PORT } else { port };
+            let enabled = told["pfc_enable"].as_str().unwrap_or("");
+            facts.pfc.extend(blocks::numbers(enabled).into_iter().map(|tc| Seen::new(tc, &at)));
+            let (Some(dscps), Some(queues)) =
+                (told["dscp_to_tc_map"].as_str(), told["tc_to_queue_map"].as_str())
+            else {
+                continue;
+            };
+            let name = format!("{dscps}, {queues}");
+            facts.classifiers.bind(of, &name, &at);
+            if !facts.classifiers.named.contains_key(&name) {
+                self.classifier(&name, dscps, queues, facts);
+            }
+        }
+    }
+
+    fn classifier(&self, name: &str, dscps: &str, queues: &str, facts: &mut Facts) {
+        let (classes, to_queues) =
+            (&self.all["DSCP_TO_TC_MAP"][dscps], &self.all["TC_TO_QUEUE_MAP"][queues]);
+        if !(classes.is_object() && to_queues.is_object()) {
+            return;
+        }
+        let of = |dscp: u8| {
+            let class = classes[dscp.to_string().as_str()].as_str()?;
+            let queue = json::number(&to_queues[class]).and_then(|queue| u8::try_from(queue).ok());
+            let at = self.at(&["DSCP_TO_TC_MAP", dscps, &dscp.to_string()]);
+            // A class without a queue has that of its number.
+            Some(Seen { value: (dscp, queue.or(class.parse().ok())?), at })
+        };
+        let missing: Vec<_> = (0..64).filter(|&dscp| of(dscp).is_none()).collect();
+        if let (Some(first), at) = (missing.first(), self.at(&["DSCP_TO_TC_MAP", dscps])) {
+            let found = format!("{} DSCPs have no class in {dscps}, {first} first", missing.len());
+            facts.find(&at, found, "all 64", "add them: what has no class is anywhere");
+        }
+        facts.classifiers.entry(name).maps.extend((0..64).filter_map(of));
+    }
+
+    /// The ports and queues of a key such as `Ethernet0,Ethernet4|3-5`.
+    fn each_port<'k>(&self, key: &'k str, queue: u8) -> Vec<&'k str> {
+        let Some((ports, queues)) = key.split_once('|') else { return Vec::new() };
+        let is_of = blocks::numbers(queues).contains(&queue);
+        if is_of { ports.split(',').collect() } else { Vec::new() }
+    }
+
+    fn buffers(&self, facts: &mut Facts) {
+        for (key, told) in entries(&self.all["BUFFER_QUEUE"]) {
+            let at = self.at(&["BUFFER_QUEUE", key]);
+            let name = told["profile"].as_str().unwrap_or("");
+            for port in self.each_port(key, self.intent.queue) {
+                facts.queues.bind(port, name, &at);
+            }
+        }
+        for (name, told) in entries(&self.all["BUFFER_PROFILE"]) {
+            let at = |key| self.at(&["BUFFER_PROFILE", name, key]);
+            let of = |key: &str| json::number(&told[key]);
+            let cap = match (of("static_th"), told["dynamic_th"].as_str()) {
+                (_, Some(share)) => {
+                    let share = format!("a share of the free buffer, dynamic_th {share}");
+                    Seen::some(Cap::Not(share), &at("dynamic_th"))
+                }
+                (Some(0), None) => {
+                    let none = "static_th 0, which SONiC takes as no limit";
+                    Seen::some(Cap::Not(none.into()), &at("static_th"))
+                }
+                (Some(bytes), None) => {
+                    let size = of("size").unwrap_or(0);
+                    Seen::some(Cap::Bytes(bytes.saturating_add(size)), &at("static_th"))
+                }
+                (None, None) => None,
+            };
+            facts
+                .queues
+                .named
+                .insert(name.clone(), Queue { cap, borrows: self.pool(told, &at("pool")) });
+        }
+    }
+
+    /// A pool is only to be seen where a whole configuration is given.
+    fn pool(&self, profile: &Value, at: &Place) -> Vec<Seen<String>> {
+        let name = profile["pool"].as_str().unwrap_or("");
+        let mode = self.all["BUFFER_POOL"][name]["mode"].as_str();
+        let is_wrong = mode.is_some_and(|mode| mode != "static");
+        let said = || format!("its pool {name} is {}", mode.unwrap_or(""));
+        is_wrong.then(|| Seen::new(said(), at)).into_iter().collect()
+    }
+
+    fn schedulers(&self, facts: &mut Facts) {
+        let queues = &self.all["QUEUE"];
+        let named = |port: &str, queue: u8| {
+            let mut all =
+                entries(queues).filter(|(key, _)| self.each_port(key, queue).contains(&port));
+            all.find_map(|(key, told)| Some((key, told["scheduler"].as_str()?)))
+        };
+        for port in &self.intent.ports {
+            let (tiny, default) = (named(port, self.intent.queue), named(port, 0));
+            let Some((key, first)) = tiny else { continue };
+            let name = format!("{first}, {}", default.map_or("none", |(_, name)| name));
+            facts.schedules.bind(port, &name, &self.at(&["QUEUE", key]));
+            let schedule = facts.schedules.entry(&name);
+            schedule.tiny = self.share(first);
+            schedule.default = default.and_then(|(_, name)| self.share(name));
+        }
+        for (key, told) in entries(queues) {
+            let Some(name) = told["wred_profile"].as_str() else { continue };
+            if self.each_port(key, self.intent.queue).is_empty() {
+                continue;
+            }
+            let of = |key: &str| json::number(&self.all["WRED_PROFILE"][name][key]);
+            let both = of("green_min_threshold").zip(of("green_max_threshold"));
+            let at = self.at(&["WRED_PROFILE", name]);
+            facts.aeolus = both.map(|both| Seen::new(both, &at));
+        }
+    }
+
+    fn share(&self, name: &str) -> Option<Seen<Share>> {
+        let told = self.all["SCHEDULER"].get(name)?;
+        let at = |key| self.at(&["SCHEDULER", name, key]);
+        if told["type"] == "STRICT" {
+            return Seen::some(Share::Strict, &at("type"));
+        }
+        let weight = json::number(&told["weight"]).unwrap_or(1);
+        Seen::some(Share::Weighted(weight), &at("weight"))
+    }
+
+    fn hash(&self, facts: &mut Facts) {
+        let told = &self.all["SWITCH_HASH"]["GLOBAL"]["ecmp_hash"];
+        if !told.is_array() {
+            return;
+        }
+        let field = |name: &Value| match name.as_str()? {
+            "SRC_IP" => Some(Field::SourceAddress),
+            "DST_IP" => Some(Field::DestinationAddress),
+            "IP_PROTOCOL" => Some(Field::Protocol),
+            "L4_SRC_PORT" => Some(Field::SourcePort),
+            "L4_DST_PORT" => Some(Field::DestinationPort),
+            _ => None,
+        };
+        let at = self.at(&["SWITCH_HASH", "GLOBAL", "ecmp_hash"]);
+        facts.hash = Seen::some(items(told).filter_map(field).collect(), &at);
+    }
+
+    fn routes(&self, facts: &mut Facts) {
+        for (key, told) in entries(&self.all["STATIC_ROUTE"]) {
+            let to = key.rsplit_once('|').map_or(key.as_str(), |(_, to)| to);
+            let at = self.at(&["STATIC_ROUTE", key]);
+            for hop in told["nexthop"].as_str().unwrap_or("").split(',') {
+                facts.routes.push(Seen::new((to.into(), hop.into()), &at));
+            }
+        }
+        for (key, _) in entries(&self.all["LOOPBACK_INTERFACE"]) {
+            let address =
+                key.strip_prefix("Loopback0|").and_then(|prefix| prefix.split('/').next());
+            let at = self.at(&["LOOPBACK_INTERFACE", key]);
+            facts.decapsulates.extend(address.map(|address| Seen::new(address.to_owned(), &at)));
+        }
+    }
+}

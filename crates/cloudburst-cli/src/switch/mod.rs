@@ -1,0 +1,144 @@
+//! `cbrst-switch`: the tiny queue, for the switches that people have.
+//!
+//! ```text
+//!   params (TOML, flags)  ->  intent: checked, rounded  ->  template  ->  files
+//!                                      |
+//!                                      v
+//!   files  ->  lint/PLATFORM: facts  -> lint/judge  ->  findings
+//! ```
+//!
+//! The templates are in `switch-configs`, one directory a platform, and are part of the program. What
+//! a configuration says is read by a small parser for each platform into the same facts, and one
+//! judge compares these with the intent: so a configuration that was edited, or that a switch
+//! prints, is held to the same as one that was rendered.
+
+mod args;
+mod dscp;
+mod error;
+mod intent;
+mod lint;
+mod params;
+mod platform;
+mod ports;
+mod size;
+mod template;
+
+use crate::{Exit, ui};
+use args::{Overrides, SwitchArgs, SwitchCommand};
+use clap::{CommandFactory, Parser};
+use error::Refusal;
+use intent::Intent;
+use params::Parameters;
+use platform::Platform;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// All of `cbrst-switch`.
+pub(crate) fn main() -> Exit {
+    let args = SwitchArgs::parse();
+    let done = match (args.command, args.check, args.params) {
+        (Some(SwitchCommand::Platforms), ..) => platforms(),
+        (Some(SwitchCommand::Render { params, out, overrides }), ..) => {
+            intent(&params, *overrides).and_then(|intent| render(&intent, &out))
+        }
+        (Some(SwitchCommand::Check { params, files, overrides }), ..) => {
+            intent(&params, *overrides).and_then(|intent| check(&intent, &files))
+        }
+        (None, Some(file), Some(params)) => {
+            intent(&params, Overrides::default()).and_then(|intent| check(&intent, &[file]))
+        }
+        (None, ..) => {
+            ui::complain(&SwitchArgs::command().render_help().to_string());
+            return Exit::Usage;
+        }
+    };
+    done.unwrap_or_else(|refusal| {
+        ui::complain(&format!("cbrst-switch: {refusal}"));
+        if matches!(refusal, Refusal::File { .. }) { Exit::Failed } else { Exit::Usage }
+    })
+}
+
+fn intent(params: &Path, overrides: Overrides) -> Result<Intent, Refusal> {
+    Intent::new(Parameters::read(params)?.with(overrides))
+}
+
+fn platforms() -> Result<Exit, Refusal> {
+    let lines = Platform::ALL.map(|each| format!("{:<11} {}\n", each.name(), each.describe()));
+    print(&lines.concat());
+    Ok(Exit::Done)
+}
+
+fn render(intent: &Intent, out: &Path) -> Result<Exit, Refusal> {
+    let files = template::render(intent)?;
+    fs::create_dir_all(out).map_err(|source| Refusal::File { path: out.into(), source })?;
+    let mut said = report(intent);
+    for (name, text) in files {
+        let path = out.join(name);
+        said += &format!("wrote {}\n", path.display());
+        fs::write(&path, text).map_err(|source| Refusal::File { path, source })?;
+    }
+    print(&said);
+    Ok(Exit::Done)
+}
+
+/// What was made of the parameters, for people to agree with.
+fn report(intent: &Intent) -> String {
+    let Intent { limit, buffer, asked, .. } = intent;
+    let (alone, beside) = intent.delays();
+    let us = |seconds: f64| format!("{:.1} us", seconds * 1e6);
+    let (tiny, default) = intent.shares;
+    let mut said = format!("{}\n", intent.summary());
+    let cells = match buffer.cell {
+        1 => String::new(),
+        cell => format!("{} cells of {cell} bytes, ", limit.cells),
+    };
+    said += &format!(
+        "limit: asked for {asked}, the queue holds {} bytes: {cells}{} packets of MTU {}\n",
+        limit.bytes, limit.packets, buffer.mtu
+    );
+    said += &format!(
+        "worst-case queueing delay: {} with the link to itself, {} beside a default queue that is \
+         never empty ({tiny}:{default})\n",
+        us(alone),
+        us(beside)
+    );
+    if let Some(name) = dscp::name(intent.dscp) {
+        said += &format!("DSCP {} has a name, {name}: other traffic may use it\n", intent.dscp);
+    }
+    if intent.seed.is_none() {
+        said += "the ECMP hash's seed is not part of these files: see verify.txt\n";
+    }
+    said
+}
+
+fn check(intent: &Intent, files: &[PathBuf]) -> Result<Exit, Refusal> {
+    let is_configuration = |path: &&PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        !name.is_some_and(|name| {
+            name.starts_with("verify.") || name.starts_with("rollback.") || name == "ecmp.txt"
+        })
+    };
+    let read = |path: &PathBuf| match fs::read_to_string(path) {
+        Ok(text) => Ok(lint::File { name: path.display().to_string(), text }),
+        Err(source) => Err(Refusal::File { path: path.clone(), source }),
+    };
+    let files: Vec<_> =
+        files.iter().filter(is_configuration).map(read).collect::<Result<_, _>>()?;
+    if files.is_empty() {
+        return Err(Refusal::NothingToCheck);
+    }
+    let findings = lint::lint(intent, &files);
+    let lines: Vec<String> = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    print(&lines.concat());
+    if findings.is_empty() {
+        print(&format!("{}: {} files say so\n", intent.summary(), files.len()));
+        return Ok(Exit::Done);
+    }
+    Ok(Exit::Failed)
+}
+
+/// To standard output, where there may be nobody to read it.
+fn print(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}

@@ -1,0 +1,114 @@
+//! The TOML file of one switch, and the flags that take precedence over it.
+
+use super::args::Overrides;
+use super::error::Refusal;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// Everything that can be said of a switch; nothing is checked yet.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Parameters {
+    pub(crate) platform: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) role: Option<Role>,
+    #[serde(default)]
+    pub(crate) ports: Vec<String>,
+    pub(crate) dscp: Option<u8>,
+    pub(crate) queue: Option<u8>,
+    pub(crate) limit: Option<String>,
+    pub(crate) buffer: Option<String>,
+    pub(crate) mtu: Option<u32>,
+    pub(crate) cell: Option<u32>,
+    pub(crate) rate: Option<String>,
+    pub(crate) weights: Option<Weights>,
+    pub(crate) seed: Option<u32>,
+    /// Which traffic class each DSCP that is in use has; all others have class 0.
+    #[serde(default)]
+    pub(crate) classes: BTreeMap<String, u8>,
+    /// Traffic classes with priority flow control.
+    #[serde(default)]
+    pub(crate) pfc: Vec<u8>,
+    pub(crate) aeolus: Option<String>,
+    /// Where IP-in-IP packets to this address are taken out of their wrapping.
+    pub(crate) decapsulate: Option<Ipv4Addr>,
+    #[serde(default)]
+    pub(crate) routes: Vec<Route>,
+}
+
+/// Where a switch stands. Said in comments only: both have the same queue.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    #[default]
+    Leaf,
+    Spine,
+}
+
+/// The shares of a busy link.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Weights {
+    pub(crate) tiny: u32,
+    pub(crate) default: u32,
+}
+
+/// One explicit path: an address of a host, and the one way there.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Route {
+    /// A prefix of 32 bits.
+    pub(crate) to: String,
+    pub(crate) via: Ipv4Addr,
+    pub(crate) port: String,
+}
+
+impl Parameters {
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not TOML of this kind.
+    pub(crate) fn read(path: &Path) -> Result<Self, Refusal> {
+        let file = |source| Refusal::File { path: path.into(), source };
+        let text = std::fs::read_to_string(path).map_err(file)?;
+        toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let reason = format!("line {line}: {}", error.message().replace('\n', " "));
+            Refusal::Toml { path: path.into(), reason }
+        })
+    }
+
+    /// With what the command line says instead.
+    pub(crate) fn with(self, flags: Overrides) -> Self {
+        Self {
+            platform: flags.platform.or(self.platform),
+            name: flags.name.or(self.name),
+            role: flags.role.map(Into::into).or(self.role),
+            ports: if flags.port.is_empty() { self.ports } else { flags.port },
+            dscp: flags.dscp.or(self.dscp),
+            queue: flags.queue.or(self.queue),
+            limit: flags.limit.or(self.limit),
+            buffer: flags.buffer.or(self.buffer),
+            mtu: flags.mtu.or(self.mtu),
+            cell: flags.cell.or(self.cell),
+            rate: flags.rate.or(self.rate),
+            weights: flags.weights.or(self.weights),
+            seed: flags.seed.or(self.seed),
+            aeolus: flags.aeolus.or(self.aeolus),
+            ..self
+        }
+    }
+}
+
+impl core::str::FromStr for Weights {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let both = text.split_once(':');
+        let both =
+            both.and_then(|(tiny, default)| Some((tiny.parse().ok()?, default.parse().ok()?)));
+        let (tiny, default) = both.ok_or("expected TINY:DEFAULT, such as 1:1 or 1:3")?;
+        Ok(Self { tiny, default })
+    }
+}

@@ -1,0 +1,183 @@
+//! The platforms, and what differs between them that is not a matter of wording.
+
+use super::error::Refusal;
+use core::fmt;
+use core::str::FromStr;
+
+/// Whose language a configuration is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Platform {
+    Picos,
+    Sonic,
+    Cumulus4,
+    Cumulus5,
+    Os10,
+    Eos,
+    Nxos,
+    IosXe,
+    OpenConfig,
+    Linux,
+}
+
+/// How a platform is told the shares of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shares {
+    /// As weights, from 1 to this.
+    Weights(u32),
+    /// As percent of the link, 1 to 99.
+    Percent,
+}
+
+/// What a queue's limit must be a multiple of, beyond whole cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Bytes(u64),
+    /// A thousandth of the buffer.
+    Permille,
+}
+
+impl Platform {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Picos,
+        Self::Sonic,
+        Self::Cumulus4,
+        Self::Cumulus5,
+        Self::Os10,
+        Self::Eos,
+        Self::Nxos,
+        Self::IosXe,
+        Self::OpenConfig,
+        Self::Linux,
+    ];
+
+    /// As the parameters name it, and the directory of its templates.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Picos => "picos",
+            Self::Sonic => "sonic",
+            Self::Cumulus4 => "cumulus4",
+            Self::Cumulus5 => "cumulus5",
+            Self::Os10 => "os10",
+            Self::Eos => "eos",
+            Self::Nxos => "nxos",
+            Self::IosXe => "iosxe",
+            Self::OpenConfig => "openconfig",
+            Self::Linux => "linux",
+        }
+    }
+
+    pub(crate) const fn describe(self) -> &'static str {
+        match self {
+            Self::Picos => "PicOS on Broadcom switches, such as the paper's Pronto 3295",
+            Self::Sonic => "SONiC on Broadcom switches: CONFIG_DB tables and JSON patches",
+            Self::Cumulus4 => "Cumulus Linux 4 on Broadcom switches: traffic.conf, datapath.conf",
+            Self::Cumulus5 => "Cumulus Linux 5: NVUE commands",
+            Self::Os10 => "Dell SmartFabric OS10",
+            Self::Eos => "Arista EOS on Trident switches",
+            Self::Nxos => "Cisco NX-OS on Nexus 9000",
+            Self::IosXe => "Cisco IOS-XE routers: CLI, and the same for NETCONF or RESTCONF",
+            Self::OpenConfig => "OpenConfig models for gNMI",
+            Self::Linux => "Linux as a router: tc, sysctl, ip",
+        }
+    }
+
+    /// Bytes of a cell of the buffer, unless the parameters say otherwise.
+    pub(crate) const fn cell(self) -> u64 {
+        match self {
+            Self::IosXe | Self::Linux => 1,
+            _ => 208,
+        }
+    }
+
+    pub(crate) const fn step(self) -> Step {
+        match self {
+            Self::Cumulus4 => Step::Permille,
+            Self::Os10 => Step::Bytes(1024),
+            _ => Step::Bytes(1),
+        }
+    }
+
+    /// Whether a limit that was asked for in packets is written in packets.
+    pub(crate) const fn counts_packets(self) -> bool {
+        matches!(self, Self::IosXe | Self::Linux)
+    }
+
+    pub(crate) const fn shares(self) -> Shares {
+        match self {
+            Self::Picos => Shares::Weights(15),
+            Self::Sonic | Self::OpenConfig | Self::Linux => Shares::Weights(100),
+            Self::Cumulus4 => Shares::Weights(127),
+            Self::Cumulus5 | Self::Os10 | Self::Eos | Self::Nxos | Self::IosXe => Shares::Percent,
+        }
+    }
+
+    /// Whether a DSCP that has a name is printed back by it, so that the configuration that the
+    /// switch shows is never the one that was sent.
+    pub(crate) const fn renames_dscps(self) -> bool {
+        matches!(self, Self::Nxos | Self::IosXe)
+    }
+
+    /// Queues that are not for users.
+    pub(crate) const fn reserves(self, queue: u8) -> Option<&'static str> {
+        match (self, queue) {
+            (_, 0) => Some("the queue of everything else"),
+            (Self::Eos, 1) => Some("the queue of everything else, as EOS puts DSCP 0 into class 1"),
+            (Self::Cumulus4, 3) => Some("Cumulus Linux 4's own, for packets of the switch's CPU"),
+            (Self::Cumulus4, 7) => Some("that of Cumulus Linux 4's control group, which is strict"),
+            _ => None,
+        }
+    }
+
+    /// The queue of packets without a class.
+    pub(crate) const fn default_queue(self) -> u8 {
+        match self {
+            Self::Eos => 1,
+            _ => 0,
+        }
+    }
+
+    /// The class that a DSCP has where the configuration does not say: on some platforms, the tiny
+    /// queue's number is the class of eight DSCPs from the start.
+    pub(crate) const fn class_unless_told(self, dscp: u8) -> u8 {
+        match (self, dscp / 8) {
+            (Self::Eos, 0) => 1,
+            (Self::Eos, 1) => 0,
+            (Self::Eos | Self::Cumulus5, class) => class,
+            _ => 0,
+        }
+    }
+
+    /// The largest seed of the ECMP hash; none where the configuration has no place for one.
+    pub(crate) const fn largest_seed(self) -> Option<u32> {
+        match self {
+            Self::Picos | Self::Sonic | Self::OpenConfig => None,
+            Self::Eos => Some(5),
+            _ => Some(u32::MAX),
+        }
+    }
+
+    /// Whether there is a template for selective dropping.
+    pub(crate) const fn has_aeolus(self) -> bool {
+        !matches!(self, Self::Picos | Self::Cumulus4)
+    }
+
+    /// Whether IP-in-IP packets can be taken out of their wrapping.
+    pub(crate) const fn decapsulates(self) -> bool {
+        matches!(self, Self::Sonic | Self::Eos | Self::Nxos | Self::Linux)
+    }
+}
+
+impl FromStr for Platform {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let found = Self::ALL.into_iter().find(|platform| platform.name() == text);
+        found.ok_or_else(|| Refusal::Platform { came: text.into() })
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

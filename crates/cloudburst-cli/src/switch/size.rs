@@ -1,0 +1,190 @@
+//! How long the tiny queue is: as it was asked for, and as the switch can do it.
+
+use super::error::Refusal;
+use super::platform::{Platform, Step};
+use crate::plan::units::Bytes;
+use core::fmt;
+use core::str::FromStr;
+use serde::Serialize;
+
+/// A limit as people write it: "8 packets", "10192 bytes", "1 %" of the buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Asked {
+    Packets(u64),
+    Bytes(u64),
+    Percent(f64),
+}
+
+/// A limit as the switch has it: rounded down, so never more than was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Limit {
+    /// Packets of the MTU that it holds.
+    pub(crate) packets: u64,
+    /// Bytes, in whole cells.
+    pub(crate) bytes: u64,
+    pub(crate) cells: u64,
+    pub(crate) kilobytes: u64,
+    /// Thousandths of the buffer, where its size is known.
+    pub(crate) permille: u64,
+    /// Whether the switch is told packets instead of bytes.
+    pub(crate) in_packets: bool,
+}
+
+/// What packets are like, and where they wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    pub(crate) mtu: u64,
+    pub(crate) cell: u64,
+    pub(crate) total: Option<u64>,
+}
+
+/// Ethernet's header, which queues hold with the packet.
+const ETHERNET: u64 = 14;
+
+impl Buffer {
+    /// Bytes of the largest frame.
+    pub(crate) const fn frame(self) -> u64 {
+        self.mtu + ETHERNET
+    }
+
+    /// Bytes that it takes in the buffer.
+    pub(crate) const fn frame_in_cells(self) -> u64 {
+        self.frame().div_ceil(self.cell) * self.cell
+    }
+}
+
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || "\"8 packets\", \"10192 bytes\" or \"1 %\" of the buffer".to_owned();
+        let split = text.find(['%', ' ']).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        match unit.trim() {
+            "packets" | "packet" => number.parse().map(Self::Packets).map_err(|_| expected()),
+            "bytes" | "B" => {
+                number.parse::<Bytes>().map(|n| Self::Bytes(n.0)).map_err(|_| expected())
+            }
+            "%" | "percent" => {
+                let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+                percent.map(Self::Percent).ok_or_else(expected)
+            }
+            _ => Err(expected()),
+        }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(n) => write!(f, "{n} packets"),
+            Self::Bytes(n) => write!(f, "{n} bytes"),
+            Self::Percent(n) => write!(f, "{n} %"),
+        }
+    }
+}
+
+impl Limit {
+    /// # Errors
+    ///
+    /// When nothing would fit in, when the buffer is smaller, or when its size must be known and
+    /// is not.
+    pub(crate) fn new(asked: Asked, platform: Platform, buffer: Buffer) -> Result<Self, Refusal> {
+        let said = || asked.to_string();
+        let least = buffer.frame_in_cells();
+        let in_packets = platform.counts_packets() && matches!(asked, Asked::Packets(_));
+        let bytes = match asked {
+            Asked::Packets(n) => n.saturating_mul(least),
+            Asked::Bytes(n) => n,
+            Asked::Percent(percent) => {
+                let total = buffer.total.ok_or_else(|| Refusal::NoBuffer(said()))?;
+                (total as f64 * percent / 100.0) as u64
+            }
+        };
+        if bytes == 0 && platform == Platform::Sonic {
+            return Err(Refusal::SonicZero { asked: said() });
+        }
+        let bytes = bytes - bytes % buffer.cell;
+        let (bytes, unit) = match platform.step() {
+            Step::Bytes(1) => (bytes, format!("cells of {} bytes", buffer.cell)),
+            Step::Bytes(step) => (bytes - bytes % step, format!("units of {step} bytes")),
+            Step::Permille => {
+                let total = buffer.total.ok_or(Refusal::BufferOfCumulus4)?;
+                let permille = (total / 1000).max(1);
+                (bytes - bytes % permille, "tenths of a percent of the buffer".into())
+            }
+        };
+        if bytes < least {
+            let (asked, mtu) = (said(), buffer.mtu);
+            return Err(Refusal::BelowMtu { asked, bytes, unit, mtu, least });
+        }
+        if let Some(total) = buffer.total.filter(|&total| bytes > total) {
+            return Err(Refusal::AboveBuffer { asked: said(), bytes, buffer: total });
+        }
+        let permille = buffer.total.map_or(0, |total| bytes / (total / 1000).max(1));
+        Ok(Self {
+            packets: bytes / least,
+            bytes,
+            cells: bytes / buffer.cell,
+            kilobytes: bytes / 1024,
+            permille,
+            in_packets,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRIDENT: Buffer = Buffer { mtu: 1500, cell: 208, total: Some(4_000_000) };
+
+    fn limit(asked: &str, platform: Platform) -> Result<Limit, Refusal> {
+        Limit::new(asked.parse().unwrap(), platform, TRIDENT)
+    }
+
+    #[test]
+    fn limits_are_rounded_down_to_whole_cells() {
+        for (asked, bytes, cells, packets) in [
+            ("8 packets", 13_312, 64, 8),
+            ("10200 bytes", 10_192, 49, 6),
+            ("10.2k bytes", 10_192, 49, 6),
+            ("1 %", 39_936, 192, 24),
+            ("1%", 39_936, 192, 24),
+        ] {
+            let limit = limit(asked, Platform::Sonic).unwrap();
+            assert_eq!(
+                (limit.bytes, limit.cells, limit.packets),
+                (bytes, cells, packets),
+                "{asked}"
+            );
+        }
+    }
+
+    #[test]
+    fn coarser_platforms_round_further_down() {
+        let os10 = limit("8 packets", Platform::Os10).unwrap();
+        assert_eq!((os10.bytes, os10.kilobytes), (13_312, 13));
+        let os10 = limit("10192 bytes", Platform::Os10).unwrap();
+        assert_eq!((os10.bytes, os10.kilobytes), (9_216, 9));
+        let cumulus = limit("8 packets", Platform::Cumulus4).unwrap();
+        assert_eq!((cumulus.bytes, cumulus.permille, cumulus.packets), (12_000, 3, 7));
+    }
+
+    #[test]
+    fn less_than_a_packet_is_refused_and_sonics_zero_by_name() {
+        let below = |asked, platform| limit(asked, platform).unwrap_err().to_string();
+        assert!(below("1000 bytes", Platform::Eos).contains("takes 1664"));
+        assert!(below("0 packets", Platform::Eos).contains("drop everything"));
+        assert!(below("1 packets", Platform::Os10).contains("units of 1024 bytes"));
+        assert!(below("0 bytes", Platform::Sonic).contains("no limit at all"));
+        assert!(below("5M bytes", Platform::Eos).contains("more than the whole buffer"));
+    }
+
+    #[test]
+    fn nonsense_is_no_limit() {
+        for text in ["", "8", "packets", "-1 packets", "8 cells", "101 %", "1.5 packets", "% 1"] {
+            assert!(text.parse::<Asked>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Switches to configure: two leaves, four spines and eight hosts, on every platform; and a switch of
+//! 32 ports.
+
+use super::{Ended, Running, SWITCH, command};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A platform, its ports of a leaf with four hosts and four spines, and 32 of them.
+pub(crate) struct Platform {
+    pub(crate) name: &'static str,
+    pub(crate) ports: &'static [&'static str],
+    pub(crate) many: &'static str,
+    aeolus: bool,
+    decapsulates: bool,
+}
+
+const fn platform(
+    name: &'static str,
+    ports: &'static [&'static str],
+    many: &'static str,
+    (aeolus, decapsulates): (bool, bool),
+) -> Platform {
+    Platform { name, ports, many, aeolus, decapsulates }
+}
+
+#[rustfmt::skip]
+pub(crate) const PLATFORMS: [Platform; 10] = [
+    platform("picos",
+        &["ge-1/1/1", "ge-1/1/2", "ge-1/1/3", "ge-1/1/4", "te-1/1/49", "te-1/1/50", "te-1/1/51",
+          "te-1/1/52"],
+        "te-1/1/[1-32]", (false, false)),
+    platform("sonic",
+        &["Ethernet0", "Ethernet4", "Ethernet8", "Ethernet12", "Ethernet16", "Ethernet20",
+          "Ethernet24", "Ethernet28"],
+        "Ethernet[0-124/4]", (true, true)),
+    platform("cumulus4", &["swp1", "swp2", "swp3", "swp4", "swp5", "swp6", "swp7", "swp8"],
+        "swp[1-32]", (false, false)),
+    platform("cumulus5", &["swp1", "swp2", "swp3", "swp4", "swp5", "swp6", "swp7", "swp8"],
+        "swp[1-32]", (true, false)),
+    platform("os10",
+        &["ethernet1/1/1", "ethernet1/1/2", "ethernet1/1/3", "ethernet1/1/4", "ethernet1/1/5",
+          "ethernet1/1/6", "ethernet1/1/7", "ethernet1/1/8"],
+        "ethernet1/1/[1-32]", (true, false)),
+    platform("eos",
+        &["Ethernet1", "Ethernet2", "Ethernet3", "Ethernet4", "Ethernet5", "Ethernet6",
+          "Ethernet7", "Ethernet8"],
+        "Ethernet[1-32]", (true, true)),
+    platform("nxos",
+        &["Ethernet1/1", "Ethernet1/2", "Ethernet1/3", "Ethernet1/4", "Ethernet1/5",
+          "Ethernet1/6", "Ethernet1/7", "Ethernet1/8"],
+        "Ethernet1/[1-32]", (true, true)),
+    platform("iosxe",
+        &["GigabitEthernet1", "GigabitEthernet2", "GigabitEthernet3", "GigabitEthernet4",
+          "TenGigabitEthernet0/0/1", "TenGigabitEthernet0/0/2", "TenGigabitEthernet0/0/3",
+          "TenGigabitEthernet0/0/4"],
+        "TenGigabitEthernet0/0/[0-31]", (true, false)),
+    platform("openconfig",
+        &["Ethernet1", "Ethernet2", "Ethernet3", "Ethernet4", "Ethernet5", "Ethernet6",
+          "Ethernet7", "Ethernet8"],
+        "Ethernet[1-32]", (true, false)),
+    platform("linux", &["h1", "h2", "h3", "h4", "s1", "s2", "s3", "s4"], "swp[1-32]", (true, true)),
+];
+
+pub(crate) fn find(name: &str) -> &'static Platform {
+    PLATFORMS.iter().find(|platform| platform.name == name).unwrap()
+}
+
+impl Platform {
+    fn start(&self, name: &str, role: &str, ports: &[&str]) -> String {
+        format!(
+            "platform = \"{}\"\nname = \"{name}\"\nrole = \"{role}\"\nports = {ports:?}\n\
+             dscp = 43\nqueue = 5\nbuffer = \"4M\"\n",
+            self.name
+        )
+    }
+
+    /// Leaf 1 or 2, with a path to a host of the other by way of each spine.
+    pub(crate) fn leaf(&self, leaf: u32) -> String {
+        let mut text = self.start(&format!("l{leaf}"), "leaf", self.ports);
+        text += "limit = \"8 packets\"\nrate = \"10G\"\nweights = { tiny = 1, default = 3 }\n\
+                 classes = { 46 = 6, 48 = 6 }\npfc = [3]\n";
+        let _ = writeln!(text, "seed = {leaf}");
+        if self.aeolus {
+            text += "aeolus = \"6144 bytes\"\n";
+        }
+        let (other, host) = if leaf == 1 { (2, 5) } else { (1, 1) };
+        for spine in 1..=4 {
+            let port = self.ports[3 + spine];
+            let _ = write!(
+                text,
+                "[[routes]]\nto = \"10.10{spine}.{other}.{host}/32\"\nvia = \"10.3.0.{spine}\"\n\
+                 port = \"{port}\"\n"
+            );
+        }
+        text
+    }
+
+    /// Spine 1 to 4, with the path to host 5 at leaf 2.
+    pub(crate) fn spine(&self, spine: u32) -> String {
+        let mut text = self.start(&format!("s{spine}"), "spine", &self.ports[..2]);
+        text += "limit = \"10192 bytes\"\nrate = \"10G\"\nweights = { tiny = 1, default = 1 }\n";
+        let _ = writeln!(text, "seed = {}", spine + 1);
+        if self.decapsulates {
+            let _ = writeln!(text, "decapsulate = \"10.3.0.{spine}\"");
+        }
+        let port = self.ports[1];
+        let _ = write!(
+            text,
+            "[[routes]]\nto = \"10.10{spine}.2.5/32\"\nvia = \"10.2.0.2\"\nport = \"{port}\"\n"
+        );
+        text
+    }
+
+    /// A switch of 32 ports, with the paper's share of the buffer.
+    pub(crate) fn many(&self) -> String {
+        let mut text = self.start("t1", "leaf", &[self.many]);
+        text += "limit = \"1 %\"\nrate = \"40G\"\nseed = 5\n";
+        text
+    }
+}
+
+/// A directory with parameters and what was rendered of them.
+pub(crate) struct Rendered {
+    dir: TempDir,
+    /// What the program has said.
+    pub(crate) said: String,
+}
+
+impl Rendered {
+    pub(crate) fn of(parameters: &str) -> Self {
+        let (dir, ended) = render(parameters, &[]);
+        let said = String::from_utf8(ended.stdout).unwrap();
+        assert_eq!(ended.code, Some(0), "{said}{}\n{parameters}", ended.stderr);
+        Self { dir, said }
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.dir.path().join("out").join(file)
+    }
+
+    /// All files, by name.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let entries = fs::read_dir(self.path("")).unwrap();
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let text = fs::read_to_string(entry.path()).unwrap();
+                (entry.file_name().into_string().unwrap(), text)
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    pub(crate) fn check(&self) -> Ended {
+        let files: Vec<_> = self.files().into_iter().map(|(name, _)| self.path(&name)).collect();
+        self.check_files(&files)
+    }
+
+    pub(crate) fn check_files(&self, files: &[PathBuf]) -> Ended {
+        let mut check = command(SWITCH, &["check", "--params"]);
+        check.arg(self.dir.path().join("params.toml")).args(files);
+        Running::start(&mut check).end()
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Renders, whatever comes of it.
+pub(crate) fn render(parameters: &str, flags: &[&str]) -> (TempDir, Ended) {
+    let dir = tempfile::tempdir().unwrap();
+    let (params, out) = (dir.path().join("params.toml"), dir.path().join("out"));
+    fs::write(&params, parameters).unwrap();
+    let mut render = command(SWITCH, &["render", "--params"]);
+    render.arg(&params).arg("--out").arg(&out).args(flags);
+    (dir, Running::start(&mut render).end())
+}

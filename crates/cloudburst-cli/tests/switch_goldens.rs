@@ -1,0 +1,132 @@
+//! What is rendered for every platform, pinned: two leaves and four spines word by word, a switch of 32
+//! ports by digest. And the lint has nothing to say of any of it.
+//!
+//! After a template was changed on purpose, `SWITCH_GOLDENS=write cargo test -p cloudburst-cli --test
+//! switch_goldens` writes them anew; read the difference before it is committed.
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
+
+mod common;
+
+use common::switch::{PLATFORMS, Rendered};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+fn compare(name: &str, rendered: &str) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/switch-goldens");
+    let path = directory.join(name);
+    if std::env::var_os("SWITCH_GOLDENS").is_some_and(|value| value == "write") {
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(&path, rendered).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let differ = golden.lines().zip(rendered.lines()).find(|(old, new)| old != new);
+    assert!(golden == rendered, "{} is not what is rendered: {differ:?}", path.display());
+}
+
+/// The report, without paths of this machine, and all files.
+fn text(rendered: &Rendered) -> String {
+    let said = rendered.said.lines().filter(|line| !line.starts_with("wrote "));
+    let mut all: String = said.map(|line| format!("{line}\n")).collect();
+    for (name, text) in rendered.files() {
+        let _ = write!(all, "=== {name}\n{text}");
+    }
+    all
+}
+
+fn assert_clean(rendered: &Rendered) {
+    let ended = rendered.check();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.code, Some(0), "{said}{}", ended.stderr);
+}
+
+#[test]
+fn leaves_and_spines_are_rendered_as_ever() {
+    for platform in &PLATFORMS {
+        compare(&format!("{}-leaf.txt", platform.name), &text(&Rendered::of(&platform.leaf(1))));
+        compare(&format!("{}-spine.txt", platform.name), &text(&Rendered::of(&platform.spine(1))));
+    }
+}
+
+#[test]
+fn a_switch_of_32_ports_is_rendered_as_ever() {
+    let mut all = String::new();
+    for platform in &PLATFORMS {
+        let rendered = Rendered::of(&platform.many());
+        for (name, text) in rendered.files() {
+            let digest = blake3::hash(text.as_bytes()).to_hex();
+            let _ = writeln!(
+                all,
+                "{} {name} {} lines {}",
+                platform.name,
+                text.lines().count(),
+                &digest[..16]
+            );
+        }
+    }
+    compare("ports32.txt", &all);
+}
+
+#[test]
+fn the_lint_finds_nothing_in_what_was_rendered() {
+    for platform in &PLATFORMS {
+        (1..=2).for_each(|leaf| assert_clean(&Rendered::of(&platform.leaf(leaf))));
+        (1..=4).for_each(|spine| assert_clean(&Rendered::of(&platform.spine(spine))));
+        assert_clean(&Rendered::of(&platform.many()));
+    }
+}
+
+#[test]
+fn the_example_that_is_shipped_renders() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../switch-configs/example.toml");
+    assert_clean(&Rendered::of(&fs::read_to_string(example).unwrap()));
+}
+
+#[test]
+fn all_32_ports_are_named_where_ports_are_named_at_all() {
+    for platform in &PLATFORMS {
+        let qos: String = (Rendered::of(&platform.many()).files().into_iter())
+            .filter(|(name, _)| name.starts_with("qos."))
+            .map(|(_, text)| text)
+            .collect();
+        // Both Cumulus Linux set all ports at once.
+        if platform.name.starts_with("cumulus") {
+            assert!(!qos.contains("swp"), "{qos}");
+            continue;
+        }
+        let (start, range) = platform.many.trim_end_matches(']').split_once('[').unwrap();
+        let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
+        let (low, high) = bounds.split_once('-').unwrap();
+        let (low, high): (usize, usize) = (low.parse().unwrap(), high.parse().unwrap());
+        let numbers: Vec<usize> = (low..=high).step_by(step.parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 32);
+        for number in numbers {
+            assert!(qos.contains(&format!("{start}{number}")), "{}: {number}", platform.name);
+        }
+    }
+}
+
+#[test]
+fn what_no_public_source_confirms_is_to_be_verified_on_the_device() {
+    for (platform, file) in [
+        ("picos", "qos.cli"),
+        ("picos", "ecmp.cli"),
+        ("picos", "paths.cli"),
+        ("sonic", "verify.txt"),
+        ("cumulus4", "qos.datapath.conf"),
+        ("cumulus5", "qos.nv"),
+        ("os10", "qos.cfg"),
+        ("os10", "ecmp.cfg"),
+        ("os10", "aeolus.cfg"),
+        ("eos", "ecmp.cfg"),
+        ("eos", "aeolus.cfg"),
+        ("nxos", "aeolus.cfg"),
+        ("iosxe", "aeolus.cfg"),
+        ("openconfig", "verify.txt"),
+        ("linux", "aeolus.sh"),
+    ] {
+        let rendered = Rendered::of(&common::switch::find(platform).leaf(1));
+        let text = fs::read_to_string(rendered.path(file)).unwrap();
+        assert!(text.contains("verify on the device"), "{platform} {file}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Parameters that make no sense are refused in one line, before anything is written; and what is
+//! rounded is said.
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
+
+mod common;
+
+use common::switch::{find, render};
+
+/// Parameters that are fine, with lines in place of those with the same key.
+fn with(platform: &str, lines: &str) -> String {
+    let mut text = find(platform).many();
+    for line in lines.lines() {
+        let key = line.split('=').next().unwrap_or("");
+        let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with(key)).collect();
+        text = format!("{line}\n{}\n", kept.join("\n"));
+    }
+    text
+}
+
+fn refusal(parameters: &str) -> String {
+    let (dir, ended) = render(parameters, &[]);
+    assert_eq!(ended.code, Some(2), "{parameters}\n{}", String::from_utf8_lossy(&ended.stdout));
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert!(!dir.path().join("out").exists());
+    ended.stderr
+}
+
+#[test]
+fn what_would_break_the_network_is_refused() {
+    for (platform, lines, said) in [
+        ("eos", "limit = \"1000 bytes\"", "a packet of MTU 1500 takes 1664"),
+        ("nxos", "limit = \"0 packets\"", "would drop everything"),
+        ("sonic", "limit = \"0 bytes\"", "SONiC takes a static threshold of 0 as no limit"),
+        ("sonic", "limit = \"100 bytes\"", "would drop everything"),
+        ("linux", "limit = \"1000 bytes\"", "takes 1514"),
+        ("os10", "limit = \"1800 bytes\"\nmtu = 1600", "units of 1024 bytes"),
+        ("eos", "limit = \"5M bytes\"", "more than the whole buffer of 4000000"),
+        ("eos", "limit = \"eight\"", "expected \"8 packets\""),
+        ("eos", "classes = { 43 = 3 }", "dscp = 43 is in use already"),
+        ("eos", "dscp = 0", "what all packets have that are not marked"),
+        ("nxos", "dscp = 46", "has a name, ef, and nxos shows it by that"),
+        ("iosxe", "dscp = 40", "has a name, cs5"),
+        ("eos", "dscp = 64", "dscp = 64: expected 0 to 63"),
+        ("sonic", "classes = { 46 = 5 }", "puts DSCP 46 there too"),
+        ("sonic", "classes = { 99 = 1 }", "expected a DSCP"),
+        ("sonic", "pfc = [3, 5]", "queue = 5 has PFC"),
+        ("sonic", "queue = 0", "the queue of everything else"),
+        ("eos", "queue = 1", "EOS puts DSCP 0 into class 1"),
+        ("cumulus4", "queue = 3", "packets of the switch's CPU"),
+        ("sonic", "queue = 8", "queue = 8: expected 0 to 7"),
+        ("sonic", "weights = { tiny = 101, default = 1 }", "sonic takes 1 to 100"),
+        ("cumulus4", "weights = { tiny = 0, default = 1 }", "strict priority"),
+        ("cumulus4", "weights = { tiny = 1, default = 128 }", "cumulus4 takes 1 to 127"),
+        ("picos", "weights = { tiny = 1, default = 16 }", "picos takes 1 to 15"),
+        ("nxos", "weights = { tiny = 1, default = 300 }", "this is 0 %"),
+        (
+            "linux",
+            "weights = { tiny = 1, default = 40 }\nmtu = 9000",
+            "1 to 22 with frames of 9014",
+        ),
+        ("eos", "ports = [\"Ethernet[1-4]\", \"Ethernet3\"]", "port Ethernet3 is listed twice"),
+        ("eos", "ports = []", "there are no ports"),
+        ("linux", "ports = [\"eth0; reboot\"]", "expected a name, or a range"),
+        ("eos", "seed = 6", "eos takes 1 to 5"),
+        ("nxos", "seed = 0", "nxos takes 1 to"),
+        ("cumulus4", "aeolus = \"6144 bytes\"", "cumulus4 has no template for selective dropping"),
+        ("eos", "aeolus = \"1000 bytes\"", "at least a packet"),
+        ("eos", "aeolus = \"50 %\"", "aeolus = 50 %: expected packets or bytes"),
+        ("iosxe", "decapsulate = \"10.3.0.1\"", "iosxe has no template for taking IP-in-IP"),
+        ("eos", "name = \"a\\nreload\"", "name = "),
+        ("eos", "platform = \"junos\"", "junos: expected a platform"),
+        ("eos", "speed = 3", "unknown field `speed`"),
+        ("eos", "rate = \"fast\"", "rate = fast: expected at least 8k"),
+    ] {
+        let refusal = refusal(&with(platform, lines));
+        assert!(refusal.contains(said), "{platform}, {lines}: {refusal}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    for key in ["platform", "rate", "limit", "seed"] {
+        let text = find("nxos").many();
+        let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with(key)).collect();
+        let refusal = refusal(&kept.join("\n"));
+        assert!(refusal.contains(&format!("{key} is not given")), "{refusal}");
+    }
+    let text = find("sonic").many();
+    let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with("buffer")).collect();
+    assert!(refusal(&kept.join("\n")).contains("whose size is not given"));
+}
+
+#[test]
+fn routes_are_complete_and_unique() {
+    let route = |to: &str, port: &str| {
+        format!("[[routes]]\nto = \"{to}\"\nvia = \"10.3.0.1\"\nport = \"{port}\"\n")
+    };
+    let start = find("eos").many();
+    for (routes, said) in [
+        (route("10.1.0.0/16", "Ethernet1"), "expected an IPv4 prefix of 32 bits"),
+        (route("10.101.2.5/32", "Ethernet99"), "port Ethernet99 is not among"),
+        (route("10.101.2.5/32", "Ethernet1").repeat(2), "is listed twice: a path has one way"),
+    ] {
+        let refusal = refusal(&format!("{start}{routes}"));
+        assert!(refusal.contains(said), "{refusal}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_named_with_its_line() {
+    let refusal = refusal("platform = \"eos\"\nports = [\n\"Ethernet1\"\nrate = 3\n");
+    assert!(refusal.contains("params.toml: line "), "{refusal}");
+}
+
+#[test]
+fn flags_take_precedence_and_the_delay_is_said() {
+    let flags = ["--limit", "1 %", "--buffer", "4M", "--rate", "1G", "--weights", "1:3"];
+    let (dir, ended) = render(&find("sonic").leaf(1).replace("aeolus", "#"), &flags);
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        said.contains("holds 39936 bytes: 192 cells of 208 bytes, 24 packets of MTU 1500"),
+        "{said}"
+    );
+    // 39,936 bytes at 1 Gb/s, and at a quarter of it.
+    assert!(said.contains("319.5 us with the link to itself, 1278.0 us beside"), "{said}");
+    let qos = std::fs::read_to_string(dir.path().join("out/qos.json")).unwrap();
+    assert!(qos.contains("\"static_th\": \"39936\""), "{qos}");
+}
+
+#[test]
+fn all_platforms_are_listed() {
+    let mut list = common::command(common::SWITCH, &["platforms"]);
+    let ended = common::Running::start(&mut list).end();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    for platform in &common::switch::PLATFORMS {
+        assert!(said.lines().any(|line| line.starts_with(platform.name)), "{said}");
+    }
+}
