@@ -1,0 +1,322 @@
+//! The files for Linux, as they are rendered, on a leaf of a fabric of network namespaces: its own
+//! queues, hash and routes are taken away first, by what is rendered to do so.
+//!
+//! Needs root, iproute2, nftables, ethtool and sysctl. Where they are missing the tests are ignored,
+//! and the reason is printed.
+
+mod common;
+
+use cloudburst_testbed::{Fabric, Host, Node, Port, Topology, available};
+use common::switch::Rendered;
+use libtest_mimic::{Arguments, Failed, Trial};
+use socket2::SockRef;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::net::{IpAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PORT: u16 = 7000;
+const DSCP: u32 = 43;
+const LEAF: Node = Node::Leaf(1);
+
+fn main() {
+    let args = Arguments::from_args();
+    let available = if args.list { Ok(()) } else { available() };
+    let available = available.and_then(|()| Fabric::up(&small()).map(drop));
+    if let Err(reason) = &available {
+        println!("switch on a fabric: ignored: {reason}");
+    }
+    let trial = |name: &str, run: fn() -> Result<(), Failed>| {
+        Trial::test(name, run).with_ignored_flag(available.is_err())
+    };
+    let trials = vec![
+        trial("one_dscp_has_the_tiny_queue_of_every_port", one_dscp_has_the_tiny_queue),
+        trial("the_queue_is_never_deeper_than_its_limit", the_queue_is_never_deeper),
+        trial("a_limit_in_bytes_holds_too", a_limit_in_bytes_holds_too),
+        trial("hashing_takes_the_ports", hashing_takes_the_ports),
+        trial("an_explicit_path_is_the_way_that_was_rendered", an_explicit_path_is_taken),
+        trial("selective_dropping_is_understood_by_tc", selective_dropping_is_understood),
+        trial("what_was_rendered_is_taken_back", what_was_rendered_is_taken_back),
+    ];
+    libtest_mimic::run(&args, trials).exit();
+}
+
+fn small() -> Topology {
+    Topology { hosts: 4, rate: 40_000_000, uplink_rate: Some(20_000_000), ..Topology::default() }
+}
+
+/// The parameters of leaf 1: two hosts, four spines, and each path of each host.
+fn parameters(fabric: &Fabric, lines: &str) -> Result<String, Failed> {
+    let topology = fabric.topology();
+    let mut text = format!(
+        "platform = \"linux\"\nname = \"l1\"\nports = [\"h[1-2]\", \"s[1-4]\"]\nseed = 11\n\
+         dscp = {DSCP}\nrate = \"{}\"\n{lines}\n",
+        topology.uplink_rate()
+    );
+    for index in 1..=topology.hosts {
+        let host = fabric.host(index)?;
+        for spine in 1..=topology.spines {
+            let is_here = host.leaf() == LEAF;
+            let via = if is_here { host.v4() } else { fabric.addresses(Node::Spine(spine))?.0 };
+            let port = if is_here { format!("h{index}") } else { format!("s{spine}") };
+            let to = host.path_address(spine)?;
+            write!(text, "[[routes]]\nto = \"{to}/32\"\nvia = \"{via}\"\nport = \"{port}\"\n")?;
+        }
+    }
+    Ok(text)
+}
+
+/// Runs a rendered script at leaf 1.
+fn run(fabric: &Fabric, rendered: &Rendered, script: &str) -> Result<(), Failed> {
+    let output = fabric.namespace(LEAF)?.command("sh").arg(rendered.path(script)).output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(format!("{script}: {said}").into()) }
+}
+
+/// Leaf 1, as it was rendered. The lint agrees before anything is run.
+fn configured(fabric: &Fabric, lines: &str) -> Result<Rendered, Failed> {
+    let rendered = Rendered::of(&parameters(fabric, lines)?);
+    let check = rendered.check();
+    assert_eq!(check.code, Some(0), "{}", String::from_utf8_lossy(&check.stdout));
+    for script in ["rollback.sh", "qos.sh", "ecmp.sh", "paths.sh"] {
+        run(fabric, &rendered, script)?;
+    }
+    Ok(rendered)
+}
+
+fn bound(host: &Host<'_>, v6: bool, port: u16) -> Result<UdpSocket, Failed> {
+    let address: IpAddr = if v6 { host.v6().into() } else { host.v4().into() };
+    // At any of its addresses, for its paths are addresses too.
+    let any: IpAddr = if v6 { "::".parse()? } else { "0.0.0.0".parse()? };
+    Ok(host.run(|| UdpSocket::bind((if port == 0 { address } else { any }, port)))??)
+}
+
+fn mark(socket: &UdpSocket, byte: u32) -> Result<(), Failed> {
+    let v6 = socket.local_addr()?.is_ipv6();
+    let socket = SockRef::from(socket);
+    Ok(if v6 { socket.set_tclass_v6(byte) } else { socket.set_tos_v4(byte) }?)
+}
+
+/// Packets that come within the time that a message needs at most.
+fn arrivals(receiver: &UdpSocket, expected: usize) -> Result<usize, Failed> {
+    receiver.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut buffer = [0; 2048];
+    Ok((0..expected).take_while(|_| receiver.recv(&mut buffer).is_ok()).count())
+}
+
+fn one_dscp_has_the_tiny_queue() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    configured(&fabric, "limit = \"8 packets\"")?;
+    let (from, to) = (fabric.host(1)?, fabric.host(4)?);
+    let counts = |spine: u16| -> Result<(u64, u64), Failed> {
+        let port = fabric.port(LEAF, Node::Spine(spine))?;
+        Ok((port.tiny.sent, port.default.sent))
+    };
+    for v6 in [false, true] {
+        let (receiver, sender) = (bound(&to, v6, PORT)?, bound(&from, v6, 0)?);
+        for spine in 1..=4 {
+            let before = counts(spine)?;
+            let address: IpAddr =
+                if v6 { to.path_address_v6(spine)?.into() } else { to.path_address(spine)?.into() };
+            for byte in 0..=255 {
+                mark(&sender, byte)?;
+                sender.send_to(b"marked", (address, PORT))?;
+                assert_eq!(arrivals(&receiver, 1)?, 1, "{byte:#x}, IPv6: {v6}");
+            }
+            let after = counts(spine)?;
+            assert_eq!(after.0 - before.0, 4, "one DSCP with any ECN, and nothing else");
+            // The kernel's own packets are there too.
+            assert!(after.1 - before.1 >= 252);
+        }
+    }
+    Ok(())
+}
+
+/// What was measured at the port to spine 1 while two hosts sent more than it carries, one of them
+/// with the DSCP.
+struct Flooded {
+    deepest: u64,
+    deepest_bytes: u64,
+    /// Bits a second.
+    tiny: f64,
+    default: f64,
+    dropped: u64,
+}
+
+/// Floods the port to spine 1 from both hosts, and looks at its queues all the time.
+fn flood(fabric: &Fabric) -> Result<Flooded, Failed> {
+    let to = fabric.host(3)?;
+    let _sink = bound(&to, false, PORT)?;
+    let address = (to.path_address(1)?, PORT);
+    let sockets = [(1, DSCP << 2), (2, 0)].map(|(index, byte)| -> Result<UdpSocket, Failed> {
+        let socket = bound(&fabric.host(index)?, false, 0)?;
+        mark(&socket, byte)?;
+        Ok(socket)
+    });
+    let ended = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        for socket in sockets {
+            let socket = socket?;
+            scope.spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = socket.send_to(&[0; 1400], address);
+                }
+            });
+        }
+        let watched = watch(fabric);
+        ended.store(true, Ordering::Relaxed);
+        watched
+    })
+}
+
+fn watch(fabric: &Fabric) -> Result<Flooded, Failed> {
+    let port = || -> Result<Port, Failed> { Ok(fabric.port(LEAF, Node::Spine(1))?) };
+    // Both queues are full from here on, until the senders end.
+    let patience = Instant::now() + Duration::from_secs(30);
+    while port()?.tiny.dropped == 0 || port()?.default.dropped == 0 {
+        assert!(Instant::now() < patience, "the port is never congested: {:?}", port()?);
+    }
+    let (before, start) = (port()?, Instant::now());
+    let (mut deepest, mut deepest_bytes) = (0, 0);
+    while start.elapsed() < Duration::from_secs(3) {
+        let now = port()?.tiny;
+        deepest = deepest.max(now.backlog);
+        deepest_bytes = deepest_bytes.max(now.backlog_bytes);
+    }
+    let (after, seconds) = (port()?, start.elapsed().as_secs_f64());
+    let rate = |after: u64, before: u64| (after - before) as f64 * 8.0 / seconds;
+    Ok(Flooded {
+        deepest,
+        deepest_bytes,
+        tiny: rate(after.tiny.bytes, before.tiny.bytes),
+        default: rate(after.default.bytes, before.default.bytes),
+        dropped: after.tiny.dropped - before.tiny.dropped,
+    })
+}
+
+/// Of the link, for the tiny queue.
+fn share(flooded: &Flooded) -> f64 {
+    flooded.tiny / (flooded.tiny + flooded.default)
+}
+
+fn the_queue_is_never_deeper() -> Result<(), Failed> {
+    let mut shares = Vec::new();
+    for (weights, expected) in [("1, default = 1", 0.5), ("1, default = 3", 0.25)] {
+        let fabric = Fabric::up(&small())?;
+        let lines = format!("limit = \"8 packets\"\nweights = {{ tiny = {weights} }}");
+        configured(&fabric, &lines)?;
+        let flooded = flood(&fabric)?;
+        let share = share(&flooded);
+        println!(
+            "weights {weights}: tiny {:.1} Mb/s of {:.1}, {:.2} of {expected}, at most {} of 8 packets, \
+             {} dropped",
+            flooded.tiny / 1e6,
+            (flooded.tiny + flooded.default) / 1e6,
+            share,
+            flooded.deepest,
+            flooded.dropped
+        );
+        assert_eq!(flooded.deepest, 8, "full, and never deeper");
+        assert!(flooded.dropped > 0);
+        assert!((expected - 0.15..expected + 0.15).contains(&share), "{share} of {expected}");
+        assert!(flooded.tiny + flooded.default < 22e6, "more than the link carries");
+        shares.push(share);
+    }
+    assert!(shares[1] < shares[0], "{shares:?}");
+    Ok(())
+}
+
+fn a_limit_in_bytes_holds_too() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    configured(&fabric, "limit = \"10192 bytes\"")?;
+    let flooded = flood(&fabric)?;
+    // Seven frames of 1,400 bytes and their headers.
+    let seven = 7 * (1400 + 8 + 20 + 14);
+    assert_eq!((flooded.deepest, flooded.deepest_bytes), (7, seven), "10,094 of 10,192 bytes");
+    Ok(())
+}
+
+/// The spines that packets from 64 source ports take.
+fn spines(fabric: &Fabric) -> Result<BTreeSet<u16>, Failed> {
+    let (from, to) = (fabric.host(1)?, fabric.host(3)?);
+    let receiver = bound(&to, false, PORT)?;
+    let sent = || -> Result<Vec<u64>, Failed> {
+        let port = |spine| Ok(fabric.port(LEAF, Node::Spine(spine))?.tiny.sent);
+        (1..=4).map(port).collect()
+    };
+    let before = sent()?;
+    for _ in 0..64 {
+        let sender = bound(&from, false, 0)?;
+        // Told apart so from what the kernel itself sends.
+        mark(&sender, DSCP << 2)?;
+        sender.send_to(b"hashed", (to.v4(), PORT))?;
+        assert_eq!(arrivals(&receiver, 1)?, 1);
+    }
+    let after = sent()?;
+    let counts: Vec<u64> =
+        after.iter().zip(&before).map(|(after, before)| after - before).collect();
+    println!("64 source ports over four spines: {counts:?}");
+    assert_eq!(counts.iter().sum::<u64>(), 64);
+    Ok((1..=4).filter(|spine| counts[usize::from(*spine) - 1] > 0).collect())
+}
+
+fn hashing_takes_the_ports() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let rendered = configured(&fabric, "limit = \"8 packets\"")?;
+    let set = |setting: &str| -> Result<(), Failed> {
+        let status = fabric.namespace(LEAF)?.command("sysctl").args(["-qw", setting]).status()?;
+        assert!(status.success(), "{setting}");
+        Ok(())
+    };
+    set("net.ipv4.fib_multipath_hash_policy=0")?;
+    assert_eq!(spines(&fabric)?.len(), 1, "by addresses alone there is one way");
+    run(&fabric, &rendered, "ecmp.sh")?;
+    assert_eq!(spines(&fabric)?, BTreeSet::from([1, 2, 3, 4]));
+    Ok(())
+}
+
+fn an_explicit_path_is_taken() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    configured(&fabric, "limit = \"8 packets\"")?;
+    let (from, to) = (fabric.host(2)?, fabric.host(4)?);
+    let (receiver, sender) = (bound(&to, false, PORT)?, bound(&from, false, 0)?);
+    let sent =
+        |spine| -> Result<u64, Failed> { Ok(fabric.port(LEAF, Node::Spine(spine))?.tiny.sent) };
+    mark(&sender, DSCP << 2)?;
+    for spine in 1..=4 {
+        let before = sent(spine)?;
+        for _ in 0..50 {
+            sender.send_to(b"this way", (to.path_address(spine)?, PORT))?;
+            assert_eq!(arrivals(&receiver, 1)?, 1);
+        }
+        assert_eq!(sent(spine)? - before, 50, "spine {spine}");
+    }
+    Ok(())
+}
+
+/// Not every kernel has RED; what there is says that `tc` understands the line.
+fn selective_dropping_is_understood() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let rendered = configured(&fabric, "limit = \"20 packets\"\naeolus = \"4 packets\"")?;
+    match run(&fabric, &rendered, "aeolus.sh") {
+        Err(error) if error.message().unwrap_or("").contains("qdisc kind is unknown") => Ok(()),
+        done => done,
+    }
+}
+
+fn what_was_rendered_is_taken_back() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let rendered = configured(&fabric, "limit = \"8 packets\"")?;
+    run(&fabric, &rendered, "rollback.sh")?;
+    let place = fabric.namespace(LEAF)?;
+    let said = |tool: &str, args: &[&str]| -> Result<String, Failed> {
+        Ok(String::from_utf8(place.command(tool).args(args).output()?.stdout)?)
+    };
+    let qdiscs = said("tc", &["qdisc", "show"])?;
+    assert!(!qdiscs.contains("htb") && !qdiscs.contains("pfifo limit"), "{qdiscs}");
+    let to = fabric.host(3)?.path_address(2)?.to_string();
+    assert!(!said("ip", &["route", "show"])?.contains(&to));
+    Ok(())
+}
