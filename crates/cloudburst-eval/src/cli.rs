@@ -19,6 +19,8 @@ const PROGRAM: &str = "cbrst-eval";
 const SECONDS: (f64, f64) = (5.0, 3.0);
 const WARM_UP: (f64, f64) = (1.5, 1.0);
 const REPETITIONS: (u32, u32) = (5, 1);
+/// Where the paper's switches begin to mark (V-B), so that the queues of DCTCP are as long.
+const DEFAULT_PACKETS: u32 = 65;
 /// A key file has 64 digits and a line end; nobody gains from more.
 const MAX_KEY_FILE: u64 = 4096;
 
@@ -147,9 +149,8 @@ struct RunArguments {
         value_parser = clap::value_parser!(u64).range(1..=1000))]
     min_rto: u64,
 
-    /// Packets that a default queue holds, in namespaces
-    #[arg(long, value_name = "N", default_value_t = Topology::default().default_packets,
-        conflicts_with = "cluster")]
+    /// Packets that a default queue holds, in namespaces, and any other that is not tiny
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PACKETS, conflicts_with = "cluster")]
     default_packets: u32,
 
     /// Run on the hosts that this file names, instead of namespaces
