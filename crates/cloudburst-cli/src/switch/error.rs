@@ -41,6 +41,10 @@ pub(crate) enum Refusal {
     #[error("limit = {asked} are {bytes} bytes, more than the whole buffer of {buffer}")]
     AboveBuffer { asked: String, bytes: u64, buffer: u64 },
     #[error(
+        "limit = {asked} are {bytes} bytes: no tiny queue; give at most {most} bytes, or a few packets"
+    )]
+    NotTiny { asked: String, bytes: u64, most: u64 },
+    #[error(
         "dscp = {dscp} is in use already: `classes` puts it into traffic class {class}; choose one \
          that no other traffic has"
     )]
@@ -64,6 +68,12 @@ pub(crate) enum Refusal {
          cannot be tiny; take {queue} out of `pfc` on the switch and here, or choose another queue"
     )]
     Pfc { queue: u8 },
+    #[error(
+        "class {class} has PFC, but no entry of `classes` is {class}: {platform} is told the class of \
+         all 64 DSCPs, and that traffic would fall into class 0, which drops; add its DSCPs to \
+         `classes`"
+    )]
+    PfcLost { class: u8, platform: Platform },
     #[error(
         "weights = {tiny}:{default}: {platform} takes {expected}; keep the ratio with smaller numbers"
     )]

@@ -3,7 +3,7 @@
 
 use super::error::Refusal;
 use super::params::{Parameters, Role, Route, Weights};
-use super::platform::{Platform, Shares};
+use super::platform::{Platform, Shares, Step};
 use super::size::{Asked, Buffer, Limit};
 use super::{dscp, ports};
 use crate::plan::units::{Bits, Bytes};
@@ -28,6 +28,8 @@ pub(crate) struct Intent {
     pub(crate) weights: Weights,
     /// The same as the platform is told them: weights, or percent.
     pub(crate) shares: (u64, u64),
+    /// Other classes that have one percent each, of what the default queue had.
+    pub(crate) others: u64,
     /// None where the configuration has no place for it.
     pub(crate) seed: Option<u32>,
     /// The class of each DSCP that has one.
@@ -46,16 +48,19 @@ impl Intent {
         let platform: Platform =
             parameters.platform.ok_or(Refusal::Missing("platform"))?.parse()?;
         let name = parameters.name.unwrap_or_else(|| "switch".into());
-        if name.is_empty() || name.chars().any(|c| !c.is_ascii_graphic()) {
-            let expected = "letters, digits and signs, without blanks".into();
+        // It ends up in comments, which Ansible renders with Jinja again.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let expected = "letters, digits, dots, dashes and underscores".into();
             return Err(Refusal::Value { field: "name", came: format!("{name:?}"), expected });
         }
-        let ports = ports::expand(&parameters.ports)?;
+        let ports = ports::expand(&parameters.ports, platform)?;
         let classes = classes(&parameters.classes)?;
         let dscp = parameters.dscp.unwrap_or(cloudburst_net::DEFAULT_DSCP);
         check_dscp(dscp, platform, &classes)?;
         let queue = parameters.queue.unwrap_or(5);
         check_queue(queue, platform, &classes, &parameters.pfc)?;
+        check_classes(platform, &classes, &parameters.pfc)?;
         let buffer = Buffer {
             mtu: within("mtu", parameters.mtu.unwrap_or(1500).into(), 576, 16_000)?,
             cell: within(
@@ -71,9 +76,10 @@ impl Intent {
         // The thresholds of dropping early have the unit of the limit, and are bytes.
         limit.in_packets &= platform != Platform::IosXe || parameters.aeolus.is_none();
         let rate: Option<Bits> = parsed("rate", parameters.rate)?;
-        let rate = rate.ok_or(Refusal::Missing("rate"))?.0;
+        let rate = within("rate", rate.ok_or(Refusal::Missing("rate"))?.0, 8_000, LARGEST_RATE)?;
         let weights = parameters.weights.unwrap_or(Weights { tiny: 1, default: 1 });
-        let shares = shares(weights, platform, buffer)?;
+        let others = others(platform, &classes);
+        let shares = shares(weights, platform, buffer, others)?;
         let seed = match platform.largest_seed() {
             None => None,
             Some(largest) => {
@@ -101,6 +107,7 @@ impl Intent {
             rate,
             weights,
             shares,
+            others,
             seed,
             classes,
             aeolus,
@@ -119,7 +126,7 @@ impl Intent {
         };
         let alone = bytes as f64 * 8.0 / self.rate as f64;
         let (tiny, default) = self.shares;
-        (alone, alone * (tiny + default) as f64 / tiny as f64)
+        (alone, alone * (tiny + default + self.others) as f64 / tiny as f64)
     }
 
     /// The class that a DSCP should have.
@@ -202,6 +209,22 @@ fn classes(given: &BTreeMap<String, u8>) -> Result<BTreeMap<u8, u8>, Refusal> {
     given.iter().map(class).collect()
 }
 
+fn check_classes(
+    platform: Platform,
+    classes: &BTreeMap<u8, u8>,
+    pfc: &[u8],
+) -> Result<(), Refusal> {
+    if !classes.is_empty() && !platform.has_classes() {
+        let (what, field) = ("the classes of other DSCPs", "classes");
+        return Err(Refusal::Cannot { platform, what, field });
+    }
+    let is_lost = |class: &&u8| **class != 0 && !classes.values().any(|each| each == *class);
+    match pfc.iter().find(is_lost) {
+        Some(&class) if platform.maps_all() => Err(Refusal::PfcLost { class, platform }),
+        _ => Ok(()),
+    }
+}
+
 fn check_dscp(value: u8, platform: Platform, classes: &BTreeMap<u8, u8>) -> Result<(), Refusal> {
     within("dscp", value.into(), 0, 63)?;
     if let Some(&class) = classes.get(&value) {
@@ -234,10 +257,26 @@ fn check_queue(
     if pfc.contains(&queue) { Err(Refusal::Pfc { queue }) } else { Ok(()) }
 }
 
+/// Bits a second; faster than any port, and small enough to multiply.
+const LARGEST_RATE: u64 = 10_000_000_000_000;
+
+/// How many classes need a percent of their own: NX-OS names all eight queues and gives them all of the link.
+fn others(platform: Platform, classes: &BTreeMap<u8, u8>) -> u64 {
+    if platform != Platform::Nxos {
+        return 0;
+    }
+    classes.values().filter(|class| **class != 0).collect::<HashSet<_>>().len() as u64
+}
+
 /// Linux takes a class's turn in bytes, and complains above this.
 const LARGEST_QUANTUM: u64 = 200_000;
 
-fn shares(weights: Weights, platform: Platform, buffer: Buffer) -> Result<(u64, u64), Refusal> {
+fn shares(
+    weights: Weights,
+    platform: Platform,
+    buffer: Buffer,
+    others: u64,
+) -> Result<(u64, u64), Refusal> {
     let Weights { tiny, default } = weights;
     let wrong = |expected| Err(Refusal::Weights { tiny, default, platform, expected });
     let (larger, smaller) = (tiny.max(default), tiny.min(default));
@@ -254,8 +293,8 @@ fn shares(weights: Weights, platform: Platform, buffer: Buffer) -> Result<(u64, 
         Shares::Percent => {
             let sum = u64::from(tiny) + u64::from(default);
             let percent = (u64::from(tiny) * 100 + sum / 2) / sum;
-            if (1..100).contains(&percent) {
-                return Ok((percent, 100 - percent));
+            if (1..100 - others).contains(&percent) {
+                return Ok((percent, 100 - percent - others));
             }
             Err(Refusal::Percent { tiny, default, platform, percent })
         }
@@ -282,6 +321,11 @@ fn aeolus(
             return Err(Refusal::Value { field: "aeolus", came, expected });
         }
     };
+    let step = match platform.step() {
+        Step::Bytes(step) => step,
+        Step::Permille => 1,
+    };
+    let bytes = bytes - bytes % step;
     let least = buffer.frame_in_cells();
     if (least..limit.bytes).contains(&bytes) {
         return Ok(Some(bytes));

@@ -147,6 +147,24 @@ impl Platform {
         }
     }
 
+    /// Whether the templates say the class of all 64 DSCPs, and not of those alone that move.
+    pub(crate) const fn maps_all(self) -> bool {
+        matches!(self, Self::Sonic | Self::Cumulus4)
+    }
+
+    /// Whether the templates have a place for the classes of other DSCPs.
+    pub(crate) const fn has_classes(self) -> bool {
+        !matches!(self, Self::OpenConfig | Self::IosXe | Self::Linux)
+    }
+
+    /// A port's name, the same for all ways to write it: some take `ethernet1` and `Ethernet1`.
+    pub(crate) fn same_port(self, name: &str) -> String {
+        match self {
+            Self::Os10 | Self::Eos | Self::Nxos | Self::IosXe => name.to_ascii_lowercase(),
+            _ => name.to_owned(),
+        }
+    }
+
     /// The largest seed of the ECMP hash; none where the configuration has no place for one.
     pub(crate) const fn largest_seed(self) -> Option<u32> {
         match self {

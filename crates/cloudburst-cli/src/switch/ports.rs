@@ -1,6 +1,7 @@
 //! Lists of ports as people write them: `swp[1-32]`, `Ethernet[0-124/4]`, `ge-1/1/[1-48]`.
 
 use super::error::Refusal;
+use super::platform::Platform;
 use std::collections::HashSet;
 
 /// More than any switch has; a bound on what one short text can ask for.
@@ -11,7 +12,7 @@ const MOST: usize = 1024;
 /// # Errors
 ///
 /// For a text that is no name or range, and for a port that is there twice.
-pub(crate) fn expand(list: &[String]) -> Result<Vec<String>, Refusal> {
+pub(crate) fn expand(list: &[String], platform: Platform) -> Result<Vec<String>, Refusal> {
     let mut ports = Vec::new();
     for text in list {
         let wrong = || Refusal::Port { came: text.clone() };
@@ -24,7 +25,7 @@ pub(crate) fn expand(list: &[String]) -> Result<Vec<String>, Refusal> {
         return Err(Refusal::NoPorts);
     }
     let mut seen = HashSet::new();
-    if let Some(port) = ports.iter().find(|port| !seen.insert(port.as_str())) {
+    if let Some(port) = ports.iter().find(|port| !seen.insert(platform.same_port(port))) {
         return Err(Refusal::PortTwice { port: port.clone() });
     }
     Ok(ports)
@@ -56,7 +57,7 @@ mod tests {
 
     fn expanded(list: &[&str]) -> Result<Vec<String>, String> {
         let list: Vec<String> = list.iter().map(|&text| text.into()).collect();
-        expand(&list).map_err(|error| error.to_string())
+        expand(&list, Platform::Linux).map_err(|error| error.to_string())
     }
 
     #[test]

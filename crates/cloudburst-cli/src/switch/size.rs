@@ -41,6 +41,9 @@ pub(crate) struct Buffer {
 /// Ethernet's header, which queues hold with the packet.
 const ETHERNET: u64 = 14;
 
+/// Bytes. The paper's whole buffer has as many; every platform's range for a queue's limit is larger.
+const MOST: u64 = 4_000_000;
+
 impl Buffer {
     /// Bytes of the largest frame.
     pub(crate) const fn frame(self) -> u64 {
@@ -91,10 +94,14 @@ impl Limit {
     /// is not.
     pub(crate) fn new(asked: Asked, platform: Platform, buffer: Buffer) -> Result<Self, Refusal> {
         let said = || asked.to_string();
-        let least = buffer.frame_in_cells();
+        let least = match platform {
+            // Its queue-len is one kilobyte less than the limit, and must not be 0.
+            Platform::Os10 => buffer.frame_in_cells().max(2048),
+            _ => buffer.frame_in_cells(),
+        };
         let in_packets = platform.counts_packets() && matches!(asked, Asked::Packets(_));
         let bytes = match asked {
-            Asked::Packets(n) => n.saturating_mul(least),
+            Asked::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
             Asked::Bytes(n) => n,
             Asked::Percent(percent) => {
                 let total = buffer.total.ok_or_else(|| Refusal::NoBuffer(said()))?;
@@ -121,9 +128,12 @@ impl Limit {
         if let Some(total) = buffer.total.filter(|&total| bytes > total) {
             return Err(Refusal::AboveBuffer { asked: said(), bytes, buffer: total });
         }
+        if bytes > MOST {
+            return Err(Refusal::NotTiny { asked: said(), bytes, most: MOST });
+        }
         let permille = buffer.total.map_or(0, |total| bytes / (total / 1000).max(1));
         Ok(Self {
-            packets: bytes / least,
+            packets: bytes / buffer.frame_in_cells(),
             bytes,
             cells: bytes / buffer.cell,
             kilobytes: bytes / 1024,

@@ -80,7 +80,13 @@ impl Platform {
     pub(crate) fn leaf(&self, leaf: u32) -> String {
         let mut text = self.start(&format!("l{leaf}"), "leaf", self.ports);
         text += "limit = \"8 packets\"\nrate = \"10G\"\nweights = { tiny = 1, default = 3 }\n\
-                 classes = { 46 = 6, 48 = 6 }\npfc = [3]\n";
+                 pfc = [3]\n";
+        text += match self.name {
+            // All 64 DSCPs are mapped there, so what has PFC must be among them.
+            "sonic" | "cumulus4" => "classes = { 3 = 3, 46 = 6, 48 = 6 }\n",
+            "openconfig" | "iosxe" | "linux" => "",
+            _ => "classes = { 46 = 6, 48 = 6 }\n",
+        };
         let _ = writeln!(text, "seed = {leaf}");
         if self.aeolus {
             text += "aeolus = \"6144 bytes\"\n";
