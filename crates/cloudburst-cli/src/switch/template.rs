@@ -128,7 +128,9 @@ struct Filling<'a> {
     classes: Vec<Class>,
     /// DSCPs whose class is not what the platform starts with.
     moved: Vec<Mapped>,
-    /// The same, by class.
+    /// Those of them that are not in `classes`: what a rollback may take back.
+    freed: Vec<u8>,
+    /// DSCPs that moved, by class.
     moved_classes: Vec<Class>,
     aeolus: Option<Aeolus>,
     routes: Vec<RouteFilling<'a>>,
@@ -241,6 +243,9 @@ impl<'a> Filling<'a> {
             dscps: (0..64).map(class).collect(),
             classes: in_use.into_iter().filter(|class| class.class != 0).collect(),
             moved: moved().collect(),
+            freed: (moved().map(|each| each.dscp))
+                .filter(|dscp| !intent.classes.contains_key(dscp))
+                .collect(),
             moved_classes,
             aeolus: intent.aeolus.map(|bytes| Aeolus {
                 bytes,
