@@ -141,6 +141,34 @@ fn flags_take_precedence_and_the_delay_is_said() {
 }
 
 #[test]
+fn edited_files_are_kept_and_stale_ones_removed_only_by_force() {
+    let (dir, ended) = render(&find("sonic").leaf(1), &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let out = dir.path().join("out");
+    let again = |parameters: &str, flags: &[&str]| {
+        let params = dir.path().join("params.toml");
+        std::fs::write(&params, parameters).unwrap();
+        let mut again = common::command(common::SWITCH, &["render", "--params"]);
+        again.arg(&params).arg("--out").arg(&out).args(flags);
+        common::Running::start(&mut again).end()
+    };
+    assert_eq!(again(&find("sonic").leaf(1), &[]).code, Some(0), "the same, once more");
+    std::fs::write(out.join("qos.json"), "edited").unwrap();
+    std::fs::write(out.join("notes"), "the operator's own").unwrap();
+    let refused = again(&find("sonic").leaf(1), &[]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("qos.json is there and is not"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(out.join("qos.json")).unwrap(), "edited");
+    // Without routes and thresholds, two files are no longer part of it.
+    assert_eq!(again(&find("sonic").many(), &["--force"]).code, Some(0));
+    for (file, is_there) in
+        [("qos.json", true), ("notes", true), ("aeolus.json", false), ("paths.json", false)]
+    {
+        assert_eq!(out.join(file).exists(), is_there, "{file}");
+    }
+}
+
+#[test]
 fn all_platforms_are_listed() {
     let mut list = common::command(common::SWITCH, &["platforms"]);
     let ended = common::Running::start(&mut list).end();

@@ -54,6 +54,10 @@ pub(crate) enum SwitchCommand {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
 
+        /// Write over files there that differ, and remove those that are no longer part of it
+        #[arg(long)]
+        force: bool,
+
         /// What takes precedence over PARAMS.
         #[command(flatten)]
         overrides: Box<Overrides>,

@@ -12,6 +12,12 @@ pub(crate) enum Refusal {
     File { path: PathBuf, source: io::Error },
     #[error("{}: {reason}", path.display())]
     Toml { path: PathBuf, reason: String },
+    #[error(
+        "{} is there and is not what would be rendered: it was edited, or is of other parameters; give \
+         another directory, or --force to replace all such files there",
+        path.display()
+    )]
+    Edited { path: PathBuf },
     #[error("{came}: expected a platform that `cbrst-switch platforms` lists")]
     Platform { came: String },
     #[error("{0} is not given: write it into the parameters, or give it as a flag")]

@@ -30,6 +30,7 @@ use error::Refusal;
 use intent::Intent;
 use params::Parameters;
 use platform::Platform;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -39,8 +40,8 @@ pub(crate) fn main() -> Exit {
     let args = SwitchArgs::parse();
     let done = match (args.command, args.check, args.params) {
         (Some(SwitchCommand::Platforms), ..) => platforms(),
-        (Some(SwitchCommand::Render { params, out, overrides }), ..) => {
-            intent(&params, *overrides).and_then(|intent| render(&intent, &out))
+        (Some(SwitchCommand::Render { params, out, force, overrides }), ..) => {
+            intent(&params, *overrides).and_then(|intent| render(&intent, &out, force))
         }
         (Some(SwitchCommand::Check { params, files, overrides }), ..) => {
             intent(&params, *overrides).and_then(|intent| check(&intent, &files))
@@ -69,10 +70,17 @@ fn platforms() -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-fn render(intent: &Intent, out: &Path) -> Result<Exit, Refusal> {
+fn render(intent: &Intent, out: &Path, force: bool) -> Result<Exit, Refusal> {
     let files = template::render(intent)?;
+    let stale = stale(out, &files)?;
+    if let (Some(path), false) = (stale.first(), force) {
+        return Err(Refusal::Edited { path: path.clone() });
+    }
     fs::create_dir_all(out).map_err(|source| Refusal::File { path: out.into(), source })?;
     let mut said = report(intent);
+    for path in stale {
+        fs::remove_file(&path).map_err(|source| Refusal::File { path, source })?;
+    }
     for (name, text) in files {
         let path = out.join(name);
         said += &format!("wrote {}\n", path.display());
@@ -80,6 +88,26 @@ fn render(intent: &Intent, out: &Path) -> Result<Exit, Refusal> {
     }
     print(&said);
     Ok(Exit::Done)
+}
+
+/// Files of `out` that were edited, or that belong to other parameters: of all names that a template
+/// has, those that are there and are not what is to be written.
+fn stale(out: &Path, files: &[(&str, String)]) -> Result<Vec<PathBuf>, Refusal> {
+    let names: BTreeSet<&str> =
+        Platform::ALL.into_iter().flat_map(template::all).map(|template| template.file).collect();
+    let mut stale = Vec::new();
+    for name in names {
+        let path = out.join(name);
+        let text = files.iter().find(|(file, _)| *file == name).map(|(_, text)| text.as_bytes());
+        match fs::read(&path) {
+            Ok(found) if Some(&found[..]) != text => stale.push(path),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Refusal::File { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(stale)
 }
 
 /// What was made of the parameters, for people to agree with.
