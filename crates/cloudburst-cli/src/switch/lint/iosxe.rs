@@ -3,7 +3,7 @@
 use super::File;
 use super::blocks::{self, Block, numbers};
 use super::facts::{Cap, Facts, Field, Place, Seen, Share};
-use super::json::{self, entries, items};
+use super::json::{self, Places, entries, items};
 use crate::switch::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -171,11 +171,12 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
 /// `Cisco-IOS-XE-native`, as NETCONF and RESTCONF take it.
 fn native(intent: &Intent, files: &[File], facts: &mut Facts) {
     let all = json::read(files, facts);
+    let places = Places::new(files);
     let all = &all["Cisco-IOS-XE-native:native"];
     let mut classes = Classes::new();
     for class in items(&all["policy"]["Cisco-IOS-XE-policy:class-map"]) {
         let name = class["name"].as_str().unwrap_or("");
-        let at = json::place(files, &["Cisco-IOS-XE-policy:class-map", "dscp"]);
+        let at = places.of(&["Cisco-IOS-XE-policy:class-map", "dscp"]);
         let dscps = items(&class["match"]["dscp"]).filter_map(|dscp| match dscp.as_str() {
             Some(text) => crate::switch::dscp::parse(text),
             None => dscp.as_u64().and_then(|dscp| u8::try_from(dscp).ok()),
@@ -189,7 +190,7 @@ fn native(intent: &Intent, files: &[File], facts: &mut Facts) {
             let of = told.class(class["name"].as_str().unwrap_or(""));
             for action in items(&class["action-list"]) {
                 let kind = action["action-type"].as_str().unwrap_or("");
-                let at = json::place(files, &["Cisco-IOS-XE-policy:policy-map", kind]);
+                let at = places.of(&["Cisco-IOS-XE-policy:policy-map", kind]);
                 let words = words(kind, action);
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 told.action(of, &words, &at, true);
@@ -202,7 +203,7 @@ fn native(intent: &Intent, files: &[File], facts: &mut Facts) {
             let Some(name) = port["Cisco-IOS-XE-policy:service-policy"]["output"].as_str() else {
                 continue;
             };
-            let at = json::place(files, &[kind, number]);
+            let at = places.of(&[kind, number]);
             bind(facts, &format!("{kind}{number}"), &model(name, files), &at);
         }
     }

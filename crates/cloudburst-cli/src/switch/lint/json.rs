@@ -3,13 +3,18 @@
 use super::File;
 use super::facts::{Facts, Place};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Far more parts than a path of any configuration has; paths become values within values.
+const MOST_PARTS: usize = 16;
 
 /// All files merged into one value; those that are no JSON are found.
 pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
     let mut all = Value::Object(Map::new());
     for file in files {
         match serde_json::from_str::<Value>(&file.text) {
-            Ok(Value::Array(patch)) => apply(&mut all, &patch),
+            Ok(Value::Array(patch)) => apply(&mut all, &patch, file, facts),
             Ok(value) => merge(&mut all, value),
             Err(error) => {
                 let at = Place { file: file.name.clone(), line: error.line() };
@@ -51,38 +56,91 @@ fn is_same_entry(one: &Value, other: &Value) -> bool {
 }
 
 /// A JSON patch (RFC 6902), as far as it adds and replaces.
-fn apply(all: &mut Value, patch: &[Value]) {
+fn apply(all: &mut Value, patch: &[Value], file: &File, facts: &mut Facts) {
     for step in patch {
         let is_told = matches!(step["op"].as_str(), Some("add" | "replace"));
         let (Some(path), true) = (step["path"].as_str(), is_told) else { continue };
+        let keys: Vec<&str> = path.split('/').skip(1).take(MOST_PARTS + 1).collect();
+        if keys.len() > MOST_PARTS {
+            let at = Place { file: file.name.clone(), line: 0 };
+            let found = format!("a path of more than {MOST_PARTS} parts");
+            facts.find(&at, found, "table, key and field", "correct the path");
+            continue;
+        }
         let mut value = step["value"].clone();
-        for key in path.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
-            let key = key.replace("~1", "/").replace("~0", "~");
-            value = Value::Object(Map::from_iter([(key, value)]));
+        for key in keys.into_iter().rev() {
+            value = Value::Object(Map::from_iter([(unescaped(key).into_owned(), value)]));
         }
         merge(all, value);
     }
 }
 
-/// Where the keys stand that lead to a value, as far as they can be followed.
-pub(super) fn place(files: &[File], keys: &[&str]) -> Place {
-    let mut best = (0, Place { file: files[0].name.clone(), line: 0 });
-    for file in files {
-        let (mut at, mut depth) = (0, 0);
-        for key in keys {
-            // In a patch, the keys are one path.
-            let quoted = [format!("\"{key}\""), format!("/{key}/"), format!("/{key}\"")];
-            let found = quoted.iter().filter_map(|key| file.text[at..].find(key)).min();
-            let Some(found) = found else { break };
-            at += found + 1;
-            depth += 1;
-        }
-        if depth > best.0 {
-            let line = file.text[..at].lines().count().max(1);
-            best = (depth, Place { file: file.name.clone(), line });
-        }
+/// Where each name stands in each file, so that places are found without reading the files again.
+pub(super) struct Places<'a>(Vec<Index<'a>>);
+
+struct Index<'a> {
+    file: &'a File,
+    /// The offsets of each text in quotes; of a path, those of its parts.
+    names: HashMap<Cow<'a, str>, Vec<usize>>,
+    line_ends: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(files: &'a [File]) -> Self {
+        Self(files.iter().map(Index::new).collect())
     }
-    best.1
+
+    /// Where the keys stand that lead to a value, as far as they can be followed.
+    pub(super) fn of(&self, keys: &[&str]) -> Place {
+        let mut best = (0, Place { file: self.0[0].file.name.clone(), line: 0 });
+        for index in &self.0 {
+            let (mut at, mut depth) = (0, 0);
+            for key in keys {
+                let Some(found) = index.next(key, at) else { break };
+                at = found + 1;
+                depth += 1;
+            }
+            if depth > best.0 {
+                let line = index.line_ends.partition_point(|end| *end < at) + 1;
+                best = (depth, Place { file: index.file.name.clone(), line });
+            }
+        }
+        best.1
+    }
+}
+
+impl<'a> Index<'a> {
+    fn new(file: &'a File) -> Self {
+        let line_ends = file.text.match_indices('\n').map(|(at, _)| at).collect();
+        let mut names: HashMap<Cow<'a, str>, Vec<usize>> = HashMap::new();
+        let mut at = 0;
+        // Every other part is in quotes; a quote within a name would only misplace a finding.
+        for (number, part) in file.text.split('"').enumerate() {
+            if number % 2 == 1 {
+                if part.starts_with('/') {
+                    let mut start = at;
+                    for key in part.split('/') {
+                        names.entry(unescaped(key)).or_default().push(start);
+                        start += key.len() + 1;
+                    }
+                } else {
+                    names.entry(part.into()).or_default().push(at);
+                }
+            }
+            at += part.len() + 1;
+        }
+        Self { file, names, line_ends }
+    }
+
+    fn next(&self, key: &str, from: usize) -> Option<usize> {
+        let all = self.names.get(key)?;
+        all.get(all.partition_point(|at| *at < from)).copied()
+    }
+}
+
+/// A part of a JSON pointer (RFC 6901).
+fn unescaped(key: &str) -> Cow<'_, str> {
+    if key.contains('~') { key.replace("~1", "/").replace("~0", "~").into() } else { key.into() }
 }
 
 /// A number that may be written as text.

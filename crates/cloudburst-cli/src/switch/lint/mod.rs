@@ -25,7 +25,7 @@ use core::fmt;
 use facts::{Facts, Place};
 
 /// A file of a configuration.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct File {
     pub(crate) name: String,
     pub(crate) text: String,
@@ -55,7 +55,6 @@ impl fmt::Display for Finding {
 
 /// All that is wrong with `files`, which are one configuration together.
 pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
-    let mut facts = Facts::default();
     let read = match intent.platform {
         Platform::Picos => picos::read,
         Platform::Sonic => sonic::read,
@@ -68,8 +67,16 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
         Platform::OpenConfig => openconfig::read,
         Platform::Linux => linux::read,
     };
-    read(intent, files, &mut facts);
-    let mut findings = judge::judge(intent, &facts, &files[0].name);
+    let apart = match intent.platform {
+        Platform::Sonic => sonic::apart(files),
+        _ => vec![files.to_vec()],
+    };
+    let judged = apart.iter().map(|files| {
+        let mut facts = Facts::default();
+        read(intent, files, &mut facts);
+        judge::judge(intent, &facts, &files[0].name)
+    });
+    let mut findings: Vec<Finding> = judged.flatten().collect();
     findings.sort();
     findings.dedup();
     findings

@@ -2,7 +2,7 @@
 
 use super::File;
 use super::facts::{Cap, Facts, Place, Seen, Share};
-use super::json::{self, items};
+use super::json::{self, Places, items};
 use crate::switch::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
 
 struct Model<'a> {
     intent: &'a Intent,
-    files: &'a [File],
+    places: Places<'a>,
     qos: &'a Value,
     /// The number of each queue.
     queues: BTreeMap<&'a str, u8>,
@@ -38,11 +38,11 @@ impl<'a> Model<'a> {
             id.and_then(|id| u8::try_from(id).ok()).map(|id| (name(queue), id))
         };
         let queues = items(&qos["queues"]["queue"]).filter_map(number).collect();
-        Self { intent, files, qos, queues }
+        Self { intent, places: Places::new(files), qos, queues }
     }
 
     fn at(&self, keys: &[&str]) -> Place {
-        json::place(self.files, keys)
+        self.places.of(keys)
     }
 
     /// The queue of a forwarding group.

@@ -1,14 +1,15 @@
 //! SONiC: tables of CONFIG_DB, or patches of them.
 
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Queue, Seen, Share};
-use super::json::{self, entries, items};
+use super::json::{self, Places, entries, items};
 use super::{File, blocks};
 use crate::switch::intent::Intent;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let all = json::read(files, facts);
-    let tables = Tables { intent, files, all: &all };
+    let tables = Tables { intent, places: Places::new(files), all: &all };
     tables.ports(facts);
     tables.buffers(facts);
     tables.schedulers(facts);
@@ -16,15 +17,34 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     tables.routes(facts);
 }
 
+/// What is to be judged apart. A patch says once more what the tables of its name say, and one
+/// would hide the mistakes of the other: `qos.patch.json` is judged in place of `qos.json`.
+pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
+    let tables_of =
+        |file: &File| file.name.strip_suffix(".patch.json").map(|of| format!("{of}.json"));
+    let is_there = |name: &str| files.iter().any(|file| file.name == name);
+    let is_patched =
+        |file: &File| files.iter().any(|patch| tables_of(patch).as_ref() == Some(&file.name));
+    let is_twice = |file: &File| tables_of(file).is_some_and(|tables| is_there(&tables));
+    let without = |left_out: &dyn Fn(&File) -> bool| -> Vec<File> {
+        files.iter().filter(|file| !left_out(file)).cloned().collect()
+    };
+    if files.iter().any(is_twice) {
+        vec![without(&is_twice), without(&is_patched)]
+    } else {
+        vec![files.to_vec()]
+    }
+}
+
 struct Tables<'a> {
     intent: &'a Intent,
-    files: &'a [File],
+    places: Places<'a>,
     all: &'a Value,
 }
 
 impl Tables<'_> {
     fn at(&self, keys: &[&str]) -> Place {
-        json::place(self.files, keys)
+        self.places.of(keys)
     }
 
     fn ports(&self, facts: &mut Facts) {
@@ -85,7 +105,12 @@ impl Tables<'_> {
         for (name, told) in entries(&self.all["BUFFER_PROFILE"]) {
             let at = |key| self.at(&["BUFFER_PROFILE", name, key]);
             let of = |key: &str| json::number(&told[key]);
-            let cap = match (of("static_th"), told["dynamic_th"].as_str()) {
+            let dynamic = match &told["dynamic_th"] {
+                Value::Null => None,
+                Value::String(share) => Some(share.clone()),
+                share => Some(share.to_string()),
+            };
+            let cap = match (of("static_th"), dynamic) {
                 (_, Some(share)) => {
                     let share = format!("a share of the free buffer, dynamic_th {share}");
                     Seen::some(Cap::Not(share), &at("dynamic_th"))
@@ -110,21 +135,27 @@ impl Tables<'_> {
     /// A pool is only to be seen where a whole configuration is given.
     fn pool(&self, profile: &Value, at: &Place) -> Vec<Seen<String>> {
         let name = profile["pool"].as_str().unwrap_or("");
-        let mode = self.all["BUFFER_POOL"][name]["mode"].as_str();
-        let is_wrong = mode.is_some_and(|mode| mode != "static");
-        let said = || format!("its pool {name} is {}", mode.unwrap_or(""));
-        is_wrong.then(|| Seen::new(said(), at)).into_iter().collect()
+        let pool = &self.all["BUFFER_POOL"][name];
+        let mode = pool["mode"].as_str().filter(|mode| *mode != "static");
+        let is_ingress = name.starts_with("ingress") || pool["type"] == "ingress";
+        let wrong = mode.or(is_ingress.then_some("for ingress"));
+        wrong.map(|how| Seen::new(format!("its pool {name} is {how}"), at)).into_iter().collect()
     }
 
     fn schedulers(&self, facts: &mut Facts) {
         let queues = &self.all["QUEUE"];
-        let named = |port: &str, queue: u8| {
-            let mut all =
-                entries(queues).filter(|(key, _)| self.each_port(key, queue).contains(&port));
-            all.find_map(|(key, told)| Some((key, told["scheduler"].as_str()?)))
+        let named = |queue: u8| {
+            let mut all = BTreeMap::new();
+            for (key, told) in entries(queues) {
+                let Some(name) = told["scheduler"].as_str() else { continue };
+                all.extend(self.each_port(key, queue).into_iter().map(|port| (port, (key, name))));
+            }
+            all
         };
+        let (of_tiny, of_default) = (named(self.intent.queue), named(0));
         for port in &self.intent.ports {
-            let (tiny, default) = (named(port, self.intent.queue), named(port, 0));
+            let (tiny, default) =
+                (of_tiny.get(port.as_str()).copied(), of_default.get(port.as_str()).copied());
             let Some((key, first)) = tiny else { continue };
             let name = format!("{first}, {}", default.map_or("none", |(_, name)| name));
             facts.schedules.bind(port, &name, &self.at(&["QUEUE", key]));
