@@ -49,7 +49,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(("sonic", "qos.json"), "\"pool\": \"egress_lossless_pool\"", "\"pool\": \"ingress_lossless_pool\"", "its pool ingress_lossless_pool is for ingress"),
     mistake(("sonic", "qos.patch.json"), "\"static_th\": \"13312\"", "\"static_th\": \"0\"", "no limit"),
     mistake(("sonic", "qos.patch.json"), "\"43\": \"5\"", "\"43\": \"4\"", "DSCP 43 goes to queue 4"),
-    mistake(("sonic", "qos.patch.json"), "/QUEUE/Ethernet0|5\"", "/QUEUE/Ethernet0|4\"", "Ethernet0 without the shares"),
+    mistake(("sonic", "qos.patch.json"), "/BUFFER_QUEUE/Ethernet0|5\"", "/BUFFER_QUEUE/Ethernet0|4\"", "Ethernet0 without a limit"),
     mistake(("sonic", "qos.json"), "\"size\": \"0\"", "\"size\": \"1664\"", "limit is 14976 bytes"),
     mistake(("sonic", "qos.json"), "\"43\": \"5\"", "\"43\": \"4\"", "DSCP 43 goes to queue 4"),
     mistake(("sonic", "qos.json"), "\"44\": \"0\"", "\"44\": \"5\"", "DSCP 44 goes to queue 5 too"),
@@ -122,10 +122,10 @@ const MISTAKES: &[Mistake] = &[
         "10.102.2.5/32 is reached by way of 10.3.0.1"),
     // Cisco IOS-XE
     mistake(("iosxe", "qos.cfg"), "  bandwidth percent 25\n", "", "queue-limit without bandwidth"),
-    mistake(("iosxe", "qos.cfg"), "queue-limit 8 packets", "queue-limit 64 packets", "limit is 64 packets; expected 8 packets"),
+    mistake(("iosxe", "qos.cfg"), "queue-limit 12112 bytes", "queue-limit 64 packets", "limit is 64 packets; expected 12112 bytes"),
     mistake(("iosxe", "qos.cfg"), " match dscp 43", " match dscp 43 ef", "DSCP 46 goes to queue 5 too"),
-    mistake(("iosxe", "qos.cfg"), "  queue-limit 8 packets\n", "  queue-buffers ratio 10\n", "10 percent of the port's buffers"),
-    mistake(("iosxe", "qos.native.json"), "\"queue-limit-value\": 8", "\"queue-limit-value\": 80", "limit is 80 packets"),
+    mistake(("iosxe", "qos.cfg"), "  queue-limit 12112 bytes\n", "  queue-buffers ratio 10\n", "10 percent of the port's buffers"),
+    mistake(("iosxe", "qos.native.json"), "\"queue-limit-value\": 12112", "\"queue-limit-value\": 121120", "limit is 121120 bytes"),
     mistake(("iosxe", "ecmp.cfg"), "ip cef load-sharing algorithm include-ports source destination", "ip cef load-sharing algorithm universal",
         "lacks source port, destination port"),
     // OpenConfig
@@ -149,15 +149,83 @@ const MISTAKES: &[Mistake] = &[
     mistake(("linux", "qos.sh"), "1:20 htb rate", "1:20 htb prio 1 rate", "strict priority"),
     mistake(("linux", "ecmp.sh"), "fib_multipath_hash_policy=1", "fib_multipath_hash_policy=0", "lacks protocol, source port"),
     mistake(("linux", "paths.sh"), "10.104.2.5/32 via 10.3.0.4", "10.104.2.5/32 via 10.3.0.1", "reached by way of 10.3.0.1"),
+    // What is taken besides, or back
+    mistake(("picos", "qos.cli"), "set class-of-service scheduler cloudburst-wrr mode \"WRR\"\n", "",
+        "scheduler cloudburst-wrr has no mode"),
+    mistake(("picos", "qos.cli"), "set class-of-service classifier cloudburst-in trust-mode \"dscp\"\n", "",
+        "does not trust DSCPs"),
+    mistake(("cumulus4", "qos.traffic.conf"), "[dscp]", "[802.1p,dscp]",
+        "the priority comes from [802.1p,dscp]"),
+    mistake(("cumulus5", "qos.nv"), "egress-service-pool 3 memory-percent 1\n", "egress-service-pool 3 memory-percent 90\n",
+        "pool has 90 percent"),
+    mistake(("cumulus5", "qos.nv"), "trust l3\n", "trust l3\nnv unset qos mapping default-global trust\n",
+        "DSCPs are not trusted"),
+    mistake(("cumulus5", "qos.nv"), "trust l3\n", "trust l3\nnv set interface swp1 qos mapping profile mine\n",
+        "swp1 has mapping mine"),
+    mistake(("eos", "qos.cfg"), "reserved bytes 1664", "reserved bytes 4000000",
+        "4000000 bytes are reserved"),
+    mistake(("eos", "qos.cfg"), "   qos trust dscp\n", "   qos trust dscp\n   qos trust cos\n",
+        "Ethernet1 trusts cos"),
+    mistake(("eos", "paths.cfg"), "10.101.2.5/32 Ethernet5 10.3.0.1", "10.101.2.5/32 Ethernet5 10.3.0.2 name cloudburst",
+        "10.101.2.5/32 is reached by way of 10.3.0.2"),
+    mistake(("nxos", "qos.cfg"), "  match dscp 43\n", "  match dscp 43\n  match cos 0-7\n",
+        "the tiny queue has match cos 0-7 too"),
+    mistake(("iosxe", "qos.cfg"), " match dscp 43\n", " match dscp 43\n match access-group name MINE\n",
+        "the tiny queue has match access-group name MINE too"),
+    mistake(("iosxe", "qos.cfg"), " match dscp 43\n", " match dscp 43\n match any\n",
+        "the tiny queue has match any too"),
+    mistake(("openconfig", "qos.json"), "\"config\": {\"type\": \"IPV6\", \"name\": \"cloudburst-ipv6\"}", "\"config\": {\"type\": \"IPV6\", \"name\": \"cloudburst-ipv4\"}",
+        "a classifier for IPV4, cloudburst-ipv4"),
+    mistake(("linux", "qos.sh"), "tc qdisc add dev h2 root", "tc qdisc replace dev h1 root fq\ntc qdisc add dev h2 root",
+        "the root of h1 is fq"),
+    mistake(("linux", "qos.sh"), "match ip dsfield 0xac 0xfc flowid 1:10", "match u32 0 0 flowid 1:10",
+        "does not go by the DSCP alone"),
+    mistake(("linux", "qos.sh"), "match ip dsfield 0xac 0xfc flowid 1:10", "match ip dsfield 0xac 0xfc match ip dport 53 0xffff flowid 1:10",
+        "does not go by the DSCP alone"),
+    mistake(("linux", "qos.sh"), "rate 2500000000bit ceil 10000000000bit", "rate 2500000000bit ceil 2500000000bit",
+        "ceil 2500000000; expected 10000000000"),
+    mistake(("linux", "qos.sh"), "tso off", "tso on",
+        "may join packets (tso)"),
+    mistake(("linux", "qos.sh"), "gso off ", "",
+        "may join packets (gso)"),
+    mistake(("linux", "ecmp.sh"), "net.ipv6.fib_multipath_hash_policy=1", "net.ipv6.fib_multipath_hash_policy=0",
+        "the ECMP hash of IPv6 has policy 0"),
+    mistake(("linux", "aeolus.sh"), "red limit 12112", "red limit 1211200",
+        "limit is 1211200 bytes"),
+    // Selective dropping
+    mistake(("sonic", "aeolus.json"), "\"ecn\": \"ecn_all\"", "\"ecn\": \"ecn_none\"",
+        "selective dropping without ECN"),
+    mistake(("sonic", "aeolus.json"), "\"green_drop_probability\": \"100\"", "\"green_drop_probability\": \"5\"",
+        "selective dropping by chance"),
+    mistake(("sonic", "aeolus.json"), "\"green_min_threshold\": \"6032\"", "\"green_min_threshold\": \"5200\"",
+        "selective dropping from 5200"),
+    mistake(("sonic", "aeolus.json"), "\"Ethernet4|5\": {\"scheduler\": \"cloudburst_tiny\", \"wred_profile\": \"CLOUDBURST\"}", "\"Ethernet4|5\": {\"scheduler\": \"cloudburst_tiny\"}",
+        "Ethernet4 without selective dropping"),
+    mistake(("cumulus5", "aeolus.nv"), "ecn enable", "ecn disable",
+        "selective dropping without ECN"),
+    mistake(("os10", "aeolus.cfg"), " random-detect ecn\n", "",
+        "selective dropping without ECN"),
+    mistake(("os10", "aeolus.cfg"), "  random-detect CLOUDBURST\n", "",
+        "without selective dropping"),
+    mistake(("eos", "aeolus.cfg"), "max-mark-probability 100", "max-mark-probability 10",
+        "selective dropping by chance"),
+    mistake(("nxos", "aeolus.cfg"), " weight 0 ecn", " weight 0",
+        "selective dropping without ECN"),
+    mistake(("iosxe", "aeolus.cfg"), "  random-detect ecn\n", "",
+        "selective dropping without ECN"),
+    mistake(("iosxe", "aeolus.cfg"), "random-detect dscp 43", "random-detect dscp 46",
+        "CLOUDBURST-OUT has no selective dropping"),
+    mistake(("openconfig", "aeolus.json"), "\"enable-ecn\": true", "\"enable-ecn\": false",
+        "selective dropping without ECN"),
+    mistake(("linux", "aeolus.sh"), " ecn\n", "\n",
+        "selective dropping without ECN"),
+    mistake(("linux", "aeolus.sh"), "min 6144 max 6145", "min 5500 max 6145",
+        "selective dropping from 5500"),
 ];
 
 /// A leaf with one mistake in it, and what is said of that.
 fn said(mistake: &Mistake) -> (Ended, String) {
-    // RED in place of a queue would hide a mistake in the queue.
-    let parameters = find(mistake.platform).leaf(1);
-    let is_wanted = |line: &&str| mistake.file.starts_with("aeolus") || !line.starts_with("aeolus");
-    let parameters: Vec<&str> = parameters.lines().filter(is_wanted).collect();
-    let rendered = Rendered::of(&parameters.join("\n"));
+    let rendered = Rendered::of(&find(mistake.platform).leaf(1));
     let (platform, file) = (mistake.platform, mistake.file);
     let text = fs::read_to_string(rendered.path(file)).unwrap();
     assert!(text.contains(mistake.from), "{platform} {file} has no {:?}:\n{text}", mistake.from);
@@ -268,6 +336,60 @@ fn one_file_can_be_given_by_a_flag() {
     check.arg(&running).arg("--params").arg(rendered.dir().join("params.toml"));
     let ended = Running::start(&mut check).end();
     assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+#[test]
+fn a_route_may_have_a_name_and_a_port_any_case() {
+    for (platform, file, from, to) in [
+        ("nxos", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 name cloudburst\n"),
+        ("eos", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 name cloudburst\n"),
+        ("iosxe", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 permanent\n"),
+        ("os10", "qos.cfg", "interface ethernet", "interface Ethernet"),
+    ] {
+        let rendered = Rendered::of(&find(platform).leaf(1));
+        let text = fs::read_to_string(rendered.path(file)).unwrap();
+        assert!(text.contains(from), "{platform}");
+        fs::write(rendered.path(file), text.replace(from, to)).unwrap();
+        let ended = rendered.check();
+        assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+}
+
+#[test]
+fn other_classes_may_have_what_the_default_queue_had() {
+    let rendered = Rendered::of(&find("nxos").leaf(1));
+    let text = fs::read_to_string(rendered.path("qos.cfg")).unwrap();
+    let share = |queue: &str| {
+        let class = format!("  class type queuing {queue}\n    bandwidth remaining percent ");
+        let at = text.find(&class).unwrap() + class.len();
+        let percent: u64 = text[at..].lines().next().unwrap().parse().unwrap();
+        (class, percent)
+    };
+    let ((six, old), (default, all)) = (share("c-out-8q-q6"), share("c-out-8q-q-default"));
+    let more = text.replace(&format!("{six}{old}\n"), &format!("{six}{}\n", old + 10));
+    fs::write(
+        rendered.path("qos.cfg"),
+        more.replace(&format!("{default}{all}\n"), &format!("{default}{}\n", all - 10)),
+    )
+    .unwrap();
+    let ended = rendered.check();
+    assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+#[test]
+fn selective_dropping_that_nobody_asked_for_is_found() {
+    for platform in common::switch::PLATFORMS.iter().filter(|each| each.leaf(1).contains("aeolus"))
+    {
+        let rendered = Rendered::of(&platform.leaf(1));
+        let parameters = platform.leaf(1);
+        let without = parameters.lines().filter(|line| !line.starts_with("aeolus"));
+        let without: Vec<&str> = without.collect();
+        fs::write(rendered.dir().join("params.toml"), without.join("\n")).unwrap();
+        let said = String::from_utf8_lossy(&rendered.check().stdout).into_owned();
+        let is_found =
+            |line: &str| line.contains("selective dropping from") && line.contains("expected none");
+        assert!(said.lines().any(is_found), "{}: {said}", platform.name);
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Configurations that are blocks by indentation: Cisco's, Arista's, Dell's.
 
-use super::facts::Place;
+use super::facts::{Facts, Place};
 use super::{File, lines};
+use std::net::IpAddr;
 
 /// A line, and the lines that are indented below it.
 #[derive(Clone, Debug)]
@@ -72,6 +73,17 @@ pub(super) fn numbers(text: &str) -> Vec<u8> {
         None => crate::switch::dscp::parse(part).map(|one| vec![one]),
     };
     parts.filter_map(range).flatten().collect()
+}
+
+/// The tiny queue's class takes something besides a DSCP.
+pub(super) fn alone(facts: &mut Facts, line: &str, at: &Place) {
+    let remedy = "other traffic would be dropped from a queue this small: take it out";
+    facts.find(at, format!("the tiny queue has {line} too"), "its DSCP alone", remedy);
+}
+
+/// The next hop of a route: a port may stand before it, and a name, a tag or a distance behind.
+pub(super) fn next_hop<'a>(words: &[&'a str]) -> Option<&'a str> {
+    words.iter().copied().find(|word| word.parse::<IpAddr>().is_ok())
 }
 
 /// A number of bytes with the units that switches print.

@@ -40,9 +40,9 @@ fn classifier(told: &BTreeMap<&str, Seen<&str>>, nowhere: &Place, facts: &mut Fa
     facts.classifiers.bind(EVERY_PORT, NAME, nowhere);
     facts.classifiers.entry(NAME);
     if let Some(Seen { value, at }) = told.get("traffic.packet_priority_source_set")
-        && !value.contains("dscp")
+        && value.trim_matches(['[', ']']).trim() != "dscp"
     {
-        let remedy = "DSCPs would be passed over: add dscp";
+        let remedy = "a packet's DSCP would be passed over: take dscp alone";
         facts.find(at, format!("the priority comes from {value}"), "[dscp]", remedy);
     }
     for cos in 0..8 {

@@ -7,6 +7,8 @@ use crate::switch::intent::Intent;
 use std::collections::BTreeMap;
 
 const NAME: &str = "default-global";
+/// Percent; a tiny queue at every port fits many times, and what a static pool has, others lack.
+const LARGEST_POOL: u64 = 10;
 
 #[derive(Default)]
 struct Found {
@@ -21,6 +23,8 @@ struct Found {
     /// Whether pools are static.
     pools: BTreeMap<String, bool>,
     pool: Option<Seen<String>>,
+    /// Percent of the memory that each pool has.
+    sizes: BTreeMap<String, Seen<u64>>,
     reserved: u64,
     bytes: Option<Seen<u64>>,
     alpha: Option<Seen<String>>,
@@ -34,6 +38,25 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     for (at, line) in lines(files, &['#']) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
+            ["nv", "unset", "qos"]
+            | ["nv", "unset", "qos", "mapping"]
+            | ["nv", "unset", "qos", "mapping", NAME, ..] => {
+                // What is unset last is unset; a set that follows counts again.
+                let of = words.get(5).copied();
+                found.trusts &= of.is_some_and(|of| of != "trust");
+                let is_dscp = |seen: &Seen<(u8, u8)>| match words[..] {
+                    [_, _, _, _, _, "dscp", dscps, ..] => numbers(dscps).contains(&seen.value.0),
+                    [_, _, _, _, _, "trust"] => false,
+                    _ => true,
+                };
+                for seen in found.dscps.iter_mut().filter(|seen| is_dscp(seen)) {
+                    *seen = Seen::new((seen.value.0, intent.start_of(seen.value.0)), &at);
+                }
+            }
+            ["nv", "set", "interface", port, "qos", "mapping", "profile", name] if name != NAME => {
+                let found = format!("{port} has mapping {name}");
+                facts.find(&at, found, NAME, "its DSCPs would go elsewhere: take the line out");
+            }
             ["nv", "set", "qos", ref rest @ ..] => of_qos(intent, &mut found, facts, rest, &at),
             ["nv", "set", "system", "forwarding", "ecmp-hash", field, on] => {
                 let field = of_hash(field);
@@ -67,6 +90,10 @@ fn of_hash(field: &str) -> Option<Field> {
 fn of_qos(intent: &Intent, found: &mut Found, facts: &mut Facts, words: &[&str], at: &Place) {
     let of_tiny = |classes: &str| numbers(classes).contains(&intent.queue);
     match *words {
+        ["mapping", name, "trust", what] if name != NAME && what != "l3" => {
+            let found = format!("mapping {name} trusts {what}");
+            facts.find(at, found, "trust l3", "the DSCPs of its ports would be passed over");
+        }
         ["mapping", NAME, "trust", what] => found.trusts = what == "l3",
         ["mapping", NAME, "dscp", dscps, "switch-priority", priority] => {
             let Ok(priority) = priority.parse() else { return };
@@ -102,6 +129,17 @@ fn of_qos(intent: &Intent, found: &mut Found, facts: &mut Facts, words: &[&str],
         [
             "advance-buffer-config",
             NAME,
+            "egress-service-pool" | "egress-pool",
+            pool,
+            "memory-percent",
+            percent,
+        ] => {
+            let percent = percent.parse().map(|percent| (pool.into(), Seen::new(percent, at)));
+            found.sizes.extend(percent);
+        }
+        [
+            "advance-buffer-config",
+            NAME,
             "egress-lossy-buffer",
             "traffic-class",
             classes,
@@ -120,7 +158,15 @@ fn of_qos(intent: &Intent, found: &mut Found, facts: &mut Facts, words: &[&str],
         ["congestion-control", NAME, "traffic-class", classes, what, value] if of_tiny(classes) => {
             match (what, value.parse::<u64>()) {
                 ("min-threshold", Ok(value)) => found.low = value,
-                ("max-threshold", Ok(value)) => facts.aeolus = Seen::some((found.low, value), at),
+                ("max-threshold", Ok(value)) => {
+                    facts.aeolus.bind(EVERY_PORT, NAME, at);
+                    facts.aeolus.entry(NAME).bounds = Seen::some((found.low, value), at);
+                }
+                ("probability", Ok(percent)) => facts.aeolus.entry(NAME).is_sure = percent == 100,
+                ("ecn", _) => {
+                    facts.aeolus.entry(NAME).spares_ecn =
+                        matches!(value, "enable" | "enabled" | "on");
+                }
                 _ => {}
             }
         }
@@ -153,6 +199,12 @@ fn resolve(intent: &Intent, found: Found, facts: &mut Facts, nowhere: &Place) {
     // Without a pool of its own the queue is in pool 0, which is dynamic.
     let is_static =
         found.pool.as_ref().is_some_and(|pool| found.pools.get(&pool.value).copied() == Some(true));
+    let size = found.pool.as_ref().and_then(|pool| found.sizes.get(&pool.value));
+    if let Some(Seen { value, at }) = size.filter(|seen| seen.value > LARGEST_POOL) {
+        let found = format!("the tiny queue's pool has {value} percent of the memory");
+        let expected = format!("no more than {LARGEST_POOL}");
+        facts.find(at, found, expected, "all other traffic would lack it: set 1, if it is enough");
+    }
     let queue = facts.queues.entry(NAME);
     queue.cap = match (&found.alpha, &found.bytes) {
         (Some(Seen { value, at }), _) => {

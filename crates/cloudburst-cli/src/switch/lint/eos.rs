@@ -2,7 +2,7 @@
 
 use super::File;
 use super::blocks::{self, Block, numbers};
-use super::facts::{Cap, Facts, Field, Place, Seen, Share};
+use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
 use crate::switch::intent::Intent;
 use std::collections::BTreeMap;
 
@@ -18,6 +18,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
     // The threshold that each profile gives the tiny queue, and the profile that is applied.
     let mut thresholds: BTreeMap<&str, Option<Seen<&str>>> = BTreeMap::new();
+    let mut reserved: BTreeMap<&str, Option<Seen<u64>>> = BTreeMap::new();
     let mut applied = None;
     let blocks = blocks::read(files);
     for block in &blocks {
@@ -47,11 +48,22 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                     _ => None,
                 });
                 thresholds.insert(name, threshold);
+                let of_tiny = block.inner.iter().find_map(|inner| match inner.words()[..] {
+                    ["egress", "unicast", "queue", of, "reserved", "bytes", number]
+                        if of == queue =>
+                    {
+                        Seen::some(number.parse().ok()?, &inner.at)
+                    }
+                    _ => None,
+                });
+                reserved.insert(name, of_tiny);
             }
             ["interface", port] => interface(intent, facts, port, block),
             ["ip", "decap-group", _] => decapsulation(facts, block),
-            ["ip", "route", to, .., via] => {
-                facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
+            ["ip", "route", to, ref rest @ ..] => {
+                let via = blocks::next_hop(rest);
+                let route = via.map(|via| Seen::new((to.into(), via.into()), &block.at));
+                facts.routes.extend(route);
             }
             ["ip", "load-sharing", "trident", "fields", "ip", ref fields @ ..] => {
                 facts.hash = Seen::some(hash(fields), &block.at);
@@ -67,6 +79,12 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         let (dscp, class) = map.value;
         Seen::new((dscp, queues.get(&class).copied().unwrap_or(class)), &map.at)
     }));
+    let reserved = applied.and_then(|name| reserved.remove(name)).flatten();
+    if let Some(Seen { value, at }) = reserved.filter(|seen| seen.value > intent.limit.bytes) {
+        let found = format!("{value} bytes are reserved for the tiny queue");
+        let expected = format!("no more than its limit, {} bytes", intent.limit.bytes);
+        facts.find(&at, found, expected, "all other queues would lack them: reserve one packet");
+    }
     let threshold = applied.and_then(|name| thresholds.remove(name)).flatten();
     match threshold {
         Some(Seen { value: LEAST, .. }) => {}
@@ -102,6 +120,10 @@ fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block<'_>) 
     for inner in &block.inner {
         if inner.line == "qos trust dscp" {
             facts.classifiers.bind(port, MAP, &inner.at);
+        } else if let Some(what) = inner.after("qos trust").or_else(|| inner.after("no qos trust"))
+        {
+            let remedy = "DSCPs would be passed over: take the line out";
+            facts.find(&inner.at, format!("{port} trusts {what}"), "qos trust dscp", remedy);
         } else if let Some(priority) = inner.after("priority-flow-control priority") {
             let is_on = priority.ends_with(" no-drop");
             let queues = numbers(priority.trim_end_matches(" no-drop"));
@@ -141,7 +163,15 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block<'_>) {
                 };
                 facts.queues.entry(port).cap = Seen::some(cap, &inner.at);
             }
-            (_, Some(_), Some(bounds)) => facts.aeolus = Seen::some(bounds, &inner.at),
+            (_, Some(_), Some(bounds)) => {
+                facts.aeolus.bind(port, port, &inner.at);
+                *facts.aeolus.entry(port) = Aeolus {
+                    bounds: Seen::some(bounds, &inner.at),
+                    spares_ecn: true,
+                    is_sure: inner.number("max-mark-probability") == Some(100)
+                        && inner.number("weight") == Some(0),
+                };
+            }
             _ => {}
         }
     }

@@ -57,6 +57,19 @@ pub(super) struct Queue {
 pub(super) struct Schedule {
     pub(super) tiny: Option<Seen<Share>>,
     pub(super) default: Option<Seen<Share>>,
+    /// What queues of other classes have, where all must come to 100 percent.
+    pub(super) others: u64,
+}
+
+/// How the tiny queue drops packets before it is full.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Aeolus {
+    /// Where it begins and ends, in bytes.
+    pub(super) bounds: Option<Seen<(u64, u64)>>,
+    /// Packets that are ECN capable are marked, not dropped.
+    pub(super) spares_ecn: bool,
+    /// That all others are dropped at the upper bound.
+    pub(super) is_sure: bool,
 }
 
 /// What is given to ports by name.
@@ -99,8 +112,8 @@ pub(super) struct Facts {
     /// Prefixes and next hops.
     pub(super) routes: Vec<Seen<(String, String)>>,
     pub(super) decapsulates: Vec<Seen<String>>,
-    /// Where selective dropping begins and ends, in bytes.
-    pub(super) aeolus: Option<Seen<(u64, u64)>>,
+    /// What drops packets early; ports need not have any.
+    pub(super) aeolus: Given<Aeolus>,
     /// What a parser itself has to say.
     pub(super) findings: Vec<Finding>,
 }

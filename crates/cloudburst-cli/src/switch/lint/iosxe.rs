@@ -28,8 +28,18 @@ fn commands(intent: &Intent, files: &[File], facts: &mut Facts) {
     for block in &blocks {
         if let Some(rest) = block.after("class-map") {
             let name = rest.rsplit(' ').next().unwrap_or(rest).to_owned();
+            let is_tiny = |inner: &Block<'_>| {
+                let list = dscps_of(inner).map(numbers);
+                list.is_some_and(|list| list.contains(&intent.dscp))
+            };
+            if block.inner.iter().any(is_tiny) {
+                let others = block.inner.iter();
+                let others = others
+                    .filter(|inner| inner.line.starts_with("match ") && dscps_of(inner).is_none());
+                others.for_each(|inner| blocks::alone(facts, inner.line, &inner.at));
+            }
             for inner in &block.inner {
-                let list = inner.after("match dscp").or_else(|| inner.after("match ip dscp"));
+                let list = dscps_of(inner);
                 let all = numbers(list.unwrap_or("")).into_iter();
                 let all = all.map(|dscp| Seen::new(dscp, &inner.at));
                 classes.entry(name.clone()).or_default().extend(all);
@@ -52,6 +62,8 @@ fn commands(intent: &Intent, files: &[File], facts: &mut Facts) {
         } else if let Some(port) = block.after("interface") {
             for inner in &block.inner {
                 if let Some(name) = inner.after("service-policy output") {
+                    // It is in commands alone.
+                    facts.aeolus.bind(port, name, &inner.at);
                     bind(facts, port, name, &inner.at);
                 }
             }
@@ -59,6 +71,10 @@ fn commands(intent: &Intent, files: &[File], facts: &mut Facts) {
             other(facts, block);
         }
     }
+}
+
+fn dscps_of<'a>(line: &Block<'a>) -> Option<&'a str> {
+    line.after("match dscp").or_else(|| line.after("match ip dscp"))
 }
 
 fn bind(facts: &mut Facts, port: &str, name: &str, at: &Place) {
@@ -87,6 +103,7 @@ impl<'a> Policy<'a> {
         facts.classifiers.entry(name);
         facts.queues.entry(name);
         facts.schedules.entry(name);
+        facts.aeolus.entry(name);
         Self { facts, name, intent, classes }
     }
 
@@ -128,9 +145,16 @@ impl<'a> Policy<'a> {
                     self.facts.find(at, found, "one of them in the same class", remedy);
                 }
             }
-            ["random-detect", "dscp", _, low, "bytes", high, "bytes", ..] => {
+            ["random-detect", "dscp", dscp, low, "bytes", high, "bytes", ref rest @ ..]
+                if numbers(dscp).contains(&self.intent.dscp) =>
+            {
                 let both = low.parse().ok().zip(high.parse().ok());
-                self.facts.aeolus = both.map(|both| Seen::new(both, at));
+                let aeolus = self.facts.aeolus.entry(self.name);
+                aeolus.bounds = both.map(|both| Seen::new(both, at));
+                aeolus.is_sure = *rest == ["1"];
+            }
+            ["random-detect", "ecn"] => {
+                self.facts.aeolus.entry(self.name).spares_ecn = true;
             }
             ["queue-buffers", "ratio", ratio] => {
                 let cap = Cap::Not(format!("{ratio} percent of the port's buffers"));
@@ -163,7 +187,9 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
         facts.hash = Seen::some(fields, &block.at);
         let seed = words.last().and_then(|seed| u64::from_str_radix(seed, 16).ok());
         facts.seed = seed.map(|seed| Seen::new(seed, &block.at));
-    } else if let ["ip", "route", to, "255.255.255.255", .., via] = block.words()[..] {
+    } else if let ["ip", "route", to, "255.255.255.255", ref rest @ ..] = block.words()[..]
+        && let Some(via) = blocks::next_hop(rest)
+    {
         facts.routes.push(Seen::new((format!("{to}/32"), via.into()), &block.at));
     }
 }

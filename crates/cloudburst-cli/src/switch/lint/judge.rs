@@ -2,7 +2,7 @@
 
 use super::Finding;
 use super::facts::{
-    Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, finding,
+    Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, finding,
 };
 use crate::switch::intent::Intent;
 use crate::switch::platform::Platform;
@@ -47,8 +47,14 @@ impl Judge<'_> {
     fn bound<T>(&mut self, given: &Given<T>, what: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let mut without = Vec::new();
+        // Their command lines take a port's name in any case, and print it in their own.
+        let any_case = matches!(
+            self.intent.platform,
+            Platform::Eos | Platform::Os10 | Platform::Nxos | Platform::IosXe
+        );
         let is_of = |bound: &&Seen<(String, String)>, port: &str| {
-            bound.value.0 == port || bound.value.0 == EVERY_PORT
+            let of = bound.value.0.as_str();
+            of == EVERY_PORT || of == port || (any_case && of.eq_ignore_ascii_case(port))
         };
         for port in &self.intent.ports {
             let mut of_port = given.bound.iter().filter(|bound| is_of(bound, port)).peekable();
@@ -138,10 +144,11 @@ impl Judge<'_> {
     fn schedule(&mut self, name: &str, schedule: &Schedule) {
         let (tiny, default) = self.intent.shares;
         let queues = [
-            ("the tiny queue", tiny, &schedule.tiny),
-            ("the default queue", default, &schedule.default),
+            ("the tiny queue", tiny, &schedule.tiny, 0),
+            // What other classes have is taken from the default queue.
+            ("the default queue", default, &schedule.default, schedule.others),
         ];
-        for (whose, share, seen) in queues {
+        for (whose, share, seen, others) in queues {
             match seen {
                 None => self.missing(
                     format!("{name} has no share for {whose}"),
@@ -154,12 +161,16 @@ impl Judge<'_> {
                     format!("weighted round robin with {share}"),
                     "one would starve the other: make it weighted",
                 ),
-                Some(Seen { value: Share::Weighted(found), at }) if *found != share => self.find(
-                    at,
-                    format!("the share of {whose} is {found}"),
-                    share.to_string(),
-                    "set it, or change the parameters if this was meant",
-                ),
+                Some(Seen { value: Share::Weighted(found), at })
+                    if *found > share || found.saturating_add(others) < share =>
+                {
+                    self.find(
+                        at,
+                        format!("the share of {whose} is {found}"),
+                        share.to_string(),
+                        "set it, or change the parameters if this was meant",
+                    );
+                }
                 Some(_) => {}
             }
         }
@@ -250,25 +261,55 @@ impl Judge<'_> {
     }
 
     fn aeolus(&mut self, facts: &Facts) {
-        let Some(threshold) = self.intent.aeolus else { return };
-        match &facts.aeolus {
-            None => self.missing(
-                "no selective dropping",
-                format!("one ECN threshold at {threshold} bytes"),
-                "give the aeolus file too",
-            ),
-            Some(Seen { value: (low, high), at }) => {
-                // Some take no two equal thresholds, and OS10 whole kilobytes.
-                let close =
-                    |found: u64| found <= threshold + 1 && threshold < found.saturating_add(1024);
-                if !(close(*low) && close(*high)) {
-                    self.find(
-                        at,
-                        format!("selective dropping from {low} to {high} bytes"),
-                        format!("{threshold} and {threshold}"),
-                        "two thresholds that differ drop at random: make them one",
-                    );
-                }
+        let Some(threshold) = self.intent.aeolus else {
+            let all = facts.aeolus.named.values().filter_map(|each| each.bounds.as_ref());
+            for Seen { value: (low, _), at } in all {
+                self.find(
+                    at,
+                    format!("selective dropping from {low} bytes"),
+                    "none".into(),
+                    "packets would be dropped before the queue is full: take it out",
+                );
+            }
+            return;
+        };
+        for name in self.bound(&facts.aeolus, "selective dropping") {
+            let Aeolus { bounds, spares_ecn, is_sure } = &facts.aeolus.named[&name];
+            let Some(Seen { value: (low, high), at }) = bounds else {
+                self.missing(
+                    format!("{name} has no selective dropping"),
+                    format!("one ECN threshold at {threshold} bytes"),
+                    "give the aeolus file too",
+                );
+                continue;
+            };
+            // OS10 counts whole kilobytes; some take no two thresholds that are equal.
+            let less = if self.intent.platform == Platform::Os10 { 1023 } else { 0 };
+            let close =
+                |found: u64| (threshold.saturating_sub(less)..=threshold + 1).contains(&found);
+            if !(close(*low) && close(*high)) {
+                self.find(
+                    at,
+                    format!("selective dropping from {low} to {high} bytes"),
+                    format!("{threshold} and {threshold}"),
+                    "two thresholds that differ drop at random: make them one",
+                );
+            }
+            if !spares_ecn {
+                self.find(
+                    at,
+                    "selective dropping without ECN",
+                    "ECN".into(),
+                    "what is to be spared would be dropped too: switch ECN on for it",
+                );
+            }
+            if !is_sure {
+                self.find(
+                    at,
+                    "selective dropping by chance, by average, or off",
+                    "all that are not spared, 100 percent".into(),
+                    "new messages would fill the queue before others: set it",
+                );
             }
         }
     }

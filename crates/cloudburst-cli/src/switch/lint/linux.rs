@@ -1,9 +1,9 @@
 //! Linux: the lines of `tc`, `ethtool`, `sysctl`, `ip` and `dcb` in scripts.
 
-use super::facts::{Cap, Facts, Field, Place, Seen, Share};
+use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
 use super::{File, lines};
 use crate::switch::intent::Intent;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a port is told.
 #[derive(Default)]
@@ -14,14 +14,25 @@ struct Port<'a> {
     classes: BTreeMap<&'a str, Class>,
     /// What waits in each class.
     caps: BTreeMap<&'a str, Seen<Cap>>,
+    /// The limit of RED, which takes the place of what waits there when its file is applied.
+    red: BTreeMap<&'a str, Seen<Cap>>,
     filters: Vec<Seen<Filter<'a>>>,
-    joins: bool,
+    /// Filters that go by something besides the DSCP, and their class.
+    others: Vec<Seen<&'a str>>,
+    /// What shares the link, if it is not HTB.
+    root: Option<Seen<&'a str>>,
+    /// What joins packets, or leaves joined ones whole, and is off.
+    off: BTreeSet<&'a str>,
 }
+
+/// A device may hold up to 64 KB in one packet with any of these.
+const OFFLOADS: [&str; 3] = ["tso", "gso", "gro"];
 
 #[derive(Clone, Default)]
 struct Class {
     at: Place,
     rate: u64,
+    ceil: Option<u64>,
     quantum: u64,
     priority: u64,
 }
@@ -35,6 +46,7 @@ struct Filter<'a> {
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut ports: BTreeMap<&str, Port<'_>> = BTreeMap::new();
+    let mut of_ipv6: Option<Seen<&str>> = None;
     for (at, line) in lines(files, &['#']) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let after = |word: &str| {
@@ -44,11 +56,8 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         match words[..] {
             ["tc", kind, ..] => {
                 let Some(name) = after("dev") else { continue };
-                let port = ports.entry(name).or_insert_with(|| Port {
-                    at: at.clone(),
-                    joins: true,
-                    ..Port::default()
-                });
+                let port =
+                    ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
                 match kind {
                     "qdisc" => qdisc(intent, facts, port, &words, &at),
                     "class" => class(port, &words, &at),
@@ -57,12 +66,22 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 }
             }
             ["ethtool", "-K", name, ref told @ ..] => {
-                let is_off = told.windows(2).any(|pair| pair == ["gro", "off"]);
                 let port =
                     ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
-                port.joins = !is_off;
+                for pair in told.chunks_exact(2) {
+                    if pair[1] == "off" {
+                        port.off.insert(pair[0]);
+                    } else {
+                        port.off.remove(pair[0]);
+                    }
+                }
             }
-            ["sysctl", "-w", set, ..] => sysctl(facts, set, &at),
+            ["sysctl", "-w", set, ..] => {
+                if let Some(policy) = set.strip_prefix("net.ipv6.fib_multipath_hash_policy=") {
+                    of_ipv6 = Seen::some(policy, &at);
+                }
+                sysctl(facts, set, &at);
+            }
             ["ip", "route", _, to, ..] => {
                 let via = after("via").map(|via| Seen::new((to.into(), via.into()), &at));
                 facts.routes.extend(via);
@@ -76,6 +95,17 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 facts.pfc.extend(on.map(|priority| Seen::new(priority, &at)));
             }
             _ => {}
+        }
+    }
+    if of_ipv6.as_ref().is_none_or(|policy| policy.value != "1") {
+        let at =
+            of_ipv6.as_ref().map(|policy| &policy.at).or(facts.hash.as_ref().map(|hash| &hash.at));
+        if let Some(at) = at.cloned() {
+            let found = format!(
+                "the ECMP hash of IPv6 has policy {}",
+                of_ipv6.map_or("0", |policy| policy.value)
+            );
+            facts.find(&at, found, "1", "Cloudburst's paths differ by ports: set it");
         }
     }
     for (name, port) in ports {
@@ -94,6 +124,18 @@ fn qdisc<'a>(
         let found = words.iter().position(|each| *each == word)?;
         words.get(found + 1).copied()
     };
+    if words.contains(&"root") {
+        let is_gone = words.get(2) == Some(&"del");
+        let is_htb = words.contains(&"htb");
+        if is_gone || !is_htb {
+            // All that hung below it goes too.
+            let (at, off) = (port.at.clone(), core::mem::take(&mut port.off));
+            *port = Port { at, off, ..Port::default() };
+        }
+        let kind =
+            words.iter().position(|word| *word == "root").and_then(|root| words.get(root + 1));
+        port.root = (!is_gone && !is_htb).then(|| Seen::new(*kind.unwrap_or(&"nothing"), at));
+    }
     if words.contains(&"htb") {
         port.default = after("default").map(|default| format!("1:{default}"));
         return;
@@ -106,10 +148,20 @@ fn qdisc<'a>(
         Some(limit) if words.contains(&"bfifo") => Cap::Bytes(limit),
         Some(limit) if words.contains(&"red") => {
             let both = number("min").zip(number("max"));
-            facts.aeolus = both.map(|both| Seen::new(both, at));
+            // Packets wait in RED only where a class sends them; the tiny one is known later.
+            let aeolus = Aeolus {
+                bounds: both.map(|both| Seen::new(both, at)),
+                spares_ecn: words.contains(&"ecn"),
+                is_sure: after("probability").is_some_and(|p| p.parse() == Ok(1.0)),
+            };
+            let name = after("dev").unwrap_or("");
+            facts.aeolus.bind(name, name, at);
+            *facts.aeolus.entry(name) = aeolus;
             // RED counts bytes, whatever a queue without it counts.
             let is_same = limit == intent.limit.bytes && intent.limit.in_packets;
-            if is_same { Cap::Packets(intent.limit.packets) } else { Cap::Bytes(limit) }
+            let cap = if is_same { Cap::Packets(intent.limit.packets) } else { Cap::Bytes(limit) };
+            port.red.insert(parent, Seen::new(cap, at));
+            return;
         }
         _ => Cap::Not(words.last().copied().unwrap_or("").into()),
     };
@@ -126,6 +178,7 @@ fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     let class = Class {
         at: at.clone(),
         rate: after("rate").map_or(0, bits),
+        ceil: after("ceil").map(bits),
         quantum: number("quantum"),
         priority: number("prio"),
     };
@@ -153,7 +206,12 @@ fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     };
     let start = words.iter().position(|word| matches!(*word, "dsfield" | "tos" | "priority"));
     let flow = words.iter().position(|word| matches!(*word, "flowid" | "classid"));
-    let (Some(start), Some(flow)) = (start, flow) else { return };
+    let Some(flow) = flow else { return };
+    let matches = words.iter().filter(|word| **word == "match").count();
+    let (Some(start), true) = (start, words.contains(&"u32") && matches == 1) else {
+        port.others.extend(words.get(flow + 1).map(|class| Seen::new(*class, at)));
+        return;
+    };
     let of = |at: usize| words.get(at).copied();
     let told = of(start + 1).and_then(byte).zip(of(start + 2).and_then(byte));
     if let (Some((value, mask)), Some(class)) = (told, of(flow + 1)) {
@@ -199,12 +257,30 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
         let remedy = "packets with ECN bits would be missed: leave the lower two bits out";
         facts.find(&filter.at, found, "mask 0xfc", remedy);
     }
-    if port.joins {
-        let remedy = "a queue would hold joined packets of up to 64 KB: ethtool -K PORT gro off";
-        facts.find(&port.at, format!("{name} may join packets"), "gro off", remedy);
+    for Seen { value: class, at } in port.others.iter().filter(|seen| Some(seen.value) == tiny) {
+        let found = format!("a filter to {class} does not go by the DSCP alone");
+        let remedy = "other traffic would be dropped from a queue this small: take it out";
+        facts.find(at, found, "the DSCP, and nothing else", remedy);
+    }
+    if let Some(Seen { value: kind, at }) = &port.root {
+        let found = format!("the root of {name} is {kind}");
+        facts.find(at, found, "htb", "it has no tiny queue: take the line out");
+    }
+    let joins: Vec<&str> = OFFLOADS.into_iter().filter(|each| !port.off.contains(each)).collect();
+    if !joins.is_empty() {
+        let joins = joins.join(", ");
+        let remedy =
+            "a queue would hold packets of up to 64 KB: ethtool -K PORT tso off gso off gro off";
+        let found = format!("{name} may join packets ({joins})");
+        facts.find(&port.at, found, format!("{} off", OFFLOADS.join(", ")), remedy);
     }
     facts.queues.bind(name, name, &port.at);
     facts.queues.entry(name).cap = tiny.and_then(|tiny| port.caps.get(tiny).cloned());
+    if let Some(red) = tiny.and_then(|tiny| port.red.get(tiny)) {
+        let with_red = format!("{name}, RED");
+        facts.queues.bind(name, &with_red, &port.at);
+        facts.queues.entry(&with_red).cap = Some(red.clone());
+    }
     facts.schedules.bind(name, name, &port.at);
     let of = |id: Option<&str>| id.and_then(|id| port.classes.get(id)).cloned();
     let (own, others) = (of(tiny), of(Some(&default)));
@@ -214,9 +290,11 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     let is_strict =
         own.as_ref().map(|class| class.priority) != others.as_ref().map(|class| class.priority);
     let mut share = |class: Option<Class>, rate: u64, turns: u64, weight: u64| {
-        let Class { at, rate: found, quantum, .. } = class?;
+        let Class { at, rate: found, ceil, quantum, .. } = class?;
         let turn = turns * intent.buffer.frame();
-        for (what, found, expected) in [("rate", found, rate), ("quantum", quantum, turn)] {
+        // Without a ceil the rate is one: a share that is idle would go to nobody.
+        let ceil = ("ceil", ceil.unwrap_or(found), intent.rate);
+        for (what, found, expected) in [("rate", found, rate), ("quantum", quantum, turn), ceil] {
             if found != expected {
                 let remedy = "set it, or change the parameters if this was meant";
                 facts.find(&at, format!("{what} {found}"), expected.to_string(), remedy);

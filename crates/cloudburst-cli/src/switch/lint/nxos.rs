@@ -1,19 +1,28 @@
 //! Cisco NX-OS: blocks.
 
 use super::File;
-use super::blocks::{self, Block, numbers};
-use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
+use super::blocks::{self, Block, alone, numbers};
+use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Seen, Share};
 use crate::switch::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The lines of each class that match something besides DSCPs.
+type Matches<'a> = BTreeMap<&'a str, Vec<Seen<&'a str>>>;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let blocks = blocks::read(files);
     let mut dscps: BTreeMap<&str, Vec<Seen<u8>>> = BTreeMap::new();
+    // What classes match besides.
+    let mut others: Matches<'_> = Matches::new();
     let mut loopbacks: BTreeMap<String, &str> = BTreeMap::new();
     for block in &blocks {
         if let Some(rest) = block.after("class-map type qos") {
             let name = rest.rsplit(' ').next().unwrap_or(rest);
+            dscps.entry(name).or_default();
             for inner in &block.inner {
+                if inner.line.starts_with("match ") && inner.after("match dscp").is_none() {
+                    others.entry(name).or_default().push(Seen::new(inner.line, &inner.at));
+                }
                 let all = numbers(inner.after("match dscp").unwrap_or(""));
                 let all = all.into_iter().map(|dscp| Seen::new(dscp, &inner.at));
                 dscps.entry(name).or_default().extend(all);
@@ -29,6 +38,16 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     for block in &blocks {
         if let Some(name) = block.after("policy-map type qos") {
             marking(facts, name, block, &dscps);
+            for class in &block.inner {
+                let group = class.inner.iter().find_map(|inner| inner.after("set qos-group"));
+                let of = class.line.rsplit(' ').next().unwrap_or("");
+                let is_tiny = group.and_then(|group| group.parse().ok()) == Some(intent.queue);
+                for Seen { value: line, at } in
+                    others.get(of).into_iter().flatten().filter(|_| is_tiny)
+                {
+                    alone(facts, line, at);
+                }
+            }
         } else if let Some(name) = block.after("policy-map type queuing") {
             let classes = queuing.entry(name).or_default();
             for class in &block.inner {
@@ -81,6 +100,7 @@ fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block
     let own = format!("c-out-8q-q{}", intent.queue);
     facts.queues.entry(name);
     facts.schedules.entry(name);
+    facts.aeolus.entry(name);
     for inner in &class.inner {
         let share = match inner.number("percent") {
             _ if inner.line.starts_with("priority") => Some(Share::Strict),
@@ -95,11 +115,19 @@ fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block
                 facts.queues.entry(name).cap = Seen::some(cap(limit), &inner.at);
             }
             if let Some(bounds) = bounds(inner) {
-                facts.aeolus = Seen::some(bounds, &inner.at);
+                *facts.aeolus.entry(name) = Aeolus {
+                    bounds: Seen::some(bounds, &inner.at),
+                    spares_ecn: inner.words().contains(&"ecn"),
+                    is_sure: inner.number("drop-probability") == Some(100)
+                        && inner.number("weight") == Some(0),
+                };
             }
         } else if of == "c-out-8q-q-default" {
             let schedule = facts.schedules.entry(name);
             schedule.default = share.or(schedule.default.take());
+        } else if let Some(Seen { value: Share::Weighted(percent), .. }) = share {
+            let schedule = facts.schedules.entry(name);
+            schedule.others = schedule.others.saturating_add(percent);
         }
     }
 }
@@ -133,6 +161,7 @@ fn bind(facts: &mut Facts, port: &str, block: &Block<'_>) {
             facts.classifiers.bind(port, name, &inner.at);
         } else if let Some(name) = inner.after("service-policy type queuing output") {
             facts.queues.bind(port, name, &inner.at);
+            facts.aeolus.bind(port, name, &inner.at);
             facts.schedules.bind(port, name, &inner.at);
         }
     }
@@ -165,7 +194,9 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
         }
         facts.hash = Seen::some(fields, &block.at);
         facts.seed = block.number("universal-id").map(|seed| Seen::new(seed, &block.at));
-    } else if let ["ip", "route", to, .., via] = block.words()[..] {
+    } else if let ["ip", "route", to, ref rest @ ..] = block.words()[..]
+        && let Some(via) = blocks::next_hop(rest)
+    {
         facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
     }
 }

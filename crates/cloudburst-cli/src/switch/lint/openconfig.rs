@@ -1,7 +1,7 @@
 //! OpenConfig: JSON of openconfig-qos and openconfig-network-instance (RFC 7951).
 
 use super::File;
-use super::facts::{Cap, Facts, Place, Seen, Share};
+use super::facts::{Aeolus, Cap, Facts, Place, Seen, Share};
 use super::json::{self, Places, items};
 use crate::switch::intent::Intent;
 use serde_json::Value;
@@ -141,6 +141,18 @@ impl<'a> Model<'a> {
                     facts.find(&at, found, "one for each family", remedy);
                 }
             }
+            for each in &classifiers {
+                let mut all = items(&self.qos["classifiers"]["classifier"]);
+                let told = all.find(|known| name(known) == name(each));
+                let of = told.and_then(|told| told["config"]["type"].as_str());
+                let meant = each["type"].as_str().unwrap_or("");
+                if let Some(of) = of.filter(|of| *of != meant) {
+                    let found =
+                        format!("{port} has for {meant} a classifier for {of}, {}", name(each));
+                    let remedy = "packets of that family would be in the default queue: correct it";
+                    facts.find(&at, found, format!("one for {meant}"), remedy);
+                }
+            }
             let output = &interface["output"];
             if let Some(profile) = output["config"]["buffer-allocation-profile"].as_str() {
                 facts.queues.bind(port, profile, &at);
@@ -153,19 +165,27 @@ impl<'a> Model<'a> {
                 if let Some(profile) =
                     profile.filter(|_| self.queues.get(name(queue)) == Some(&self.intent.queue))
                 {
-                    facts.aeolus = self.dropping(profile);
+                    facts.aeolus.bind(port, profile, &at);
+                    if let Some(dropping) = self.dropping(profile) {
+                        *facts.aeolus.entry(profile) = dropping;
+                    }
                 }
             }
         }
     }
 
-    fn dropping(&self, profile: &str) -> Option<Seen<(u64, u64)>> {
+    fn dropping(&self, profile: &str) -> Option<Aeolus> {
         let profiles = &self.qos["queue-management-profiles"]["queue-management-profile"];
         let told = items(profiles).find(|each| name(each) == profile)?;
         let told = &told["wred"]["uniform"]["config"];
         let of = |key: &str| json::number(&told[key]);
         let both = of("min-threshold").zip(of("max-threshold"))?;
-        Seen::some(both, &self.at(&["queue-management-profiles", profile, "min-threshold"]))
+        let at = self.at(&["queue-management-profiles", profile, "min-threshold"]);
+        Some(Aeolus {
+            bounds: Seen::some(both, &at),
+            spares_ecn: told["enable-ecn"] == true,
+            is_sure: told["drop"] == true && of("max-drop-probability-percent") == Some(100),
+        })
     }
 
     fn routes(&self, all: &Value, facts: &mut Facts) {

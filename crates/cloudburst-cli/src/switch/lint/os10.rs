@@ -32,6 +32,16 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             classes.extend(queue.map(|queue: u8| (name, queue)));
         }
     }
+    let mut dropping: BTreeMap<&str, &str> = BTreeMap::new();
+    for block in &blocks {
+        let Some(name) = block.after("policy-map type queuing") else { continue };
+        for class in &block.inner {
+            let queue = class.after("class").and_then(|class| classes.get(class)).copied();
+            let profile = class.inner.iter().find_map(|inner| inner.after("random-detect"));
+            let profile = profile.filter(|_| queue == Some(intent.queue));
+            dropping.extend(profile.map(|profile| (name, profile)));
+        }
+    }
     for block in &blocks {
         if let Some(name) = block.after("trust dscp-map") {
             for inner in &block.inner {
@@ -51,9 +61,9 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 policy(intent, facts, name, queue, class);
             }
         } else if let Some(port) = block.after("interface") {
-            bind(facts, port, block);
+            bind(facts, port, block, &dropping);
         } else if block.line == "system qos" {
-            bind(facts, EVERY_PORT, block);
+            bind(facts, EVERY_PORT, block, &dropping);
         } else {
             other(facts, block);
         }
@@ -61,13 +71,16 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
-fn bind(facts: &mut Facts, port: &str, block: &Block<'_>) {
+fn bind(facts: &mut Facts, port: &str, block: &Block<'_>, dropping: &BTreeMap<&str, &str>) {
     for inner in &block.inner {
         if let Some(name) = inner.after("trust-map dscp") {
             facts.classifiers.bind(port, name, &inner.at);
         } else if let Some(name) = inner.after("service-policy output type queuing") {
             facts.queues.bind(port, name, &inner.at);
             facts.schedules.bind(port, name, &inner.at);
+            if let Some(profile) = dropping.get(name) {
+                facts.aeolus.bind(port, profile, &inner.at);
+            }
         }
     }
 }
@@ -118,12 +131,16 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
         ["ip", "route", to, via] => {
             facts.routes.push(Seen::new((to.into(), via.into()), &block.at));
         }
-        ["wred", _] => {
+        ["wred", name] => {
+            facts.aeolus.entry(name).spares_ecn =
+                block.inner.iter().any(|inner| inner.line == "random-detect ecn");
             for inner in &block.inner {
                 let both = inner.number("minimum-threshold").zip(inner.number("maximum-threshold"));
                 if let Some((low, high)) = both {
                     let bytes = (low.saturating_mul(KILOBYTE), high.saturating_mul(KILOBYTE));
-                    facts.aeolus = Seen::some(bytes, &inner.at);
+                    let aeolus = facts.aeolus.entry(name);
+                    aeolus.bounds = Seen::some(bytes, &inner.at);
+                    aeolus.is_sure = inner.number("drop-probability") == Some(100);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::facts::{Cap, Facts, Field, Place, Seen, Share};
 use super::{File, lines};
 use crate::switch::intent::Intent;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A scheduler, as far as it is told.
 #[derive(Default)]
@@ -24,6 +24,7 @@ struct Found<'a> {
     /// Profile, class, scheduler.
     profiles: Vec<Seen<(&'a str, &'a str, &'a str)>>,
     untrusting: Vec<Seen<&'a str>>,
+    trusting: BTreeSet<&'a str>,
 }
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
@@ -70,8 +71,12 @@ fn of_service<'a>(found: &mut Found<'a>, facts: &mut Facts, words: &[&'a str], a
             let point = dscp.parse().map(|dscp| Seen::new((name, class, dscp), at));
             found.points.extend(point);
         }
-        ["classifier", name, "trust-mode", mode] if mode != "dscp" => {
-            found.untrusting.push(Seen::new(name, at));
+        ["classifier", name, "trust-mode", mode] => {
+            if mode == "dscp" {
+                found.trusting.insert(name);
+            } else {
+                found.untrusting.push(Seen::new(name, at));
+            }
         }
         ["scheduler", name, ref told @ ..] => {
             scheduler(found.schedulers.entry(name).or_default(), told, at);
@@ -113,6 +118,14 @@ fn resolve(intent: &Intent, mut found: Found<'_>, facts: &mut Facts) {
         let queue = found.classes.get(class).copied().unwrap_or(0);
         facts.classifiers.entry(name).maps.push(Seen::new((*dscp, queue), at));
     }
+    let mut silent = BTreeMap::new();
+    for Seen { value: (name, ..), at } in &found.points {
+        if !found.trusting.contains(name) && found.untrusting.iter().all(|seen| seen.value != *name)
+        {
+            silent.entry(*name).or_insert(at);
+        }
+    }
+    found.untrusting.extend(silent.into_iter().map(|(name, at)| Seen::new(name, at)));
     for Seen { value: name, at } in &found.untrusting {
         facts.find(
             at,
@@ -128,6 +141,10 @@ fn resolve(intent: &Intent, mut found: Found<'_>, facts: &mut Facts) {
             facts.find(at, missing, "a scheduler with that name", "define it, or correct the name");
             continue;
         };
+        if scheduler.mode.is_none() && (queue == intent.queue || queue == 0) {
+            let found = format!("scheduler {name} has no mode");
+            facts.find(at, found, "mode \"WRR\"", "without one it may be strict: set it");
+        }
         let share = match &scheduler.mode {
             Some(Seen { value: true, at }) => Seen::some(Share::Strict, at),
             _ => scheduler.share.clone(),

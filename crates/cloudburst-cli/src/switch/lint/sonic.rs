@@ -1,6 +1,6 @@
 //! SONiC: tables of CONFIG_DB, or patches of them.
 
-use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Queue, Seen, Share};
+use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Place, Queue, Seen, Share};
 use super::json::{self, Places, entries, items};
 use super::{File, blocks};
 use crate::switch::intent::Intent;
@@ -165,13 +165,21 @@ impl Tables<'_> {
         }
         for (key, told) in entries(queues) {
             let Some(name) = told["wred_profile"].as_str() else { continue };
-            if self.each_port(key, self.intent.queue).is_empty() {
+            let ports = self.each_port(key, self.intent.queue);
+            let profile = &self.all["WRED_PROFILE"][name];
+            if ports.is_empty() || !profile.is_object() {
                 continue;
             }
-            let of = |key: &str| json::number(&self.all["WRED_PROFILE"][name][key]);
+            ports.iter().for_each(|port| facts.aeolus.bind(port, name, &self.at(&["QUEUE", key])));
+            let of = |key: &str| json::number(&profile[key]);
             let both = of("green_min_threshold").zip(of("green_max_threshold"));
             let at = self.at(&["WRED_PROFILE", name]);
-            facts.aeolus = both.map(|both| Seen::new(both, &at));
+            *facts.aeolus.entry(name) = Aeolus {
+                bounds: both.map(|both| Seen::new(both, &at)),
+                spares_ecn: matches!(profile["ecn"].as_str(), Some(ecn) if ecn != "ecn_none"),
+                is_sure: profile["wred_green_enable"] == "true"
+                    && of("green_drop_probability") == Some(100),
+            };
         }
     }
 
