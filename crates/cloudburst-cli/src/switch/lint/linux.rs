@@ -130,7 +130,9 @@ fn qdisc<'a>(
         if is_gone || !is_htb {
             // All that hung below it goes too.
             let (at, off) = (port.at.clone(), core::mem::take(&mut port.off));
-            *port = Port { at, off, ..Port::default() };
+            // RED is applied after, though its file may be read before.
+            let red = core::mem::take(&mut port.red);
+            *port = Port { at, off, red, ..Port::default() };
         }
         let kind =
             words.iter().position(|word| *word == "root").and_then(|root| words.get(root + 1));
