@@ -19,13 +19,12 @@ pub(super) enum Form {
 pub(super) const TCP: &str = "tcp-cubic";
 
 /// A scheme, its order, its name, its colour and its form.
-const SCHEMES: [(&str, &str, Colour, Form); 14] = [
+const SCHEMES: [(&str, &str, Colour, Form); 13] = [
     (TCP, "TCP cubic", (25, 25, 30), Form::Circle),
     ("tcp-bbr", "TCP bbr", (115, 115, 125), Form::Square),
     ("pias", "PIAS-like", (15, 60, 130), Form::Triangle),
     ("tcp-short", "TCP cubic, short queue", (60, 60, 90), Form::Wedge),
     ("replicated-2", "Replicated TCP x2", (45, 120, 190), Form::Diamond),
-    ("replicated-3", "Replicated TCP x3", (90, 155, 210), Form::Square),
     ("replicated-4", "Replicated TCP x4", (120, 180, 230), Form::Wedge),
     ("mptcp", "MPTCP", (0, 95, 75), Form::Square),
     ("quic", "QUIC (quinn)", (90, 170, 100), Form::Circle),
