@@ -218,7 +218,7 @@ pub struct CommonArgs {
     /// the other end, each of which takes its own way; file:PATH for a TOML file that says so for
     /// each destination. As root also bounce:ADDR,... for spine switches that decapsulate, and
     /// xpath-ipip:ID,... for destinations of an outer IP header
-    #[arg(long, value_name = "MAP", default_value = "ecmp:8")]
+    #[arg(long, value_name = "MAP", default_value = "ecmp:16")]
     pub paths: PathMap,
 
     /// DSCP of all packets, 0 to 63 [default: the library's]

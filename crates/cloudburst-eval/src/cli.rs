@@ -193,7 +193,7 @@ fn run(command: Command) -> Result<(), Failure> {
                  d:run=8,order=rb:\n  \
                  code=rlf256|lt|lt-systematic:dense|...   policy=oblivious|budgeted   \
                  margin=0.0625\n  order=rrb|rb|drb:4x2|...   run=4   rate=1   \
-                 paths=ecmp:8|explicit   weight=8",
+                 paths=ecmp:16|explicit   weight=8",
             )
         }
         Command::Agent { bind, key_file } => {

@@ -179,7 +179,7 @@ impl Scheme {
 impl Default for Cloudburst {
     fn default() -> Self {
         let Config { code, policy, order, run, rate, .. } = Config::default();
-        let paths = Paths::Map(PathMap::ecmp(8));
+        let paths = Paths::Map(PathMap::default());
         Self { design: Design::D, code, policy, order, run, rate, paths, weight: WEIGHT }
     }
 }

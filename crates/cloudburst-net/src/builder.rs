@@ -79,7 +79,7 @@ impl Builder {
         self
     }
 
-    /// The paths to spread packets over. Default [`PathMap::ecmp(8)`](PathMap::ecmp).
+    /// The paths to spread packets over. Default [`PathMap::ecmp(16)`](PathMap::ecmp).
     pub fn paths(mut self, paths: PathMap) -> Self {
         self.paths = paths;
         self

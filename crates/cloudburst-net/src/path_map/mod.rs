@@ -320,9 +320,10 @@ impl PathMap {
 }
 
 impl Default for PathMap {
-    /// Eight source ports.
+    /// 16 source ports: with half of four paths dead, all 16 are hashed onto dead ones for one pair of
+    /// hosts in 65,536; eight are for one in 256.
     fn default() -> Self {
-        Self::ecmp(8)
+        Self::ecmp(16)
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn text_and_map_are_the_same() {
-        assert_eq!("ecmp:8".parse(), Ok(PathMap::default()));
+        assert_eq!("ecmp:16".parse(), Ok(PathMap::default()));
         for text in [
             "ecmp:1",
             "ecmp:64",
