@@ -5,6 +5,7 @@ use crate::background::{Background, Sender, Sink, Way};
 use crate::scheme::{Congestion, Scheme};
 use crate::transport::{self, Ask, LONGEST, Listening, Peer, Reply, Transport};
 use crate::workload::Request;
+use core::ops::Sub;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -115,6 +116,8 @@ pub(crate) struct Ran {
     pub(crate) window_us: u64,
     /// Share of the processors that was busy in it.
     pub(crate) busy: f64,
+    /// Share of them that the host of this virtual machine gave to others.
+    pub(crate) stolen: f64,
     /// Why calls failed, and how many did so.
     pub(crate) failures: BTreeMap<String, u32>,
 }
@@ -215,9 +218,9 @@ impl Agent {
         thread::scope(|scope| {
             let window = scope.spawn(|| {
                 self.sleep_until(after(run.window_us.0));
-                let (start, bytes, busy) = (Instant::now(), self.sunk(), Processors::read());
+                let (start, bytes, before) = (Instant::now(), self.sunk(), Processors::read());
                 self.sleep_until(after(run.window_us.1));
-                let since = Processors::read().busy_since(&busy);
+                let since = Processors::read() - before;
                 (start.elapsed().as_micros() as u64, self.sunk() - bytes, since)
             });
             if let Some(transport) = &transport {
@@ -243,7 +246,9 @@ impl Agent {
                 ran.took_us.push((id, took));
             }
             if let Ok(window) = window.join() {
-                (ran.window_us, ran.background_bytes, ran.busy) = window;
+                let (window_us, background_bytes, processors) = window;
+                (ran.window_us, ran.background_bytes) = (window_us, background_bytes);
+                (ran.busy, ran.stolen) = (processors.busy(), processors.stolen());
             }
         });
         if let Some(why) = background.and_then(|background| background.failure()) {
@@ -374,6 +379,7 @@ impl Run {
 struct Processors {
     all: u64,
     idle: u64,
+    stolen: u64,
 }
 
 impl Processors {
@@ -386,12 +392,32 @@ impl Processors {
         let line = stat.lines().next().unwrap_or_default();
         let ticks = line.split_whitespace().skip(1).take(8);
         let ticks: Vec<u64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
-        Self { all: ticks.iter().sum(), idle: ticks.iter().skip(3).take(2).sum() }
+        Self {
+            all: ticks.iter().sum(),
+            idle: ticks.iter().skip(3).take(2).sum(),
+            stolen: ticks.get(7).copied().unwrap_or_default(),
+        }
     }
 
-    fn busy_since(&self, before: &Self) -> f64 {
-        let all = self.all.saturating_sub(before.all).max(1);
-        1.0 - self.idle.saturating_sub(before.idle) as f64 / all as f64
+    /// The share of all that is neither idle nor stolen.
+    fn busy(&self) -> f64 {
+        1.0 - (self.idle + self.stolen) as f64 / self.all.max(1) as f64
+    }
+
+    fn stolen(&self) -> f64 {
+        self.stolen as f64 / self.all.max(1) as f64
+    }
+}
+
+impl Sub for Processors {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            all: self.all.saturating_sub(before.all),
+            idle: self.idle.saturating_sub(before.idle),
+            stolen: self.stolen.saturating_sub(before.stolen),
+        }
     }
 }
 
@@ -417,11 +443,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_are_busy_when_not_idle() {
+    fn processors_are_busy_when_neither_idle_nor_stolen() {
         let before = Processors::parse("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 ...");
-        assert_eq!(before, Processors { all: 100, idle: 80 });
-        let after = Processors::parse("cpu  30 0 20 130 10 5 5 0 0 0\n");
-        assert_eq!(after.busy_since(&before), 0.4);
+        assert_eq!(before, Processors { all: 100, idle: 80, stolen: 0 });
+        let since = Processors::parse("cpu  20 0 20 120 10 5 5 20 0 0\n") - before;
+        assert_eq!((since.busy(), since.stolen()), (0.3, 0.2));
         assert_eq!(Processors::parse(""), Processors::default());
     }
 

@@ -40,6 +40,9 @@ pub struct About {
     pub seconds: f64,
     /// Of the warm-up.
     pub warm_up_seconds: f64,
+    /// Turns during which others had more than 1 % of the processors. Of up to three turns at a
+    /// point, the one with the least of it is kept.
+    pub disturbed: u32,
     /// What could not be set or measured here, a sentence each.
     pub lacks: Vec<String>,
 }
@@ -68,6 +71,8 @@ pub struct Turn {
     /// Share of the processors that was busy meanwhile, of the whole machine or of the busiest
     /// agent's: 0.0 to 1.0.
     pub busy: f64,
+    /// Share that was not to be had, as the host of a virtual machine gave it to others.
+    pub stolen: f64,
     /// Packets that the switches' tiny queues sent, and dropped as they were full. 0 where unknown.
     pub tiny_sent: u64,
     /// Dropped there.

@@ -83,6 +83,7 @@ pub(crate) fn take(
         background_bytes: ran.iter().map(|ran| ran.background_bytes).sum(),
         background_flows,
         busy: ran.iter().map(|ran| ran.busy).fold(0.0, f64::max),
+        stolen: ran.iter().map(|ran| ran.stolen).fold(0.0, f64::max),
         tiny_sent: counted.tiny_sent,
         tiny_dropped: counted.tiny_dropped,
         default_sent: counted.default_sent,

@@ -95,7 +95,11 @@ fn facts(about: &About) -> [(&'static str, String); 10] {
     let About { link_rate, scale, repetitions, seconds, warm_up_seconds, .. } = about;
     let rate = figure(*link_rate as f64 / 1e6);
     let minutes = figure(about.took_s / 60.0);
-    let repeated = format!("{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up");
+    let repeated = format!(
+        "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; {} turns were \
+         disturbed: others had more than 1 % of the processors",
+        about.disturbed
+    );
     [
         ("Day", about.date.clone()),
         ("Command", about.command.clone()),

@@ -168,9 +168,9 @@ impl<'a> Point<'a> {
         Estimate::mean_of(&timed.map(goodput).collect::<Vec<_>>())
     }
 
-    /// Share of the processors that was busy.
-    pub(super) fn busy(&self) -> f64 {
-        mean(&self.turns.iter().map(|turn| turn.busy).collect::<Vec<_>>()).unwrap_or(0.0)
+    /// A share of the processors.
+    pub(super) fn processors(&self, share: impl Fn(&Turn) -> f64) -> f64 {
+        mean(&self.turns.iter().map(|turn| share(turn)).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
     /// Packets of the switches' queues that `of` tells, as (sent, dropped), of all repetitions.

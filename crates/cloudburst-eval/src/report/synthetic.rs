@@ -26,6 +26,7 @@ pub(super) fn turn(experiment: &str, scheme: &str) -> Turn {
         background_bytes: 250_000_000,
         background_flows: 4,
         busy: 0.4,
+        stolen: 0.0,
         tiny_sent: 100_000,
         tiny_dropped: 1234,
         default_sent: 500_000,
@@ -62,6 +63,7 @@ fn about(repetitions: u32) -> About {
         repetitions,
         seconds: 10.0,
         warm_up_seconds: 2.0,
+        disturbed: 0,
         lacks: vec!["The kernel has no <b>DCTCP</b>.".to_owned()],
     }
 }
