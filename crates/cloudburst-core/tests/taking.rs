@@ -1,5 +1,5 @@
 //! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the engine
-//! ever takes any.
+//! takes any, unless a test lets it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -39,7 +39,8 @@ struct Wire {
     clock: Clock,
     inbox: Receiver<Vec<u8>>,
     outbox: Sender<Vec<u8>>,
-    /// The receiving thread waits here, until the test ends.
+    /// The receiving thread waits here until the test ends. Let through, it takes what there is,
+    /// and waits here again before it can do anything about it.
     gate: Receiver<()>,
 }
 
@@ -57,7 +58,12 @@ impl PacketIo for Wire {
 
     fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {
         if std::thread::current().name() == Some("cbrst-recv") {
-            let _ = self.gate.recv();
+            if self.gate.recv().is_ok() {
+                for mut packet in self.inbox.try_iter() {
+                    deliver(Via { lane: 0, remote: CLIENT.into() }, &mut packet);
+                }
+                let _ = self.gate.recv();
+            }
             return;
         }
         let mut came = false;
@@ -159,6 +165,40 @@ fn looking_for_packets_is_part_of_the_time_to_wait() {
     assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
     let late = server.clock.now().saturating_since(until);
     assert!(late <= 2 * LOOK, "{late:?}");
+}
+
+#[test]
+fn who_passes_on_what_another_thread_took_does_not_sleep_before_it_looks() {
+    for owes_a_stop in [true, false] {
+        let busy_poll = Duration::from_millis(20);
+        let config = Config { port: SERVER.1, busy_poll, ..Config::default() };
+        let (passed_on, messages) = unbounded();
+        let server = server(config.clone(), move |message| passed_on.send(message).unwrap());
+        let (mut client, to) = (endpoint(1, config), SocketAddr::from(SERVER));
+        let mut send = |bytes: &'static str| {
+            let options = SendOptions::default();
+            client.send(server.clock.now(), to, bytes.into(), &options).unwrap();
+            if bytes == "one" {
+                server.meet(&mut client);
+            }
+            server.inbox.send(packets(&mut client, server.clock.now()).swap_remove(0)).unwrap();
+        };
+        send("one");
+        assert_eq!(server.engine.drive(None, || messages.len() == 1), Driven::Done);
+        if !owes_a_stop {
+            server.engine.flush();
+        }
+        send("two");
+        server.gate.send(()).unwrap();
+        while server.engine.counters().receiver.symbols_received < 2 {
+            std::thread::yield_now();
+        }
+        let begun = server.clock.now();
+        assert_eq!(messages.len(), 1, "the receiving thread has not come to that");
+        assert_eq!(server.engine.drive(None, || messages.len() == 2), Driven::Done);
+        let took = server.clock.now().saturating_since(begun);
+        assert!(took <= LOOK, "{took:?} after the message was passed on");
+    }
 }
 
 #[test]

@@ -172,6 +172,10 @@ impl<I: PacketIo> Engine<I> {
                 return Driven::TimedOut;
             }
             shared.pay();
+            // It may have passed on what is waited for, and a thread does not wake itself.
+            if done() {
+                return Driven::Done;
+            }
             let limit = until.map_or(MAX_SLEEP, |at| at.saturating_since(now));
             shared.receive_for(limit, Stops::AfterMessages);
         }

@@ -186,7 +186,8 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Takes packets; returns when they came, if any did.
+    /// Takes packets; returns when they came, if any did. It counts as such if this passed on what
+    /// another thread took: whoever waits for it may be this thread, which does not wake itself.
     pub(super) fn receive(&self, timeout: Duration, stops: Stops) -> Option<Instant> {
         let (mut answers, mut came) = (false, None);
         let (mut now, mut taken) = (Instant::ZERO, 0_u32);
@@ -203,23 +204,26 @@ impl<I: PacketIo> Shared<I> {
                 lock(&self.sending).sender.handle_datagram(now, packet);
             }
         });
-        self.flush_receiver(stops);
+        let passed_on = self.flush_receiver(stops);
         if answers {
             self.pump(Who::Other);
         }
-        came
+        came.or_else(|| passed_on.then(|| self.io.now()))
     }
 
     /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
     /// that the application has them. A late symbol may have another thread say the same STOP: it
-    /// waits until this one has passed the message on.
-    pub(super) fn flush_receiver(&self, stops: Stops) {
+    /// waits until this one has passed the message on. Returns whether there were messages.
+    pub(super) fn flush_receiver(&self, stops: Stops) -> bool {
         if self.delivers_here() {
             // A waker ran what it woke, or dropped it, and that sent or took something: this thread
             // does the rest when it has passed on what it is at.
-            return DELIVERS.set((self.address(), true));
+            DELIVERS.set((self.address(), true));
+            return false;
         }
-        while self.flush_receiver_once(stops) {}
+        let mut passed_on = false;
+        while self.flush_receiver_once(stops, &mut passed_on) {}
+        passed_on
     }
 
     /// Whether this thread is at passing on messages: others may be waiting for it.
@@ -231,8 +235,8 @@ impl<I: PacketIo> Shared<I> {
         ptr::from_ref(self).addr()
     }
 
-    /// Returns whether there is more by now.
-    fn flush_receiver_once(&self, stops: Stops) -> bool {
+    /// Returns whether there is more by now; notes whether there were messages.
+    fn flush_receiver_once(&self, stops: Stops, passed_on: &mut bool) -> bool {
         with_buffer(|buffer| {
             let delivering = lock(&self.delivering);
             let mut receiver = lock(&self.receiver);
@@ -263,6 +267,7 @@ impl<I: PacketIo> Shared<I> {
             let (_, more) = DELIVERS.replace(outer);
             drop(delivering);
             if delivered {
+                *passed_on = true;
                 self.tell_driver();
             }
             let mut contents = &buffer[..];
