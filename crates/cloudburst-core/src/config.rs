@@ -330,6 +330,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_key_is_64_digits_and_nothing_else_is() {
+        let key: [u8; 32] = core::array::from_fn(|at| 0xa0 + at as u8);
+        let digits: String = (0xa0..=0xbf).map(|byte: u8| format!("{byte:02X}")).collect();
+        for text in [&digits, &digits.to_lowercase(), &format!("  {digits}\n")] {
+            assert_eq!(Security::key_from_hex(text), Some(key), "{text}");
+        }
+        for text in ["", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(Security::key_from_hex(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn the_default_holds_and_carries_the_papers_largest_message_in_one_block() {
         let config = Config::default();
         assert_eq!(config.check(), Ok(()));

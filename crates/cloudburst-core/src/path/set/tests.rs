@@ -1,0 +1,191 @@
+use super::*;
+
+fn set(paths: u16, order: &str, start: u64) -> Result<PathSet, OrderError> {
+    let remote = "10.0.0.1:1".parse().unwrap();
+    let vias: Vec<Via> = (0..paths).map(|lane| Via { lane, remote }).collect();
+    PathSet::new(&vias, &vias, order.parse().unwrap(), start)
+}
+
+#[test]
+fn visits_every_path_once_a_round_from_its_start() {
+    for (paths, order, expected) in
+        [(3, "rrb", [2, 0, 1, 2, 0, 1]), (6, "drb:2x3", [5, 0, 3, 1, 4, 2])]
+    {
+        let mut set = set(paths, order, 5).unwrap();
+        let visited: Vec<u16> = (0..6).map(|_| set.take_turn(at(0), 1, 1).path.0).collect();
+        assert_eq!(visited, expected);
+        assert!(set.stats().iter().all(|path| path.sent == 6 / u64::from(paths)));
+    }
+}
+
+#[test]
+fn paths_that_do_not_fit_the_order_are_refused() {
+    assert!(matches!(set(3, "drb:2x2", 0), Err(OrderError::Paths { paths: 3, .. })));
+    assert!(matches!(set(0, "rrb", 0), Err(OrderError::NoPaths)));
+}
+
+fn vias(lanes: impl IntoIterator<Item = u16>) -> Vec<Via> {
+    let remote = "10.0.0.1:1".parse().unwrap();
+    lanes.into_iter().map(|lane| Via { lane, remote }).collect()
+}
+
+fn lanes_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
+    (0..turns).map(|_| set.take_turn(at(0), 1, 1).via.lane).collect()
+}
+
+#[test]
+fn a_path_that_is_removed_is_passed_over_and_comes_back_at_its_place() {
+    let order: Order = "drb:2x2".parse().unwrap();
+    let mut set = set(4, "drb:2x2", 0).unwrap();
+    assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
+    set.replace(&vias(0..4), &vias([0, 1, 3]), order, 0).unwrap();
+    assert_eq!((lanes_of(&mut set, 6), set.len()), (vec![0, 1, 3, 0, 1, 3], 3));
+    assert!(set.stats()[2].removed);
+    set.replace(&vias(0..4), &vias(0..4), order, 0).unwrap();
+    assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
+    assert_eq!(set.stats()[2].sent, 2);
+    let mut other = PathSet::new(&vias(0..4), &vias([0, 3]), order, 0).unwrap();
+    assert_eq!(lanes_of(&mut other, 4), [0, 3, 0, 3]);
+    assert!(PathSet::new(&vias(0..4), &vias([9]), order, 0).is_err());
+}
+
+#[test]
+fn new_paths_get_new_numbers_and_old_ones_keep_theirs() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    let rrb = Order::RoundRobin;
+    set.replace(&vias([1, 7]), &vias([1, 7]), rrb, 0).unwrap();
+    let turns: Vec<(u16, u16)> = (0..3)
+        .map(|_| set.take_turn(at(0), 1, 1))
+        .map(|turn| (turn.path.0, turn.via.lane))
+        .collect();
+    assert_eq!(turns, [(1, 1), (2, 7), (1, 1)]);
+    let fat: Order = "drb:2x2".parse().unwrap();
+    assert!(set.replace(&vias(0..3), &vias(0..3), fat, 0).is_err());
+    assert!(set.replace(&[], &[], fat, 0).is_err());
+    assert_eq!(lanes_of(&mut set, 2), [7, 1], "nothing has changed");
+}
+
+#[test]
+fn a_thinned_path_that_is_removed_counts_no_more_and_is_judged_anew() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    set.account(at(1), PathId(0), 8, 8);
+    set.replace(&vias([1]), &vias([1]), Order::RoundRobin, 0).unwrap();
+    set.heard(at(2), PathId(0), 1);
+    assert_eq!(lanes_of(&mut set, 3), [1, 1, 1]);
+    set.replace(&vias([0, 1]), &vias([0, 1]), Order::RoundRobin, 0).unwrap();
+    assert!(!set.stats()[0].thinned);
+    assert_eq!(lanes_of(&mut set, 4).iter().filter(|&&lane| lane == 0).count(), 2);
+}
+
+#[test]
+fn however_many_paths_come_and_go_few_are_remembered() {
+    let mut set = set(4, "rrb", 0).unwrap();
+    for round in 1..500_u16 {
+        let new = vias(round * 4..round * 4 + 4);
+        set.replace(&new, &new, Order::RoundRobin, 0).unwrap();
+        let mut lanes = lanes_of(&mut set, 4);
+        lanes.sort_unstable();
+        assert!(lanes.into_iter().eq(round * 4..round * 4 + 4));
+    }
+    assert_eq!(set.stats().len(), MAX_REMEMBERED);
+}
+
+#[test]
+fn a_path_number_of_the_peers_own_making_is_ignored() {
+    let mut set = set(1, "rrb", 0).unwrap();
+    set.heard(Instant::ZERO, PathId(9), 4);
+    set.heard(Instant::ZERO, PathId(0), 4);
+    assert_eq!(set.stats()[0].arrived, 4);
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_nanos(millis * 1_000_000)
+}
+
+#[test]
+fn a_path_that_misses_eight_in_a_row_is_thinned_until_it_is_heard_of() {
+    for order in ["rrb", "drb:4", "rb"] {
+        let mut set = set(4, order, 1).unwrap();
+        set.account(at(1), PathId(2), 7, 7);
+        assert!(!set.stats()[2].thinned);
+        set.heard(at(2), PathId(2), 1);
+        set.account(at(3), PathId(2), 7, 7);
+        assert!(!set.stats()[2].thinned, "not in a row");
+        set.account(at(4), PathId(2), 1, 1);
+        assert!(set.stats()[2].thinned);
+        let before = set.stats()[2].sent;
+        let turns: Vec<Turn> = (0..480).map(|_| set.take_turn(at(0), 4, 4)).collect();
+        let probes: Vec<&Turn> = turns.iter().filter(|turn| turn.probe).collect();
+        assert!((7..=13).contains(&probes.len()), "{}", probes.len());
+        assert!(probes.iter().all(|turn| (turn.path.0, turn.packets) == (2, 1)));
+        assert_eq!(set.stats()[2].sent - before, probes.len() as u64);
+        set.heard(at(5), PathId(2), 1);
+        let turns = (0..400).filter(|_| set.take_turn(at(0), 1, 1).path.0 == 2).count();
+        assert!((70..130).contains(&turns), "{turns}");
+    }
+}
+
+#[test]
+fn a_path_that_is_heard_of_is_not_blamed_by_the_same_report() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    set.heard(at(1), PathId(0), 1);
+    set.account(at(1), PathId(0), 60, 59);
+    assert!(!set.stats()[0].thinned);
+    assert_eq!(set.stats()[0].loss_permille, 983);
+}
+
+#[test]
+fn in_the_dark_every_other_turn_is_of_the_path_that_was_heard_of_last() {
+    let mut set = set(4, "rrb", 0).unwrap();
+    let mut paths = || (0..6).map(|_| set.take_hopeful_turn(1).path.0).collect::<Vec<_>>();
+    assert_eq!(paths(), [0, 1, 2, 3, 0, 1]);
+    set.heard(at(1), PathId(3), 0);
+    set.heard(at(2), PathId(1), 0);
+    let mut paths = || (0..6).map(|_| set.take_hopeful_turn(1).path.0).collect::<Vec<_>>();
+    assert_eq!(paths(), [1, 2, 1, 3, 1, 0]);
+}
+
+#[test]
+fn if_all_paths_are_thinned_none_is() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    set.account(at(1), PathId(0), 8, 8);
+    set.account(at(1), PathId(1), 8, 8);
+    let visited: Vec<u16> = (0..4).map(|_| set.take_turn(at(0), 1, 1).path.0).collect();
+    assert_eq!(visited, [0, 1, 0, 1]);
+    set.heard(at(2), PathId(1), 1);
+    assert!((0..10).all(|_| set.take_turn(at(0), 1, 1).path.0 == 1));
+    assert!((0..2).any(|_| set.take_any_turn(1).path.0 == 0));
+}
+
+#[test]
+fn loss_follows_what_was_lost_lately_and_forgives_what_was_late() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    set.account(at(1), PathId(0), 100, 50);
+    assert_eq!(set.stats()[0].loss_permille, 500);
+    set.account(at(2), PathId(0), 0, -50);
+    assert_eq!(set.stats()[0].loss_permille, 0);
+    for _ in 0..100 {
+        set.account(at(3), PathId(1), 10, 2);
+    }
+    assert!((190..=210).contains(&set.stats()[1].loss_permille));
+}
+
+#[test]
+fn wild_numbers_are_borne() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    for missing in [i64::MAX / 2, i64::MIN / 2, 0, u32::MAX.into()] {
+        set.heard(at(1), PathId(7), u64::MAX);
+        set.heard(at(1), PathId(0), u64::MAX);
+        set.account(at(2), PathId(0), u32::MAX, missing);
+        set.account(at(2), PathId(9), 1, missing);
+        assert!(set.stats()[0].loss_permille <= 1000);
+    }
+}
+
+#[test]
+fn round_trips_are_smoothed() {
+    let mut set = set(1, "rrb", 0).unwrap();
+    set.answered(at(1), PathId(0), Duration::from_micros(80));
+    set.answered(at(2), PathId(0), Duration::from_micros(160));
+    assert_eq!(set.stats()[0].round_trip, Some(Duration::from_micros(90)));
+}
