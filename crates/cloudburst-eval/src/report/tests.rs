@@ -40,7 +40,7 @@ fn each_experiment_has_its_figures_with_their_labels() {
         ("figure-15", &["flows at once (N)", "last flow complete (ms)", "48"]),
         ("figure-16", &["dead paths, of four", "2000 r/s"]),
         ("figure-18", &["p99 over that of TCP cubic", "0.25", "10 KB"]),
-        ("loss", &["packets lost at random (%)", "TCP cubic"]),
+        ("loss", &["packets lost at random on each link between racks (%)", "TCP cubic"]),
         ("friendly", &["background alone", "100.0 %", "% of that beside TCP cubic short flows"]),
         ("compare-2000", &["MPTCP", "sent/original", "mean over sizes (ms)"]),
     ];

@@ -15,6 +15,7 @@ use std::thread;
 pub(crate) struct Local {
     pub(super) fabric: Fabric,
     agents: Vec<Agent>,
+    min_rto: Duration,
 }
 
 impl Local {
@@ -42,7 +43,7 @@ impl Local {
         let racks = (1..=topology.hosts).map(|host| topology.leaf_of(host)).collect();
         let agents = hosts.iter().map(|_| Agent::new(interrupted.clone())).collect();
         let (link_rate, dscp) = (topology.rate, topology.dscp);
-        let network = Network::Local(Self { fabric, agents });
+        let network = Network::Local(Self { fabric, agents, min_rto });
         Ok((Site { hosts, racks, link_rate, dscp, network }, lacks))
     }
 
@@ -143,7 +144,8 @@ impl fmt::Display for Local {
         write!(
             f,
             "{} hosts, {} leaves and {} spines as network namespaces; {} Mb/s to a host, {} Mb/s \
-             between leaf and spine; {} packets in a tiny queue, {} in a default queue",
+             between leaf and spine; {} packets in a tiny queue, {} in a default queue; TCP \
+             retransmits after {} ms at the earliest",
             topology.hosts,
             topology.leaves,
             topology.spines,
@@ -151,6 +153,7 @@ impl fmt::Display for Local {
             topology.uplink_rate() as f64 / 1e6,
             topology.tiny_packets,
             topology.default_packets,
+            self.min_rto.as_millis(),
         )
     }
 }

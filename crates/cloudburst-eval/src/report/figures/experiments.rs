@@ -28,7 +28,7 @@ pub(in crate::report) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
         "loss" => vec![against_x(
             experiment,
             "loss",
-            "packets lost at random (%)",
+            "packets lost at random on each link between racks (%)",
             "p99 completion time of messages of all sizes against random loss. The paper has no \
              such figure.",
         )],
@@ -98,7 +98,7 @@ fn by_size(
 
 fn incast(experiment: &Experiment<'_>) -> Figure {
     let panel = Panel {
-        title: "4 senders, one receiver".to_owned(),
+        title: "To one receiver, from all hosts of the other rack".to_owned(),
         x: "flows at once (N)",
         across: Across::Values(experiment.xs()),
         joined: true,
