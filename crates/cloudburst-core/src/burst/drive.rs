@@ -8,6 +8,7 @@
 //! been there for a while. If a caller stays for long, it does not even look.
 
 use core::cell::Cell;
+use core::ptr;
 use core::time::Duration;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -19,8 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_micros(200);
 const LOOKS: u64 = 5;
 
 thread_local! {
-    /// Whether this thread drives some engine.
-    static DRIVES: Cell<bool> = const { Cell::new(false) };
+    /// What this thread drives, by its address; 0: nothing.
+    static DRIVES: Cell<usize> = const { Cell::new(0) };
 }
 
 #[derive(Debug, Default)]
@@ -62,13 +63,17 @@ impl Driving {
     pub(super) fn begin(&self) -> Option<Caller<'_>> {
         let only = self.caller.try_lock().ok()?;
         self.turns.fetch_add(1, SeqCst);
-        DRIVES.set(true);
+        DRIVES.set(self.address());
         Some(Caller { driving: self, _only: only })
     }
 
     /// Whether a thread that is not this one drives.
     pub(super) fn by_another(&self) -> bool {
-        self.turns.load(SeqCst) % 2 == 1 && !DRIVES.get()
+        self.turns.load(SeqCst) % 2 == 1 && DRIVES.get() != self.address()
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 
     /// What the receiving thread should do; rests first if a caller is there, or was lately.
@@ -149,7 +154,7 @@ impl Caller<'_> {
 
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
-        DRIVES.set(false);
+        DRIVES.set(0);
         self.driving.turns.fetch_add(1, SeqCst);
         if self.driving.parked.load(SeqCst) {
             self.driving.wake();

@@ -181,7 +181,8 @@ impl<I: PacketIo> Engine<I> {
         }
     }
 
-    /// Takes what has come in, without waiting, and returns whether anything had: for whoever is
+    /// Takes what has come in, without waiting, and returns whether anything had, or was passed on
+    /// that another thread had taken: for whoever is
     /// told by other means that packets are there. Nothing is taken while another thread
     /// [drives](Self::drive). The receiving thread rests for a while, looking now and then.
     ///

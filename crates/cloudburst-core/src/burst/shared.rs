@@ -213,7 +213,7 @@ impl<I: PacketIo> Shared<I> {
 
     /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
     /// that the application has them. A late symbol may have another thread say the same STOP: it
-    /// waits until this one has passed the message on. Returns whether there were messages.
+    /// waits until this one has passed the message on. Returns whether anything was passed on.
     pub(super) fn flush_receiver(&self, stops: Stops) -> bool {
         if self.delivers_here() {
             // A waker ran what it woke, or dropped it, and that sent or took something: this thread
@@ -235,7 +235,7 @@ impl<I: PacketIo> Shared<I> {
         ptr::from_ref(self).addr()
     }
 
-    /// Returns whether there is more by now; notes whether there were messages.
+    /// Returns whether there is more by now; notes whether anything was passed on.
     fn flush_receiver_once(&self, stops: Stops, passed_on: &mut bool) -> bool {
         with_buffer(|buffer| {
             let delivering = lock(&self.delivering);
@@ -267,9 +267,9 @@ impl<I: PacketIo> Shared<I> {
             let (_, more) = DELIVERS.replace(outer);
             drop(delivering);
             if delivered {
-                *passed_on = true;
                 self.tell_driver();
             }
+            *passed_on |= delivered || met;
             let mut contents = &buffer[..];
             for transmit in &transmits {
                 let (packet, rest) = contents.split_at(transmit.len);
