@@ -1,4 +1,4 @@
-//! Cloudburst with its defaults: sealed with a shared key, eight source ports, 10 Gb/s.
+//! Cloudburst with its defaults: sealed with a shared key, 16 source ports, 10 Gb/s.
 
 use crate::transport::{LONGEST, PATIENCE, REQUEST, Result, Transport};
 use crate::transport::{expect_len, lengths, message, text};

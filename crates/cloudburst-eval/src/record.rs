@@ -40,9 +40,9 @@ pub struct About {
     pub seconds: f64,
     /// Of the warm-up.
     pub warm_up_seconds: f64,
-    /// Turns during which others had more than 1 % of the processors. Of up to three turns at a
-    /// point, the one with the least of it is kept.
-    pub disturbed: u32,
+    /// Turns that were taken again, as others had more than 1 % of the processors meanwhile. Of up
+    /// to three, the one with the least of it is kept. Short runs take none again.
+    pub retaken: u32,
     /// What could not be set or measured here, a sentence each.
     pub lacks: Vec<String>,
 }

@@ -13,6 +13,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use crate::evaluate::MOST_STOLEN;
 use crate::{Failure, Run};
 use figures::Figure;
 use page::Section;
@@ -128,7 +129,15 @@ fn notes(run: &Run) -> Vec<String> {
          oblivious) is the paper's own code and Algorithm 1.",
     ];
     let others = OTHERS.iter().map(|note| (*note).to_owned());
-    std::iter::once(loads).chain(others).collect()
+    let stolen: Vec<f64> = run.turns.iter().map(|turn| turn.stolen).collect();
+    let disturbed = stolen.iter().filter(|stolen| **stolen > MOST_STOLEN).count();
+    let most = stolen.iter().copied().fold(0.0, f64::max) * 100.0;
+    let calm = format!(
+        "Of the {} turns {disturbed} were disturbed and are in the figures nevertheless: others had \
+         more than 1 % of the processors, and {most:.1} % at most.",
+        stolen.len()
+    );
+    [loads, calm].into_iter().chain(others).collect()
 }
 
 fn markdown(notes: &[String], sections: &[Section]) -> String {

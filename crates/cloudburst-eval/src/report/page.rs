@@ -97,8 +97,8 @@ fn facts(about: &About) -> [(&'static str, String); 10] {
     let minutes = figure(about.took_s / 60.0);
     let repeated = format!(
         "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; {} turns were \
-         disturbed: others had more than 1 % of the processors",
-        about.disturbed
+         taken again, as others had more than 1 % of the processors",
+        about.retaken
     );
     [
         ("Day", about.date.clone()),

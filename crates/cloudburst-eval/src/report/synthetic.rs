@@ -63,7 +63,7 @@ fn about(repetitions: u32) -> About {
         repetitions,
         seconds: 10.0,
         warm_up_seconds: 2.0,
-        disturbed: 0,
+        retaken: 0,
         lacks: vec!["The kernel has no <b>DCTCP</b>.".to_owned()],
     }
 }
