@@ -401,7 +401,8 @@ impl Processors {
 
     /// The share of all that is neither idle nor stolen.
     fn busy(&self) -> f64 {
-        1.0 - (self.idle + self.stolen) as f64 / self.all.max(1) as f64
+        let other = self.idle + self.stolen;
+        self.all.saturating_sub(other) as f64 / self.all.max(1) as f64
     }
 
     fn stolen(&self) -> f64 {
