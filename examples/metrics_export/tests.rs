@@ -115,7 +115,7 @@ fn a_scrape_is_in_the_format_and_says_what_the_endpoint_counted() {
     assert_eq!(get(&samples, "cloudburst_symbols_sent_total", &[]), symbols);
     let peer = to.to_string();
     assert_eq!(get(&samples, "cloudburst_peer_delivered_total", &[("peer", &peer)]), 25.0);
-    let on_paths: f64 = (0..8)
+    let on_paths: f64 = (0..one.paths(to).len())
         .map(|path| {
             let labels = [("peer", peer.as_str()), ("path", &path.to_string())];
             get(&samples, "cloudburst_path_packets_sent_total", &labels)

@@ -183,13 +183,15 @@ fn labelled(mut to: SocketAddr, label: u32) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use crate::builder::Builder;
+    use crate::path_map::PathMap;
     use cloudburst_core::config::Security;
 
     #[test]
     fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
         let builder = || {
             let loopback = "127.0.0.1:0".parse().unwrap();
-            Builder::new().bind(loopback).security(Security::pre_shared([7; 32]))
+            let builder = Builder::new().bind(loopback).paths(PathMap::ecmp(8));
+            builder.security(Security::pre_shared([7; 32]))
         };
         let client = builder().build_without_segmentation().unwrap().blocking();
         let server = builder().build().unwrap().blocking();
