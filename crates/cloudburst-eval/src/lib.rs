@@ -39,6 +39,7 @@ mod cli;
 mod error;
 mod evaluate;
 mod experiment;
+mod processors;
 mod record;
 mod report;
 mod scheme;
