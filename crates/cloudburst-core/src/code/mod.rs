@@ -25,7 +25,7 @@
 //!
 //! Nothing here knows of packets or of time, and nothing depends on the platform: equal
 //! (code, shape, data, id) give equal bytes everywhere. That mapping is part of the wire contract
-//! (`docs/spec.md`) and is pinned by the golden vectors in `tests/codes_golden.rs`.
+//! (`docs/spec.md`) and is pinned by the golden vectors in `tests/golden/codes.rs`.
 //!
 //! ```
 //! use bytes::Bytes;

@@ -1,15 +1,11 @@
 //! After a warm-up, nothing is allocated for a symbol or for a block.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod codes_common;
-
 use std::sync::LazyLock;
 
+use crate::common::{CODES, message, shape};
 use bytes::Bytes;
 use cloudburst_core::code::{Code, Decoder, Encoder};
 use cloudburst_core::rng::SplitMix64;
-use codes_common::{CODES, message, shape};
 
 const SIZE: usize = 100;
 static MESSAGE: LazyLock<Bytes> = LazyLock::new(|| message(128 * SIZE));

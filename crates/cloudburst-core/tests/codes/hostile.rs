@@ -1,9 +1,7 @@
 //! What a peer may send by mistake or on purpose: errors say what is wrong, and nothing panics.
 
-mod codes_common;
-
+use crate::common::{codes, message, shape, symbol};
 use cloudburst_core::code::{Code, Decoder, Degree, Encoder, Reception, SymbolError};
-use codes_common::{codes, message, shape, symbol};
 use proptest::prelude::*;
 
 const LT: Code = Code::Lt(Degree::Fixed(5));

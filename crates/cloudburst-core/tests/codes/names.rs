@@ -1,11 +1,9 @@
 //! The names of the codes, on the wire and in text.
 
-mod codes_common;
-
 use std::collections::HashSet;
 
+use crate::common::codes;
 use cloudburst_core::code::{Code, Degree};
-use codes_common::codes;
 
 #[test]
 fn the_wire_names_what_it_named() {

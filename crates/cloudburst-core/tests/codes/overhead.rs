@@ -1,13 +1,9 @@
 //! How many symbols the codes need: against Monte Carlo figures made independently of this code,
 //! and against what `expected_symbols` promises.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod codes_common;
-
+use crate::common::{codes, shape, symbol};
 use bytes::Bytes;
 use cloudburst_core::code::{Code, Decoder, Encoder};
-use codes_common::{codes, shape, symbol};
 
 /// The mean number of symbols that arrive until a block is complete.
 fn mean_needed(code: Code, n: usize, first_id: u32, arrives: impl Fn(u32) -> bool) -> f64 {

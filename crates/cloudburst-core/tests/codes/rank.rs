@@ -1,13 +1,9 @@
 //! Decoding completes exactly when the symbols received determine the block: compared with the
 //! rank of their coefficients, computed naively.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod codes_common;
-
+use crate::common::{message, shape, symbol};
 use cloudburst_core::code::{Code, Decoder, Degree, Encoder, Reception};
 use cloudburst_core::rng::SplitMix64;
-use codes_common::{message, shape, symbol};
 use proptest::prelude::*;
 
 /// Multiplication in GF(2^8) with the polynomial 0x11d, bit by bit.

@@ -1,15 +1,11 @@
 //! What was encoded is decoded: every code, block shape, message length and pattern of loss.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod codes_common;
-
 use std::collections::BTreeSet;
 
+use crate::common::{codes, message, shape, symbol};
 use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Decoder, Encoder, Kernel, Reception, ShapeError};
 use cloudburst_core::rng::SplitMix64;
-use codes_common::{codes, message, shape, symbol};
 
 const SOURCE_SYMBOLS: [usize; 11] = [1, 2, 3, 4, 5, 7, 14, 35, 64, 127, 128];
 

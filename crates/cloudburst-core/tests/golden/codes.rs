@@ -1,13 +1,9 @@
 //! Which bytes a symbol has is part of the wire contract: these may never change.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod codes_common;
-
 use std::fmt::Write;
 
+use crate::common::{CODES, message, shape, symbol};
 use cloudburst_core::code::{Code, Encoder};
-use codes_common::{CODES, message, shape, symbol};
 
 const SPELLED_OUT: [&str; 8] = [
     "lt:d=1",

@@ -1,12 +1,8 @@
 //! Orders of paths: what a round visits, and the theorems of the DRB paper.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are outside of them")]
-
-mod fabric;
-
+use crate::fabric::{Fabric, Link};
 use cloudburst_core::path::{Order, OrderError, Sequence, Shape};
 use cloudburst_core::rng::SplitMix64;
-use fabric::{Fabric, Link};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

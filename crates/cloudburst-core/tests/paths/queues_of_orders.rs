@@ -1,12 +1,8 @@
 //! What the order of paths does to runs of packets on one link, and to queues, by simulation.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are outside of them")]
-
-mod fabric;
-
+use crate::fabric::queues::{CORE, HOPS, Hop, Traffic};
 use cloudburst_core::path::{Order, Sequence, Shape};
 use cloudburst_core::rng::SplitMix64;
-use fabric::queues::{CORE, HOPS, Hop, Traffic};
 
 fn drb(n: usize) -> Order {
     Order::DigitReversal(Shape::fat_tree(n as u16).unwrap())

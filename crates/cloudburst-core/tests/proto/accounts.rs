@@ -1,10 +1,8 @@
 //! What an endpoint tells of its peers and of how long messages took.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::proto::{PeerStats, SendOptions};
-use common::{Pair, Setup, Side, lossy, message};
 use core::time::Duration;
 
 /// What `side` tells of the other one.

@@ -1,12 +1,10 @@
 //! Aeolus: which packets the network may drop first, and which it should spare.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::symbol::SymbolView;
 use cloudburst_netem::{LinkConfig, Loss};
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 /// More than two blocks, which are what goes out before anything is answered.

@@ -1,8 +1,6 @@
 //! Paths that swallow everything, silently: the others carry the message.
 
-mod common;
-
-use common::{Pair, Setup, Side, message};
+use crate::common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 #[test]
@@ -60,7 +58,8 @@ fn a_network_that_comes_back_is_used_again_at_once() {
 #[test]
 fn three_dead_paths_and_loss_on_the_fourth_cost_milliseconds() {
     for seed in 0..10 {
-        let mut pair = Pair::new(Setup { seed, link: common::lossy(0.2), ..Setup::default() });
+        let mut pair =
+            Pair::new(Setup { seed, link: crate::common::lossy(0.2), ..Setup::default() });
         for path in 1..4 {
             pair.set_down(path, true);
         }

@@ -1,12 +1,10 @@
 //! A message of any size arrives once, byte for byte, and its receipt says what it cost.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{BurstPolicy, Config};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
-use common::{Pair, Setup, Side, message};
 
 const LENGTHS: [usize; 9] = [0, 1, 2, 1366, 1367, 2732, 5_000, 20_000, 93_000];
 
@@ -167,7 +165,7 @@ fn packets_visit_paths_in_the_order_that_was_chosen() {
 #[test]
 fn random_paths_deliver_too() {
     let a = Config { order: "rb".parse().unwrap(), ..Setup::default().a };
-    let mut pair = Pair::new(Setup { a, link: common::lossy(0.1), ..Setup::default() });
+    let mut pair = Pair::new(Setup { a, link: crate::common::lossy(0.1), ..Setup::default() });
     for seed in 0..16 {
         pair.deliver(message(93_000, seed));
     }

@@ -1,12 +1,8 @@
 //! Reordering, duplication, corruption, truncation, extension: none is ever seen by the
 //! application.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_netem::LinkConfig;
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 fn survive(link: LinkConfig) -> Pair {

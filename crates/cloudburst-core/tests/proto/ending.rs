@@ -1,13 +1,11 @@
 //! Cancelling, deadlines, refusals, and closing: every send ends, and says truly how.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::{Doubt, LocalError, Outcome, Rejection, SendError};
 use cloudburst_core::proto::{Event, SendOptions};
 use cloudburst_core::wire::RejectReason;
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 #[test]

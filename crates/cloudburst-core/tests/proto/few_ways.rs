@@ -1,10 +1,8 @@
 //! Handshakes where most paths swallow everything, and nobody knows which: a message arrives if
 //! anything can.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::rng::SplitMix64;
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 const LANES: u16 = 16;

@@ -1,11 +1,9 @@
 //! Receivers that forget: a message whose blocks were partly done begins again, and sessions
 //! that somebody relies on are not the ones to go.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 fn patient() -> SendOptions {

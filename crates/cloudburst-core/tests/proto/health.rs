@@ -1,7 +1,6 @@
 //! Paths that deliver nothing are thinned to a trickle, and take part again when they deliver.
 
-mod common;
-
+use crate::common::{KEY, Pair, Setup, Side, lossy, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::Outcome;
@@ -16,7 +15,6 @@ use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::Sealer;
 use cloudburst_core::wire::{Answer, Arrivals, Prefix, Role, Verdict};
 use cloudburst_netem::LinkConfig;
-use common::{KEY, Pair, Setup, Side, lossy, message};
 use core::time::Duration;
 
 const SIZES: [usize; 4] = [1_300, 5_000, 20_000, 93_000];

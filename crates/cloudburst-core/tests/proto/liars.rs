@@ -1,7 +1,7 @@
 //! A peer that holds the key and lies: it harms nobody but its own messages.
 
-mod common;
-
+use crate::common::peer::{KEY, Liar};
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::Via;
@@ -11,8 +11,6 @@ use cloudburst_core::wire::seal::Sealer;
 use cloudburst_core::wire::{
     Hello, HelloAck, Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict,
 };
-use common::peer::{KEY, Liar};
-use common::{Pair, Setup, Side, message};
 
 fn verdicts(answers: Vec<cloudburst_core::wire::Answer>) -> Vec<Verdict> {
     answers.into_iter().map(|answer| answer.verdict).collect()

@@ -1,11 +1,9 @@
 //! Loss costs symbols, never messages: whatever share of packets is lost, each arrives once.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::{BurstPolicy, Config};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::{LinkConfig, Loss};
-use common::{Pair, Setup, Side, lossy, message};
 use core::time::Duration;
 use std::collections::BTreeMap;
 

@@ -1,19 +1,15 @@
 //! Whatever comes in, nothing panics, nothing is answered that should not be, and the messages
 //! under way arrive.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::path::Via;
 use cloudburst_core::wire::symbol::SymbolView;
 use cloudburst_core::wire::{Answer, Kind, Prefix};
-use common::{Pair, Setup, Side, message};
 use proptest::prelude::*;
 
 /// Real packets of both directions: handshakes, symbols of two codes, STOP, STATUS.
 fn real_packets() -> Vec<(Side, Vec<u8>)> {
-    let mut pair = Pair::new(Setup { link: common::lossy(0.2), ..Setup::default() });
+    let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
     pair.tap = Some(Vec::new());
     pair.send(message(20_000, 1));
     pair.send_from(

@@ -1,10 +1,8 @@
 //! Thousands of messages at once: none waits for another, memory stays bounded.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::proto::SendOptions;
-use common::{Pair, Setup, Side, lossy, message};
 use std::collections::BTreeMap;
 
 #[test]

@@ -1,9 +1,5 @@
 //! What is allocated is allocated for messages, not for packets.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{Contents, Endpoint, Event, SendOptions, Transmit};
@@ -16,7 +12,7 @@ const PATHS: u16 = 8;
 
 fn endpoint(host: u8) -> (Endpoint, SocketAddr) {
     let config = Config { port: 7000, capacity: 100_000_000_000, ..Config::default() };
-    let security = Security::pre_shared(common::KEY);
+    let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
     let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(PATHS))).unwrap();
     (endpoint, SocketAddr::from(([10, 0, 0, host], 7000)))

@@ -1,7 +1,5 @@
 //! An answer leaves with symbols for the same peer.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Lanes, Via};

@@ -1,16 +1,12 @@
 //! Path maps: peers with several ports, and paths that come and go while messages are under way.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are outside of them")]
-
-mod common;
-
+use crate::common::peer::Liar;
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::SendError;
 use cloudburst_core::path::{Order, OrderError, PathMap, Via};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Kind;
-use common::peer::Liar;
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,14 +1,10 @@
 //! Which message goes first, and that none waits for ever.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::SendError;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
-use common::{Pair, Setup, Side, message};
 
 /// A pair that has met, and whose A is so slow that messages queue up.
 fn slow() -> Pair {

@@ -1,7 +1,7 @@
 //! Floods: memory stays under its caps, and one peer cannot take another's share.
 
-mod common;
-
+use crate::common::peer::{KEY, Liar, endpoint};
+use crate::common::{Pair, Setup, message};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
 use cloudburst_core::path::Via;
@@ -9,8 +9,6 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Verdict;
 use cloudburst_core::wire::hello::{HELLO_LEN, Hello};
 use cloudburst_core::wire::keys::PresharedKey;
-use common::peer::{KEY, Liar, endpoint};
-use common::{Pair, Setup, message};
 use core::time::Duration;
 
 fn small() -> Config {

@@ -1,10 +1,8 @@
 //! Receipts say what messages cost, to the packet and to the nanosecond.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::PathId;
-use common::{Pair, Setup, Side, lossy, message};
 use core::time::Duration;
 
 /// One way takes 50 us on every link of the pair.

@@ -1,14 +1,12 @@
 //! Either side restarts: old packets match nothing, what was under way is in doubt, and what
 //! comes after goes through by itself.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::{Doubt, Outcome};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::{LinkConfig, Loss};
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 #[test]

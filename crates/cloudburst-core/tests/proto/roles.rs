@@ -1,16 +1,12 @@
 //! Requests, responses and plain messages: told apart, and in nobody else's way.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::peer::Liar;
+use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::Config;
 use cloudburst_core::id::{MessageId, PathId, SessionId};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::{Kind, Prefix, Role, WireError};
-use common::peer::Liar;
-use common::{Pair, Setup, Side, message};
 use core::time::Duration;
 
 fn send_as(pair: &mut Pair, role: Role, bytes: Bytes) -> MessageId {
@@ -20,7 +16,7 @@ fn send_as(pair: &mut Pair, role: Role, bytes: Bytes) -> MessageId {
 
 #[test]
 fn a_message_arrives_as_what_it_was_sent() {
-    let mut pair = Pair::new(Setup { link: common::lossy(0.2), ..Setup::default() });
+    let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
     for (seed, role) in [Role::Plain, Role::Request, Role::Response].into_iter().enumerate() {
         let bytes = message(40_000, seed as u64);
         let id = send_as(&mut pair, role, bytes.clone());

@@ -1,10 +1,8 @@
 //! An application that takes nothing: BUSY, a sender that pauses, and nothing dropped.
 
-mod common;
-
+use crate::common::{Pair, Setup, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::{Doubt, Outcome};
-use common::{Pair, Setup, message};
 use core::time::Duration;
 
 fn setup(messages: usize, bytes: usize) -> Setup {

@@ -1,12 +1,10 @@
 //! STOP: lost ones are repeated, false ones believed by nobody, late symbols answered.
 
-mod common;
-
+use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::BurstPolicy;
 use cloudburst_core::error::{Doubt, Outcome};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::{LinkConfig, Loss};
-use common::{Pair, Setup, Side, lossy, message};
 use core::time::Duration;
 
 fn dead() -> LinkConfig {

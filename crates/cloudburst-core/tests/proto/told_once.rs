@@ -1,9 +1,5 @@
 //! Packets that are taken while the receiving thread waits for them, too.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
@@ -51,7 +47,7 @@ fn the_receiving_thread_is_told_once_to_leave() {
     let wakes = Arc::new(AtomicUsize::new(0));
     let io = Overslept { waits, runs, wakes: wakes.clone() };
     let config = Config { port: 1, ..Config::default() };
-    let security = Security::pre_shared(common::KEY);
+    let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
     let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
     let engine = Engine::start(endpoint, io, |_| {}).unwrap();

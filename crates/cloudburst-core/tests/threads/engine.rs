@@ -1,10 +1,6 @@
 //! The two threads, over channels instead of sockets: what STOP promises holds whichever thread
 //! sends it, and every send ends.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
@@ -99,7 +95,7 @@ fn pair() -> (End, End) {
         // receiving thread answers late symbols.
         let config =
             Config { port: 1, capacity: 20_000_000_000, receive_messages: 2, ..Config::default() };
-        let security = Security::pre_shared(common::KEY);
+        let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
         let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
         let (queue, messages) = unbounded();
@@ -134,7 +130,7 @@ fn no_stop_leaves_before_the_application_has_the_message() {
     let options = SendOptions { policy, deadline, ..SendOptions::default() };
     for seed in 0..2_000 {
         let ended = ended.clone();
-        let bytes = common::message(seed as usize % 3_000, seed);
+        let bytes = crate::common::message(seed as usize % 3_000, seed);
         let to = SocketAddr::from(([10, 0, 0, 2], 1));
         let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
         a.engine.send(to, Role::Plain, bytes, &options, on_end).unwrap();
@@ -157,7 +153,7 @@ fn dropping_an_engine_ends_its_threads_and_drops_what_was_pending() {
     let (ended, outcomes) = unbounded::<Outcome>();
     let to = SocketAddr::from(([10, 0, 0, 2], 1));
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
-    let bytes = common::message(93_000, 1);
+    let bytes = crate::common::message(93_000, 1);
     a.engine.send(to, Role::Plain, bytes, &SendOptions::default(), on_end).unwrap();
     assert!(!a.engine.close(Duration::ZERO), "nobody answers");
     assert!(outcomes.recv_timeout(Duration::from_secs(5)).is_err(), "the callback was dropped");

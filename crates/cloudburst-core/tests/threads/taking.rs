@@ -1,8 +1,6 @@
 //! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the engine
 //! takes any, unless a test lets it.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use cloudburst_core::burst::{Driven, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;

@@ -1,11 +1,7 @@
 //! What endpoints tell of their peers and of how long messages took.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
-
-mod common;
-
+use crate::common::{blocking, builder, bytes, eventually};
 use cloudburst_net::Endpoint;
-use common::{blocking, builder, bytes, eventually};
 
 #[test]
 fn each_peer_has_an_account_of_its_own() {

@@ -1,13 +1,11 @@
 //! The DSCP and ECN that packets arrive with are counted, and a foreign DSCP is reported once.
 
-mod common;
-
+use crate::common::{PATIENCE, builder, bytes, log::Log, tap::Tap};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Contents, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use cloudburst_net::{Config, EcnCounts, IoCounters};
-use common::{PATIENCE, builder, bytes, log::Log, tap::Tap};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

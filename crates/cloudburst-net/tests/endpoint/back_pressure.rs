@@ -1,9 +1,7 @@
 //! Full queues make senders wait, at both ends, and nothing is dropped.
 
-mod common;
-
+use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, Refusal, SendError, SendOptions};
-use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::thread;

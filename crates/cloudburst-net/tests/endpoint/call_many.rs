@@ -1,9 +1,7 @@
 //! Many calls with one deadline: what came by then is there, and nobody waits for the rest.
 
-mod common;
-
+use crate::common::{blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{CallError, Config, Endpoint, SendOptions};
-use common::{blocking, builder, bytes, endpoint, eventually};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;

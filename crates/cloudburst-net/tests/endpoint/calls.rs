@@ -1,10 +1,8 @@
 //! Requests get their responses, each its own, or an error that says why not.
 
-mod common;
-
+use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually, log::Log};
 use cloudburst_net::{Bytes, CallError, Config, Rejection, Role, SendError, SendOptions};
 use cloudburst_netem::{LinkConfig, Loss, Relay};
-use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually, log::Log};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;

@@ -1,10 +1,8 @@
 //! Dropping a send stops its burst at once.
 
-mod common;
-
+use crate::common::{builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, Endpoint, SendError};
 use cloudburst_netem::{LinkConfig, Relay};
-use common::{builder, bytes, endpoint, eventually};
 use std::time::Duration;
 
 /// A client whose packets to the server vanish from now on, and the way to that server.

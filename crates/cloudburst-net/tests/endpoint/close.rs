@@ -1,9 +1,7 @@
 //! Closing lets what is under way finish, within limits.
 
-mod common;
-
+use crate::common::{PATIENCE, blocking, bytes, endpoint};
 use cloudburst_net::{Closed, Refusal, SendError};
-use common::{PATIENCE, blocking, bytes, endpoint};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,12 +1,8 @@
 //! Futures that are dropped before they are done: what they waited for is lost to nobody. Those of
 //! sends and calls are in `cancel.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
-
-mod common;
-
+use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{CallError, Config, Refusal, RejectReason, Rejection, SendError};
-use common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::UdpSocket;

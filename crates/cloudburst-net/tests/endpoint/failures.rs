@@ -1,12 +1,10 @@
 //! What cannot be delivered is reported as such, in time.
 
-mod common;
-
+use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint, eventually};
 use cloudburst_net::{
     Bytes, Closed, Config, Endpoint, Refusal, RejectReason, Rejection, Security, SendError,
     SendOptions,
 };
-use common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint, eventually};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -103,7 +101,7 @@ async fn a_receiver_that_restarts_loses_nothing_silently() {
 
     let second = cloudburst_net::Endpoint::builder()
         .bind(addr)
-        .security(Security::pre_shared(common::KEY))
+        .security(Security::pre_shared(crate::common::KEY))
         .build()
         .unwrap();
     let outcome = in_flight.await;
@@ -131,8 +129,11 @@ async fn a_sender_that_restarts_is_another_one() {
     let addr = client.local_addr();
     client.send(server.local_addr(), "one").await.unwrap();
     drop(client);
-    let again =
-        Endpoint::builder().bind(addr).security(Security::pre_shared(common::KEY)).build().unwrap();
+    let again = Endpoint::builder()
+        .bind(addr)
+        .security(Security::pre_shared(crate::common::KEY))
+        .build()
+        .unwrap();
     again.send(server.local_addr(), "two").await.unwrap();
     assert_eq!(server.recv().await.unwrap().bytes, "one");
     let two = server.recv().await.unwrap();

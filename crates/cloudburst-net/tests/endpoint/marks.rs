@@ -1,12 +1,10 @@
 //! Every packet carries the DSCP and the ECN bits that it should, and comes from the pool of
 //! source ports.
 
-mod common;
-
+use crate::common::tap::{Packet, Tap};
+use crate::common::{builder_on, bytes};
 use cloudburst_core::wire::Kind;
 use cloudburst_net::{Endpoint, PathMap};
-use common::tap::{Packet, Tap};
-use common::{builder_on, bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {

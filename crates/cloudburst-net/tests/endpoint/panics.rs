@@ -1,11 +1,7 @@
 //! Callbacks and tasks that panic: whoever waits for them is told at once, and nobody else notices.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
-
-mod common;
-
+use crate::common::{PATIENCE, bytes, endpoint, eventually};
 use cloudburst_net::{CallError, Closed, Endpoint, Rejection, SendError, SendOptions};
-use common::{PATIENCE, bytes, endpoint, eventually};
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 use std::pin::Pin;
@@ -50,7 +46,7 @@ fn silent() -> (UdpSocket, SocketAddr) {
 /// Whether messages, calls and all deadlines of `endpoint` go on.
 fn assert_alive(endpoint: &Endpoint) {
     let (_socket, nobody) = silent();
-    let (this, other) = (endpoint.blocking(), common::blocking());
+    let (this, other) = (endpoint.blocking(), crate::common::blocking());
     this.send(other.local_addr(), bytes(20_000, 1)).unwrap();
     other.send(this.local_addr(), "back").unwrap();
     assert_eq!(this.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "back");
@@ -73,7 +69,7 @@ fn a_waker_of_a_send_may_panic() {
 
 #[test]
 fn a_waker_of_a_receiver_may_panic() {
-    let (endpoint, other) = (endpoint(), common::blocking());
+    let (endpoint, other) = (endpoint(), crate::common::blocking());
     let panicking = Arc::<Panicking>::default();
     let mut receiving = Box::pin(endpoint.recv());
     panicking.wait_for(receiving.as_mut());
@@ -87,7 +83,7 @@ fn a_waker_of_a_receiver_may_panic() {
 
 #[test]
 fn a_waker_of_a_call_may_panic() {
-    let (endpoint, other) = (endpoint(), common::blocking());
+    let (endpoint, other) = (endpoint(), crate::common::blocking());
     let panicking = Arc::<Panicking>::default();
     let mut late = Box::pin(endpoint.call_with(other.local_addr(), "no answer", soon()));
     panicking.wait_for(late.as_mut());

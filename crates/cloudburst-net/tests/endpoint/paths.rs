@@ -1,9 +1,7 @@
 //! Each path map puts packets onto the paths that it names.
 
-mod common;
-
+use crate::common::{builder, builder_on, bytes, eventually};
 use cloudburst_net::{Order, PathMap, SendError, blocking};
-use common::{builder, builder_on, bytes, eventually};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 

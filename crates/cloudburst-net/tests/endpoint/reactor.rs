@@ -1,11 +1,7 @@
 //! Packets that a task of a tokio runtime takes.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
+use crate::common::endpoint;
 use cloudburst_net::Endpoint;
-use common::endpoint;
 use core::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 

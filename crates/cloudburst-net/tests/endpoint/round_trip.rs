@@ -1,9 +1,7 @@
 //! Messages of all sizes arrive as they were sent, and are answered.
 
-mod common;
-
+use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint};
 use cloudburst_net::{Endpoint, PathMap, Security};
-use common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;

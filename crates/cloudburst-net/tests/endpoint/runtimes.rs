@@ -1,12 +1,8 @@
 //! Runtimes that are shut down while sends, calls and handlers are under way: what they held ends,
 //! and the endpoint goes on without them.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
-
-mod common;
-
+use crate::common::{PATIENCE, bytes, endpoint, eventually};
 use cloudburst_net::{CallError, SendOptions};
-use common::{PATIENCE, bytes, endpoint, eventually};
 use std::future::pending;
 use std::net::UdpSocket;
 use std::thread;

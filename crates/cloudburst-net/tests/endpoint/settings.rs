@@ -1,9 +1,7 @@
 //! What is wrong with an endpoint's settings is said when it is built.
 
-mod common;
-
+use crate::common::{builder, builder_on, endpoint, log::Log};
 use cloudburst_net::{BuildError, Config, Endpoint, PathMap, Security};
-use common::{builder, builder_on, endpoint, log::Log};
 
 #[test]
 fn security_must_be_chosen_by_name() {

@@ -1,11 +1,7 @@
 //! Several endpoints on one port: each peer meets one of them, and all that it sends goes there.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are outside of them")]
-
-mod common;
-
+use crate::common::{KEY, builder, builder_on, bytes};
 use cloudburst_net::{BuildError, Doubt, Endpoint, PathMap, Security, SendError};
-use common::{KEY, builder, builder_on, bytes};
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -129,7 +125,7 @@ fn a_shard_is_called_and_calls_back() {
     }
     assert!(met.len() > 1, "{met:?}");
     for (endpoint, thread) in shards.iter().map(Endpoint::blocking).zip(answering).chain(clients) {
-        endpoint.close(common::PATIENCE);
+        endpoint.close(crate::common::PATIENCE);
         thread.join().unwrap();
     }
 }

@@ -1,13 +1,11 @@
 //! The sockets alone: batches, waiting, waking, and what is lost.
 
-mod common;
-
+use crate::common::{PATIENCE, bytes, eventually};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Contents, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
-use common::{PATIENCE, bytes, eventually};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Mutex;

@@ -1,0 +1,7 @@
+//! Orders of paths, and what they do to queues.
+
+#![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
+
+mod fabric;
+mod order;
+mod queues_of_orders;

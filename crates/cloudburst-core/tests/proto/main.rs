@@ -1,0 +1,30 @@
+//! The state machines, driven in virtual time over emulated links.
+
+#![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
+
+mod accounts;
+mod aeolus;
+mod blackhole;
+mod common;
+mod delivery;
+mod disorder;
+mod ending;
+mod few_ways;
+mod forgetful;
+mod health;
+mod liars;
+mod loss;
+mod malformed;
+mod many;
+mod packet_allocations;
+mod passenger;
+mod path_maps;
+mod priority;
+mod quotas;
+mod receipt;
+mod restart;
+mod roles;
+mod shards;
+mod slow_application;
+mod stop;
+mod told_once;

@@ -1,0 +1,25 @@
+//! Endpoints over loopback sockets.
+
+#![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
+
+mod accounts;
+mod arrivals;
+mod back_pressure;
+mod call_many;
+mod calls;
+mod cancel;
+mod close;
+#[path = "../common/mod.rs"]
+mod common;
+mod dropped;
+mod failures;
+mod faults;
+mod marks;
+mod panics;
+mod paths;
+mod reactor;
+mod round_trip;
+mod runtimes;
+mod settings;
+mod shards;
+mod sockets;

@@ -1,0 +1,6 @@
+//! Emulated links, and relays made of them.
+
+mod config;
+mod faults;
+mod relay;
+mod timing;
