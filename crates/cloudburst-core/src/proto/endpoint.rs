@@ -1,10 +1,10 @@
 //! Both halves in one, for whoever drives them with one thread: tests, fuzzers, simulators.
 
 use super::Transmit;
-use super::identity::Identity;
-use super::peers::{PeerStats, merge};
-use super::receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
-use super::sender::{SendOptions, Sender, SenderCounters, SenderEvent};
+use super::receive::{Message, Receiver, ReceiverCounters, ReceiverEvent};
+use super::send::{SendOptions, Sender, SenderCounters, SenderEvent};
+use super::session::Identity;
+use super::stats::{PeerStats, merge};
 use crate::config::{Config, ConfigError, Security};
 use crate::error::{LocalError, Outcome, SendError};
 use crate::id::MessageId;

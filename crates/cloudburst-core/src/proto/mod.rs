@@ -19,23 +19,23 @@
 //! endpoint and drive both halves; what one half must tell the other are its `Opened` and
 //! `Confirmed` events.
 
-mod budget;
 mod endpoint;
-mod identity;
 mod layout;
-mod peers;
-mod receiver;
-mod rtt;
-mod sender;
+mod limits;
+mod receive;
+mod send;
+mod session;
+mod stats;
+mod timers;
 
 pub(crate) use endpoint::is_for_receiver;
 pub use endpoint::{Counters, Endpoint, Event, Latencies};
-pub use identity::{Identity, Peering};
 pub use layout::Layout;
-pub(crate) use peers::merge as merge_peers;
-pub use peers::{PeerStats, ReceivedFrom, SentTo};
-pub use receiver::{Message, Receiver, ReceiverCounters, ReceiverEvent};
-pub use sender::{SendOptions, Sender, SenderCounters, SenderEvent};
+pub use receive::{Message, Receiver, ReceiverCounters, ReceiverEvent};
+pub use send::{SendOptions, Sender, SenderCounters, SenderEvent};
+pub use session::{Identity, Peering};
+pub(crate) use stats::merge as merge_peers;
+pub use stats::{PeerStats, ReceivedFrom, SentTo};
 
 use crate::id::MessageId;
 use crate::path::Via;

@@ -1,11 +1,9 @@
 //! What of one message went on which path, until its receiver's counts account for it.
 
 use crate::id::PathId;
+use crate::proto::limits::MAX_TURNS;
 use crate::wire::Arrivals;
 use std::collections::{BTreeMap, VecDeque};
-
-/// Turns of a message that may wait for account. The oldest give way, and are never missed.
-const MAX_TURNS: usize = 128;
 
 /// The turns of one message, oldest first, as far as nobody has accounted for them.
 ///

@@ -4,6 +4,8 @@ mod answers;
 mod handshake;
 mod outgoing;
 mod peer;
+mod recovery;
+mod rtt;
 mod schedule;
 mod trail;
 mod transmit;
@@ -11,9 +13,11 @@ mod transmit;
 use self::handshake::with_port;
 use self::outgoing::Outgoing;
 use self::peer::Peer;
-use self::schedule::{Schedule, Timer};
-use super::identity::{Identity, Peering};
-use super::peers::SentTo;
+use self::schedule::Schedule;
+use super::limits::MESSAGE_WINDOW;
+use super::session::{Identity, Peering};
+use super::stats::SentTo;
+use super::timers::Timers;
 use crate::code::Code;
 use crate::config::{self, BurstPolicy, Config, ConfigError};
 use crate::error::{Doubt, Outcome, Rejection, SendError};
@@ -29,9 +33,6 @@ use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// Messages to one peer, from the oldest unfinished on. Bounds what the receiver must remember.
-pub(super) const MESSAGE_WINDOW: usize = 65_536;
 
 /// What one message may want otherwise than the endpoint's configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,6 +106,7 @@ pub struct Sender {
     /// Bytes of all messages.
     bytes: usize,
     schedule: Schedule,
+    timers: Timers<Timer>,
     pacer: Pacer,
     round: Option<Round>,
     /// Peers whose HELLO is due.
@@ -115,6 +117,13 @@ pub struct Sender {
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
     latencies: LatencyHistogram,
+}
+
+/// What a timer of a sender is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Message(MessageId),
+    Peer(SocketAddr),
 }
 
 /// A round under way: one run of packets on each path, all of one message.
@@ -139,6 +148,7 @@ impl Sender {
             messages: HashMap::new(),
             bytes: 0,
             schedule: Schedule::default(),
+            timers: Timers::default(),
             round: None,
             hellos: VecDeque::new(),
             next_id: 0,
@@ -283,7 +293,7 @@ impl Sender {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(timer) = self.schedule.pop_due(now) {
+        while let Some(timer) = self.timers.pop_due(now) {
             match timer {
                 Timer::Message(id) => self.message_timeout(now, id),
                 Timer::Peer(peer) => self.peer_timeout(now, peer),
@@ -299,7 +309,7 @@ impl Sender {
         } else {
             (!self.schedule.is_empty()).then(|| self.pacer.ready_at())
         };
-        [transmit, self.schedule.next_timer()].into_iter().flatten().min()
+        [transmit, self.timers.next()].into_iter().flatten().min()
     }
 
     /// The next thing that the driver should know.
@@ -338,7 +348,7 @@ impl Sender {
     fn finish(&mut self, id: MessageId, outcome: Outcome) {
         let Some(mut message) = self.messages.remove(&id) else { return };
         self.schedule.set_ready(&mut message.place, None, id);
-        self.schedule.set_timer(&mut message.timer_key, None, Timer::Message(id));
+        self.timers.set(&mut message.timer_key, None, Timer::Message(id));
         self.bytes -= message.bytes.len();
         if let Some(peer) = self.peers.get_mut(&message.peer) {
             peer.finish_message(id, &outcome);
@@ -360,7 +370,7 @@ impl Sender {
         let ready = (usable && message.is_ready()).then(|| message.rank());
         let wake_at = Some(message.wake_at());
         self.schedule.set_ready(&mut message.place, ready, id);
-        self.schedule.set_timer(&mut message.timer_key, wake_at, Timer::Message(id));
+        self.timers.set(&mut message.timer_key, wake_at, Timer::Message(id));
     }
 }
 

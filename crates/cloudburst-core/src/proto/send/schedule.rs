@@ -1,17 +1,8 @@
-//! Whose turn it is, and who is to be woken when.
+//! Which message sends next.
 
 use crate::id::MessageId;
-use crate::time::Instant;
 use core::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-
-/// What a timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Timer {
-    Message(MessageId),
-    Peer(SocketAddr),
-}
 
 /// Of so many rounds, one is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
@@ -32,7 +23,7 @@ pub(super) struct Place {
     since: u64,
 }
 
-/// Messages with something to send, the most urgent and then the shortest first, and all timers.
+/// Messages with something to send, the most urgent and then the shortest first.
 ///
 /// Each entry's owner keeps its present key and passes it in, so that the schedule and its
 /// owners cannot disagree.
@@ -44,7 +35,6 @@ pub(super) struct Schedule {
     /// The next `since`.
     clock: u64,
     rounds: u64,
-    timers: BTreeSet<(Instant, Timer)>,
 }
 
 impl Schedule {
@@ -77,18 +67,6 @@ impl Schedule {
         }
     }
 
-    pub(super) fn next_timer(&self) -> Option<Instant> {
-        self.timers.first().map(|&(at, _)| at)
-    }
-
-    /// Takes out a timer that is due; its owner must forget the key.
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
-        if self.next_timer()? > now {
-            return None;
-        }
-        self.timers.pop_first().map(|(_, timer)| timer)
-    }
-
     /// Gives `id`, which is at `place`, the rank `to`; `None`: it has nothing to send.
     pub(super) fn set_ready(&mut self, place: &mut Option<Place>, to: Option<Rank>, id: MessageId) {
         if place.map(|old| old.rank) == to {
@@ -117,22 +95,6 @@ impl Schedule {
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
-    }
-
-    /// Moves `timer` from the moment `key` to the moment `to`.
-    pub(super) fn set_timer(
-        &mut self,
-        key: &mut Option<Instant>,
-        to: Option<Instant>,
-        timer: Timer,
-    ) {
-        if *key != to {
-            if let Some(old) = *key {
-                self.timers.remove(&(old, timer));
-            }
-            self.timers.extend(to.map(|new| (new, timer)));
-            *key = to;
-        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::Sender;
 use super::SenderEvent;
+use super::Timer;
 use super::peer::Peer;
-use super::schedule::Timer;
 use crate::error::{Doubt, Outcome, SendError};
 use crate::id::{Incarnation, MessageId};
 use crate::path::PathSet;
-use crate::proto::identity::{Peering, ports};
+use crate::proto::session::{Peering, ports};
 use crate::time::Instant;
 use crate::wire::HelloAck;
 use crate::wire::keys::FlowKeys;
@@ -192,7 +192,7 @@ impl Sender {
         };
         tracing::debug!(peer = %address, at = now.as_nanos(), "idle peer forgotten");
         if let Some(mut peer) = self.peers.remove(&address) {
-            self.schedule.set_timer(&mut peer.timer_key, None, Timer::Peer(address));
+            self.timers.set(&mut peer.timer_key, None, Timer::Peer(address));
             if let Some(session) = peer.session {
                 self.sessions.remove(&session.opener.session());
             }
@@ -218,7 +218,7 @@ impl Sender {
     pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let wake_at = peer.wake_at();
-        self.schedule.set_timer(&mut peer.timer_key, wake_at, Timer::Peer(address));
+        self.timers.set(&mut peer.timer_key, wake_at, Timer::Peer(address));
     }
 }
 

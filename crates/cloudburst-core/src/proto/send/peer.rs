@@ -1,27 +1,18 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
+use super::rtt::Rtt;
 use crate::error::{LocalError, Outcome};
-use crate::id::{Incarnation, MessageId, PathId};
+use crate::id::{Incarnation, MessageId};
 use crate::path::PathSet;
-use crate::proto::identity::STALE_AFTER;
-use crate::proto::peers::SentTo;
-use crate::proto::rtt::Rtt;
+use crate::proto::limits::{STALE_AFTER, UNCONFIRMED_STALE_AFTER};
+use crate::proto::session::Opening;
+use crate::proto::stats::SentTo;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// The same for a session in which no symbol was answered yet: receivers keep those for a shorter
-/// time (`HALF_OPEN_FOR`).
-const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
-const FIRST_RETRY: Duration = Duration::from_millis(1);
-const MAX_RETRY: Duration = Duration::from_millis(200);
-/// Attempts that ask the owner of a session with a port of its own, before others may answer: some
-/// 0.25 s.
-const ASK_OWNER: u32 = 8;
-/// HELLOs of one attempt at a handshake, at most.
-const MAX_COPIES: usize = 16;
 /// How long a peer with messages under way may be silent before it is asked who it is.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
 
@@ -62,20 +53,6 @@ pub(super) struct OpenSession {
     pub(super) confirmed: bool,
 }
 
-/// A handshake under way.
-#[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) nonce: u64,
-    /// Where its HELLOs go.
-    pub(super) port: u16,
-    /// Who is asked; `None`: whoever is there.
-    pub(super) asked: Option<Incarnation>,
-    pub(super) next_at: Instant,
-    attempts: u32,
-    /// The last HELLO on each path tried, and how many went that way.
-    sent: Vec<(PathId, Instant, u32)>,
-}
-
 impl Peer {
     /// A peer that is known by `port`.
     pub(super) fn new(paths: PathSet, port: u16) -> Self {
@@ -113,14 +90,8 @@ impl Peer {
         let owner = self.session.as_ref().filter(|_| self.port != known_by && !in_vain);
         let asked = owner.map(|session| session.remote);
         let port = if asked.is_some() { self.port } else { known_by };
-        let opening = self.opening.take_if(|_| !in_vain).unwrap_or_else(|| Opening {
-            nonce: nonce(),
-            port,
-            asked,
-            next_at: now,
-            attempts: 0,
-            sent: Vec::new(),
-        });
+        let opening = self.opening.take_if(|_| !in_vain);
+        let opening = opening.unwrap_or_else(|| Opening::new(now, nonce(), port, asked));
         self.opening.insert(opening)
     }
 
@@ -221,37 +192,5 @@ impl Peer {
         }
         let silence = (self.rtt.wait() * 8).max(MIN_SILENCE);
         self.silent_since.map(|since| since + silence)
-    }
-}
-
-impl Opening {
-    /// The owner of the session has been asked for long enough, and another attempt is due.
-    fn is_in_vain(&self, now: Instant) -> bool {
-        self.asked.is_some() && self.attempts >= ASK_OWNER && self.next_at <= now
-    }
-
-    /// A HELLO is being sent on `path`.
-    pub(super) fn on_sent(&mut self, now: Instant, path: PathId) {
-        match self.sent.iter_mut().find(|(known, ..)| *known == path) {
-            Some((_, at, times)) => (*at, *times) = (now, *times + 1),
-            None => self.sent.push((path, now, 1)),
-        }
-    }
-
-    /// Another attempt is due: with how many HELLOs, over `paths` paths. Two at first, for one path
-    /// may be a black hole; more and more while nobody answers, for most may be, one way or the
-    /// other, and each HELLO may be answered another way.
-    pub(super) fn attempt(&mut self, now: Instant, paths: usize) -> usize {
-        let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
-        let copies = (self.attempts as usize).max(paths.min(2)).min(MAX_COPIES).min(2 * paths);
-        self.attempts += 1;
-        self.next_at = now + retry;
-        copies
-    }
-
-    /// The round-trip time of the HELLO on `path`, if it is certain which one was answered.
-    pub(super) fn round_trip(&self, now: Instant, path: PathId) -> Option<Duration> {
-        let (_, at, times) = self.sent.iter().find(|(known, ..)| *known == path)?;
-        (*times == 1).then(|| now.saturating_since(*at))
     }
 }

@@ -1,6 +1,7 @@
 //! One message on its way out: its blocks, their budgets, its place in the schedule.
 
 use super::SendOptions;
+use super::recovery::Budget;
 use super::schedule::{Place, Rank};
 use super::trail::Trail;
 use crate::code::{Code, Encoder};
@@ -8,8 +9,8 @@ use crate::config::{BurstPolicy, Config};
 use crate::error::{LocalError, Receipt};
 use crate::id::{Digest, MessageId, PathId};
 use crate::path::PathSet;
-use crate::proto::budget::Budget;
 use crate::proto::layout::Layout;
+use crate::proto::limits::{MAX_COUNTED_PATHS, MAX_RESTARTS};
 use crate::time::Instant;
 use crate::wire::answer::NO_ECHO;
 use crate::wire::keys::DigestKey;
@@ -22,10 +23,6 @@ use std::net::SocketAddr;
 
 const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
 const MAX_BUSY_WAIT: Duration = Duration::from_millis(100);
-/// A receiver that forgets more often than this is not believed: the deadline will do.
-const MAX_RESTARTS: u32 = 8;
-/// Paths of one message whose arrivals any receiver counts.
-const MAX_COUNTED: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -311,7 +308,7 @@ impl Outgoing {
     /// How many arrivals an answer to packet `echo` has room for, at least.
     fn room(&self, echo: u64) -> usize {
         let symbol = if echo == NO_ECHO { 0 } else { self.layout.symbol_size() };
-        Answer::arrivals_within(SYMBOL_OVERHEAD + symbol).min(MAX_COUNTED)
+        Answer::arrivals_within(SYMBOL_OVERHEAD + symbol).min(MAX_COUNTED_PATHS)
     }
 
     fn arrivals_on(&mut self, path: PathId) -> &mut u16 {

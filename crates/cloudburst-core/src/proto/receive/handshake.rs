@@ -4,14 +4,13 @@ use super::session::Session;
 use super::{Receiver, ReceiverEvent, SWEEP_EVERY};
 use crate::id::SessionId;
 use crate::path::Via;
-use crate::proto::identity::{Peering, STALE_AFTER, ports};
+use crate::proto::limits::{MAX_ACKS, STALE_AFTER};
+use crate::proto::session::{Peering, ports};
 use crate::time::Instant;
 use crate::wire::packet::Prefix;
 use crate::wire::seal::OpenError;
 use crate::wire::{Hello, HelloAck};
 
-/// Answers to HELLOs that wait to be sent.
-const MAX_ACKS: usize = 256;
 /// Of so many HELLO_ACKs of a handshake, the first goes back the way of its HELLO.
 const RETURN_EVERY: usize = 4;
 

@@ -1,33 +1,28 @@
 //! Handshakes without a first symbol: a few bytes each, and no keys until one comes.
 
 use crate::id::{Incarnation, SessionId};
+use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
 use crate::time::Instant;
 use crate::wire::HelloAck;
-use core::time::Duration;
 use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// How long, and how many, handshakes may be without a first symbol. Strangers who replay
-/// handshakes push out those of others only if they are faster than these two allow.
-const HALF_OPEN_FOR: Duration = Duration::from_secs(15);
-pub(super) const MAX_HALF_OPEN: usize = 4096;
-
 /// A HELLO that was answered.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(in crate::proto) struct Pending {
     /// Where the initiator says that it takes messages.
-    pub(super) peer: SocketAddr,
+    pub(in crate::proto) peer: SocketAddr,
     /// At how many ports more.
-    pub(super) more_ports: u8,
-    pub(super) ack: HelloAck,
+    pub(in crate::proto) more_ports: u8,
+    pub(in crate::proto) ack: HelloAck,
     /// How often it was answered, or asked after.
-    pub(super) answered: usize,
+    pub(in crate::proto) answered: usize,
     since: Instant,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct HalfOpen {
+pub(in crate::proto) struct HalfOpen {
     pending: HashMap<SessionId, Pending>,
     /// By initiator and nonce, so that a repeated HELLO gets the same answer.
     by_hello: HashMap<(Incarnation, u64), SessionId>,
@@ -37,12 +32,16 @@ pub(super) struct HalfOpen {
 
 impl HalfOpen {
     /// The same HELLO that came before.
-    pub(super) fn known(&mut self, initiator: Incarnation, nonce: u64) -> Option<&mut Pending> {
+    pub(in crate::proto) fn known(
+        &mut self,
+        initiator: Incarnation,
+        nonce: u64,
+    ) -> Option<&mut Pending> {
         let name = self.by_hello.get(&(initiator, nonce))?;
         self.pending.get_mut(name)
     }
 
-    pub(super) fn insert(
+    pub(in crate::proto) fn insert(
         &mut self,
         now: Instant,
         name: SessionId,
@@ -59,23 +58,27 @@ impl HalfOpen {
     }
 
     /// The handshake that gave `initiator` a session of this name, which it has not used yet.
-    pub(super) fn of(&mut self, name: SessionId, initiator: Incarnation) -> Option<&mut Pending> {
+    pub(in crate::proto) fn of(
+        &mut self,
+        name: SessionId,
+        initiator: Incarnation,
+    ) -> Option<&mut Pending> {
         self.pending.get_mut(&name).filter(|pending| pending.ack.initiator == initiator)
     }
 
-    pub(super) fn get(&self, name: SessionId) -> Option<&Pending> {
+    pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&Pending> {
         self.pending.get(&name)
     }
 
     /// The first symbol came.
-    pub(super) fn remove(&mut self, name: SessionId) {
+    pub(in crate::proto) fn remove(&mut self, name: SessionId) {
         if let Some(pending) = self.pending.remove(&name) {
             self.by_hello.remove(&(pending.ack.initiator, pending.ack.nonce));
             self.order.retain(|other| *other != name);
         }
     }
 
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(in crate::proto) fn expire(&mut self, now: Instant) {
         while let Some(name) = self.order.front()
             && let Some(pending) = self.pending.get(name)
             && now.saturating_since(pending.since) >= HALF_OPEN_FOR
@@ -84,7 +87,7 @@ impl HalfOpen {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::proto) fn len(&self) -> usize {
         self.pending.len()
     }
 

@@ -1,19 +1,14 @@
 //! One message on its way in: its blocks and their decoders.
 
 use crate::code::{Code, Decoder, Reception};
-use crate::config::MAX_BLOCKS_IN_FLIGHT as MAX_DECODING;
 use crate::id::{Digest, MessageId, PathId};
 use crate::proto::layout::Layout;
+use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_CORRUPT, MAX_COUNTED_PATHS};
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::{Arrivals, Role, SymbolHeader};
 use bytes::Bytes;
 use core::time::Duration;
-
-/// Paths of one message whose arrivals are counted; what comes on others is counted nowhere.
-const MAX_PATHS: usize = 64;
-/// How often blocks of a message may decode to something else than their digests say.
-const MAX_CORRUPT: u8 = 2;
 
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -196,7 +191,7 @@ impl Incoming {
     pub(super) fn count_arrival(&mut self, path: PathId) {
         if let Some(on) = self.arrivals.iter_mut().find(|on| on.path == path) {
             on.count = on.count.saturating_add(1);
-        } else if self.arrivals.len() < MAX_PATHS {
+        } else if self.arrivals.len() < MAX_COUNTED_PATHS {
             self.arrivals.push(Arrivals { path, count: 1 });
         }
     }

@@ -1,20 +1,20 @@
 //! Who this endpoint is, and whom it has met.
 
-use crate::config::{MAX_PORTS, Security};
+use crate::config::Security;
 use crate::id::Incarnation;
+use crate::proto::limits::MAX_PORTS;
 use crate::rng::Seed;
 use crate::wire::hello::HelloKey;
 use crate::wire::keys::{FlowKeys, PresharedKey};
-use core::time::Duration;
 use std::net::SocketAddr;
 
 /// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    pub(super) incarnation: Incarnation,
-    pub(super) seed: Seed,
-    pub(super) key: PresharedKey,
-    pub(super) hello_key: HelloKey,
+    pub(in crate::proto) incarnation: Incarnation,
+    pub(in crate::proto) seed: Seed,
+    pub(in crate::proto) key: PresharedKey,
+    pub(in crate::proto) hello_key: HelloKey,
 }
 
 impl Identity {
@@ -26,10 +26,6 @@ impl Identity {
         Self { incarnation, seed, key, hello_key }
     }
 }
-
-/// A session idle for longer may have been forgotten by the receiver: its sender asks before it
-/// uses it again.
-pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 
 /// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
 #[derive(Clone, Debug)]
@@ -47,6 +43,6 @@ pub struct Peering {
 }
 
 /// At how many ports a peer takes messages that says that it has `more` than one.
-pub(super) fn ports(more: u8) -> u16 {
+pub(in crate::proto) fn ports(more: u8) -> u16 {
     (u16::from(more) + 1).min(MAX_PORTS)
 }

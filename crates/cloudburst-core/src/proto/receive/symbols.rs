@@ -2,17 +2,14 @@
 
 use super::Receiver;
 use super::incoming::{Incoming, Step};
-use super::session::{ENDING_BYTES, Ending};
+use super::session::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
-use crate::proto::sender::MESSAGE_WINDOW;
+use crate::proto::limits::{ENDING_BYTES, MESSAGE_WINDOW, MODEST_ENDINGS};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
 use crate::wire::{Answer, Prefix, RejectReason, SymbolHeader, Verdict};
-
-/// Endings that a session may always remember, whatever others do.
-const MODEST_ENDINGS: usize = 256;
 
 /// An authentic symbol, and where it came from.
 struct Symbol<'a> {
@@ -51,7 +48,7 @@ impl Receiver {
         self.last_symbol = Some(now);
         session.last_heard = now;
         session.tally.symbols_received += 1;
-        session.learn_route(prefix.path, via);
+        session.routes.learn(prefix.path, via);
         let endings = session.endings();
         let floor = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
         self.memory -= session.raise_floor(floor);
@@ -83,7 +80,7 @@ impl Receiver {
             let verdict = match ending {
                 Ending::Delivered(digest) => {
                     if symbol.prefix.ask {
-                        session.doubt_routes();
+                        session.routes.doubt();
                     }
                     let arrivals = session.late_arrivals(id);
                     Verdict::Delivered { digest, arrivals }
@@ -170,7 +167,7 @@ impl Receiver {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ask {
-                    session.doubt_routes();
+                    session.routes.doubt();
                     let needed = needed as u16;
                     self.answer_to(symbol, Verdict::Status { needed, arrivals });
                 }

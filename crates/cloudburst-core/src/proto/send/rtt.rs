@@ -1,13 +1,9 @@
 //! Round-trip time to one peer, and how long to wait for an answer (RFC 6298, section 2).
 
 use crate::id::PathId;
+use crate::proto::limits::{MAX_SENT_TIMES, SENT_TIMES};
 use crate::time::Instant;
 use core::time::Duration;
-
-/// Packets whose sending times are remembered: so many at first, and so many at most, where more
-/// are on their way at a time.
-const REMEMBERED: usize = 256;
-const MAX_REMEMBERED: usize = 16_384;
 
 /// The shortest wait for an answer: threads that wake late must not look like loss.
 const MIN_WAIT: Duration = Duration::from_micros(500);
@@ -26,7 +22,7 @@ impl Rtt {
         Self {
             smoothed: Duration::ZERO,
             variation: Duration::ZERO,
-            sent_at: vec![None; REMEMBERED],
+            sent_at: vec![None; SENT_TIMES],
         }
     }
 
@@ -36,7 +32,7 @@ impl Rtt {
         // samples, the wait would stay as it was when the line was idle.
         if let Some((_, before, _)) = self.sent_at[at(self.sent_at.len())]
             && now.saturating_since(before) < self.wait() * 2
-            && self.sent_at.len() < MAX_REMEMBERED
+            && self.sent_at.len() < MAX_SENT_TIMES
         {
             self.grow();
         }
@@ -97,7 +93,7 @@ mod tests {
         let answered = rtt.on_answer(Instant::from_nanos(1_000_000), 7);
         assert_eq!(answered, Some((PathId(3), Duration::from_millis(1))));
         assert_eq!(rtt.wait(), Duration::from_millis(2));
-        assert_eq!(rtt.on_answer(Instant::from_nanos(9_000_000), 7 + REMEMBERED as u64), None);
+        assert_eq!(rtt.on_answer(Instant::from_nanos(9_000_000), 7 + SENT_TIMES as u64), None);
         assert_eq!(rtt.wait(), Duration::from_millis(2));
         rtt.sample(Duration::from_secs(5));
         assert_eq!(rtt.wait(), MAX_WAIT);
@@ -107,16 +103,16 @@ mod tests {
     fn remembers_as_many_as_are_on_their_way_within_limits() {
         let mut rtt = Rtt::new();
         let at = |micros: u64| Instant::from_nanos(micros * 1_000);
-        let sent = 4 * MAX_REMEMBERED as u64;
+        let sent = 4 * MAX_SENT_TIMES as u64;
         (0..sent).for_each(|number| rtt.on_sent(at(number), number, PathId(0)));
-        assert_eq!(rtt.sent_at.len(), MAX_REMEMBERED);
-        let oldest = sent - MAX_REMEMBERED as u64;
+        assert_eq!(rtt.sent_at.len(), MAX_SENT_TIMES);
+        let oldest = sent - MAX_SENT_TIMES as u64;
         assert_eq!(rtt.on_answer(at(sent), oldest - 1), None);
         let waited = Duration::from_micros(sent - oldest);
         assert_eq!(rtt.on_answer(at(sent), oldest), Some((PathId(0), waited)));
         // One a millisecond is few, however many have gone before.
         let mut rtt = Rtt::new();
         (0..1_000).for_each(|number| rtt.on_sent(at(number * 1_000), number, PathId(0)));
-        assert_eq!(rtt.sent_at.len(), REMEMBERED);
+        assert_eq!(rtt.sent_at.len(), SENT_TIMES);
     }
 }

@@ -1,0 +1,52 @@
+//! Every limit of the protocol, once: what an endpoint remembers, and for how long.
+//!
+//! Limits that can be set are in [`Config`](crate::config::Config).
+
+use core::time::Duration;
+
+pub(super) use crate::config::{MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
+
+/// Messages to one peer, from the oldest unfinished on. Bounds what the receiver must remember.
+pub(super) const MESSAGE_WINDOW: usize = 65_536;
+/// Paths of one message whose arrivals a receiver counts; arrivals on others are counted nowhere.
+pub(super) const MAX_COUNTED_PATHS: usize = 64;
+/// Reverse paths that a receiver remembers of one peer.
+pub(super) const MAX_ROUTES: usize = 256;
+
+/// The receiver may have forgotten a session that idled for longer: its sender asks before it
+/// uses the session again.
+pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
+/// The same for a session in which no symbol was answered yet, which receivers keep for a shorter
+/// time ([`HALF_OPEN_FOR`]).
+pub(super) const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
+/// How long a handshake may be without a first symbol.
+pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(15);
+/// How many handshakes may be without a first symbol. Strangers who replay handshakes push out
+/// those of others only if they are faster than these two limits allow.
+pub(super) const MAX_HALF_OPEN: usize = 4096;
+/// A receiver forgets a session that idled for this long: four times [`STALE_AFTER`].
+pub(super) const IDLE_AFTER: Duration = Duration::from_secs(120);
+
+/// HELLO_ACKs that wait to be sent.
+pub(super) const MAX_ACKS: usize = 256;
+/// Answers that wait to be sent; older ones give way, for the next symbol asks again.
+pub(super) const MAX_ANSWERS: usize = 4096;
+
+/// What remembering the ending of one message takes, about.
+pub(super) const ENDING_BYTES: usize = 64;
+/// Endings that a session may always remember, whatever others do.
+pub(super) const MODEST_ENDINGS: usize = 256;
+/// Messages whose arrivals are remembered after their delivery, in one session.
+pub(super) const KEPT_ARRIVALS: usize = 32;
+/// How often blocks of a message may decode to something else than their digests say.
+pub(super) const MAX_CORRUPT: u8 = 2;
+
+/// A receiver that forgets a message more often than this is not believed: the deadline will do.
+pub(super) const MAX_RESTARTS: u32 = 8;
+/// Packets to one peer whose sending times are remembered: at first, and at most, where more are
+/// under way at a time.
+pub(super) const SENT_TIMES: usize = 256;
+pub(super) const MAX_SENT_TIMES: usize = 16_384;
+/// Transmit opportunities of one message that may wait for account. The oldest give way, and are
+/// never missed.
+pub(super) const MAX_TURNS: usize = 128;

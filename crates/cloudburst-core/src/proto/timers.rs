@@ -1,0 +1,43 @@
+//! Deadlines, to the nanosecond: one queue for each half of an endpoint.
+
+use crate::time::Instant;
+use std::collections::BTreeSet;
+
+/// What is to be woken, and when.
+///
+/// Each owner keeps the key of its timer and passes it in, so that the queue and its owners cannot
+/// disagree.
+#[derive(Debug)]
+pub(super) struct Timers<T>(BTreeSet<(Instant, T)>);
+
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        Self(BTreeSet::new())
+    }
+}
+
+impl<T: Copy + Ord> Timers<T> {
+    /// The first deadline.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.first().map(|&(at, _)| at)
+    }
+
+    /// Takes out a timer that is due; its owner must forget the key.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
+        if self.next()? > now {
+            return None;
+        }
+        self.0.pop_first().map(|(_, timer)| timer)
+    }
+
+    /// Moves `timer` from the moment `key` to the moment `to`.
+    pub(super) fn set(&mut self, key: &mut Option<Instant>, to: Option<Instant>, timer: T) {
+        if *key != to {
+            if let Some(old) = *key {
+                self.0.remove(&(old, timer));
+            }
+            self.0.extend(to.map(|new| (new, timer)));
+            *key = to;
+        }
+    }
+}
