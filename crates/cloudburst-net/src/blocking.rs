@@ -76,7 +76,7 @@ impl Request {
     }
 
     /// When the caller stops waiting. See [`AsyncRequest::deadline`].
-    pub const fn deadline(&self) -> Option<Instant> {
+    pub const fn deadline(&self) -> Instant {
         self.0.deadline()
     }
 

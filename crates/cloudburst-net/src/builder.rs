@@ -1,19 +1,17 @@
 //! How endpoints are made.
 
-use crate::calls::CallTable;
 use crate::capacity;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
-use crate::inner::Inner;
+use crate::inner::{self, Inner, Readable};
 use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, Usable};
-use crate::trace;
-use cloudburst_core::burst::{Engine, contain};
+use crate::room::Room;
+use cloudburst_core::burst::Engine;
 use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
-use cloudburst_core::proto::{self, Message};
+use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
-use cloudburst_core::wire::Role;
 use core::time::Duration;
 use nix::libc;
 use nix::sys::prctl;
@@ -22,7 +20,6 @@ use rand::rngs::SysRng;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The DSCP of packets unless [`Builder::dscp`] says otherwise.
 pub const DEFAULT_DSCP: u8 = 43;
@@ -311,26 +308,12 @@ impl Parts {
         let seed = Seed::new(secret);
         let usable = Usable { bind: self.bind.ip(), order: self.config.order };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
-        let protocol =
-            proto::Endpoint::new(self.config.clone(), &self.security, seed.clone(), path_map)?;
-        let calls = Arc::new(CallTable::new(seed, &self.config));
-        // Unbounded here, bounded by the core: it counts what was not released.
-        let (deliver, messages) = async_channel::unbounded();
-        let (serve, requests) = async_channel::unbounded();
-        let responses = calls.clone();
-        let on_message = move |message: Message| {
-            // Whoever listens there must not come between a message and its queue.
-            contain(|| trace::received(&message));
-            // These fail when the endpoint is gone, and the message's sender will hear nothing.
-            match message.role {
-                Role::Plain => drop(deliver.try_send(message)),
-                Role::Request => drop(serve.try_send((Instant::now(), message))),
-                Role::Response => responses.on_response(&message.bytes),
-            }
-        };
-        let engine = with_exact_timers(|| Engine::start(protocol, io, on_message))
-            .map_err(BuildError::Threads)?;
-        let inner = Inner::new(engine, messages, requests, calls, usable, self.paths.clone());
+        let protocol = proto::Endpoint::new(self.config.clone(), &self.security, seed, path_map)?;
+        let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));
+        let news = inner::tell(readable.clone(), room.clone());
+        let engine =
+            with_exact_timers(|| Engine::start(protocol, io, news)).map_err(BuildError::Threads)?;
+        let inner = Inner::new(engine, readable, room, &self.config, usable, self.paths.clone());
         Endpoint::new(inner, &self.paths).map_err(BuildError::Threads)
     }
 }

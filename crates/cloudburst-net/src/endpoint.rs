@@ -2,7 +2,6 @@
 
 use crate::blocking;
 use crate::builder::Builder;
-use crate::calls::CallCounters;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
@@ -10,14 +9,13 @@ use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::trace;
 use crate::wakers::contained;
-use async_channel::TryRecvError;
 use bytes::Bytes;
-use cloudburst_core::burst::{Engine, PacketIo, contain};
+use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::error::{Outcome, Receipt, SendError as Refusal};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{
-    Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
+    CallCounters, Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
 };
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
@@ -118,8 +116,7 @@ impl Endpoint {
     pub fn counters(&self) -> Counters {
         let core = self.here().map(Engine::counters).unwrap_or_default();
         let io = self.inner.engine.io().counters();
-        let calls = self.inner.calls.counters();
-        Counters { sender: core.sender, receiver: core.receiver, io, calls }
+        Counters { sender: core.sender, receiver: core.receiver, io, calls: core.calls }
     }
 
     /// How long messages took so far: a copy of about 54 KB, for which sending and receiving wait
@@ -235,11 +232,14 @@ impl Endpoint {
     ///
     /// [`Closed`] when the endpoint is closed and all messages were taken.
     pub async fn recv(&self) -> Result<Message, Closed> {
-        if self.inner.is_forked() {
-            return Err(Closed);
+        loop {
+            let readable = self.inner.readable.messages.notified();
+            if let Some(message) = self.try_recv()? {
+                self.inner.readable.pass_on(Role::Plain, &self.inner.engine);
+                return Ok(message);
+            }
+            contained(readable).await;
         }
-        let message = contained(self.inner.messages.recv()).await.map_err(|_| Closed)?;
-        Ok(self.take(message))
     }
 
     /// The next message if there is one.
@@ -248,14 +248,9 @@ impl Endpoint {
     ///
     /// See [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
-        if self.inner.is_forked() {
-            return Err(Closed);
-        }
-        match self.inner.messages.try_recv() {
-            Ok(message) => Ok(Some(self.take(message))),
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Closed) => Err(Closed),
-        }
+        let closed = self.inner.is_closed()?;
+        let message = self.inner.engine.recv();
+        if message.is_none() && closed { Err(Closed) } else { Ok(message) }
     }
 
     /// Takes no new messages, waits at most `within` for those under way and for peers that miss
@@ -290,18 +285,20 @@ impl Endpoint {
     ) -> Result<T, SendError> {
         // In a fork, who waits for room is another process's, and so is whoever held its lock.
         self.inner.check_process()?;
-        loop {
-            // Made before trying, so that it hears of the room that is left right after.
-            let room = self.inner.room.notified();
-            match begin() {
-                Err(SendError::Refused(Refusal::Full { .. })) => contained(room).await,
-                other => {
-                    // There may be room for one more: each waiter wakes the next.
-                    self.inner.room.notify_one();
-                    return other;
-                }
+        let is_full = |begun: &Result<T, SendError>| {
+            matches!(begun, Err(SendError::Refused(Refusal::Full { .. })))
+        };
+        let mut begun = begin();
+        if is_full(&begun) {
+            // Entered before trying again, so that it hears of the room that is left right after.
+            let place = self.inner.room.enter();
+            begun = begin();
+            while is_full(&begun) {
+                place.pass().await;
+                begun = begin();
             }
         }
+        begun
     }
 
     pub(crate) fn burst(
@@ -329,19 +326,10 @@ impl Endpoint {
         on_end: impl FnOnce(Outcome) + Send + 'static,
     ) -> Result<MessageId, SendError> {
         self.inner.check_process()?;
-        let room = self.inner.room.clone();
-        let on_end = Box::new(move |outcome| {
-            contain(|| on_end(outcome));
-            room.notify_one();
-        });
         let peer = crate::io::plain(peer);
-        self.inner.engine.send(peer, role, bytes, options, on_end).map_err(SendError::Refused)
-    }
-
-    /// The application has the message: there is room for another.
-    pub(crate) fn take(&self, message: Message) -> Message {
-        // Room makes the core deliver what waits for it, which nobody could take after closing.
-        self.inner.unless_closed(|engine| engine.release(message.role, message.bytes.len()));
-        message
+        self.inner
+            .engine
+            .send(peer, role, bytes, options, Box::new(on_end))
+            .map_err(SendError::Refused)
     }
 }

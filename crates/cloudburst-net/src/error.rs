@@ -131,9 +131,6 @@ pub enum CallError {
         /// Calls in flight.
         calls: usize,
     },
-    /// The system refuses the thread that watches the deadlines of calls.
-    #[error("not sent: the system refuses a thread to watch deadlines: {0}")]
-    NoTimer(io::ErrorKind),
     /// This endpoint was closed or dropped.
     #[error("no response: this endpoint was closed; the callee may have the request")]
     Closed,

@@ -1,15 +1,16 @@
 //! What the clones of an endpoint share, and how it ends.
 
-use crate::calls::CallTable;
-use crate::error::SendError;
+use crate::calls::CallLimit;
+use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
 use crate::path_map::{PathMap, PathMapError, Usable};
+use crate::room::Room;
 use crate::watch::Watch;
-use async_channel::Receiver;
-use cloudburst_core::burst::{Driven, Engine};
+use cloudburst_core::burst::{Driven, Engine, News};
+use cloudburst_core::config::Config;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::proto::Message;
 use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Role;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{io, mem, process};
@@ -21,12 +22,11 @@ use tokio::sync::{Notify, watch};
 pub(crate) struct Inner {
     /// Counted, so that a forked process can leave it alone, and for those who wait for sends.
     pub(crate) engine: Arc<Engine<UdpIo>>,
-    pub(crate) messages: Receiver<Message>,
-    /// Requests, and when each had arrived.
-    pub(crate) requests: Receiver<(std::time::Instant, Message)>,
-    pub(crate) calls: Arc<CallTable>,
-    /// Notified, one waiter at a time, when a send has ended or has left room for another.
-    pub(crate) room: Arc<Notify>,
+    pub(crate) readable: Arc<Readable>,
+    pub(crate) call_limit: CallLimit,
+    /// How long a message may take that does not say so itself, and a response at most.
+    pub(crate) patience: Duration,
+    pub(crate) room: Arc<Room>,
     /// Whether it is closed, for those who may not keep this; dropped with it.
     pub(crate) over: watch::Sender<bool>,
     /// How closing went, once it has ended.
@@ -35,6 +35,45 @@ pub(crate) struct Inner {
     usable: Usable,
     /// Held while they change.
     paths: Mutex<Paths>,
+}
+
+/// Who waits for something to read.
+#[derive(Debug, Default)]
+pub(crate) struct Readable {
+    pub(crate) messages: Notify,
+    pub(crate) requests: Notify,
+}
+
+impl Readable {
+    fn of(&self, role: Role) -> Option<&Notify> {
+        match role {
+            Role::Plain => Some(&self.messages),
+            Role::Request => Some(&self.requests),
+            Role::Response => None,
+        }
+    }
+
+    /// What came with the message that a waiter has taken may be for others: a notification that
+    /// nobody waits for is kept once, however many there are.
+    pub(crate) fn pass_on(&self, role: Role, engine: &Engine<UdpIo>) {
+        if engine.readable(role) > 0
+            && let Some(notify) = self.of(role)
+        {
+            notify.notify_one();
+        }
+    }
+}
+
+/// What the engine is to do with its news.
+pub(crate) fn tell(readable: Arc<Readable>, room: Arc<Room>) -> impl Fn(News) + Send + Sync {
+    move |news| match news {
+        News::Readable(role) => {
+            if let Some(notify) = readable.of(role) {
+                notify.notify_one();
+            }
+        }
+        News::Room => room.left(),
+    }
 }
 
 /// The path map in use, as far as changing it depends on that.
@@ -67,20 +106,20 @@ impl Process {
 impl Inner {
     pub(crate) fn new(
         engine: Engine<UdpIo>,
-        messages: Receiver<Message>,
-        requests: Receiver<(std::time::Instant, Message)>,
-        calls: Arc<CallTable>,
+        readable: Arc<Readable>,
+        room: Arc<Room>,
+        config: &Config,
         usable: Usable,
         paths: PathMap,
     ) -> Self {
         Self {
-            requests,
-            calls,
+            readable,
+            call_limit: CallLimit::new(config.send_messages),
+            patience: config.deadline,
             usable,
             paths: Mutex::new(Paths { whole: paths, watch: None, changes: 0 }),
             engine: Arc::new(engine),
-            messages,
-            room: Arc::new(Notify::new()),
+            room,
             over: watch::channel(false).0,
             closed: RwLock::new(None),
             process: Process(process::id()),
@@ -129,7 +168,7 @@ impl Inner {
 
     /// See [`Engine::drive`]. Ends when a message has come or the endpoint is closed.
     pub(crate) fn drive_to_message(&self, until: Option<Instant>) -> Driven {
-        let has_news = || !self.messages.is_empty() || self.messages.is_closed();
+        let has_news = || self.engine.readable(Role::Plain) > 0 || *self.over.borrow();
         if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, has_news) }
     }
 
@@ -165,14 +204,14 @@ impl Inner {
         }
         let drained = self.engine.close(within);
         let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
-        self.messages.close();
-        self.requests.close();
-        self.room.notify_waiters();
         self.over.send_replace(true);
+        self.readable.messages.notify_waiters();
+        self.readable.requests.notify_waiters();
+        self.room.close();
         self.lock_paths().watch = None;
         let drained = *closed.get_or_insert(drained);
         drop(closed);
-        self.calls.close();
+        self.call_limit.close();
         drained
     }
 
@@ -181,6 +220,15 @@ impl Inner {
         let mut paths = self.lock_paths();
         paths.watch = Watch::start(map, paths.changes, Arc::downgrade(self))?;
         Ok(())
+    }
+
+    /// Whether it is closed, so that nothing more will come.
+    ///
+    /// # Errors
+    ///
+    /// In a fork, nothing of it can be seen.
+    pub(crate) fn is_closed(&self) -> Result<bool, Closed> {
+        if self.is_forked() { Err(Closed) } else { Ok(*self.over.borrow()) }
     }
 
     pub(crate) fn check_process(&self) -> Result<(), SendError> {
@@ -197,12 +245,12 @@ impl Drop for Inner {
         if self.is_forked() {
             // The threads are the parent's: here, waiting for them would never end, and they may
             // have held any lock when the process was forked. So all that has one stays.
-            mem::forget((self.engine.clone(), self.calls.clone(), self.room.clone()));
-            mem::forget((self.messages.clone(), self.requests.clone(), self.over.clone()));
+            mem::forget((self.engine.clone(), self.call_limit.clone(), self.room.clone()));
+            mem::forget((self.readable.clone(), self.over.clone()));
             let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
             mem::forget(paths.watch.take());
         } else {
-            self.calls.close();
+            self.call_limit.close();
             // Whoever waits for a send of it may hold the engine, too.
             self.engine.stop();
         }
@@ -233,9 +281,9 @@ mod tests {
         // What a fork would see.
         let fork = Inner {
             engine: original.engine.clone(),
-            messages: original.messages.clone(),
-            requests: original.requests.clone(),
-            calls: original.calls.clone(),
+            readable: original.readable.clone(),
+            call_limit: original.call_limit.clone(),
+            patience: original.patience,
             room: original.room.clone(),
             over: watch::channel(false).0,
             closed: RwLock::new(None),
@@ -245,7 +293,8 @@ mod tests {
         };
         // Who waits in the parent at the fork is not woken by the child.
         let over = fork.over.subscribe();
-        let mut room = pin!(original.room.notified());
+        let place = original.room.enter();
+        let mut room = pin!(place.pass());
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(room.as_mut().poll(&mut context), Poll::Pending);
         let fork = Endpoint::from(crate::Endpoint { inner: Arc::new(fork) });
@@ -266,14 +315,5 @@ mod tests {
         inner.set_paths(PathMap::ecmp(4)).unwrap();
         assert_eq!(inner.replace_watched_paths(PathMap::ecmp(2), 0), Ok(()));
         assert_eq!(inner.lock_paths().whole, PathMap::ecmp(4));
-    }
-
-    #[test]
-    fn room_that_is_left_before_anybody_waits_for_it_is_not_lost() {
-        let inner = inner();
-        let waiting = inner.room.notified();
-        inner.room.notify_one();
-        let mut context = Context::from_waker(Waker::noop());
-        assert_eq!(pin!(waiting).poll(&mut context), Poll::Ready(()));
     }
 }

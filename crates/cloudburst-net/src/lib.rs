@@ -100,13 +100,14 @@ mod names;
 mod park;
 mod path_map;
 mod reactor;
+mod room;
 mod sending;
 mod trace;
 mod wakers;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
-pub use calls::{CallCounters, Calls, Request, Response};
+pub use calls::{Calls, Request, Response};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};

@@ -11,8 +11,7 @@ use cloudburst_core::path::Lanes;
 use cloudburst_core::proto::{Endpoint, Event, SendOptions};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::{Kind, Role};
-use std::collections::VecDeque;
+use cloudburst_core::wire::Kind;
 
 /// How often an endpoint may want to be served again at one moment.
 const MAX_SPINS: usize = 4;
@@ -41,7 +40,8 @@ struct Host {
     was_closed: bool,
     /// The application takes each message at once.
     takes: bool,
-    untaken: VecDeque<usize>,
+    /// Messages in its queue that the ledger knows of.
+    known: usize,
 }
 
 impl World {
@@ -116,8 +116,10 @@ impl World {
         let count = if all { usize::MAX } else { 1 };
         for _ in 0..count {
             let host = self.host(side);
-            let Some(bytes) = host.untaken.pop_front() else { break };
-            host.endpoint.release(Role::Plain, bytes);
+            if host.endpoint.recv().is_none() {
+                break;
+            }
+            host.known -= 1;
             self.drain(side);
         }
     }
@@ -188,9 +190,9 @@ impl World {
             let memory = host.endpoint.receive_memory();
             assert!(memory <= config.decode_bytes.max(one), "{memory} bytes: {config:?}");
 
-            let queued: usize = host.untaken.iter().sum();
-            let one = if host.untaken.len() == 1 { config.max_message } else { 0 };
-            assert!(host.untaken.len() <= config.receive_messages);
+            let queued: usize = host.endpoint.queued().map(|message| message.bytes.len()).sum();
+            let one = if host.known == 1 { config.max_message } else { 0 };
+            assert!(host.known <= config.receive_messages);
             assert!(queued <= config.receive_bytes.max(one), "{queued} bytes: {config:?}");
 
             assert_eq!(host.endpoint.unfinished(), self.ledger.open(side, host.life).count());
@@ -222,10 +224,7 @@ impl World {
                 answered += bytes;
                 idle = false;
             }
-            while let Some(event) = {
-                let now = self.now;
-                self.host(side).endpoint.poll_event(now)
-            } {
+            while let Some(event) = self.host(side).endpoint.poll_event() {
                 self.on_event(side, event);
                 idle = false;
             }
@@ -243,7 +242,7 @@ impl World {
         let mut answered = 0;
         if let Some(transmit) = transmit {
             let max = self.config(side).max_datagram;
-            assert_eq!((buffer.len(), transmit.len % transmit.segment_size), (transmit.len, 0));
+            assert_eq!(buffer.len(), transmit.len);
             assert!(transmit.segment_size <= max, "a packet of {} bytes", transmit.segment_size);
             for packet in buffer.chunks(transmit.segment_size) {
                 let kind = Kind::of(packet).expect("an endpoint sends packets");
@@ -259,15 +258,18 @@ impl World {
 
     fn on_event(&mut self, side: Side, event: Event) {
         match event {
-            Event::Message(message) => {
-                self.ledger.on_message(side, &message);
+            Event::Readable(_) => {
                 let host = self.host(side);
+                let message = host.endpoint.queued().nth(host.known).cloned();
+                let message = message.expect("it is in the queue");
                 if host.takes {
-                    host.endpoint.release(Role::Plain, message.bytes.len());
+                    host.endpoint.recv();
                 } else {
-                    host.untaken.push_back(message.bytes.len());
+                    host.known += 1;
                 }
+                self.ledger.on_message(side, &message);
             }
+            Event::Answered(..) => panic!("nobody has called"),
             Event::Ended(id, outcome) => {
                 let peer_max = self.config(side.other()).max_message;
                 let (life, peer) = (self.host(side).life, self.host(side.other()));
@@ -289,14 +291,7 @@ impl Host {
         let (seed, map) = (Seed::new(secret), Box::new(Lanes(setup.lanes)));
         let endpoint = Endpoint::new(config(setup, side).clone(), &setup.security, seed, map)
             .expect("the configuration was checked");
-        Self {
-            endpoint,
-            life,
-            closed: false,
-            was_closed: false,
-            takes: true,
-            untaken: VecDeque::new(),
-        }
+        Self { endpoint, life, closed: false, was_closed: false, takes: true, known: 0 }
     }
 }
 

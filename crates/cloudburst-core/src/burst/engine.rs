@@ -2,11 +2,17 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::shared::{MAX_SLEEP, OnEnd, Sending, Shared, Stops, Who, contain, lock};
+use super::parts::Glance;
+use super::shared::{
+    Answers, Calling, MAX_SLEEP, News, OnAnswer, OnEnd, Sending, Shared, Who, contain, lock,
+};
 use crate::error::SendError;
 use crate::id::MessageId;
 use crate::path::{OrderError, PathMap, PathStats};
-use crate::proto::{Counters, Endpoint, Latencies, Message, PeerStats, SendOptions, merge_peers};
+use crate::proto::{
+    CallId, Calls, Counters, Endpoint, Latencies, Message, PeerStats, Prepared, Request,
+    SendOptions, coupling, merge_peers,
+};
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
@@ -14,7 +20,7 @@ use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
@@ -43,9 +49,8 @@ pub struct Engine<I: PacketIo> {
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_message` takes each delivered message: when it returns, the message
-    /// counts as the application's. It must not block, nor close this engine; it may send, cancel,
-    /// release and [`stop`](Self::stop).
+    /// Starts the threads. `on_news` is called when callers should look again for what they wait for;
+    /// it must not block. It may do anything else with the engine.
     ///
     /// # Errors
     ///
@@ -53,16 +58,18 @@ impl<I: PacketIo> Engine<I> {
     pub fn start(
         endpoint: Endpoint,
         io: I,
-        on_message: impl Fn(Message) + Send + Sync + 'static,
+        on_news: impl Fn(News) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let busy_poll = endpoint.busy_poll();
-        let (sender, receiver) = endpoint.split();
+        let (sender, receiver, calls) = endpoint.split();
         let shared = Arc::new(Shared {
             io,
+            calling: Mutex::new(Calling { calls, on_answer: HashMap::new() }),
             sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
             receiver: Mutex::new(receiver),
-            on_message: Box::new(on_message),
-            delivering: Mutex::new(()),
+            glance: Glance::default(),
+            on_news: Box::new(on_news),
+            in_hand: RwLock::new(()),
             sending_thread: OnceLock::new(),
             driving: Driving::default(),
             busy_poll,
@@ -104,43 +111,110 @@ impl<I: PacketIo> Engine<I> {
         sending.on_end.insert(id, on_end);
         drop(sending);
         self.shared.pump(Who::Other);
-        self.shared.pay();
         Ok(id)
     }
 
     /// Stops the burst of a message at once. Does nothing if it has ended.
     pub fn cancel(&self, id: MessageId) {
         lock(&self.shared.sending).sender.cancel(id);
+        self.shared.report();
         self.shared.pump(Who::Other);
     }
 
-    /// The application has taken a message of `bytes` bytes from its queue.
-    pub fn release(&self, role: Role, bytes: usize) {
-        let mut receiver = lock(&self.shared.receiver);
-        receiver.release(role, bytes);
-        // Only a message that waited for this room wants to be passed on at once.
-        if receiver.has_events() {
-            drop(receiver);
-            self.shared.flush_receiver(Stops::Now);
+    /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
+    /// dropped where the engine is stopped before; it must not block.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then, and `on_answer` is dropped.
+    pub fn call(
+        &self,
+        peer: SocketAddr,
+        call: &Prepared,
+        options: &SendOptions,
+        on_answer: OnAnswer,
+    ) -> Result<(), SendError> {
+        // First: the call may end before this thread goes on.
+        lock(&self.shared.calling).on_answer.insert(call.id(), on_answer);
+        let now = self.shared.io.now();
+        let called = coupling::call(&mut &*self.shared, now, peer, call, options);
+        if called.is_err() {
+            lock(&self.shared.calling).on_answer.remove(&call.id());
+            return called;
         }
+        self.shared.pump(Who::Other);
+        Ok(())
+    }
+
+    /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
+    pub fn hang_up(&self, call: CallId) {
+        let on_answer = lock(&self.shared.calling).on_answer.remove(&call);
+        coupling::hang_up(&mut &*self.shared, call);
+        drop(on_answer);
+        self.shared.report();
+        self.shared.pump(Who::Other);
+    }
+
+    /// The calls of this endpoint, to prepare requests and to count what becomes of them.
+    pub fn calls<T>(&self, act: impl FnOnce(&mut Calls) -> T) -> T {
+        act(&mut lock(&self.shared.calling).calls)
+    }
+
+    /// The application takes the next plain message from its queue.
+    pub fn recv(&self) -> Option<Message> {
+        self.take_one(Role::Plain)
+    }
+
+    /// The application takes the next request from its queue. Those whose callers have given up are
+    /// dropped, and counted.
+    pub fn recv_request(&self) -> Option<Request> {
+        loop {
+            let message = self.take_one(Role::Request)?;
+            let now = self.shared.io.now();
+            if let Some(request) = self.calls(|calls| calls.accept(now, message)) {
+                return Some(request);
+            }
+        }
+    }
+
+    /// How many messages of `role` are in the application's queue.
+    pub fn readable(&self, role: Role) -> usize {
+        self.shared.glance.readable(role)
+    }
+
+    fn take_one(&self, role: Role) -> Option<Message> {
+        if self.readable(role) == 0 {
+            return None;
+        }
+        let mut receiver = self.shared.lock_receiver();
+        let message = receiver.recv(role);
+        // A message that waited for this room is in the queue now, and its STOP is due.
+        let more = receiver.has_events();
+        drop(receiver);
+        if more {
+            self.shared.report();
+            self.shared.pump(Who::Other);
+        }
+        message
     }
 
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
+        let calls = self.calls(|calls| calls.counters());
         let sender = *lock(&self.shared.sending).sender.counters();
-        Counters { sender, receiver: *lock(&self.shared.receiver).counters() }
+        Counters { sender, receiver: *self.shared.lock_receiver().counters(), calls }
     }
 
     /// How long messages took so far.
     pub fn latencies(&self) -> Latencies {
         let sent = lock(&self.shared.sending).sender.latencies().clone();
-        Latencies { sent, received: lock(&self.shared.receiver).latencies().clone() }
+        Latencies { sent, received: self.shared.lock_receiver().latencies().clone() }
     }
 
     /// What passed between this endpoint and each peer that it remembers, by address.
     pub fn peers(&self) -> Vec<PeerStats> {
         let sent = lock(&self.shared.sending).sender.peers().collect();
-        merge_peers(sent, lock(&self.shared.receiver).peers().collect())
+        merge_peers(sent, self.shared.lock_receiver().peers().collect())
     }
 
     /// Live counts of the paths to `peer`, by path number.
@@ -152,8 +226,8 @@ impl<I: PacketIo> Engine<I> {
     /// waits for something has it sooner so than from another thread that must wake it. At most
     /// one thread does this at a time; meanwhile the receiving thread rests.
     ///
-    /// STOPs for messages that this brings leave with what the caller sends next, or when it
-    /// waits again, or when the receiving thread looks: a response should not wait for them.
+    /// Answers to what this brings leave with what the caller sends next, or when it waits again, or
+    /// when the receiving thread looks: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;
         let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
@@ -171,23 +245,23 @@ impl<I: PacketIo> Engine<I> {
             if until.is_some_and(|at| at <= now) {
                 return Driven::TimedOut;
             }
-            shared.pay();
-            // It may have passed on what is waited for, and a thread does not wake itself.
+            shared.flush();
+            // That may have reported what is waited for, and a thread does not wake itself.
             if done() {
                 return Driven::Done;
             }
             let limit = until.map_or(MAX_SLEEP, |at| at.saturating_since(now));
-            shared.receive_for(limit, Stops::AfterMessages);
+            shared.receive_for(limit, Answers::AfterApplication, &mut done);
         }
     }
 
-    /// Takes what has come in, without waiting, and returns whether anything had, or was passed on
-    /// that another thread had taken: for whoever is
-    /// told by other means that packets are there. Nothing is taken while another thread
-    /// [drives](Self::drive). The receiving thread rests for a while, looking now and then.
+    /// Takes what has come in, without waiting, and returns whether anything had, or was reported
+    /// that another thread had taken: for tasks that are told by other means that packets are there.
+    /// Nothing is taken while another thread [drives](Self::drive). The receiving thread rests for a
+    /// while, looking now and then.
     ///
-    /// STOPs for messages that this brings leave with what is sent next, or by
-    /// [`flush`](Self::flush), or when the receiving thread looks.
+    /// Answers to what this brings leave with what is sent next, or by [`flush`](Self::flush), or
+    /// when the receiving thread looks.
     pub fn take(&self) -> bool {
         let Some(turn) = self.shared.driving.begin() else { return false };
         if turn.first_to_tell() {
@@ -196,9 +270,7 @@ impl<I: PacketIo> Engine<I> {
         if self.shared.is_stopping() {
             return false;
         }
-        let came = self.shared.receive(Duration::ZERO, Stops::AfterMessages).is_some();
-        self.shared.forget_expired();
-        came
+        self.shared.receive(Duration::ZERO, Answers::AfterApplication).is_some()
     }
 
     /// [`Config::busy_poll`](crate::config::Config::busy_poll).
@@ -206,9 +278,9 @@ impl<I: PacketIo> Engine<I> {
         self.shared.busy_poll
     }
 
-    /// Sends the STOPs that were put off.
+    /// Sends the answers that were put off.
     pub fn flush(&self) {
-        self.shared.pay();
+        self.shared.flush();
     }
 
     /// The sockets.
@@ -223,7 +295,7 @@ impl<I: PacketIo> Engine<I> {
     /// The order does not fit them; nothing has changed then.
     pub fn set_path_map(&self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         lock(&self.shared.sending).sender.set_path_map(path_map.clone())?;
-        lock(&self.shared.receiver).set_path_map(path_map);
+        self.shared.lock_receiver().set_path_map(path_map);
         Ok(())
     }
 
@@ -231,7 +303,7 @@ impl<I: PacketIo> Engine<I> {
     /// a STOP, then stops. Returns whether all sends had ended by then.
     pub fn close(&self, within: Duration) -> bool {
         let deadline = self.shared.io.now() + within;
-        lock(&self.shared.receiver).close();
+        self.shared.lock_receiver().close();
         let mut sending = lock(&self.shared.sending);
         sending.sender.close();
         let drained = loop {
@@ -245,7 +317,7 @@ impl<I: PacketIo> Engine<I> {
         };
         // Nothing signals that symbols have ceased to come: wait out the quiet time.
         loop {
-            let last = lock(&self.shared.receiver).last_symbol();
+            let last = self.shared.lock_receiver().last_symbol();
             let Some(last) = last else { break };
             let now = self.shared.io.now();
             let wait = (last + QUIET).min(deadline).saturating_since(now);
@@ -260,28 +332,29 @@ impl<I: PacketIo> Engine<I> {
         drained
     }
 
-    /// Stops the threads and every burst at once, and waits for the threads; not if it is called while
-    /// this thread passes on a message.
+    /// Stops the threads and every burst at once, and waits for those threads that another call does
+    /// not wait for already. A thread of this engine that calls this does not wait for itself.
     pub fn stop(&self) {
         // Whoever took the last message has it: its sender should hear so.
-        self.shared.pay();
+        self.shared.flush();
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_sending();
         self.shared.driving.wake();
         self.shared.io.wake();
-        // A thread that is passing messages on is what the others may wait for: they end by
-        // themselves when it has done so.
-        let is_waited_for = self.shared.delivers_here();
-        for thread in lock(&self.threads).drain(..) {
-            let joins = !is_waited_for && thread.thread().id() != thread::current().id();
-            if joins && thread.join().is_err() {
+        // Without the lock: a thread may come by here before it ends.
+        let threads = core::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            let is_this = thread.thread().id() == thread::current().id();
+            if !is_this && thread.join().is_err() {
                 tracing::error!("a thread of the endpoint panicked");
             }
         }
-        // Nothing ends any more. Dropped without the lock: callbacks may hold whatever they like.
-        let unended = core::mem::take(&mut lock(&self.shared.sending).on_end);
+        // Nothing ends any more. Dropped without the locks: callbacks may hold whatever they like.
+        let sends = core::mem::take(&mut lock(&self.shared.sending).on_end);
+        let calls = core::mem::take(&mut lock(&self.shared.calling).on_answer);
         self.shared.ended.notify_all();
-        unended.into_values().for_each(|on_end| contain(|| drop(on_end)));
+        sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
+        calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
     }
 }
 

@@ -1,25 +1,26 @@
 //! The paper's threads (section IV-A): one that encodes and sends, one that receives and decodes.
 //!
-//! [`Engine`] drives the two halves of an [`Endpoint`] over anything that
-//! is a [`PacketIo`]:
+//! [`Engine`] drives the parts of an [`Endpoint`] over anything that
+//! is a [`PacketIo`], by the same functions as [`Endpoint`] itself:
 //!
 //! ```text
 //!   caller ── send ──► Sender ──► PacketIo::transmit          thread "cbrst-send"
 //!                        ▲  the answers among them
-//!   caller ◄─ message ─ Receiver ◄── PacketIo::receive        thread "cbrst-recv"
+//!   caller ◄── recv ── Receiver ◄── PacketIo::take            thread "cbrst-recv"
 //! ```
 //!
-//! Each half has a lock of its own, and any thread may drive it: the caller's thread sends the
-//! first rounds of its message itself, and the receiving thread sends what an answer asks for,
+//! Each part has a lock of its own, and any thread may drive it: the caller's thread sends the
+//! first packets of its message itself, and the receiving thread sends what an answer asks for,
 //! because handing work to another thread takes longer than doing it. What must wait for the
 //! rate or for an answer is the sending thread's.
 
 mod drive;
 mod engine;
+mod parts;
 mod shared;
 
 pub use engine::{Driven, Engine};
-pub use shared::{OnEnd, contain};
+pub use shared::{News, OnAnswer, OnEnd, contain};
 
 use crate::error::LocalError;
 use crate::path::Via;
@@ -32,6 +33,9 @@ use crate::proto::Endpoint;
 
 /// Sockets, or what stands in for them, and the clock that belongs to them.
 pub trait PacketIo: Send + Sync + 'static {
+    /// What [`wait`](Self::wait) has found, for [`take`](Self::take) not to look for it again.
+    type Ready;
+
     /// The time on a monotonic clock.
     fn now(&self) -> Instant;
 
@@ -43,12 +47,14 @@ pub trait PacketIo: Send + Sync + 'static {
     /// implementations count it and return.
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError>;
 
-    /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`; calls `deliver` with each
-    /// datagram that is there, then returns. A `timeout` of zero takes what is there and does not
-    /// wait. Several threads may call this at once.
-    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8]));
+    /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`, to the nanosecond. A
+    /// `timeout` of zero does not wait. Several threads may call this at once.
+    fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// Makes each waiting [`receive`](Self::receive) return, and one more that begins to wait later:
+    /// Calls `deliver` with each datagram that is there, and does not wait for more.
+    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Via, &mut [u8]));
+
+    /// Makes each [`wait`](Self::wait) that is under way return, and one more that begins later:
     /// whoever is about to must not miss it. Those with a `timeout` of zero leave that to them.
     fn wake(&self);
 }

@@ -2,25 +2,37 @@
 
 use super::PacketIo;
 use super::drive::{self, Driving};
+use super::parts::Glance;
 use crate::error::Outcome;
 use crate::id::MessageId;
-use crate::proto::{
-    Message, Receiver, ReceiverEvent, Sender, SenderEvent, Transmit, is_for_receiver,
-};
+use crate::proto::{CallFailure, CallId, Calls, Event, Receiver, Sender, Transmit, coupling};
 use crate::time::Instant;
+use crate::wire::Role;
+use bytes::Bytes;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock};
 use std::thread::{self, Thread};
 
 /// Called once, by whichever thread learns how a send ended.
 pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
+/// Called once, by whichever thread learns how a call ended.
+pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
 
-pub(super) type OnMessage = Box<dyn Fn(Message) + Send + Sync>;
+/// What may end the wait of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// One message more of this role is in the application's queue.
+    Readable(Role),
+    /// Sends have ended: there may be room for others.
+    Room,
+}
+
+pub(super) type OnNews = Box<dyn Fn(News) + Send + Sync>;
 
 /// A timer that fires this much late was held up together with the whole process: what came in
 /// meanwhile is read before the timer is believed.
@@ -28,31 +40,35 @@ const HELD_UP: Duration = Duration::from_millis(5);
 /// Batches that a thread sends which has something else to do: a caller, or the receiving thread.
 /// The rest is the sending thread's, however fast the link is said to be.
 const HELP: usize = 32;
+/// Batches that the sending thread sends before it looks at its timers again.
+const TIMERS_EVERY: usize = 16;
 /// Packets that were taken together and count as come at one moment: some microseconds' worth.
 const CLOCK_EVERY: u32 = 16;
 /// A thread that yields for so long has given way to others that use all of their time.
 const CROWDED: Duration = Duration::from_millis(2);
-/// How long nobody looks for packets without sleeping after that.
+/// How long nobody busy-polls after that.
 const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The longest sleep of the receiving thread.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<I> {
     pub(super) io: I,
+    pub(super) calling: Mutex<Calling>,
     pub(super) sending: Mutex<Sending>,
     pub(super) receiver: Mutex<Receiver>,
-    pub(super) on_message: OnMessage,
-    /// Held while messages are passed on, so that no thread sends a STOP in between.
-    pub(super) delivering: Mutex<()>,
+    pub(super) glance: Glance,
+    pub(super) on_news: OnNews,
+    /// Held for reading by threads that have packets in hand which the parts do not know yet.
+    pub(super) in_hand: RwLock<()>,
     /// The sending thread, to wake.
     pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
     pub(super) busy_poll: Duration,
-    /// Others need the processors until then, so that looking for packets takes longer than to sleep.
+    /// Others need the processors until then, so that busy-polling takes longer than to sleep.
     pub(super) crowded_until: AtomicU64,
     /// The last packets came within that time.
     pub(super) soon: AtomicBool,
-    /// STOPs were put off.
+    /// Answers were put off.
     pub(super) owes: AtomicBool,
     /// Signalled whenever a send has ended.
     pub(super) ended: Condvar,
@@ -66,20 +82,25 @@ pub(super) struct Sending {
     pub(super) planned: Option<Instant>,
 }
 
+pub(super) struct Calling {
+    pub(super) calls: Calls,
+    pub(super) on_answer: HashMap<CallId, OnAnswer>,
+}
+
 thread_local! {
     /// One transmit buffer a thread, used again for every batch.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// The engine whose messages this thread is passing on, by its address; and whether the
-    /// application, woken by them, has given it more to pass on or to send.
-    static DELIVERS: Cell<(usize, bool)> = const { Cell::new((0, false)) };
+    /// The engine whose events this thread is reporting, by its address; 0: none.
+    static REPORTS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// When STOPs leave.
+/// When answers leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stops {
+pub(super) enum Answers {
     Now,
-    /// Later, if messages were passed on: see [`Shared::take_along`] and [`Shared::pay`].
-    AfterMessages,
+    /// If the application has something new to read, when it has had the chance to respond: they
+    /// leave with what it sends, or by [`Shared::flush`].
+    AfterApplication,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,13 +114,9 @@ impl<I: PacketIo> Shared<I> {
         let _ = self.sending_thread.set(thread::current());
         while !self.is_stopping() {
             // What came before this is seen by the pump; what comes after it ends the parking.
-            let Some(at) = self.pump(Who::SendingThread) else {
-                thread::park();
-                continue;
-            };
-            thread::park_timeout(at.saturating_since(self.io.now()));
-            if self.io.now().saturating_since(at) > HELD_UP {
-                self.receive(Duration::ZERO, Stops::Now);
+            match self.pump(Who::SendingThread) {
+                Some(at) => thread::park_timeout(at.saturating_since(self.io.now())),
+                None => thread::park(),
             }
         }
     }
@@ -108,50 +125,57 @@ impl<I: PacketIo> Shared<I> {
         while !self.is_stopping() {
             match self.driving.turn() {
                 drive::Turn::Poll => {
-                    self.receive_for(MAX_SLEEP, Stops::Now);
+                    self.receive_for(MAX_SLEEP, Answers::Now, || false);
                     self.driving.polled();
                 }
                 drive::Turn::Look => {
-                    self.receive(Duration::ZERO, Stops::Now);
-                    self.forget_expired();
+                    self.owes.store(false, Ordering::SeqCst);
+                    self.receive(Duration::ZERO, Answers::Now);
                 }
                 drive::Turn::Leave => {}
             }
         }
     }
 
-    /// Waits for packets no longer than `limit`, and for what the receiver has to do.
-    pub(super) fn receive_for(&self, limit: Duration, stops: Stops) {
+    /// Waits for packets, or for what the receiver has to do, no longer than `limit`, and no longer
+    /// than until `done`.
+    pub(super) fn receive_for(
+        &self,
+        limit: Duration,
+        answers: Answers,
+        mut done: impl FnMut() -> bool,
+    ) {
         let begun = self.io.now();
-        let came = self.poll_busily(begun, limit, stops).or_else(|| {
-            let due = lock(&self.receiver).poll_timeout();
+        let came = self.poll_busily(begun, limit, answers, &mut done).or_else(|| {
+            if done() {
+                return None;
+            }
+            let due = self.lock_receiver().poll_timeout();
             let now = self.io.now();
-            let left = limit.saturating_sub(now.saturating_since(begun));
+            let left = limit.saturating_sub(now.saturating_since(begun)).min(MAX_SLEEP);
             let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
-            // Zero would not wait at all; the sweep can wait for a millisecond.
-            self.receive(sleep.clamp(Duration::from_millis(1), MAX_SLEEP), stops)
+            self.receive(sleep, answers)
         });
         let soon = came.is_some_and(|at| at.saturating_since(begun) <= self.busy_poll);
         self.soon.store(soon, Ordering::Relaxed);
-        self.forget_expired();
-    }
-
-    /// Does what the receiver has to do in time. Whoever takes packets sees to it: while packets keep
-    /// coming, nobody else may wait for them.
-    pub(super) fn forget_expired(&self) {
-        lock(&self.receiver).handle_timeout(self.io.now());
     }
 
     /// Looks for packets again and again, if the last ones came as soon as that; when they came.
-    fn poll_busily(&self, begun: Instant, limit: Duration, stops: Stops) -> Option<Instant> {
+    fn poll_busily(
+        &self,
+        begun: Instant,
+        limit: Duration,
+        answers: Answers,
+        done: &mut impl FnMut() -> bool,
+    ) -> Option<Instant> {
         let crowded = begun.as_nanos() < self.crowded_until.load(Ordering::Relaxed);
         if self.busy_poll.is_zero() || crowded || !self.soon.load(Ordering::Relaxed) {
             return None;
         }
         let until = begun + self.busy_poll.min(limit);
         loop {
-            let came = self.receive(Duration::ZERO, stops);
-            let leaves = self.is_stopping() || self.driving.by_another();
+            let came = self.receive(Duration::ZERO, answers);
+            let leaves = self.is_stopping() || self.driving.by_another() || done();
             let before = self.io.now();
             if came.is_some() || leaves || before >= until {
                 return came;
@@ -166,200 +190,165 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Sends the STOPs that were put off.
-    pub(super) fn pay(&self) {
-        if self.owes.swap(false, Ordering::SeqCst) {
-            self.flush_receiver(Stops::Now);
-        }
-    }
-
     pub(super) fn wake_sending(&self) {
         if let Some(thread) = self.sending_thread.get() {
             thread.unpark();
         }
     }
 
-    /// Has whoever drives look at what `done` says, if that is another thread.
-    pub(super) fn tell_driver(&self) {
-        if self.driving.by_another() {
-            self.io.wake();
+    /// Takes packets, does what the receiver has to do by then, and sends what comes of both;
+    /// returns when packets came, if any did. It counts as such if this reported what another thread
+    /// took: whoever waits for it may be this thread, which does not wake itself.
+    pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
+        let came = self.take(timeout);
+        // Whoever takes packets sees to it: while packets keep coming, nobody else may wait for them.
+        // And only whoever has read the sockets may believe that nothing has come in time.
+        self.lock_receiver().handle_timeout(self.io.now());
+        let readable = self.report();
+        let later = answers == Answers::AfterApplication && readable;
+        self.owes.fetch_or(later, Ordering::SeqCst);
+        if later {
+            self.pump_symbols();
+        } else {
+            self.pump(Who::Other);
         }
+        came.or_else(|| readable.then(|| self.io.now()))
     }
 
-    /// Takes packets; returns when they came, if any did. It counts as such if this passed on what
-    /// another thread took: whoever waits for it may be this thread, which does not wake itself.
-    pub(super) fn receive(&self, timeout: Duration, stops: Stops) -> Option<Instant> {
-        let (mut answers, mut came) = (false, None);
-        let (mut now, mut taken) = (Instant::ZERO, 0_u32);
-        self.io.receive(timeout, &mut |via, packet| {
+    fn take(&self, timeout: Duration) -> Option<Instant> {
+        let (mut now, mut came, mut taken) = (Instant::ZERO, None, 0_u32);
+        let ready = self.io.wait(timeout);
+        let _in_hand = self.in_hand.read().expect("whoever holds this lock does not panic");
+        self.io.take(ready, &mut |via, packet| {
             if taken.is_multiple_of(CLOCK_EVERY) {
                 now = self.io.now();
                 came.get_or_insert(now);
             }
             taken += 1;
-            if is_for_receiver(packet) {
-                lock(&self.receiver).handle_datagram(now, via, packet);
-            } else {
-                answers = true;
-                lock(&self.sending).sender.handle_datagram(now, packet);
-            }
+            coupling::handle_datagram(&mut &*self, now, via, packet);
         });
-        let passed_on = self.flush_receiver(stops);
-        if answers {
-            self.pump(Who::Other);
-        }
-        came.or_else(|| passed_on.then(|| self.io.now()))
+        came
     }
 
-    /// Passes on what the receiver has to say: first the messages, then the STOPs, which claim
-    /// that the application has them. A late symbol may have another thread say the same STOP: it
-    /// waits until this one has passed the message on. Returns whether anything was passed on.
-    pub(super) fn flush_receiver(&self, stops: Stops) -> bool {
-        if self.delivers_here() {
-            // A waker ran what it woke, or dropped it, and that sent or took something: this thread
-            // does the rest when it has passed on what it is at.
-            DELIVERS.set((self.address(), true));
+    /// Tells the application what it should know; returns whether there is something new to read.
+    ///
+    /// A callback may run what it wakes, which may bring forth more events: they are reported by the
+    /// call that is under way, or there would be one call within another for each of them.
+    pub(super) fn report(&self) -> bool {
+        let here = ptr::from_ref(self).addr();
+        if REPORTS.get() == here {
             return false;
         }
-        let mut passed_on = false;
-        while self.flush_receiver_once(stops, &mut passed_on) {}
-        passed_on
-    }
-
-    /// Whether this thread is at passing on messages: others may be waiting for it.
-    pub(super) fn delivers_here(&self) -> bool {
-        DELIVERS.get().0 == self.address()
-    }
-
-    fn address(&self) -> usize {
-        ptr::from_ref(self).addr()
-    }
-
-    /// Returns whether there is more by now; notes whether anything was passed on.
-    fn flush_receiver_once(&self, stops: Stops, passed_on: &mut bool) -> bool {
-        with_buffer(|buffer| {
-            let delivering = lock(&self.delivering);
-            let mut receiver = lock(&self.receiver);
-            let events: Vec<ReceiverEvent> =
-                core::iter::from_fn(|| receiver.poll_event()).collect();
-            let brings = events.iter().any(|event| matches!(event, ReceiverEvent::Message(_)));
-            let later = stops == Stops::AfterMessages && brings;
-            self.owes.fetch_or(later, Ordering::SeqCst);
-            let transmits: Vec<Transmit> =
-                core::iter::from_fn(|| (!later).then(|| receiver.poll_transmit(buffer)).flatten())
-                    .collect();
-            drop(receiver);
-            let mut met = false;
-            let mut delivered = false;
-            let outer = DELIVERS.replace((self.address(), false));
-            for event in events {
-                match event {
-                    ReceiverEvent::Message(message) => {
-                        contain(|| (self.on_message)(message));
-                        delivered = true;
+        let outer = REPORTS.replace(here);
+        let (mut readable, mut ended) = (false, false);
+        while let Some(event) = coupling::poll_event(&mut &*self) {
+            match event {
+                Event::Readable(role) => {
+                    readable = true;
+                    contain(|| (self.on_news)(News::Readable(role)));
+                }
+                Event::Answered(call, result) => {
+                    readable = true;
+                    let on_answer = lock(&self.calling).on_answer.remove(&call);
+                    if let Some(on_answer) = on_answer {
+                        contain(|| on_answer(result));
                     }
-                    ReceiverEvent::Confirmed(peering) => {
-                        lock(&self.sending).sender.adopt(self.io.now(), peering);
-                        met = true;
+                }
+                Event::Ended(id, outcome) => {
+                    ended = true;
+                    let on_end = lock(&self.sending).on_end.remove(&id);
+                    if let Some(on_end) = on_end {
+                        contain(|| on_end(outcome));
                     }
                 }
             }
-            let (_, more) = DELIVERS.replace(outer);
-            drop(delivering);
-            if delivered {
-                self.tell_driver();
-            }
-            *passed_on |= delivered || met;
-            let mut contents = &buffer[..];
-            for transmit in &transmits {
-                let (packet, rest) = contents.split_at(transmit.len);
-                // The peer asks again for an answer that is lost, wherever.
-                let _ = self.io.transmit(transmit, packet);
-                contents = rest;
-            }
-            if met {
-                self.pump(Who::Other);
-            }
-            more
-        })
+        }
+        if ended {
+            self.ended.notify_all();
+            contain(|| (self.on_news)(News::Room));
+        }
+        REPORTS.set(outer);
+        // Whoever drives should look whether this is what it waits for.
+        if (readable || ended) && self.driving.by_another() {
+            self.io.wake();
+        }
+        readable
     }
 
-    /// Sends what may be sent now and reports what has ended. Returns when there is more to do.
+    /// Sends what may be sent now. Returns when there is more to do.
     pub(super) fn pump(&self, who: Who) -> Option<Instant> {
         with_buffer(|buffer| {
             for batches in 0.. {
                 if self.is_stopping() {
                     break;
                 }
+                if who == Who::SendingThread && batches % TIMERS_EVERY == 0 {
+                    self.handle_timeout();
+                    self.report();
+                }
                 if who == Who::Other && batches == HELP {
-                    self.plan(&mut lock(&self.sending), who, Some(Instant::ZERO));
-                    break;
+                    return self.plan(who, Some(Instant::ZERO));
                 }
                 let now = self.io.now();
-                let mut sending = lock(&self.sending);
-                // Only the sending thread knows whether its timers can be believed.
-                if who == Who::SendingThread {
-                    sending.sender.handle_timeout(now);
-                }
-                let transmit = sending.sender.poll_transmit(now, buffer);
-                let events: Vec<SenderEvent> =
-                    core::iter::from_fn(|| sending.sender.poll_event()).collect();
-                let mut ended = Vec::new();
-                let mut opened = Vec::new();
-                for event in events {
-                    match event {
-                        SenderEvent::Ended(id, outcome) => {
-                            ended.extend(sending.on_end.remove(&id).map(|call| (call, outcome)));
-                        }
-                        SenderEvent::Opened(peering) => opened.push(peering),
-                    }
-                }
-                let wake_at = sending.sender.poll_timeout();
-                if transmit.is_none() {
-                    self.plan(&mut sending, who, wake_at);
-                }
-                drop(sending);
-
-                // Before the peer can answer in a session, our receiver must know it.
-                for peering in opened {
-                    lock(&self.receiver).adopt(now, peering);
-                }
-                if let Some(transmit) = transmit {
-                    let transmit = self.take_along(transmit, buffer);
-                    if let Err(error) = self.io.transmit(&transmit, buffer) {
-                        lock(&self.sending).sender.not_sent(&transmit, error);
-                    }
-                    buffer.clear();
-                }
-                if !ended.is_empty() {
-                    for (call, outcome) in ended {
-                        contain(|| call(outcome));
-                    }
-                    self.ended.notify_all();
-                    self.tell_driver();
-                }
-                if transmit.is_none() {
-                    return wake_at;
+                match coupling::poll_transmit(&mut &*self, now, buffer) {
+                    Some(transmit) => self.transmit(&transmit, buffer),
+                    None => return self.plan(who, None),
                 }
             }
             None
         })
     }
 
-    /// Has a STOP that was put off leave with symbols for the same peer: it costs no system call,
-    /// and the peer is not woken for it.
-    fn take_along(&self, transmit: Transmit, buffer: &mut Vec<u8>) -> Transmit {
-        if !self.owes.load(Ordering::SeqCst) {
-            return transmit;
-        }
-        // Where messages are being passed on, or are yet to be, their STOPs must wait for that.
-        let Ok(_delivering) = self.delivering.try_lock() else { return transmit };
-        let mut receiver = lock(&self.receiver);
-        if receiver.has_events() { transmit } else { receiver.poll_passenger(transmit, buffer) }
+    /// Sends the symbols that may be sent now, and with them what answers they take along.
+    fn pump_symbols(&self) {
+        with_buffer(|buffer| {
+            for _ in 0..HELP {
+                let now = self.io.now();
+                match coupling::poll_symbols(&mut &*self, now, buffer) {
+                    Some(transmit) => self.transmit(&transmit, buffer),
+                    None => break,
+                }
+            }
+            self.plan(Who::Other, None);
+        });
     }
 
-    /// Sees to it that the sending thread wakes no later than `wake_at`.
-    pub(super) fn plan(&self, sending: &mut Sending, who: Who, wake_at: Option<Instant>) {
+    /// Sends the answers that were put off.
+    pub(super) fn flush(&self) {
+        if self.owes.swap(false, Ordering::SeqCst) {
+            self.pump(Who::Other);
+        }
+    }
+
+    fn transmit(&self, transmit: &Transmit, buffer: &mut Vec<u8>) {
+        if let Err(error) = self.io.transmit(transmit, buffer) {
+            lock(&self.sending).sender.not_sent(transmit, error);
+        }
+        buffer.clear();
+    }
+
+    /// Does what is due of the sender and of calls. Only the sending thread does: it alone knows
+    /// whether their timers can be believed.
+    fn handle_timeout(&self) {
+        let now = self.io.now();
+        let due = lock(&self.sending).sender.next_timer();
+        if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
+            // The process was held up, and what came in meanwhile is read first: what is still in
+            // the sockets, and what other threads had taken from them when they were held up.
+            self.take(Duration::ZERO);
+            drop(self.in_hand.write().expect("whoever holds this lock does not panic"));
+        }
+        lock(&self.sending).sender.handle_timeout(now);
+        lock(&self.calling).calls.handle_timeout(now);
+    }
+
+    /// Sees to it that the sending thread wakes as soon as there is something to do, or at `soon`;
+    /// returns when that is.
+    fn plan(&self, who: Who, soon: Option<Instant>) -> Option<Instant> {
+        let calling = lock(&self.calling);
+        let mut sending = lock(&self.sending);
+        let timeouts = [soon, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
+        let wake_at = timeouts.into_iter().flatten().min();
         match who {
             Who::SendingThread => sending.planned = wake_at,
             Who::Other => {
@@ -371,6 +360,7 @@ impl<I: PacketIo> Shared<I> {
                 }
             }
         }
+        wake_at
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -382,8 +372,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("whoever holds this lock runs state machines, which do not panic")
 }
 
-/// Runs a callback that wakes whoever waits, and goes on if it panics: a waker may be anybody's, and
-/// must take neither the thread that wakes with it nor what others wait for.
+/// Runs a callback that wakes whoever waits, and goes on if it panics: wakers are the application's,
+/// and must take neither the thread that wakes with them nor what others wait for.
 pub fn contain(callback: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
         tracing::error!("a waker, or what was dropped with it, panicked");

@@ -1,10 +1,12 @@
-//! Both halves in one, for whoever drives them with one thread: tests, fuzzers, simulators.
+//! All parts in one, for drivers with one thread: tests, fuzzers, simulators.
 
-use super::Transmit;
-use super::receive::{Message, Receiver, ReceiverCounters, ReceiverEvent};
-use super::send::{SendOptions, Sender, SenderCounters, SenderEvent};
+use super::coupling::{self, Parts};
 use super::session::Identity;
 use super::stats::{PeerStats, merge};
+use super::{
+    CallCounters, CallFailure, CallId, Calls, Message, Prepared, Receiver, ReceiverCounters,
+    Request, SendOptions, Sender, SenderCounters, Transmit, response,
+};
 use crate::config::{Config, ConfigError, Security};
 use crate::error::{LocalError, Outcome, SendError};
 use crate::id::MessageId;
@@ -12,8 +14,9 @@ use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
 use crate::rng::Seed;
 use crate::time::Instant;
-use crate::wire::{Kind, Role};
+use crate::wire::Role;
 use bytes::Bytes;
+use core::ops::DerefMut;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,16 +28,20 @@ use std::sync::Arc;
 pub struct Endpoint {
     sender: Sender,
     receiver: Receiver,
+    calls: Calls,
     busy_poll: Duration,
 }
 
 /// What the application should know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A message came in. [Release](Endpoint::release) it when the application has taken it.
-    Message(Message),
-    /// A send ended.
+    /// One message more of this role is in the application's queue: see [`Endpoint::recv`] and
+    /// [`Endpoint::recv_request`].
+    Readable(Role),
+    /// A send ended; or that of a request or a response, which no caller needs to know of.
     Ended(MessageId, Outcome),
+    /// A call ended.
+    Answered(CallId, Result<Bytes, CallFailure>),
 }
 
 /// What an endpoint has done and seen since it was made.
@@ -44,6 +51,8 @@ pub struct Counters {
     pub sender: SenderCounters,
     /// The receiving half.
     pub receiver: ReceiverCounters,
+    /// Calls.
+    pub calls: CallCounters,
 }
 
 /// How long an endpoint's messages took.
@@ -72,18 +81,20 @@ impl Endpoint {
         path_map: Box<dyn PathMap>,
     ) -> Result<Self, ConfigError> {
         config.check()?;
+        let calls = Calls::new(seed.clone(), config.deadline);
         let identity = Identity::new(security, seed);
         let path_map: Arc<dyn PathMap> = path_map.into();
         Ok(Self {
             busy_poll: config.busy_poll,
             sender: Sender::new(config.clone(), identity.clone(), path_map.clone()),
             receiver: Receiver::new(config, identity, path_map),
+            calls,
         })
     }
 
-    /// The two halves, to be driven by two threads.
-    pub fn split(self) -> (Sender, Receiver) {
-        (self.sender, self.receiver)
+    /// The parts, for threads that lock them one by one.
+    pub(crate) fn split(self) -> (Sender, Receiver, Calls) {
+        (self.sender, self.receiver, self.calls)
     }
 
     /// How long a thread that drives this should look for packets before it sleeps.
@@ -103,23 +114,49 @@ impl Endpoint {
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<MessageId, SendError> {
-        self.send_as(now, peer, Role::Plain, bytes, options)
+        self.sender.send(now, peer, Role::Plain, bytes, options)
     }
 
-    /// [`send`](Self::send) for a message that is a request or a response.
+    /// A request with `bytes`, of a call that may take `patience`; `None`: as long as messages may
+    /// that do not say so themselves.
+    pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
+        self.calls.prepare(patience, bytes)
+    }
+
+    /// Sends a request to `peer`; how its call ends is an [`Event::Answered`].
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent then, and the request can be tried again.
+    pub fn call(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        call: &Prepared,
+        options: &SendOptions,
+    ) -> Result<(), SendError> {
+        coupling::call(self, now, peer, call, options)
+    }
+
+    /// Forgets a call, and stops the burst of its request. A response that comes later is dropped.
+    pub fn hang_up(&mut self, call: CallId) {
+        coupling::hang_up(self, call);
+    }
+
+    /// Sends the response to a request; `None`: there is none, and the caller should know.
     ///
     /// # Errors
     ///
     /// See [`SendError`]; nothing was sent then.
-    pub fn send_as(
+    pub fn reply(
         &mut self,
         now: Instant,
-        peer: SocketAddr,
-        role: Role,
-        bytes: Bytes,
+        request: &Request,
+        bytes: Option<&[u8]>,
         options: &SendOptions,
     ) -> Result<MessageId, SendError> {
-        self.sender.send(now, peer, role, bytes, options)
+        let frame = response(request.call, bytes);
+        self.sender.send(now, request.peer, Role::Response, frame, options)
     }
 
     /// Stops the burst of a message at once.
@@ -127,9 +164,21 @@ impl Endpoint {
         self.sender.cancel(id);
     }
 
-    /// The application has taken a message of `bytes` bytes.
-    pub fn release(&mut self, role: Role, bytes: usize) {
-        self.receiver.release(role, bytes);
+    /// The application takes the next message from its queue.
+    pub fn recv(&mut self) -> Option<Message> {
+        self.receiver.recv(Role::Plain)
+    }
+
+    /// The plain messages in the application's queue, oldest first.
+    pub fn queued(&self) -> impl Iterator<Item = &Message> {
+        self.receiver.queued(Role::Plain)
+    }
+
+    /// The application takes the next request from its queue. Those whose callers have given up are
+    /// dropped, and counted.
+    pub fn recv_request(&mut self, now: Instant) -> Option<Request> {
+        core::iter::from_fn(|| self.receiver.recv(Role::Request))
+            .find_map(|message| self.calls.accept(now, message))
     }
 
     /// Uses other paths from now on. See [`Sender::set_path_map`].
@@ -151,22 +200,25 @@ impl Endpoint {
 
     /// Takes a datagram that came in by `via`. Its bytes are garbled afterwards.
     pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
-        if is_for_receiver(packet) {
-            self.receiver.handle_datagram(now, via, packet);
-        } else {
-            self.sender.handle_datagram(now, packet);
-        }
+        coupling::handle_datagram(self, now, via, packet);
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);
         self.receiver.handle_timeout(now);
+        self.calls.handle_timeout(now);
     }
 
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.receiver.poll_transmit(buffer).or_else(|| self.sender.poll_transmit(now, buffer))
+        coupling::poll_transmit(self, now, buffer)
+    }
+
+    /// [`poll_transmit`](Self::poll_transmit) without answers by themselves: for a driver whose
+    /// application has something new to read, and may respond at once.
+    pub fn poll_symbols(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        coupling::poll_symbols(self, now, buffer)
     }
 
     /// The host has not taken what `transmit` was. See [`Sender::not_sent`].
@@ -175,32 +227,24 @@ impl Endpoint {
     }
 
     /// The next thing that the application should know.
-    pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
-        // What one half tells the other can make that one say more: ask again after each.
-        loop {
-            match self.sender.poll_event() {
-                Some(SenderEvent::Ended(id, outcome)) => return Some(Event::Ended(id, outcome)),
-                Some(SenderEvent::Opened(peering)) => {
-                    self.receiver.adopt(now, peering);
-                    continue;
-                }
-                None => {}
-            }
-            match self.receiver.poll_event()? {
-                ReceiverEvent::Message(message) => return Some(Event::Message(message)),
-                ReceiverEvent::Confirmed(peering) => self.sender.adopt(now, peering),
-            }
-        }
+    pub fn poll_event(&mut self) -> Option<Event> {
+        coupling::poll_event(self)
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.sender.poll_timeout(), self.receiver.poll_timeout()].into_iter().flatten().min()
+        let parts =
+            [self.sender.poll_timeout(), self.receiver.poll_timeout(), self.calls.poll_timeout()];
+        parts.into_iter().flatten().min()
     }
 
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
-        Counters { sender: *self.sender.counters(), receiver: *self.receiver.counters() }
+        Counters {
+            sender: *self.sender.counters(),
+            receiver: *self.receiver.counters(),
+            calls: self.calls.counters(),
+        }
     }
 
     /// How long messages took so far: a copy of about 54 KB.
@@ -230,15 +274,30 @@ impl Endpoint {
     }
 }
 
-/// Which half a datagram is for. Junk goes to the receiver, which counts it.
-pub(crate) fn is_for_receiver(packet: &[u8]) -> bool {
-    !matches!(
-        Kind::of(packet),
-        Ok(Kind::HelloAck
-            | Kind::Stop
-            | Kind::Status
-            | Kind::Busy
-            | Kind::Reject
-            | Kind::Forgotten)
-    )
+impl Parts for Endpoint {
+    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
+        &mut self.calls
+    }
+
+    fn sender(&mut self) -> impl DerefMut<Target = Sender> {
+        &mut self.sender
+    }
+
+    fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
+        &mut self.receiver
+    }
+
+    fn calls_and_sender(
+        &mut self,
+    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>) {
+        (&mut self.calls, &mut self.sender)
+    }
+
+    fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
+        (&mut self.sender, &mut self.receiver)
+    }
+
+    fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
+        Some(&mut self.receiver)
+    }
 }

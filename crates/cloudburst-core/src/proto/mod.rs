@@ -1,24 +1,35 @@
-//! The state machines: [`Sender`], [`Receiver`], and [`Endpoint`], which is both.
+//! The state machines: [`Endpoint`], and the parts that it is made of.
 //!
 //! Here, and only here, codes, paths and packets meet. Nothing in this module reads a clock,
-//! owns a socket or blocks. Whoever drives an [`Endpoint`] follows this contract:
+//! owns a socket or blocks. Every driver of an endpoint follows this contract, the threads of
+//! [`burst::Engine`](crate::burst::Engine) included:
 //!
-//! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::cancel`], [`Endpoint::release`],
+//! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::call`], [`Endpoint::reply`],
+//!    [`Endpoint::cancel`], [`Endpoint::hang_up`], [`Endpoint::recv`], [`Endpoint::recv_request`],
 //!    [`Endpoint::handle_datagram`] or [`Endpoint::handle_timeout`].
-//! 2. Drain the outputs: call [`Endpoint::poll_transmit`] until it returns `None`, putting each
-//!    batch on the wire, then [`Endpoint::poll_event`] until it returns `None`. Of a batch that the
-//!    host does not take, tell [`Endpoint::not_sent`].
-//! 3. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When
-//!    the moment has come, that is the next input: go to 1.
+//! 2. Call [`Endpoint::poll_event`] until it returns `None`, and let the application act on each
+//!    event: what it does is another input.
+//! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, putting each batch on the wire. Of a
+//!    batch that the host does not take, tell [`Endpoint::not_sent`]. While the application may be
+//!    about to respond to what it has just got, a driver may call [`Endpoint::poll_symbols`]
+//!    instead, and [`Endpoint::poll_transmit`] a little later.
+//! 4. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When
+//!    the moment has come, hand in the datagrams that are there, and then the timeout: go to 1.
+//!
+//! What holds in any order of inputs:
+//!
+//! - A message is in the application's queue before its STOP can leave, for the queue is a part of
+//!   the endpoint. [`Endpoint::recv`] takes from it, and makes room in it.
+//! - A peer that one half has met is known to the other before the datagram that told of it has been
+//!   handed in.
+//! - Answers to handshakes leave first. An answer leaves with symbols for the same peer where it
+//!   fits (a piggybacked ACK), and by itself after one batch of symbols at the latest.
 //!
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
-//! size for one path, so that a batch is one system call. The last datagram may be shorter, so an
-//! answer that waits can leave with symbols for the same peer: [`Receiver::poll_passenger`].
-//!
-//! Threads that want to encode and decode at the same time [`split`](Endpoint::split) the
-//! endpoint and drive both halves; what one half must tell the other are its `Opened` and
-//! `Confirmed` events.
+//! size for one path, so that a batch is one system call; the last datagram may be shorter.
 
+mod calls;
+pub(crate) mod coupling;
 mod endpoint;
 mod layout;
 mod limits;
@@ -28,7 +39,7 @@ mod session;
 mod stats;
 mod timers;
 
-pub(crate) use endpoint::is_for_receiver;
+pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, response};
 pub use endpoint::{Counters, Endpoint, Event, Latencies};
 pub use layout::Layout;
 pub use receive::{Message, Receiver, ReceiverCounters, ReceiverEvent};

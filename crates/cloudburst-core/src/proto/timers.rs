@@ -22,6 +22,11 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.first().map(|&(at, _)| at)
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Takes out a timer that is due; its owner must forget the key.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
         if self.next()? > now {

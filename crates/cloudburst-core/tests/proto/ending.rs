@@ -72,7 +72,7 @@ fn what_this_host_does_not_send_is_blamed_on_it_while_that_lasts() {
                 batches += 1;
                 buffer.clear();
             }
-            if let Some(Event::Ended(_, outcome)) = endpoint.poll_event(now) {
+            if let Some(Event::Ended(_, outcome)) = endpoint.poll_event() {
                 assert!(batches > 10);
                 return outcome;
             }

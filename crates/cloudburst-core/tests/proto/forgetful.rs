@@ -63,7 +63,7 @@ fn an_oblivious_burst_stops_while_the_receiver_is_busy_too() {
     let probes = pair.a.counters().sender.symbols_sent - sent;
     assert!((15..=25).contains(&probes), "ten probes a second: {probes}");
     pair.b.takes = true;
-    pair.b.take_all();
+    pair.b.take_all(pair.now);
     pair.outcome(id);
     assert_eq!(pair.a.delivered(), 2);
 }
@@ -88,7 +88,7 @@ fn probing_a_busy_receiver_does_not_use_up_the_packets_of_a_message() {
         },
     );
     pair.b.takes = true;
-    pair.b.take_all();
+    pair.b.take_all(pair.now);
     pair.run_for(Duration::from_millis(1));
     pair.set_links(Side::B, None, &Setup::default().link);
     assert!(matches!(pair.outcome(id), Outcome::Delivered(_)));

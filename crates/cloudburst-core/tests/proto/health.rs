@@ -340,7 +340,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
         }
         let digest = flow.digest.message(message, &[flow.digest.block(message, 0, &bytes)]);
         say(&mut sender, now, message, Some(digest));
-        while let Some(event) = sender.poll_event(now) {
+        while let Some(event) = sender.poll_event() {
             delivered += usize::from(matches!(event, Event::Ended(_, Outcome::Delivered(_))));
         }
         sender.send(now, liar.remote, Bytes::from_static(&[1; 1_000]), &options).unwrap();

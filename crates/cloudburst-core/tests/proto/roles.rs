@@ -4,26 +4,61 @@ use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::Config;
-use cloudburst_core::id::{MessageId, PathId, SessionId};
-use cloudburst_core::proto::SendOptions;
+use cloudburst_core::id::{PathId, SessionId};
+use cloudburst_core::proto::{CallFailure, CallId, SendOptions};
 use cloudburst_core::wire::{Kind, Prefix, Role, WireError};
 use core::time::Duration;
 
-fn send_as(pair: &mut Pair, role: Role, bytes: Bytes) -> MessageId {
-    let to = Side::B.address(0);
-    pair.a.endpoint.send_as(pair.now, to, role, bytes, &SendOptions::default()).unwrap()
+fn call(pair: &mut Pair, bytes: &Bytes) -> CallId {
+    let call = pair.a.endpoint.prepare(None, bytes);
+    let (to, options) = (Side::B.address(0), SendOptions::default());
+    pair.a.endpoint.call(pair.now, to, &call, &options).unwrap();
+    call.id()
 }
 
 #[test]
-fn a_message_arrives_as_what_it_was_sent() {
+fn a_request_is_answered_by_the_response_to_it() {
     let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
-    for (seed, role) in [Role::Plain, Role::Request, Role::Response].into_iter().enumerate() {
-        let bytes = message(40_000, seed as u64);
-        let id = send_as(&mut pair, role, bytes.clone());
-        pair.outcome(id);
-        let came = pair.b.inbox.last().unwrap();
-        assert_eq!((came.role, &came.bytes), (role, &bytes));
+    let bytes: Vec<Bytes> = (0..10).map(|seed| message(40_000, seed)).collect();
+    let calls: Vec<CallId> = bytes.iter().map(|bytes| call(&mut pair, bytes)).collect();
+    pair.run(|pair| pair.b.requests.len() == calls.len());
+    for request in core::mem::take(&mut pair.b.requests).iter().rev() {
+        let (now, options) = (pair.now, SendOptions::default());
+        pair.b.endpoint.reply(now, request, Some(&request.bytes), &options).unwrap();
     }
+    pair.settle();
+    for (call, bytes) in calls.iter().zip(&bytes) {
+        assert_eq!(pair.a.answers[call], Ok(bytes.clone()));
+    }
+    assert_eq!((pair.a.inbox.len(), pair.b.inbox.len()), (0, 0));
+    assert_eq!(pair.a.counters().calls.responses_received, 10);
+}
+
+#[test]
+fn a_call_that_nobody_answers_ends_by_its_deadline() {
+    let mut pair = Pair::new(Setup::default());
+    let patience = Duration::from_millis(300);
+    let request = pair.a.endpoint.prepare(Some(patience), b"a request");
+    let (now, to) = (pair.now, Side::B.address(0));
+    let options = SendOptions { deadline: Some(patience), ..SendOptions::default() };
+    pair.a.endpoint.call(now, to, &request, &options).unwrap();
+    pair.run(|pair| !pair.a.answers.is_empty());
+    assert_eq!(pair.a.answers[&request.id()], Err(CallFailure::Deadline));
+    assert_eq!(pair.now, now + patience);
+    // A response that comes later is of no use to anybody.
+    pair.b.endpoint.reply(pair.now, &pair.b.requests[0], None, &options).unwrap();
+    pair.settle();
+    assert_eq!(pair.a.counters().calls.responses_dropped, 1);
+}
+
+#[test]
+fn a_call_that_was_hung_up_sends_nothing_more() {
+    let mut pair = Pair::new(Setup::default());
+    let id = call(&mut pair, &message(40_000, 1));
+    pair.a.endpoint.hang_up(id);
+    pair.run_for(Duration::from_millis(50));
+    assert_eq!(pair.a.counters().sender.symbols_sent, 0);
+    assert_eq!((pair.a.answers.len(), pair.a.endpoint.unfinished()), (0, 0));
 }
 
 #[test]
@@ -32,26 +67,23 @@ fn what_the_application_does_not_take_holds_up_its_like_alone() {
     let mut pair = Pair::new(Setup { b, ..Setup::default() });
     pair.b.takes = false;
     for seed in 0..4 {
-        send_as(&mut pair, Role::Request, message(2_000, seed));
+        call(&mut pair, &message(2_000, seed));
     }
     pair.run_for(Duration::from_millis(100));
-    assert_eq!(pair.a.delivered(), 2, "two requests have room");
+    let delivered = |pair: &Pair| pair.a.counters().sender.delivered;
+    assert_eq!(delivered(&pair), 2, "two requests have room");
     for seed in 4..6 {
-        let plain = send_as(&mut pair, Role::Plain, message(2_000, seed));
+        let plain = pair.send(message(2_000, seed));
         pair.outcome(plain);
     }
-    for seed in 6..16 {
-        let response = send_as(&mut pair, Role::Response, message(2_000, seed));
-        pair.outcome(response);
-    }
-    assert_eq!(pair.a.delivered(), 14, "both requests still wait");
+    assert_eq!(delivered(&pair), 4, "both requests still wait");
     // Room for plain messages is none for requests.
-    pair.b.endpoint.release(Role::Plain, 2_000);
+    assert!(pair.b.endpoint.recv().is_some());
     pair.run_for(Duration::from_millis(300));
-    assert_eq!(pair.a.delivered(), 14);
-    pair.b.endpoint.release(Role::Request, 2_000);
+    assert_eq!(delivered(&pair), 4);
+    assert!(pair.b.endpoint.recv_request(pair.now).is_some());
     pair.run_for(Duration::from_millis(300));
-    assert_eq!(pair.a.delivered(), 15);
+    assert_eq!(delivered(&pair), 5);
 }
 
 #[test]
@@ -67,7 +99,8 @@ fn a_symbol_that_contradicts_its_messages_role_is_nonsense() {
     assert_eq!(peer.endpoint.counters().receiver.nonsense, 1);
     peer.role = Role::Request;
     assert_eq!(peer.say(&second, true, b"5678").len(), 1);
-    assert_eq!(peer.messages()[0].role, Role::Request);
+    assert_eq!(peer.endpoint.counters().receiver.messages_delivered, 1);
+    assert_eq!(peer.messages(), [], "it is no plain message");
 }
 
 #[test]

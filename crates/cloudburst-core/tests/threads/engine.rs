@@ -1,49 +1,39 @@
-//! The two threads, over channels instead of sockets: what STOP promises holds whichever thread
-//! sends it, and every send ends.
+//! The two threads, over channels instead of sockets: what is reported as delivered is in the
+//! application's queue, whichever thread sends the STOP, and every send ends.
 
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::{Engine, News, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
-use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::{Answer, Kind, Role, Verdict};
+use cloudburst_core::wire::Role;
 use core::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 type Packet = (Via, Vec<u8>);
 
-/// One end of a wire, which watches the STOPs that leave it.
+/// One end of a wire.
 struct Wire {
     epoch: std::time::Instant,
     address: SocketAddr,
     inbox: Receiver<Option<Packet>>,
     own: Sender<Option<Packet>>,
     peer: Sender<Option<Packet>>,
-    delivered: Arc<Mutex<BTreeSet<MessageId>>>,
-    /// STOPs that left before the application had the message.
-    early: Arc<Mutex<Vec<MessageId>>>,
 }
 
 impl PacketIo for Wire {
+    type Ready = Option<Option<Packet>>;
+
     fn now(&self) -> Instant {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
         for packet in contents.chunks(transmit.segment_size) {
-            if Kind::of(packet) == Ok(Kind::Stop)
-                && let Ok((_, Answer { message, verdict: Verdict::Delivered { .. }, .. })) =
-                    Answer::parse(packet)
-                && !self.delivered.lock().unwrap().contains(&message)
-            {
-                self.early.lock().unwrap().push(message);
-            }
             let via = Via { lane: 0, remote: self.address };
             // An end that is gone loses packets, as a network would.
             let _ = self.peer.send(Some((via, packet.to_vec())));
@@ -51,14 +41,24 @@ impl PacketIo for Wire {
         Ok(())
     }
 
-    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {
-        let first = self.inbox.recv_timeout(timeout).ok();
-        for came in first.into_iter().chain(self.inbox.try_iter().take(1_000)) {
+    fn wait(&self, timeout: Duration) -> Self::Ready {
+        let came = self.inbox.recv_timeout(timeout).ok();
+        if matches!(came, Some(None)) && timeout.is_zero() {
+            // For those who wait.
+            self.wake();
+            return None;
+        }
+        came
+    }
+
+    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+        if let Some(Some((via, mut packet))) = ready {
+            deliver(via, &mut packet);
+        }
+        for came in self.inbox.try_iter().take(1_000) {
             match came {
                 Some((via, mut packet)) => deliver(via, &mut packet),
-                // For those who wait.
-                None if timeout.is_zero() => return self.wake(),
-                None => {}
+                None => return self.wake(),
             }
         }
     }
@@ -70,8 +70,7 @@ impl PacketIo for Wire {
 
 struct End {
     engine: Arc<Engine<Wire>>,
-    messages: Receiver<usize>,
-    early: Arc<Mutex<Vec<MessageId>>>,
+    readable: Receiver<()>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "threads are driven by a real clock")]
@@ -80,45 +79,40 @@ fn pair() -> (End, End) {
     let addresses = [SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 1))];
     let channels = [unbounded(), unbounded()];
     let end = |own: usize| {
-        let delivered = Arc::new(Mutex::new(BTreeSet::new()));
-        let early = Arc::new(Mutex::new(Vec::new()));
         let wire = Wire {
             epoch,
             address: addresses[own],
             inbox: channels[own].1.clone(),
             own: channels[own].0.clone(),
             peer: channels[1 - own].0.clone(),
-            delivered: delivered.clone(),
-            early: early.clone(),
         };
-        // A short queue: most messages wait, and the thread that releases delivers them, while the
-        // receiving thread answers late symbols.
+        // A short queue: most messages wait, and the thread that takes others makes room for them,
+        // while the receiving thread answers late symbols.
         let config =
             Config { port: 1, capacity: 20_000_000_000, receive_messages: 2, ..Config::default() };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
         let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
-        let (queue, messages) = unbounded();
-        let engine = Engine::start(endpoint, wire, move |message| {
-            // Long enough for another thread to say STOP, if it could.
-            (0..10).for_each(|_| std::thread::yield_now());
-            delivered.lock().unwrap().insert(message.id);
-            queue.send(message.bytes.len()).unwrap();
+        let (notify, readable) = unbounded();
+        let engine = Engine::start(endpoint, wire, move |news| {
+            if news == News::Readable(Role::Plain) {
+                notify.send(()).unwrap();
+            }
         });
-        End { engine: Arc::new(engine.unwrap()), messages, early }
+        End { engine: Arc::new(engine.unwrap()), readable }
     };
     (end(0), end(1))
 }
 
 #[test]
-fn no_stop_leaves_before_the_application_has_the_message() {
+fn what_is_reported_as_delivered_is_in_the_applications_queue() {
     let (a, b) = pair();
-    let releasing = {
-        let (engine, messages) = (b.engine.clone(), b.messages.clone());
+    let taking = {
+        let (engine, readable) = (b.engine.clone(), b.readable.clone());
         std::thread::spawn(move || {
             (0..2_000).for_each(|_| {
-                engine
-                    .release(Role::Plain, messages.recv_timeout(Duration::from_secs(30)).unwrap());
+                readable.recv_timeout(Duration::from_secs(30)).unwrap();
+                engine.recv().unwrap();
             });
         })
     };
@@ -139,8 +133,8 @@ fn no_stop_leaves_before_the_application_has_the_message() {
         let outcome = outcomes.recv_timeout(Duration::from_secs(30)).unwrap();
         assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
     }
-    releasing.join().unwrap();
-    assert_eq!(*b.early.lock().unwrap(), []);
+    taking.join().unwrap();
+    assert_eq!(b.engine.readable(Role::Plain), 0);
     let counters = b.engine.counters().receiver;
     assert!(counters.stops_sent > 2_000, "late symbols were answered again");
     assert!(a.engine.close(Duration::from_secs(5)));

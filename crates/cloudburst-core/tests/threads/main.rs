@@ -5,4 +5,6 @@
 #[path = "../proto/common/mod.rs"]
 mod common;
 mod engine;
+mod held_up;
 mod taking;
+mod told_once;

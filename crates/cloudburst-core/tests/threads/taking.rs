@@ -1,11 +1,11 @@
 //! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the engine
 //! takes any, unless a test lets it.
 
-use cloudburst_core::burst::{Driven, Engine, PacketIo};
+use cloudburst_core::burst::{Driven, Engine, News, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{Endpoint, Message, SendOptions, Transmit};
+use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
@@ -43,6 +43,9 @@ struct Wire {
 }
 
 impl PacketIo for Wire {
+    /// Whether the thread may take what is there.
+    type Ready = bool;
+
     fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -54,27 +57,33 @@ impl PacketIo for Wire {
         Ok(())
     }
 
-    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {
-        if std::thread::current().name() == Some("cbrst-recv") {
-            if self.gate.recv().is_ok() {
-                for mut packet in self.inbox.try_iter() {
-                    deliver(Via { lane: 0, remote: CLIENT.into() }, &mut packet);
-                }
-                let _ = self.gate.recv();
-            }
+    fn wait(&self, timeout: Duration) -> bool {
+        if is_receiving_thread() {
+            return self.gate.recv().is_ok();
+        }
+        if self.inbox.is_empty() {
+            self.clock.advance(if timeout.is_zero() { LOOK } else { timeout });
+        }
+        true
+    }
+
+    fn take(&self, ready: bool, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+        if !ready {
             return;
         }
-        let mut came = false;
         for mut packet in self.inbox.try_iter() {
             deliver(Via { lane: 0, remote: CLIENT.into() }, &mut packet);
-            came = true;
         }
-        if !came {
-            self.clock.advance(if timeout.is_zero() { LOOK } else { timeout });
+        if is_receiving_thread() {
+            let _ = self.gate.recv();
         }
     }
 
     fn wake(&self) {}
+}
+
+fn is_receiving_thread() -> bool {
+    std::thread::current().name() == Some("cbrst-recv")
 }
 
 struct Server {
@@ -109,13 +118,13 @@ fn endpoint(seed: u8, config: Config) -> Endpoint {
     Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap()
 }
 
-fn server(config: Config, on_message: impl Fn(Message) + Send + Sync + 'static) -> Server {
+fn server(config: Config, on_news: impl Fn(News) + Send + Sync + 'static) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
     let (inbox, taken) = unbounded();
     let (sent, outbox) = unbounded();
     let (gate, waits) = unbounded();
     let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits };
-    let engine = Engine::start(endpoint(2, config), wire, on_message).unwrap();
+    let engine = Engine::start(endpoint(2, config), wire, on_news).unwrap();
     Server { clock, inbox, outbox, gate, engine: Arc::new(engine) }
 }
 
@@ -166,12 +175,28 @@ fn looking_for_packets_is_part_of_the_time_to_wait() {
 }
 
 #[test]
-fn who_passes_on_what_another_thread_took_does_not_sleep_before_it_looks() {
-    for owes_a_stop in [true, false] {
+fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() {
+    let busy_poll = Duration::from_secs(3);
+    let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
+    server.inbox.send(vec![0; 100]).unwrap();
+    let mut looks = 0;
+    let begun = server.clock.now();
+    // The first packet comes at once, so the next ones are waited for without sleeping.
+    let driven = server.engine.drive(None, || {
+        looks += 1;
+        looks >= 6
+    });
+    assert_eq!(driven, Driven::Done);
+    let took = server.clock.now().saturating_since(begun);
+    assert!(took <= 6 * LOOK, "{took:?}");
+}
+
+#[test]
+fn what_another_thread_took_is_seen_before_this_one_sleeps() {
+    for put_off in [true, false] {
         let busy_poll = Duration::from_millis(20);
         let config = Config { port: SERVER.1, busy_poll, ..Config::default() };
-        let (passed_on, messages) = unbounded();
-        let server = server(config.clone(), move |message| passed_on.send(message).unwrap());
+        let server = server(config.clone(), drop);
         let (mut client, to) = (endpoint(1, config), SocketAddr::from(SERVER));
         let mut send = |bytes: &'static str| {
             let options = SendOptions::default();
@@ -182,20 +207,19 @@ fn who_passes_on_what_another_thread_took_does_not_sleep_before_it_looks() {
             server.inbox.send(packets(&mut client, server.clock.now()).swap_remove(0)).unwrap();
         };
         send("one");
-        assert_eq!(server.engine.drive(None, || messages.len() == 1), Driven::Done);
-        if !owes_a_stop {
+        let readable = || server.engine.readable(Role::Plain);
+        assert_eq!(server.engine.drive(None, || readable() == 1), Driven::Done);
+        if !put_off {
             server.engine.flush();
         }
         send("two");
         server.gate.send(()).unwrap();
-        while server.engine.counters().receiver.symbols_received < 2 {
+        while readable() < 2 {
             std::thread::yield_now();
         }
         let begun = server.clock.now();
-        assert_eq!(messages.len(), 1, "the receiving thread has not come to that");
-        assert_eq!(server.engine.drive(None, || messages.len() == 2), Driven::Done);
-        let took = server.clock.now().saturating_since(begun);
-        assert!(took <= LOOK, "{took:?} after the message was passed on");
+        assert_eq!(server.engine.drive(None, || readable() == 2), Driven::Done);
+        assert_eq!(server.clock.now(), begun);
     }
 }
 
@@ -206,11 +230,14 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     // Of the two messages that come at once, one has to wait for the other to be taken.
     let config = Config { port: SERVER.1, receive_messages: 1, ..Config::default() };
     let woken = engine.clone();
-    let server = server(config.clone(), move |message: Message| {
+    let server = server(config.clone(), move |news| {
+        if news == News::Room {
+            return;
+        }
         let engine = woken.get().unwrap().upgrade().unwrap();
+        let message = engine.recv().unwrap();
         let (role, options) = (Role::Plain, SendOptions::default());
         engine.send(message.peer, role, "a reply".into(), &options, Box::new(drop)).unwrap();
-        engine.release(message.role, message.bytes.len());
         delivered.send(message.bytes).unwrap();
     });
     engine.set(Arc::downgrade(&server.engine)).unwrap();
@@ -261,4 +288,37 @@ fn who_is_woken_by_a_message_may_end_the_endpoint() {
     });
     assert_eq!(taken.1.recv_timeout(Duration::from_secs(20)), Ok(true), "it does not hang");
     thread.join().unwrap();
+}
+
+#[test]
+fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
+    let engine = Arc::new(OnceLock::<Weak<Engine<Wire>>>::new());
+    let (reported, reports) = unbounded();
+    let woken = engine.clone();
+    let config = Config { port: SERVER.1, ..Config::default() };
+    let server = server(config.clone(), move |_| {
+        reported.send(()).unwrap();
+        let engine = woken.get().unwrap().upgrade().unwrap();
+        while engine.drive(Some(Instant::ZERO), || false) != Driven::Stopped {
+            std::thread::yield_now();
+        }
+        engine.stop();
+    });
+    engine.set(Arc::downgrade(&server.engine)).unwrap();
+    let (mut client, now) = (endpoint(1, config), server.clock.now());
+    client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
+    server.meet(&mut client);
+    let symbol = packets(&mut client, now).swap_remove(0);
+    let Server { inbox, gate, engine, .. } = server;
+    inbox.send(symbol).unwrap();
+    // The receiving thread takes the message and reports it, and waits there for the end.
+    gate.send(()).unwrap();
+    drop(gate);
+    reports.recv_timeout(Duration::from_secs(20)).unwrap();
+    let (ended, ends) = unbounded();
+    std::thread::spawn(move || {
+        engine.stop();
+        ended.send(()).unwrap();
+    });
+    ends.recv_timeout(Duration::from_secs(20)).expect("it does not hang");
 }

@@ -1,24 +1,19 @@
 //! One call, from the caller's side.
 
-use super::frame::{RequestFrame, Token};
-use super::table::Settle;
 use crate::endpoint::Endpoint;
 use crate::error::{CallError, SendError};
 use crate::inner::Inner;
 use bytes::Bytes;
-use cloudburst_core::id::MessageId;
-use cloudburst_core::proto::SendOptions;
-use cloudburst_core::wire::Role;
+use cloudburst_core::burst::OnAnswer;
+use cloudburst_core::proto::{CallFailure, CallId, Prepared, SendOptions};
 use std::net::SocketAddr;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// A call in flight. Dropping it forgets the call, and stops the burst of its request.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    token: Token,
-    /// `None`: its request waits for room.
-    request: Option<MessageId>,
+    call: CallId,
     endpoint: Weak<Inner>,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -30,12 +25,7 @@ impl Drop for InFlight {
             // Giving it back takes a lock, which another thread may have held at the fork.
             return self.permit.take().map_or((), OwnedSemaphorePermit::forget);
         }
-        // A response that came before the STOP of its request leaves that to the STOP.
-        if endpoint.calls.forget(self.token)
-            && let Some(request) = self.request
-        {
-            endpoint.cancel(request);
-        }
+        endpoint.unless_closed(|engine| engine.hang_up(self.call));
     }
 }
 
@@ -99,50 +89,55 @@ impl Endpoint {
         options: SendOptions,
     ) -> Result<Bytes, CallError> {
         self.inner.check_process().map_err(CallError::Request)?;
-        let permit = self.inner.calls.room().await?;
-        let (settle, response) = oneshot::channel();
-        let settle = Box::new(move |result| {
-            let _ = settle.send(result);
-        });
-        let (mut call, frame) = self.enter(bytes.into(), &options, permit, settle)?;
-        let started = self.when_room(|| self.request(&mut call, peer, &frame, &options)).await;
-        started.map_err(CallError::Request)?;
-        drop(frame);
-        response.await.unwrap_or(Err(CallError::Closed))
+        let permit = self.inner.call_limit.room().await?;
+        let (request, _call) = self.prepare(&bytes.into(), &options, permit);
+        let begin = || {
+            let (end, ended) = oneshot::channel();
+            let on_answer = Box::new(move |result| drop(end.send(result)));
+            self.request(&request, peer, &options, on_answer).map(|()| ended)
+        };
+        let ended = self.when_room(begin).await.map_err(CallError::Request)?;
+        drop(request);
+        // Dropped without an answer: the engine was stopped.
+        ended.await.map_or(Err(CallError::Closed), answer)
     }
 
-    /// Has a call wait for its response, before there can be one; its request is to be sent.
-    pub(super) fn enter(
+    /// A request that is ready to be sent, and the hold on its call.
+    pub(super) fn prepare(
         &self,
-        bytes: Bytes,
+        bytes: &Bytes,
         options: &SendOptions,
         permit: OwnedSemaphorePermit,
-        settle: Settle,
-    ) -> Result<(InFlight, Bytes), CallError> {
-        let token = self.inner.calls.enter(settle)?;
-        let patience = options.deadline.unwrap_or(self.inner.calls.patience);
-        let frame = RequestFrame { token, patience, bytes }.write();
-        let endpoint = std::sync::Arc::downgrade(&self.inner);
-        Ok((InFlight { token, request: None, endpoint, permit: Some(permit) }, frame))
+    ) -> (Prepared, InFlight) {
+        let engine = &self.inner.engine;
+        let request = engine.calls(|calls| calls.prepare(options.deadline, bytes));
+        let endpoint = Arc::downgrade(&self.inner);
+        let call = InFlight { call: request.id(), endpoint, permit: Some(permit) };
+        (request, call)
     }
 
-    /// Begins to send the request of `call`; its time runs from then on.
+    /// Begins to send the request of a call; its time runs from then on.
     pub(super) fn request(
         &self,
-        call: &mut InFlight,
+        request: &Prepared,
         peer: SocketAddr,
-        frame: &Bytes,
         options: &SendOptions,
+        on_answer: OnAnswer,
     ) -> Result<(), SendError> {
-        let (calls, token) = (self.inner.calls.clone(), call.token);
-        let span = tracing::debug_span!("call", %peer, bytes = frame.len());
-        let id = span.in_scope(|| {
-            let on_end = move |outcome| calls.on_sent(token, outcome);
-            self.start(peer, Role::Request, frame.clone(), options, on_end)
-        })?;
-        call.request = Some(id);
-        let patience = options.deadline.unwrap_or(self.inner.calls.patience);
-        self.inner.calls.arm(token, patience);
-        Ok(())
+        self.inner.check_process()?;
+        let span = tracing::debug_span!("call", %peer, bytes = request.len());
+        let peer = crate::io::plain(peer);
+        let called = span.in_scope(|| self.inner.engine.call(peer, request, options, on_answer));
+        called.map_err(SendError::Refused)
     }
+}
+
+/// What the caller is told of how its call ended.
+pub(super) fn answer(result: Result<Bytes, CallFailure>) -> Result<Bytes, CallError> {
+    result.map_err(|failure| match failure {
+        CallFailure::Rejected(rejection) => CallError::Request(SendError::Rejected(rejection)),
+        CallFailure::Unknown(doubt) => CallError::Request(SendError::Unknown(doubt)),
+        CallFailure::Deadline => CallError::Deadline,
+        CallFailure::Unanswered => CallError::Unanswered,
+    })
 }

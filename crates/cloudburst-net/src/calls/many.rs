@@ -1,6 +1,6 @@
 //! Many calls with one deadline: partition and aggregate.
 
-use super::call::InFlight;
+use super::call::{InFlight, answer};
 use crate::endpoint::Endpoint;
 use crate::error::{CallError, SendError};
 use crate::inner::{Inner, Process};
@@ -144,10 +144,10 @@ impl Endpoint {
         end: Sender<Ended>,
     ) -> Result<InFlight, CallError> {
         self.inner.check_process().map_err(CallError::Request)?;
-        let permit = self.inner.calls.try_room()?;
-        let settle = Box::new(move |result| drop(end.try_send((index, result))));
-        let (mut call, frame) = self.enter(bytes, options, permit, settle)?;
-        self.request(&mut call, peer, &frame, options).map_err(CallError::Request)?;
+        let permit = self.inner.call_limit.try_room()?;
+        let (request, call) = self.prepare(&bytes, options, permit);
+        let on_answer = Box::new(move |result| drop(end.try_send((index, answer(result)))));
+        self.request(&request, peer, options, on_answer).map_err(CallError::Request)?;
         Ok(call)
     }
 }

@@ -1,19 +1,13 @@
-//! Requests and responses: calls, and what serves them.
-//!
-//! A request and its response are messages like any other, of roles of their own. Each begins with
-//! a token that only the two ends know, by which the response finds its call.
+//! Requests and responses: calls, and what serves them. Which response belongs to which request,
+//! and until when it is waited for, is the core's business.
 
 mod call;
-mod counters;
-mod frame;
+mod limit;
 mod many;
 mod request;
 mod serve;
-mod table;
 
-pub use counters::CallCounters;
 pub use many::{Calls, Response};
 pub use request::Request;
 
-pub(crate) use counters::Counts;
-pub(crate) use table::CallTable;
+pub(crate) use limit::CallLimit;

@@ -1,15 +1,12 @@
 //! One call, from the callee's side.
 
-use super::Counts;
-use super::frame::{RequestFrame, ResponseFrame, Token};
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::wakers::contained;
-use async_channel::TryRecvError;
 use bytes::Bytes;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
-use cloudburst_core::proto::{Message, SendOptions};
+use cloudburst_core::proto::{self, Calls, SendOptions, response};
 use cloudburst_core::wire::Role;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
@@ -24,38 +21,30 @@ use std::time::Instant;
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
-    peer: SocketAddr,
-    bytes: Bytes,
-    token: Token,
-    deadline: Option<Instant>,
+    request: proto::Request,
+    deadline: Instant,
     endpoint: Weak<Inner>,
     replied: bool,
 }
 
 impl Request {
-    const fn new(
-        peer: SocketAddr,
-        bytes: Bytes,
-        token: Token,
-        deadline: Option<Instant>,
-        endpoint: Weak<Inner>,
-    ) -> Self {
-        Self { peer, bytes, token, deadline, endpoint, replied: false }
+    const fn new(request: proto::Request, deadline: Instant, endpoint: Weak<Inner>) -> Self {
+        Self { request, deadline, endpoint, replied: false }
     }
 
     /// The caller: where it takes messages itself.
     pub const fn peer(&self) -> SocketAddr {
-        self.peer
+        self.request.peer
     }
 
     /// What it asks.
     pub const fn bytes(&self) -> &Bytes {
-        &self.bytes
+        &self.request.bytes
     }
 
     /// When the caller stops waiting, as far as can be seen from here: counted from when the
-    /// request had arrived. `None`: never, as far as the clock can count.
-    pub const fn deadline(&self) -> Option<Instant> {
+    /// request had arrived.
+    pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
@@ -87,8 +76,8 @@ impl Request {
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
         let endpoint = self.upgrade()?;
-        let (options, frame) = (self.options(options)?, self.response(Some(bytes.into())));
-        let peer = self.peer;
+        let (options, frame) = (self.options(options)?, self.response(Some(&bytes.into())));
+        let peer = self.request.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
         let sending = endpoint.when_room(begin).await?;
         // Neither what is under way nor a request keeps an endpoint alive.
@@ -111,16 +100,16 @@ impl Request {
     pub(super) async fn reply_detached(mut self, bytes: Bytes) -> Result<(), SendError> {
         let endpoint = self.upgrade()?;
         let options = self.options(SendOptions::default())?;
-        let frame = self.response(Some(bytes));
-        let peer = self.peer;
+        let frame = self.response(Some(&bytes));
+        let peer = self.request.peer;
         let begin = || {
-            let (token, deadline, endpoint_here) =
-                (self.token, self.deadline, self.endpoint.clone());
+            let (request, deadline) = (self.request.clone(), self.deadline);
+            let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
                     // Its end tells the caller that there is no answer.
-                    drop(Self::new(peer, Bytes::new(), token, deadline, endpoint_here));
+                    drop(Self::new(request, deadline, endpoint_here));
                 }
             };
             endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
@@ -130,8 +119,8 @@ impl Request {
         Ok(())
     }
 
-    fn response(&self, bytes: Option<Bytes>) -> Bytes {
-        ResponseFrame { token: self.token, bytes }.write()
+    fn response(&self, bytes: Option<&[u8]>) -> Bytes {
+        response(self.request.call, bytes)
     }
 
     fn upgrade(&self) -> Result<Endpoint, SendError> {
@@ -141,9 +130,8 @@ impl Request {
     /// `options` with the time that is left. A caller may say that it waits for weeks: then the
     /// configured deadline holds.
     fn options(&self, options: SendOptions) -> Result<SendOptions, SendError> {
-        let most = options.deadline.unwrap_or(self.upgrade()?.inner.calls.patience);
-        let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        match left.map_or(most, |left| left.min(most)) {
+        let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
+        match self.deadline.saturating_duration_since(Instant::now()).min(most) {
             left if left.is_zero() => Err(SendError::Rejected(Rejection::NotStarted)),
             left => Ok(SendOptions { deadline: Some(left), ..options }),
         }
@@ -156,11 +144,11 @@ impl Drop for Request {
             return;
         }
         let Ok(endpoint) = self.upgrade() else { return };
-        Counts::add(&endpoint.inner.calls.counts.requests_unanswered);
+        endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
         if let Ok(options) = self.options(SendOptions::default()) {
             // Where there is no room for it, or no time, the caller's deadline has to do.
             let frame = self.response(None);
-            let _ = endpoint.start(self.peer, Role::Response, frame, &options, |_| {});
+            let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
         }
     }
 }
@@ -196,13 +184,12 @@ impl Endpoint {
     /// ```
     pub async fn recv_request(&self) -> Result<Request, Closed> {
         loop {
-            if self.inner.is_forked() {
-                return Err(Closed);
-            }
-            let came = contained(self.inner.requests.recv()).await.map_err(|_| Closed)?;
-            if let Some(request) = self.take_request(came) {
+            let readable = self.inner.readable.requests.notified();
+            if let Some(request) = self.try_recv_request()? {
+                self.inner.readable.pass_on(Role::Request, &self.inner.engine);
                 return Ok(request);
             }
+            contained(readable).await;
         }
     }
 
@@ -212,37 +199,11 @@ impl Endpoint {
     ///
     /// See [`recv_request`](Self::recv_request).
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
-        loop {
-            if self.inner.is_forked() {
-                return Err(Closed);
-            }
-            let request = match self.inner.requests.try_recv() {
-                Ok(came) => self.take_request(came),
-                Err(TryRecvError::Empty) => return Ok(None),
-                Err(TryRecvError::Closed) => return Err(Closed),
-            };
-            if request.is_some() {
-                return Ok(request);
-            }
-        }
-    }
-
-    /// The application takes a request that arrived at a moment, if it is any use.
-    fn take_request(&self, (arrived, message): (Instant, Message)) -> Option<Request> {
-        let Message { peer, bytes, .. } = self.take(message);
-        let counts = &self.inner.calls.counts;
-        let Some(frame) = RequestFrame::parse(&bytes) else {
-            Counts::add(&counts.malformed);
-            return None;
+        let closed = self.inner.is_closed()?;
+        let Some(request) = self.inner.engine.recv_request() else {
+            return if closed { Err(Closed) } else { Ok(None) };
         };
-        let deadline = arrived.checked_add(frame.patience);
-        if deadline.is_some_and(|at| at <= Instant::now()) {
-            Counts::add(&counts.requests_expired);
-            return None;
-        }
-        Counts::add(&counts.requests_received);
-        let (token, bytes) = (frame.token, frame.bytes);
-        let endpoint = Arc::downgrade(&self.inner);
-        Some(Request::new(peer, bytes, token, deadline, endpoint))
+        let deadline = self.inner.engine.io().clock_at(request.deadline);
+        Ok(Some(Request::new(request, deadline, Arc::downgrade(&self.inner))))
     }
 }

@@ -1,8 +1,9 @@
 //! Handlers that answer requests.
 
-use super::{Counts, Request};
+use super::Request;
 use crate::endpoint::Endpoint;
 use bytes::Bytes;
+use cloudburst_core::proto::Calls;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
@@ -50,7 +51,7 @@ impl Endpoint {
     async fn finish(&self, request: Request, response: Option<Bytes>) {
         let peer = request.peer();
         let Some(response) = response else {
-            Counts::add(&self.inner.calls.counts.handlers_panicked);
+            self.inner.unless_closed(|engine| engine.calls(Calls::count_panicked));
             tracing::error!(%peer, "the handler of a request panicked; its caller has no answer");
             return drop(request);
         };

@@ -37,6 +37,7 @@ use encapsulate::Encapsulator;
 use nix::sys::epoll::Epoll;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use receive::Batches;
+pub use receive::Ready;
 use socket::{Family, Lane};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -47,6 +48,9 @@ use std::time::Instant as Clock;
 /// The lane of the socket whose port others have, too. No path leads there: all that leaves by it
 /// are answers to the handshakes that came in by it.
 const SHARED: u16 = u16::MAX;
+
+/// A hundred years.
+const FAR: Duration = Duration::from_secs(3_155_760_000);
 
 /// How the sockets are to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +173,13 @@ impl UdpIo {
         })
     }
 
+    /// What the system's clock says at a moment of this one.
+    pub(crate) fn clock_at(&self, at: Instant) -> Clock {
+        let since = at.saturating_since(Instant::ZERO);
+        // Beyond what the system can count is as good as never.
+        self.epoch.checked_add(since).unwrap_or_else(|| self.epoch + FAR)
+    }
+
     /// The address that peers send to.
     pub const fn local_addr(&self) -> SocketAddr {
         self.addr
@@ -228,6 +239,8 @@ impl UdpIo {
 }
 
 impl PacketIo for UdpIo {
+    type Ready = Ready;
+
     fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -236,8 +249,12 @@ impl PacketIo for UdpIo {
         self.send_batch(transmit, contents)
     }
 
-    fn receive(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) {
-        self.receive_batches(timeout, deliver);
+    fn wait(&self, timeout: Duration) -> Ready {
+        self.wait_for_lanes(timeout)
+    }
+
+    fn take(&self, ready: Ready, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+        self.take_ready(ready, deliver);
     }
 
     fn wake(&self) {

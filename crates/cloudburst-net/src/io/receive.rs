@@ -35,6 +35,15 @@ const REST: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct Batches(Vec<u8>);
 
+/// The lanes that had something when somebody looked.
+#[derive(Debug)]
+pub struct Ready {
+    events: [EpollEvent; MAX_READY],
+    found: usize,
+    /// Whoever looked would have waited.
+    waits: bool,
+}
+
 /// What came in one buffer.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
@@ -62,19 +71,14 @@ pub(super) fn watch(
 }
 
 impl UdpIo {
-    pub(super) fn receive_batches(
-        &self,
-        timeout: Duration,
-        deliver: &mut dyn FnMut(Via, &mut [u8]),
-    ) {
-        if !timeout.is_zero() {
-            self.receive_round(timeout, deliver);
-            return;
-        }
+    /// Takes one batch of each lane that is ready: no more if the thread waited for them, because it
+    /// has to answer what came; else all that is there.
+    pub(super) fn take_ready(&self, mut ready: Ready, deliver: &mut dyn FnMut(Via, &mut [u8])) {
         for _ in 0..MAX_ROUNDS {
-            if !self.receive_round(Duration::ZERO, deliver) {
+            if !self.take_round(&ready, deliver) || ready.waits {
                 break;
             }
+            ready = self.wait_for_lanes(Duration::ZERO);
         }
     }
 
@@ -104,31 +108,38 @@ impl UdpIo {
         taken
     }
 
-    /// Waits, then takes one batch of each lane that is ready: no more, because the caller has
-    /// to answer what came. Returns whether anything came.
-    fn receive_round(&self, timeout: Duration, deliver: &mut dyn FnMut(Via, &mut [u8])) -> bool {
+    /// Waits for datagrams or for a token.
+    pub(super) fn wait_for_lanes(&self, timeout: Duration) -> Ready {
         let mut events = [EpollEvent::empty(); MAX_READY];
-        let waits = usize::from(!timeout.is_zero());
-        self.waiting.fetch_add(waits, SeqCst);
+        let waits = !timeout.is_zero();
+        self.waiting.fetch_add(usize::from(waits), SeqCst);
         // No lock is held here: several threads may wait.
         let ready = self.ready.wait(&mut events, in_milliseconds(timeout));
-        self.waiting.fetch_sub(waits, SeqCst);
-        let events = match ready {
-            Ok(0) | Err(Errno::EINTR) => return false,
-            Ok(ready) => &events[..ready],
+        self.waiting.fetch_sub(usize::from(waits), SeqCst);
+        let found = match ready {
+            Ok(found) => found,
+            Err(Errno::EINTR) => 0,
             Err(_) => {
                 // Waiting may help here; trying again at once would not.
                 self.meter.receive_errors.add(1);
                 thread::sleep(REST);
-                return false;
+                0
             }
         };
+        Ready { events, found, waits }
+    }
+
+    /// Takes one batch of each lane that is ready. Returns whether anything came.
+    fn take_round(&self, ready: &Ready, deliver: &mut dyn FnMut(Via, &mut [u8])) -> bool {
+        if ready.found == 0 {
+            return false;
+        }
         let mut batches = self.take_batches();
         let (mut came, mut woken) = (0, false);
-        for event in events {
+        for event in &ready.events[..ready.found] {
             if event.data() == WAKE {
                 // Not for those who do not wait: they would take the token of one who does.
-                woken = waits == 0 || self.take_token();
+                woken = !ready.waits || self.take_token();
                 continue;
             }
             let number = event.data() as u16;
@@ -313,7 +324,8 @@ mod tests {
         let wait = || {
             let (io, woken) = (io.clone(), woken.clone());
             thread::spawn(move || {
-                io.receive(Duration::from_secs(60), &mut |_, _| {});
+                let ready = io.wait(Duration::from_secs(60));
+                io.take(ready, &mut |_, _| {});
                 woken.send(()).unwrap();
             });
         };
@@ -324,7 +336,7 @@ mod tests {
         }
         io.wake();
         assert!(ended(), "who was waiting");
-        io.receive(Duration::ZERO, &mut |_, _| {});
+        io.take(io.wait(Duration::ZERO), &mut |_, _| {});
         wait();
         assert!(ended(), "who waits from now on, and looked for packets before");
     }

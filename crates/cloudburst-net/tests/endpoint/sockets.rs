@@ -53,7 +53,9 @@ fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
     let start = Instant::now();
     while came.len() < count {
         assert!(start.elapsed() < PATIENCE, "{} of {count}", came.len());
-        io.receive(Duration::from_secs(1), &mut |via, packet| came.push((via, packet.to_vec())));
+        io.take(io.wait(Duration::from_secs(1)), &mut |via, packet| {
+            came.push((via, packet.to_vec()))
+        });
     }
     came
 }
@@ -91,13 +93,13 @@ fn waiting_ends_with_a_packet_a_wake_or_the_time() {
     let io = open(2, 1 << 20);
     let nothing = &mut |_: Via, _: &mut [u8]| panic!("nothing was sent");
     let start = Instant::now();
-    io.receive(Duration::from_millis(30), nothing);
+    io.take(io.wait(Duration::from_millis(30)), nothing);
     assert!(start.elapsed() >= Duration::from_millis(30));
-    io.receive(Duration::ZERO, nothing);
+    io.take(io.wait(Duration::ZERO), nothing);
 
     thread::scope(|scope| {
         let waiters: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| io.receive(Duration::from_secs(600), &mut |_, _| {})))
+            .map(|_| scope.spawn(|| io.take(io.wait(Duration::from_secs(600)), &mut |_, _| {})))
             .collect();
         eventually("one wake after another ends all waits", || {
             io.wake();
@@ -117,7 +119,7 @@ fn several_threads_share_what_comes_in() {
             scope.spawn(|| {
                 let start = Instant::now();
                 while came.lock().unwrap().len() < DATAGRAMS && start.elapsed() < PATIENCE {
-                    to.receive(Duration::from_millis(5), &mut |_, packet| {
+                    to.take(to.wait(Duration::from_millis(5)), &mut |_, packet| {
                         let number = usize::from_be_bytes(packet.try_into().unwrap());
                         assert!(came.lock().unwrap().insert(number), "each once");
                     });
@@ -142,7 +144,7 @@ fn what_the_kernel_drops_is_counted() {
         send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
     }
     let mut came = 0;
-    to.receive(Duration::ZERO, &mut |_, _| came += 1);
+    to.take(to.wait(Duration::ZERO), &mut |_, _| came += 1);
     assert!((1..50).contains(&came), "{came}");
     // The next datagram brings the news.
     send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));

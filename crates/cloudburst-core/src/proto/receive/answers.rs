@@ -27,7 +27,7 @@ pub(super) struct Outbound {
 impl Receiver {
     /// Appends the next datagrams for one path to `buffer`. Answers are not paced: none is larger
     /// than the packet that caused it.
-    pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+    pub(in crate::proto) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
         let ect = self.config.aeolus;
         if let Some((via, ack)) = self.acks.pop_front() {
@@ -72,6 +72,7 @@ impl Receiver {
             if outbound.detours > 0 {
                 self.answers.push_front(outbound);
             }
+            self.overdue &= !self.answers.is_empty();
             let sent = buffer.len() - start;
             return Some(Transmit {
                 contents: Contents::Answers,
@@ -81,13 +82,29 @@ impl Receiver {
                 ect,
             });
         }
+        self.overdue = false;
         None
+    }
+
+    /// Whether something waits to be sent.
+    pub(crate) fn has_output(&self) -> bool {
+        !self.acks.is_empty() || !self.answers.is_empty()
+    }
+
+    /// Whether what waits should wait no longer for symbols to leave with.
+    pub(in crate::proto) fn is_overdue(&self) -> bool {
+        !self.acks.is_empty() || self.overdue
     }
 
     /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it is
     /// no longer than they are; returns what the batch is then.
-    pub fn poll_passenger(&mut self, batch: Transmit, buffer: &mut Vec<u8>) -> Transmit {
+    pub(in crate::proto) fn poll_piggyback(
+        &mut self,
+        batch: Transmit,
+        buffer: &mut Vec<u8>,
+    ) -> Transmit {
         let Transmit { contents, via, segment_size: room, ect, .. } = batch;
+        self.overdue = !self.answers.is_empty();
         // Where a HELLO goes, it is not known who is there, or whether anything gets through. Answers
         // are spared by switches (Aeolus), and some symbols are not.
         if !matches!(contents, Contents::Symbols(_)) || ect != self.config.aeolus {

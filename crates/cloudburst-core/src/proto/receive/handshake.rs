@@ -1,7 +1,7 @@
 //! Sessions: answering a HELLO, confirming it by the first symbol, making room, forgetting.
 
 use super::session::Session;
-use super::{Receiver, ReceiverEvent, SWEEP_EVERY};
+use super::{Receiver, SWEEP_EVERY};
 use crate::id::SessionId;
 use crate::path::Via;
 use crate::proto::limits::{MAX_ACKS, STALE_AFTER};
@@ -118,7 +118,7 @@ impl Receiver {
             self.counters.sessions_confirmed += 1;
             let (flow, port) = (keys.backward, peer.port());
             let peering = Peering { peer, incarnation, flow, port, ports };
-            self.events.push_back(ReceiverEvent::Confirmed(peering));
+            self.confirmed.push_back(peering);
         }
         Ok(payload)
     }

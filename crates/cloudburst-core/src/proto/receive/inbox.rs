@@ -1,12 +1,13 @@
-//! What the application has not taken yet.
+//! The application's queue: messages that were delivered and that it has not taken yet.
 
+use super::Message;
 use crate::id::{MessageId, SessionId};
 use std::collections::VecDeque;
 
-/// Messages of one role that were delivered and not taken, and those that wait for room.
+/// Messages of one role, and those that wait for room among them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    messages: usize,
+    messages: VecDeque<Message>,
     bytes: usize,
     /// Messages that are whole, for which there is no room yet; oldest first.
     pub(super) waiting: VecDeque<(SessionId, MessageId)>,
@@ -14,17 +15,26 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Whether there is room for a message of `length` bytes: one always fits.
-    pub(super) const fn has_room(&self, length: usize, messages: usize, bytes: usize) -> bool {
-        self.messages < messages && (self.messages == 0 || self.bytes + length <= bytes)
+    pub(super) fn has_room(&self, length: usize, messages: usize, bytes: usize) -> bool {
+        self.messages.len() < messages && (self.messages.is_empty() || self.bytes + length <= bytes)
     }
 
-    pub(super) const fn enter(&mut self, length: usize) {
-        self.messages += 1;
-        self.bytes += length;
+    pub(super) fn push(&mut self, message: Message) {
+        self.bytes += message.bytes.len();
+        self.messages.push_back(message);
     }
 
-    pub(super) const fn leave(&mut self, length: usize) {
-        self.messages = self.messages.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(length);
+    pub(super) fn pop(&mut self) -> Option<Message> {
+        let message = self.messages.pop_front()?;
+        self.bytes -= message.bytes.len();
+        Some(message)
+    }
+
+    pub(super) fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.messages.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
     }
 }

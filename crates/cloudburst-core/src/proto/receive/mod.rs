@@ -41,17 +41,19 @@ pub struct Message {
     pub id: MessageId,
     /// Whether it is a request, a response or neither.
     pub role: Role,
+    /// When the symbol came that made it whole.
+    pub arrived_at: Instant,
     /// The bytes, as they were sent.
     pub bytes: Bytes,
 }
 
 /// What a receiver tells its driver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ReceiverEvent {
-    /// A message is the application's; it must be [released](Receiver::release) when taken.
-    Message(Message),
-    /// A peer proved that it is there: the sender half may talk to it without a handshake.
-    Confirmed(Peering),
+    /// One message more of this role is in the application's queue: see [`Receiver::recv`].
+    Readable(Role),
+    /// A response has come, for the call that waits for it.
+    Response(Message),
 }
 
 /// What a receiver has done and seen since it was made.
@@ -100,7 +102,11 @@ pub struct Receiver {
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
     answers: VecDeque<Outbound>,
+    /// Symbols have left since answers last did.
+    overdue: bool,
     events: VecDeque<ReceiverEvent>,
+    /// Peers that proved that they are there: the sender half may talk to them without a handshake.
+    confirmed: VecDeque<Peering>,
     next_sweep: Option<Instant>,
     last_symbol: Option<Instant>,
     closing: bool,
@@ -135,7 +141,9 @@ impl Receiver {
             endings: 0,
             acks: VecDeque::new(),
             answers: VecDeque::new(),
+            overdue: false,
             events: VecDeque::new(),
+            confirmed: VecDeque::new(),
             next_sweep: None,
             last_symbol: None,
             closing: false,
@@ -153,11 +161,26 @@ impl Receiver {
         }
     }
 
-    /// The application has taken a message of `bytes` bytes: there is room for others.
-    ///
-    /// Responses take no room.
-    pub fn release(&mut self, role: Role, bytes: usize) {
-        self.inboxes[role as usize].leave(bytes);
+    /// The application takes the next message of `role` from its queue, which has room for another
+    /// then. Responses are no messages of their own: see [`ReceiverEvent::Response`].
+    pub fn recv(&mut self, role: Role) -> Option<Message> {
+        let message = self.inboxes[role as usize].pop()?;
+        self.deliver_waiting(role);
+        Some(message)
+    }
+
+    /// The messages of `role` in the application's queue, oldest first.
+    pub fn queued(&self, role: Role) -> impl Iterator<Item = &Message> {
+        self.inboxes[role as usize].messages()
+    }
+
+    /// How many messages of `role` are in the application's queue.
+    pub fn readable(&self, role: Role) -> usize {
+        self.inboxes[role as usize].len()
+    }
+
+    /// Delivers what waits for room, as far as there is some.
+    fn deliver_waiting(&mut self, role: Role) {
         while let Some(&(session, id)) = self.inboxes[role as usize].waiting.front() {
             let length = self.sessions.get(&session).and_then(|s| s.incoming.get(&id));
             let Some(length) = length.map(Incoming::length) else {
@@ -264,6 +287,11 @@ impl Receiver {
         !self.events.is_empty()
     }
 
+    /// The next peer that proved that it is there.
+    pub(super) fn poll_confirmed(&mut self) -> Option<Peering> {
+        self.confirmed.pop_front()
+    }
+
     /// Somebody waits for a response, or nobody does: either way no queue holds it.
     fn has_room(&self, role: Role, length: usize) -> bool {
         let Config { receive_messages, receive_bytes, .. } = self.config;
@@ -271,7 +299,8 @@ impl Receiver {
             || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
     }
 
-    /// Hands a message that is whole to the application; returns what to say of it.
+    /// Puts a message that is whole into the application's queue; returns what to say of it. From
+    /// then on the claim of its STOP is true, whenever that leaves.
     fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
         let digest = session.incoming.get(&id)?.digest(id, &session.digest);
@@ -284,14 +313,18 @@ impl Receiver {
             session.tally.delivered += 1;
             session.tally.bytes_delivered += incoming.length() as u64;
         }
-        let role = incoming.role;
+        let (role, arrived_at) = (incoming.role, incoming.last_progress);
         let bytes = incoming.into_bytes();
-        if role != Role::Response {
-            self.inboxes[role as usize].enter(bytes.len());
-        }
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;
-        self.events.push_back(ReceiverEvent::Message(Message { peer, id, role, bytes }));
+        tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");
+        let message = Message { peer, id, role, arrived_at, bytes };
+        self.events.push_back(if role == Role::Response {
+            ReceiverEvent::Response(message)
+        } else {
+            self.inboxes[role as usize].push(message);
+            ReceiverEvent::Readable(role)
+        });
         Some(Verdict::Delivered { digest, arrivals })
     }
 

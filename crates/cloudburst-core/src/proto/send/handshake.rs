@@ -1,7 +1,6 @@
 //! Peers and their sessions: opening, adopting, suspecting, forgetting them.
 
 use super::Sender;
-use super::SenderEvent;
 use super::Timer;
 use super::peer::Peer;
 use crate::error::{Doubt, Outcome, SendError};
@@ -79,7 +78,7 @@ impl Sender {
             let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
             let peering = Peering { peer, incarnation, flow, port, ports };
             self.install(now, address, ack.responder, keys.forward, false);
-            self.events.push_back(SenderEvent::Opened(peering));
+            self.opened.push_back(peering);
         }
         self.reschedule_all_of(address);
     }

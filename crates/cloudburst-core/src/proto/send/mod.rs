@@ -66,9 +66,7 @@ impl Default for SendOptions {
 #[derive(Clone, Debug)]
 pub enum SenderEvent {
     /// The send has ended, and nothing more of it will go on the wire.
-    Ended(MessageId, Outcome),
-    /// A session was opened: the receiver half should take up its backward direction.
-    Opened(Peering),
+    Ended(MessageId, Role, Outcome),
 }
 
 /// What a sender has done and seen since it was made.
@@ -115,6 +113,8 @@ pub struct Sender {
     handshakes: u64,
     closing: bool,
     events: VecDeque<SenderEvent>,
+    /// Sessions that were opened: the receiver half takes up their backward directions.
+    opened: VecDeque<Peering>,
     counters: SenderCounters,
     latencies: LatencyHistogram,
 }
@@ -155,6 +155,7 @@ impl Sender {
             handshakes: 0,
             closing: false,
             events: VecDeque::new(),
+            opened: VecDeque::new(),
             counters: SenderCounters::default(),
             latencies: LatencyHistogram::new(),
         }
@@ -312,9 +313,19 @@ impl Sender {
         [transmit, self.timers.next()].into_iter().flatten().min()
     }
 
+    /// When the next timer is due.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
     /// The next thing that the driver should know.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
+    }
+
+    /// The next session that was opened.
+    pub(super) fn poll_opened(&mut self) -> Option<Peering> {
+        self.opened.pop_front()
     }
 
     fn message_timeout(&mut self, now: Instant, id: MessageId) {
@@ -361,7 +372,7 @@ impl Sender {
             Outcome::Rejected(_) => self.counters.rejected += 1,
             Outcome::Unknown(_) => self.counters.unknown += 1,
         }
-        self.events.push_back(SenderEvent::Ended(id, outcome));
+        self.events.push_back(SenderEvent::Ended(id, message.role, outcome));
     }
 
     fn reschedule(&mut self, id: MessageId) {

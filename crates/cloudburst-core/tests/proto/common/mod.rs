@@ -16,10 +16,11 @@ use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{Counters, Endpoint, Event, Message, SendOptions};
+use cloudburst_core::proto::{
+    CallFailure, CallId, Counters, Endpoint, Event, Message, Request, SendOptions,
+};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::Role;
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Loss};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -82,14 +83,18 @@ pub fn lossy(share: f64) -> LinkConfig {
 
 pub struct Host {
     pub endpoint: Endpoint,
-    /// Messages that came in, in order.
+    /// Messages that were put into the application's queue, taken or not.
+    pub readable: usize,
+    /// Plain messages that the application has taken, in order.
     pub inbox: Vec<Message>,
+    /// Requests that it has taken.
+    pub requests: Vec<Request>,
+    /// How calls ended.
+    pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
     /// How sends ended.
     pub outcomes: BTreeMap<MessageId, Outcome>,
     /// Whether the application takes each message at once.
     pub takes: bool,
-    /// Messages not taken yet.
-    pub untaken: Vec<(Role, usize)>,
     incarnations: u8,
 }
 
@@ -284,7 +289,6 @@ impl Pair {
                 self.buffer = buffer;
                 let Some(transmit) = transmit else { break };
                 assert_eq!(self.buffer.len(), transmit.len);
-                assert_eq!(transmit.len % transmit.segment_size, 0);
                 // What goes to anybody else's port leaves the pair.
                 let Some(to) = transmit.via.remote.port().checked_sub(7000) else { continue };
                 let buffer = core::mem::take(&mut self.buffer);
@@ -302,20 +306,21 @@ impl Pair {
             }
             let now = self.now;
             let host = self.host(side);
-            while let Some(event) = host.endpoint.poll_event(now) {
+            let before = host.readable;
+            while let Some(event) = host.endpoint.poll_event() {
                 match event {
                     Event::Ended(id, outcome) => {
                         assert!(host.outcomes.insert(id, outcome).is_none(), "ended twice");
                     }
-                    Event::Message(message) => {
-                        host.untaken.push((message.role, message.bytes.len()));
-                        host.inbox.push(message);
+                    Event::Answered(call, answer) => {
+                        assert!(host.answers.insert(call, answer).is_none(), "ended twice");
                     }
+                    Event::Readable(_) => host.readable += 1,
                 }
             }
-            if host.takes && !host.untaken.is_empty() {
-                host.take_all();
-                // Releasing may have made more to say.
+            if host.takes && host.readable > before {
+                host.take_all(now);
+                // Taking may have made more to say.
                 self.drain();
                 return;
             }
@@ -335,19 +340,20 @@ impl Host {
         let map = Box::new(Lanes(setup.paths));
         Self {
             endpoint: Endpoint::new(config.clone(), security, Seed::new(secret), map).unwrap(),
+            readable: 0,
             inbox: Vec::new(),
+            requests: Vec::new(),
+            answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             takes: true,
-            untaken: Vec::new(),
             incarnations,
         }
     }
 
     /// The application takes everything that was delivered.
-    pub fn take_all(&mut self) {
-        for (role, bytes) in self.untaken.drain(..) {
-            self.endpoint.release(role, bytes);
-        }
+    pub fn take_all(&mut self, now: Instant) {
+        self.inbox.extend(core::iter::from_fn(|| self.endpoint.recv()));
+        self.requests.extend(core::iter::from_fn(|| self.endpoint.recv_request(now)));
     }
 
     pub fn counters(&self) -> Counters {

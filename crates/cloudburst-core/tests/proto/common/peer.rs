@@ -5,7 +5,7 @@ use cloudburst_core::code::{BlockShape, Code, Encoder};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{Endpoint, Event, Message};
+use cloudburst_core::proto::{Endpoint, Message};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
@@ -130,6 +130,10 @@ impl Liar {
         let mut answers = Vec::new();
         let mut packet = Vec::new();
         while self.endpoint.poll_transmit(self.now, &mut packet).is_some() {
+            if Kind::of(&packet) == Ok(Kind::Hello) {
+                packet.clear();
+                continue;
+            }
             let (prefix, answer) = Answer::parse(&packet).unwrap();
             let at = packet.len() - TAG_LEN;
             self.opener.open(prefix.number, &mut packet, at).unwrap();
@@ -140,14 +144,7 @@ impl Liar {
     }
 
     pub fn messages(&mut self) -> Vec<Message> {
-        let mut messages = Vec::new();
-        while let Some(event) = self.endpoint.poll_event(self.now) {
-            if let Event::Message(message) = event {
-                self.endpoint.release(message.role, message.bytes.len());
-                messages.push(message);
-            }
-        }
-        messages
+        core::iter::from_fn(|| self.endpoint.recv()).collect()
     }
 
     pub fn block_digest(&self, id: u64, block: u32, bytes: &[u8]) -> Digest {

@@ -193,15 +193,13 @@ impl World {
                 }
                 buffer.clear();
             }
-            while let Some(event) = host.endpoint.poll_event(self.now) {
+            while let Some(event) = host.endpoint.poll_event() {
                 match event {
                     Event::Ended(id, outcome) => {
                         assert!(host.outcomes.insert(id, outcome).is_none(), "ended twice");
                     }
-                    Event::Message(message) => {
-                        host.endpoint.release(message.role, message.bytes.len());
-                        host.inbox.push(message);
-                    }
+                    Event::Readable(_) => host.inbox.extend(host.endpoint.recv()),
+                    Event::Answered(..) => {}
                 }
             }
         }

@@ -20,6 +20,8 @@ struct Overslept {
 }
 
 impl PacketIo for Overslept {
+    type Ready = ();
+
     fn now(&self) -> Instant {
         Instant::ZERO
     }
@@ -28,12 +30,14 @@ impl PacketIo for Overslept {
         Ok(())
     }
 
-    fn receive(&self, timeout: Duration, _: &mut dyn FnMut(Via, &mut [u8])) {
+    fn wait(&self, timeout: Duration) {
         if !timeout.is_zero() {
             let _ = self.waits.send(());
             let _ = self.runs.recv();
         }
     }
+
+    fn take(&self, (): (), _: &mut dyn FnMut(Via, &mut [u8])) {}
 
     fn wake(&self) {
         self.wakes.fetch_add(1, Ordering::SeqCst);

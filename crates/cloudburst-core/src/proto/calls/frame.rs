@@ -1,0 +1,138 @@
+//! What requests and responses begin with (docs/spec.md, section 13).
+
+use crate::proto::Message;
+use crate::time::Instant;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use core::time::Duration;
+use std::net::SocketAddr;
+
+const REQUEST_HEADER: usize = 12;
+const RESPONSE_HEADER: usize = 9;
+
+/// What a call is known by, its token on the wire: 64 bits that only its caller and its callee
+/// know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub(super) u64);
+
+/// A request that is ready to be sent, as often as it takes until there is room for it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub(super) id: CallId,
+    pub(super) patience: Duration,
+    pub(crate) frame: Bytes,
+}
+
+impl Prepared {
+    pub(super) fn new(id: CallId, patience: Duration, bytes: &[u8]) -> Self {
+        let mut frame = BytesMut::with_capacity(REQUEST_HEADER + bytes.len());
+        frame.put_u64(id.0);
+        // Rounded up: a caller waits at least as long as it says.
+        let millis = patience.as_micros().div_ceil(1_000);
+        frame.put_u32(u32::try_from(millis).unwrap_or(u32::MAX));
+        frame.extend_from_slice(bytes);
+        Self { id, patience, frame: frame.freeze() }
+    }
+
+    /// The call's name.
+    pub const fn id(&self) -> CallId {
+        self.id
+    }
+
+    /// Bytes that the request has on its way: its own, and 12 more.
+    pub const fn len(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Never: the header is always there.
+    pub const fn is_empty(&self) -> bool {
+        self.frame.is_empty()
+    }
+}
+
+/// A request as its callee takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The caller: where it takes messages itself.
+    pub peer: SocketAddr,
+    /// The call, as the caller named it.
+    pub call: CallId,
+    /// When the caller stops waiting, as far as can be seen from here: counted from when the
+    /// request was whole.
+    pub deadline: Instant,
+    /// What it asks.
+    pub bytes: Bytes,
+}
+
+impl Request {
+    /// `None`: it is too short.
+    pub(super) fn parse(message: Message) -> Option<Self> {
+        let Message { peer, arrived_at, mut bytes, .. } = message;
+        let call = CallId(bytes.try_get_u64().ok()?);
+        let patience = Duration::from_millis(bytes.try_get_u32().ok()?.into());
+        Some(Self { peer, call, deadline: arrived_at + patience, bytes })
+    }
+}
+
+/// The bytes of the response to `call`; `None`: the service has ended the request without an answer.
+pub fn response(call: CallId, bytes: Option<&[u8]>) -> Bytes {
+    let mut frame = BytesMut::with_capacity(RESPONSE_HEADER + bytes.map_or(0, <[u8]>::len));
+    frame.put_u64(call.0);
+    frame.put_u8(bytes.is_none().into());
+    frame.extend_from_slice(bytes.unwrap_or_default());
+    frame.freeze()
+}
+
+/// The call that a response is to, and what it says. `None`: it is too short, its status is not
+/// defined, or there is more than a refusal has.
+pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Option<Bytes>)> {
+    let call = CallId(bytes.try_get_u64().ok()?);
+    match bytes.try_get_u8().ok()? {
+        0 => Some((call, Some(bytes))),
+        1 if bytes.is_empty() => Some((call, None)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::MessageId;
+    use crate::wire::Role;
+
+    fn message(bytes: Bytes) -> Message {
+        let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+        let (id, role, arrived_at) = (MessageId(0), Role::Request, Instant::from_nanos(5));
+        Message { peer, id, role, arrived_at, bytes }
+    }
+
+    #[test]
+    fn requests_are_a_token_milliseconds_and_bytes() {
+        let call = CallId(0x0102_0304_0506_0708);
+        let wire = Prepared::new(call, Duration::from_micros(1_500), b"hi").frame;
+        assert_eq!(&wire[..], [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 2, b'h', b'i']);
+        let request = Request::parse(message(wire.clone())).unwrap();
+        assert_eq!((request.call, &request.bytes[..]), (call, &b"hi"[..]));
+        assert_eq!(request.deadline, Instant::from_nanos(2_000_005));
+        assert!((0..12).all(|len| Request::parse(message(wire.slice(..len))).is_none()));
+        let endless = Prepared::new(call, Duration::MAX, b"").frame;
+        assert_eq!(endless[8..], [0xff; 4]);
+    }
+
+    #[test]
+    fn responses_are_a_token_a_status_and_bytes() {
+        let call = CallId(7);
+        for (bytes, tail) in
+            [(Some(&b"hi"[..]), &[0, b'h', b'i'][..]), (Some(b""), &[0]), (None, &[1])]
+        {
+            let wire = response(call, bytes);
+            assert_eq!(&wire[8..], tail);
+            let said = bytes.map(Bytes::from_static);
+            assert_eq!(parse_response(wire), Some((call, said)));
+        }
+        for malformed in
+            [&[0; 8][..], &[0, 0, 0, 0, 0, 0, 0, 7, 2], &[0, 0, 0, 0, 0, 0, 0, 7, 1, 0]]
+        {
+            assert_eq!(parse_response(Bytes::copy_from_slice(malformed)), None);
+        }
+    }
+}

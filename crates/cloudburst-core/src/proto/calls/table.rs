@@ -1,0 +1,284 @@
+//! The calls that wait for their responses.
+
+use super::frame::{CallId, Prepared, Request, parse_response};
+use crate::error::{Doubt, Outcome, Rejection};
+use crate::id::MessageId;
+use crate::proto::Message;
+use crate::proto::timers::Timers;
+use crate::rng::Seed;
+use crate::time::Instant;
+use bytes::Bytes;
+use core::time::Duration;
+use foldhash::{HashMap, HashMapExt};
+use std::collections::VecDeque;
+
+/// Why a call has no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFailure {
+    /// The request was not delivered, and never will be.
+    Rejected(Rejection),
+    /// The request may have been delivered, or not.
+    Unknown(Doubt),
+    /// The callee has the request, and its response was not here before the deadline.
+    Deadline,
+    /// The callee's application has dropped the request.
+    Unanswered,
+}
+
+/// What an endpoint has seen of calls, its own and those of others, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallCounters {
+    /// Responses that ended a call.
+    pub responses_received: u64,
+    /// Responses that no call waits for: late, told twice, or of a caller that is gone.
+    pub responses_dropped: u64,
+    /// Requests that the application took.
+    pub requests_received: u64,
+    /// Requests whose callers had given up before the application took them.
+    pub requests_expired: u64,
+    /// Requests that the application dropped without a reply, or whose reply did not get through.
+    pub requests_unanswered: u64,
+    /// Handlers that panicked; their requests are unanswered.
+    pub handlers_panicked: u64,
+    /// Requests and responses whose bytes are none.
+    pub malformed: u64,
+}
+
+/// The calls of an endpoint, its own and those that others make to it.
+#[derive(Debug)]
+pub struct Calls {
+    /// What tokens are derived from: who has seen some of them cannot tell others.
+    seed: Seed,
+    begun: u64,
+    /// How long a call may take that does not say so itself.
+    patience: Duration,
+    waiting: HashMap<CallId, Waiting>,
+    /// The calls whose requests are being sent.
+    requests: HashMap<MessageId, CallId>,
+    timers: Timers<CallId>,
+    ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
+    counters: CallCounters,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    request: MessageId,
+    deadline: Option<Instant>,
+    /// The callee has the request.
+    delivered: bool,
+}
+
+impl Calls {
+    pub(in crate::proto) fn new(seed: Seed, patience: Duration) -> Self {
+        Self {
+            seed,
+            begun: 0,
+            patience,
+            waiting: HashMap::new(),
+            requests: HashMap::new(),
+            timers: Timers::default(),
+            ended: VecDeque::new(),
+            counters: CallCounters::default(),
+        }
+    }
+
+    /// A request with `bytes`, of a call that may take `patience`, or as long as the endpoint's
+    /// messages may.
+    pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
+        let [token @ .., _, _, _, _, _, _, _, _] = self.seed.derive("call token", self.begun);
+        self.begun += 1;
+        let id = CallId(u64::from_be_bytes(token));
+        Prepared::new(id, patience.unwrap_or(self.patience), bytes)
+    }
+
+    /// The call waits for its response from `now` on; `request` is on its way.
+    pub(in crate::proto) fn enter(&mut self, now: Instant, call: &Prepared, request: MessageId) {
+        let mut waiting = Waiting { request, deadline: None, delivered: false };
+        self.timers.set(&mut waiting.deadline, Some(now + call.patience), call.id);
+        self.waiting.insert(call.id, waiting);
+        self.requests.insert(request, call.id);
+    }
+
+    /// Nobody waits for the call any more. Returns its request, unless the call has ended.
+    pub(crate) fn forget(&mut self, id: CallId) -> Option<MessageId> {
+        self.remove(id).map(|waiting| waiting.request)
+    }
+
+    /// The send of a request has ended.
+    pub(in crate::proto) fn on_request_ended(&mut self, request: MessageId, outcome: &Outcome) {
+        let Some(id) = self.requests.remove(&request) else { return };
+        let failure = match outcome {
+            Outcome::Delivered(_) => {
+                let Some(waiting) = self.waiting.get_mut(&id) else { return };
+                waiting.delivered = true;
+                // Without a deadline: that has passed.
+                if waiting.deadline.is_some() {
+                    return;
+                }
+                CallFailure::Deadline
+            }
+            Outcome::Rejected(rejection) => CallFailure::Rejected(*rejection),
+            Outcome::Unknown(doubt) => CallFailure::Unknown(*doubt),
+        };
+        self.end(id, Err(failure));
+    }
+
+    /// A response has come in, of whomever.
+    pub(in crate::proto) fn on_response(&mut self, message: Message) {
+        let Some((id, bytes)) = parse_response(message.bytes) else {
+            return self.counters.malformed += 1;
+        };
+        if self.end(id, bytes.ok_or(CallFailure::Unanswered)) {
+            self.counters.responses_received += 1;
+        } else {
+            self.counters.responses_dropped += 1;
+        }
+    }
+
+    /// The application takes a request that came in; `None`: it is no use any more, or none.
+    pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<Request> {
+        let Some(request) = Request::parse(message) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        if request.deadline <= now {
+            self.counters.requests_expired += 1;
+            return None;
+        }
+        self.counters.requests_received += 1;
+        Some(request)
+    }
+
+    /// Ends the calls whose callees have their requests, and whose deadlines have passed. Those of
+    /// others end with the sends of their requests, which have the same deadlines.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(id) = self.timers.pop_due(now) {
+            let Some(waiting) = self.waiting.get_mut(&id) else { continue };
+            waiting.deadline = None;
+            if waiting.delivered {
+                self.end(id, Err(CallFailure::Deadline));
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// How the next call ended.
+    pub(in crate::proto) fn poll_ended(&mut self) -> Option<(CallId, Result<Bytes, CallFailure>)> {
+        self.ended.pop_front()
+    }
+
+    /// The application has dropped a request without a reply, or its reply did not get through.
+    pub fn count_unanswered(&mut self) {
+        self.counters.requests_unanswered += 1;
+    }
+
+    /// A handler of the application has panicked.
+    pub fn count_panicked(&mut self) {
+        self.counters.handlers_panicked += 1;
+    }
+
+    /// What was seen so far.
+    pub fn counters(&self) -> CallCounters {
+        self.counters
+    }
+
+    /// Asserts that the tables agree with each other, and that every call has what ends it.
+    ///
+    /// # Panics
+    ///
+    /// When they do not.
+    pub fn check_invariants(&self) {
+        for (id, waiting) in &self.waiting {
+            let ends = waiting.deadline.is_some() || self.requests.contains_key(&waiting.request);
+            assert!(ends, "{id:?} has neither a deadline nor a request under way");
+        }
+        let timed = self.waiting.values().filter(|waiting| waiting.deadline.is_some()).count();
+        assert_eq!(timed, self.timers.len(), "calls with a deadline, and timers");
+    }
+
+    /// Ends a call; `false` if none of that name waits.
+    fn end(&mut self, id: CallId, result: Result<Bytes, CallFailure>) -> bool {
+        let waits = self.remove(id).is_some();
+        if waits {
+            self.ended.push_back((id, result));
+        }
+        waits
+    }
+
+    fn remove(&mut self, id: CallId) -> Option<Waiting> {
+        let mut waiting = self.waiting.remove(&id)?;
+        self.timers.set(&mut waiting.deadline, None, id);
+        self.requests.remove(&waiting.request);
+        Some(waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(10);
+    const DUE: Instant = Instant::from_nanos(10_000_000);
+
+    fn calls() -> (Calls, CallId) {
+        let mut calls = Calls::new(Seed::new([1; 32]), PATIENCE);
+        let call = calls.prepare(None, b"a request");
+        calls.enter(Instant::ZERO, &call, MessageId(3));
+        calls.check_invariants();
+        (calls, call.id())
+    }
+
+    fn delivered() -> Outcome {
+        let (waited, completed_in) = (Duration::ZERO, Duration::ZERO);
+        Outcome::Delivered(crate::error::Receipt {
+            bytes: 1,
+            blocks: 1,
+            source_symbols: 1,
+            packets: 1,
+            arrivals: Vec::new(),
+            waited,
+            completed_in,
+        })
+    }
+
+    #[test]
+    fn a_call_whose_callee_has_the_request_ends_by_its_deadline() {
+        let (mut calls, id) = calls();
+        calls.on_request_ended(MessageId(3), &delivered());
+        assert_eq!(calls.poll_timeout(), Some(DUE));
+        calls.handle_timeout(DUE);
+        calls.check_invariants();
+        assert_eq!(calls.poll_ended(), Some((id, Err(CallFailure::Deadline))));
+        assert_eq!((calls.poll_ended(), calls.poll_timeout()), (None, None));
+    }
+
+    #[test]
+    fn how_the_request_ends_decides_where_the_deadline_passes_first() {
+        for (outcome, failure) in [
+            (delivered(), CallFailure::Deadline),
+            (Outcome::Unknown(Doubt::Deadline), CallFailure::Unknown(Doubt::Deadline)),
+        ] {
+            let (mut calls, id) = calls();
+            calls.handle_timeout(DUE);
+            calls.check_invariants();
+            assert_eq!(calls.poll_ended(), None);
+            calls.on_request_ended(MessageId(3), &outcome);
+            assert_eq!(calls.poll_ended(), Some((id, Err(failure))));
+        }
+    }
+
+    #[test]
+    fn who_gave_up_is_told_nothing_and_its_request_is_named_for_cancelling() {
+        let (mut calls, id) = calls();
+        assert_eq!(calls.forget(id), Some(MessageId(3)));
+        assert_eq!(calls.forget(id), None);
+        calls.on_request_ended(MessageId(3), &delivered());
+        calls.check_invariants();
+        assert_eq!(calls.poll_ended(), None);
+    }
+}

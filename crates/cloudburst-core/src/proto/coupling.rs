@@ -1,0 +1,136 @@
+//! What the parts of an endpoint do for each other, and in which order their outputs leave.
+//!
+//! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
+//! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.
+
+use super::calls::Prepared;
+use super::{
+    CallId, Calls, Event, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent, Transmit,
+};
+use crate::error::SendError;
+use crate::path::Via;
+use crate::time::Instant;
+use crate::wire::{Kind, Role};
+use core::ops::DerefMut;
+use std::net::SocketAddr;
+
+/// The parts of an endpoint, however they are guarded.
+///
+/// Guards that are held together are taken in one order: calls, sender, receiver.
+pub(crate) trait Parts {
+    fn calls(&mut self) -> impl DerefMut<Target = Calls>;
+    fn sender(&mut self) -> impl DerefMut<Target = Sender>;
+    fn receiver(&mut self) -> impl DerefMut<Target = Receiver>;
+    fn calls_and_sender(
+        &mut self,
+    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>);
+    fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>);
+    /// The receiver, if it may have output: whoever sends symbols should not wait for a decoder.
+    fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
+}
+
+/// Takes a datagram that came in by `via`; it is garbled afterwards.
+///
+/// When this returns, a peer that one half has met is known to the other: before a symbol of a
+/// session that was opened can leave, and so before its peer can answer in the other direction.
+pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, packet: &mut [u8]) {
+    match Kind::of(packet) {
+        Ok(Kind::HelloAck) => {
+            let (mut sender, mut receiver) = parts.halves();
+            sender.handle_datagram(now, packet);
+            while let Some(peering) = sender.poll_opened() {
+                receiver.adopt(now, peering);
+            }
+        }
+        Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {
+            parts.sender().handle_datagram(now, packet);
+        }
+        // Junk goes to the receiver, which counts it.
+        Ok(Kind::Hello | Kind::Symbol) | Err(_) => {
+            let mut receiver = parts.receiver();
+            receiver.handle_datagram(now, via, packet);
+            let confirmed = receiver.poll_confirmed();
+            drop(receiver);
+            if let Some(peering) = confirmed {
+                parts.sender().adopt(now, peering);
+            }
+        }
+    }
+}
+
+/// Fills `buffer`, which must be empty, with the next datagrams for one path.
+///
+/// Answers to handshakes leave first. Other answers let one batch of symbols pass, and one of them
+/// leaves with it where it can (a piggybacked ACK); then they leave by themselves.
+pub(crate) fn poll_transmit(
+    parts: &mut impl Parts,
+    now: Instant,
+    buffer: &mut Vec<u8>,
+) -> Option<Transmit> {
+    if let Some(mut receiver) = parts.answering()
+        && receiver.is_overdue()
+        && let Some(answers) = receiver.poll_transmit(buffer)
+    {
+        return Some(answers);
+    }
+    poll_symbols(parts, now, buffer)
+        .or_else(|| parts.answering().and_then(|mut receiver| receiver.poll_transmit(buffer)))
+}
+
+/// The same for symbols and handshakes alone, and for what leaves with them: answers by themselves
+/// are held back, for an application that may be about to respond.
+pub(crate) fn poll_symbols(
+    parts: &mut impl Parts,
+    now: Instant,
+    buffer: &mut Vec<u8>,
+) -> Option<Transmit> {
+    let symbols = parts.sender().poll_transmit(now, buffer)?;
+    Some(match parts.answering() {
+        Some(mut receiver) => receiver.poll_piggyback(symbols, buffer),
+        None => symbols,
+    })
+}
+
+/// The next thing that the application should know.
+pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
+    let ended = parts.sender().poll_event();
+    if let Some(SenderEvent::Ended(id, role, outcome)) = ended {
+        if role == Role::Request {
+            parts.calls().on_request_ended(id, &outcome);
+        }
+        return Some(Event::Ended(id, outcome));
+    }
+    loop {
+        let event = parts.receiver().poll_event();
+        match event {
+            Some(ReceiverEvent::Response(message)) => parts.calls().on_response(message),
+            Some(ReceiverEvent::Readable(role)) => return Some(Event::Readable(role)),
+            None => break,
+        }
+    }
+    let ended = parts.calls().poll_ended();
+    ended.map(|(call, result)| Event::Answered(call, result))
+}
+
+/// Sends the request of `call`, which waits for its response from then on.
+pub(crate) fn call(
+    parts: &mut impl Parts,
+    now: Instant,
+    peer: SocketAddr,
+    call: &Prepared,
+    options: &SendOptions,
+) -> Result<(), SendError> {
+    // Together: the request must not end before its call is known.
+    let (mut calls, mut sender) = parts.calls_and_sender();
+    let request = sender.send(now, peer, Role::Request, call.frame.clone(), options)?;
+    calls.enter(now, call, request);
+    Ok(())
+}
+
+/// Forgets a call, and stops the burst of its request.
+pub(crate) fn hang_up(parts: &mut impl Parts, call: CallId) {
+    let request = parts.calls().forget(call);
+    if let Some(request) = request {
+        parts.sender().cancel(request);
+    }
+}

@@ -1,0 +1,141 @@
+//! An answer leaves with symbols for the same peer.
+
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{Endpoint, SendOptions};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Kind;
+use std::net::SocketAddr;
+
+const NOW: Instant = Instant::from_nanos(1_000_000_000);
+
+struct Host {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    lanes: u16,
+}
+
+impl Host {
+    fn new(host: u8) -> Self {
+        Self::with(host, 1, Config::default())
+    }
+
+    fn with(host: u8, lanes: u16, config: Config) -> Self {
+        let security = Security::pre_shared([7; 32]);
+        let port = if config.reuse_port { config.port } else { 7000 };
+        let config = Config { port, ..config };
+        let map = Box::new(Lanes(lanes));
+        let endpoint = Endpoint::new(config, &security, Seed::new([host; 32]), map).unwrap();
+        Self { endpoint, address: SocketAddr::from(([10, 0, 0, host], 7000)), lanes }
+    }
+
+    fn send(&mut self, to: &Self, len: usize) {
+        let options = SendOptions::default();
+        self.endpoint.send(NOW, to.address, vec![7; len].into(), &options).unwrap();
+    }
+
+    /// The next batch: what is in each of its datagrams, in order, and where it goes. It arrives
+    /// at whoever of `hosts` is meant.
+    fn pass(&mut self, hosts: &mut [&mut Self]) -> Option<(Vec<Kind>, SocketAddr)> {
+        let mut buffer = Vec::new();
+        let batch = self.endpoint.poll_transmit(NOW, &mut buffer)?;
+        let mut kinds = Vec::new();
+        for packet in buffer.chunks_mut(batch.segment_size) {
+            kinds.push(Kind::of(packet).unwrap());
+            let to = batch.via.remote.ip();
+            let host = hosts.iter_mut().find(|host| host.address.ip() == to).unwrap();
+            let lane = batch.via.lane % host.lanes;
+            let remote = SocketAddr::new(self.address.ip(), 7000 + batch.via.lane);
+            host.endpoint.handle_datagram(NOW, Via { lane, remote }, packet);
+        }
+        Some((kinds, batch.via.remote))
+    }
+
+    fn pass_all(&mut self, to: &mut Self) -> Vec<Vec<Kind>> {
+        core::iter::from_fn(|| self.pass(&mut [to])).map(|(kinds, _)| kinds).collect()
+    }
+}
+
+/// A message of `len` bytes goes from `a` to `b`, whose STOP has not left yet.
+fn send_without_stop(a: &mut Host, b: &mut Host, len: usize) {
+    a.send(b, len);
+    a.pass_all(b);
+    b.pass_all(a);
+    a.pass_all(b);
+    assert!(b.endpoint.recv().is_some());
+    assert_eq!(a.endpoint.counters().sender.delivered, 0);
+}
+
+#[test]
+fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
+    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    send_without_stop(&mut a, &mut b, 1_000);
+    b.send(&a, 5_000);
+    let (kinds, _) = b.pass(&mut [&mut a]).unwrap();
+    let (stop, symbols) = kinds.split_last().unwrap();
+    assert_eq!(*stop, Kind::Stop);
+    assert!(!symbols.is_empty() && symbols.iter().all(|kind| *kind == Kind::Symbol));
+    assert_eq!(a.endpoint.counters().sender.delivered, 1);
+    assert_eq!(b.endpoint.counters().receiver.stops_sent, 1);
+    assert!(b.pass_all(&mut a).concat().iter().all(|kind| *kind == Kind::Symbol));
+}
+
+#[test]
+fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
+    // Symbols of one byte are shorter than a STOP that tells of four paths.
+    let config = Config { run: 1, ..Config::default() };
+    let (mut a, mut b) = (Host::with(1, 4, config.clone()), Host::with(2, 4, config));
+    send_without_stop(&mut a, &mut b, 20_000);
+    (0..3).for_each(|_| b.send(&a, 1));
+    let sent: Vec<Kind> = b.pass_all(&mut a).concat();
+    let (symbol, status, stop) = (Kind::Symbol, Kind::Status, Kind::Stop);
+    assert_eq!(sent, [symbol, status, stop, symbol, symbol]);
+}
+
+#[test]
+fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
+    let (mut a, mut b, mut c) = (Host::new(1), Host::new(2), Host::new(3));
+    send_without_stop(&mut a, &mut b, 1_000);
+    b.send(&c, 1_000);
+    let (kinds, to) = b.pass(&mut [&mut a, &mut c]).unwrap();
+    assert_eq!((kinds, to), (vec![Kind::Hello], c.address));
+    while let Some((kinds, _)) = c.pass(&mut [&mut b]) {
+        assert_eq!(kinds, [Kind::HelloAck]);
+    }
+    let mut sent = Vec::new();
+    while let Some((kinds, to)) = b.pass(&mut [&mut a, &mut c]) {
+        assert!(kinds.iter().all(|kind| (*kind == Kind::Stop) == (to == a.address)), "{kinds:?}");
+        sent.extend(kinds);
+    }
+    assert!(sent.contains(&Kind::Stop) && sent.contains(&Kind::Symbol));
+}
+
+#[test]
+fn answers_do_not_join_what_switches_may_drop_on_purpose() {
+    let config = Config { aeolus: true, ..Config::default() };
+    let (mut a, mut b) = (Host::with(1, 1, config.clone()), Host::with(2, 1, config));
+    send_without_stop(&mut a, &mut b, 1_000);
+    // Symbols of a message that was not answered yet are not spared, and STOPs are.
+    b.send(&a, 5_000);
+    let batches = b.pass_all(&mut a);
+    assert!(batches.contains(&vec![Kind::Stop]), "{batches:?}");
+    assert!(batches.iter().filter(|batch| batch.contains(&Kind::Stop)).count() == 1);
+}
+
+#[test]
+fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
+    let config = Config { port: 9000, reuse_port: true, ..Config::default() };
+    let (mut a, mut b) = (Host::new(1), Host::with(2, 1, config));
+    // A learns the port that B has alone, and so does what rides on symbols.
+    a.send(&b, 1_000);
+    a.pass_all(&mut b);
+    b.pass_all(&mut a);
+    a.pass_all(&mut b);
+    b.send(&a, 1_000);
+    b.pass_all(&mut a);
+    assert!(a.endpoint.recv().is_some());
+    a.send(&b, 1_000);
+    let (kinds, to) = a.pass(&mut [&mut b]).unwrap();
+    assert_eq!((kinds.last(), to.port()), (Some(&Kind::Stop), 9000));
+}

@@ -1,0 +1,159 @@
+//! Senders that wait until there is room for their messages.
+
+use cloudburst_core::burst::contain;
+use core::future::poll_fn;
+use core::ops::Bound;
+use core::task::{Poll, Waker};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Who waits for room, in the order of arrival.
+///
+/// When room is left, the first of them is woken. If it is not enough for that one, the next tries,
+/// and so on: a message that fits does not wait behind one that does not.
+#[derive(Debug, Default)]
+pub(crate) struct Room(Mutex<Waiters>);
+
+#[derive(Debug, Default)]
+struct Waiters {
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    waker: Option<Waker>,
+    woken: bool,
+}
+
+/// A place among those who wait, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    room: Arc<Room>,
+    number: u64,
+}
+
+impl Room {
+    /// Some room is left: whoever waited longest tries first.
+    pub(crate) fn left(&self) {
+        self.wake_next(Bound::Unbounded);
+    }
+
+    /// Nobody needs to wait any more.
+    pub(crate) fn close(&self) {
+        let wakers: Vec<Waker> = {
+            let mut waiters = self.lock();
+            let wake = |waiting: &mut Waiting| {
+                waiting.woken = true;
+                waiting.waker.take()
+            };
+            waiters.waiting.values_mut().filter_map(wake).collect()
+        };
+        wakers.into_iter().for_each(|waker| contain(|| waker.wake()));
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>) -> Place {
+        let mut waiters = self.lock();
+        let number = waiters.next;
+        waiters.next += 1;
+        waiters.waiting.insert(number, Waiting::default());
+        Place { room: self.clone(), number }
+    }
+
+    fn wake_next(&self, after: Bound<u64>) {
+        let mut waiters = self.lock();
+        let mut asleep = waiters.waiting.range_mut((after, Bound::Unbounded));
+        let Some((_, next)) = asleep.find(|(_, waiting)| !waiting.woken) else { return };
+        next.woken = true;
+        let waker = next.waker.take();
+        // Without the lock: it may run what it wakes.
+        drop(waiters);
+        if let Some(waker) = waker {
+            contain(|| waker.wake());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// There was not enough room for this one: the next may try. Then waits for its turn.
+    pub(crate) async fn pass(&self) {
+        self.room.wake_next(Bound::Excluded(self.number));
+        poll_fn(|context| {
+            let mut waiters = self.room.lock();
+            let Some(waiting) = waiters.waiting.get_mut(&self.number) else {
+                return Poll::Ready(());
+            };
+            if core::mem::take(&mut waiting.woken) {
+                return Poll::Ready(());
+            }
+            waiting.waker = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.room.lock().waiting.remove(&self.number);
+        // It has what it needs, or wants it no more: others may find room.
+        self.room.left();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::future::Future;
+    use core::pin::{Pin, pin};
+    use core::task::Context;
+
+    fn is_woken(pass: &mut Pin<&mut impl Future<Output = ()>>) -> bool {
+        pass.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn room_that_is_too_small_for_the_first_is_offered_to_the_next() {
+        let room = Arc::new(Room::default());
+        let first = room.enter();
+        let mut one = pin!(first.pass());
+        assert!(!is_woken(&mut one));
+        let second = room.enter();
+        let mut two = pin!(second.pass());
+        assert!(!is_woken(&mut two));
+        room.left();
+        assert!(is_woken(&mut one));
+        let mut again = pin!(first.pass());
+        assert!(!is_woken(&mut again), "it has tried");
+        assert!(is_woken(&mut two));
+        room.left();
+        assert!(is_woken(&mut again), "and is the first again");
+    }
+
+    #[test]
+    fn room_that_is_left_before_anybody_sleeps_is_not_lost() {
+        let room = Arc::new(Room::default());
+        let place = room.enter();
+        room.left();
+        assert!(is_woken(&mut pin!(place.pass())));
+    }
+
+    #[test]
+    fn whoever_leaves_makes_way() {
+        let room = Arc::new(Room::default());
+        let (first, second) = (room.enter(), room.enter());
+        let mut two = pin!(second.pass());
+        assert!(!is_woken(&mut two));
+        drop(first);
+        assert!(is_woken(&mut two));
+        let third = room.enter();
+        let mut three = pin!(third.pass());
+        assert!(!is_woken(&mut three));
+        room.close();
+        assert!(is_woken(&mut three));
+    }
+}
