@@ -21,7 +21,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The DSCP of packets unless [`Builder::dscp`] says otherwise.
+/// The DSCP of packets unless [`Builder::dscp`] or [`Builder::dscps`] says otherwise.
 pub const DEFAULT_DSCP: u8 = 43;
 /// Bytes of each socket buffer that are asked for unless [`Builder::socket_buffers`] says
 /// otherwise.
@@ -45,7 +45,7 @@ pub struct Builder {
     busy_poll: Option<Duration>,
     reuse_port: Option<bool>,
     aeolus: Option<bool>,
-    dscp: u8,
+    dscps: Vec<u8>,
     socket_buffers: usize,
 }
 
@@ -62,7 +62,7 @@ impl Builder {
             busy_poll: None,
             reuse_port: None,
             aeolus: None,
-            dscp: DEFAULT_DSCP,
+            dscps: vec![DEFAULT_DSCP],
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
         }
     }
@@ -130,8 +130,20 @@ impl Builder {
     /// It should select a queue that is a few packets deep: in a deep one, symbols that nobody
     /// needs any more delay those that somebody does. Both ends should have the same: each warns,
     /// once, of packets that come with another.
-    pub const fn dscp(mut self, dscp: u8) -> Self {
-        self.dscp = dscp;
+    pub fn dscp(self, dscp: u8) -> Self {
+        self.dscps([dscp])
+    }
+
+    /// The DSCP of each class of packets, from one to eight of them, each from 0 to 63. Default
+    /// [`DEFAULT_DSCP`] for all.
+    ///
+    /// Class 0 is control: handshakes and answers. Class 1 is data: symbols. Classes beyond the last
+    /// DSCP share it. So `dscps([46, 43])` lets switches prefer answers, which are small and end
+    /// bursts, to symbols. An answer that leaves in one batch with symbols has their DSCP.
+    ///
+    /// Both ends should have the same DSCPs: each warns, once, of packets that come with none of them.
+    pub fn dscps(mut self, dscps: impl IntoIterator<Item = u8>) -> Self {
+        self.dscps = dscps.into_iter().collect();
         self
     }
 
@@ -264,7 +276,7 @@ impl Builder {
             ports: needs.ports,
             flow_labels: needs.labels,
             encapsulates: !needs.outer.is_empty(),
-            dscp: self.dscp,
+            dscps: self.dscps.clone(),
             socket_buffers: self.socket_buffers,
         });
         let io = opened.map_err(|error| error.of_map(&paths))?;
@@ -284,7 +296,7 @@ impl Builder {
         tracing::info!(
             addr = %io.local_addr(),
             %paths,
-            dscp = self.dscp,
+            dscps = ?self.dscps,
             capacity = config.capacity,
             buffers = ?io.granted_buffers(),
             "endpoint opened"

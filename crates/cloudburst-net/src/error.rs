@@ -23,6 +23,14 @@ pub enum BuildError {
         /// What was asked for.
         value: u8,
     },
+    /// No DSCP, or more than there are classes for.
+    #[error("{count} DSCPs were given: there must be between 1 and {most}, one a class")]
+    Dscps {
+        /// How many came.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A path map that does not exist.
     #[error(transparent)]
     Paths(#[from] PathMapError),

@@ -33,6 +33,7 @@ pub(crate) mod coupling;
 mod endpoint;
 mod layout;
 mod limits;
+mod marking;
 mod receive;
 mod send;
 mod session;
@@ -42,6 +43,7 @@ mod timers;
 pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, response};
 pub use endpoint::{Counters, Endpoint, Event, Latencies};
 pub use layout::Layout;
+pub use marking::{Class, Ecn, Marking};
 pub use receive::{Message, Receiver, ReceiverCounters, ReceiverEvent};
 pub use send::{SendOptions, Sender, SenderCounters, SenderEvent};
 pub use session::{Identity, Peering};
@@ -75,7 +77,6 @@ pub struct Transmit {
     pub segment_size: usize,
     /// Bytes in the buffer.
     pub len: usize,
-    /// Whether the datagrams are marked ECT(0) instead of Not-ECT (RFC 3168, section 5). Never
-    /// unless [`Config::aeolus`](crate::config::Config::aeolus) is set.
-    pub ect: bool,
+    /// The class and the ECN codepoint of the datagrams.
+    pub marking: Marking,
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::error::Outcome;
+use cloudburst_core::proto::{Class, Ecn, Marking};
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::symbol::SymbolView;
 use cloudburst_netem::{LinkConfig, Loss};
@@ -25,19 +26,21 @@ struct Sent {
     kind: Kind,
     /// Message and block of a symbol.
     symbol: Option<(u64, u32)>,
+    class: Class,
     ect: bool,
 }
 
 fn sent(pair: &mut Pair) -> Vec<Sent> {
     let packets = pair.tap.replace(Vec::new()).expect("it is tapped");
-    let ects = core::mem::take(&mut pair.ects);
-    assert_eq!(packets.len(), ects.len());
-    let describe = |((side, _, packet), ect): ((Side, _, Vec<u8>), bool)| {
+    let markings = core::mem::take(&mut pair.markings);
+    assert_eq!(packets.len(), markings.len());
+    let describe = |((side, _, packet), marking): ((Side, _, Vec<u8>), Marking)| {
         let symbol = SymbolView::parse(&packet).ok();
         let symbol = symbol.map(|symbol| (symbol.header.message.0, symbol.header.block));
-        Sent { side, kind: Kind::of(&packet).expect("a packet"), symbol, ect }
+        let kind = Kind::of(&packet).expect("a packet");
+        Sent { side, kind, symbol, class: marking.class, ect: marking.ecn == Ecn::Ect0 }
     };
-    packets.into_iter().zip(ects).map(describe).collect()
+    packets.into_iter().zip(markings).map(describe).collect()
 }
 
 fn loss(share: f64) -> LinkConfig {
@@ -45,11 +48,15 @@ fn loss(share: f64) -> LinkConfig {
 }
 
 #[test]
-fn nothing_is_marked_unless_it_is_wanted() {
+fn without_aeolus_packets_differ_by_class_alone() {
     let mut pair = pair(false);
     pair.deliver(message(LARGE, 1));
     let sent = sent(&mut pair);
     assert!(sent.len() > 366 && sent.iter().all(|packet| !packet.ect));
+    for packet in sent {
+        let class = if packet.symbol.is_some() { Class::DATA } else { Class::CONTROL };
+        assert_eq!(packet.class, class, "{:?}", packet.kind);
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{Contents, Endpoint, Event, SendOptions, Transmit};
+use cloudburst_core::proto::{
+    Class, Contents, Ecn, Endpoint, Event, Marking, SendOptions, Transmit,
+};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use std::net::SocketAddr;
@@ -43,8 +45,8 @@ fn take(to: &mut Endpoint, from: SocketAddr, batches: &mut [(Transmit, Vec<u8>)]
 fn longer_messages_allocate_no_more_often() {
     let ((mut a, at_a), (mut b, at_b)) = (endpoint(1), endpoint(2));
     let via = Via { lane: 0, remote: at_a };
-    let nothing =
-        Transmit { contents: Contents::Answers, via, segment_size: 1, len: 0, ect: false };
+    let marking = Marking { class: Class::CONTROL, ecn: Ecn::NotEct };
+    let nothing = Transmit { contents: Contents::Answers, via, segment_size: 1, len: 0, marking };
     let mut batches: Vec<_> = (0..256).map(|_| (nothing, Vec::with_capacity(65_536))).collect();
     let mut counts = Vec::new();
     for symbols in [16, 64, 16, 64, 112, 16] {

@@ -29,7 +29,7 @@ pub struct IoCounters {
     /// A mark changes nothing about the rate, which was set, or about the paths: it tells the
     /// operator that a queue was longer than a switch's marking threshold.
     pub ecn: EcnCounts,
-    /// Packets that came in with another DSCP than this endpoint sends. Anybody can send such.
+    /// Packets that came in with a DSCP that this endpoint does not send. Anybody can send such.
     pub foreign_dscp: u64,
     /// The DSCP of the first of these.
     pub first_foreign_dscp: Option<u8>,

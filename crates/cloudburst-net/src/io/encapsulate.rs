@@ -80,23 +80,6 @@ impl Encapsulator {
         self.outer.read().unwrap_or_else(PoisonError::into_inner).get(number).copied()
     }
 
-    /// Both headers and that of UDP, for a payload of `len` bytes.
-    fn headers(&self, tos: u8, outer: Ipv4Addr, to: SocketAddrV4, len: usize) -> Headers {
-        let mut headers = [0; 2 * IP_LEN + UDP_LEN];
-        let (first, rest) = headers.split_at_mut(IP_LEN);
-        let (second, udp) = rest.split_at_mut(IP_LEN);
-        let udp_len = UDP_LEN + len;
-        let source = *self.source.ip();
-        first.copy_from_slice(&ipv4(tos, 2 * IP_LEN + udp_len, IN_IP, source, outer));
-        second.copy_from_slice(&ipv4(tos, IP_LEN + udp_len, UDP, source, *to.ip()));
-        udp[..2].copy_from_slice(&self.source.port().to_be_bytes());
-        udp[2..4].copy_from_slice(&to.port().to_be_bytes());
-        udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
-        // No checksum, which IPv4 allows (RFC 768): the payload is sealed, and a packet that went
-        // astray does not open.
-        headers
-    }
-
     fn send(&self, headers: &Headers, outer: Ipv4Addr, payload: &[u8]) -> Result<(), Errno> {
         let hop = SockaddrIn::from(SocketAddrV4::new(outer, 0));
         loop {
@@ -125,8 +108,9 @@ impl UdpIo {
             debug_assert!(false, "the path map knows only lanes that exist, and their peers");
             return Err(LocalError::Other);
         };
+        let tos = self.dscps.byte(transmit.marking);
         any(contents.chunks(size).map(|datagram| {
-            let headers = by.headers(self.byte(transmit.ect), outer, to, datagram.len());
+            let headers = headers(tos, outer, by.source, to, datagram.len());
             let sent = by.send(&headers, outer, datagram);
             sent.or_else(|error| self.count_loss(error, 1))?;
             self.meter.batches_sent.add(1);
@@ -134,6 +118,23 @@ impl UdpIo {
             Ok(())
         }))
     }
+}
+
+/// Both headers and that of UDP, for a payload of `len` bytes. Switches see the outer header and,
+/// behind whoever removes it, the one inside: both have the same byte for DSCP and ECN.
+fn headers(tos: u8, outer: Ipv4Addr, from: SocketAddrV4, to: SocketAddrV4, len: usize) -> Headers {
+    let mut headers = [0; 2 * IP_LEN + UDP_LEN];
+    let (first, rest) = headers.split_at_mut(IP_LEN);
+    let (second, udp) = rest.split_at_mut(IP_LEN);
+    let udp_len = UDP_LEN + len;
+    first.copy_from_slice(&ipv4(tos, 2 * IP_LEN + udp_len, IN_IP, *from.ip(), outer));
+    second.copy_from_slice(&ipv4(tos, IP_LEN + udp_len, UDP, *from.ip(), *to.ip()));
+    udp[..2].copy_from_slice(&from.port().to_be_bytes());
+    udp[2..4].copy_from_slice(&to.port().to_be_bytes());
+    udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
+    // No checksum, which IPv4 allows (RFC 768): the payload is sealed, and a packet that went
+    // astray does not open.
+    headers
 }
 
 /// An IPv4 header without options, not to be fragmented (RFC 791, RFC 6864).
@@ -172,5 +173,15 @@ mod tests {
         ];
         assert_eq!(header, expected);
         assert_eq!(checksum(&header), 0);
+    }
+
+    #[test]
+    fn both_headers_have_the_byte_of_the_packet_and_the_ends_that_they_lead_to() {
+        let (from, to) = ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:8".parse().unwrap());
+        let headers = headers(46 << 2 | 2, [10, 3, 0, 1].into(), from, to, 100);
+        let (outer, inner) = (&headers[..IP_LEN], &headers[IP_LEN..2 * IP_LEN]);
+        assert_eq!((outer[1], inner[1]), (46 << 2 | 2, 46 << 2 | 2));
+        assert_eq!((&outer[16..], &inner[16..]), (&[10, 3, 0, 1][..], &[10, 0, 0, 2][..]));
+        assert_eq!(headers[2 * IP_LEN..], [0, 7, 0, 8, 0, 108, 0, 0]);
     }
 }

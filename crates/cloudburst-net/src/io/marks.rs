@@ -1,9 +1,15 @@
 //! DSCP and ECN, which share one byte of the IP header: what packets carry, and what arrived.
 
-use super::UdpIo;
+use super::counters::Meter;
+use crate::error::BuildError;
+use cloudburst_core::proto::{Class, Ecn, Marking};
 use cloudburst_core::wire::Kind;
+use core::fmt;
 use nix::sys::socket::ControlMessage;
 use std::net::SocketAddr;
+
+/// The most DSCPs of one endpoint.
+const MAX_DSCPS: usize = 8;
 
 /// The ECN bits of ECT(0), RFC 3168, section 5.
 const ECT_0: u8 = 0b10;
@@ -11,7 +17,7 @@ const ECT_0: u8 = 0b10;
 const ECN: u8 = 0b11;
 
 /// The byte of a packet that has another one than its socket, as IPv4 or IPv6 wants it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     V4(u8),
     V6(i32),
@@ -26,42 +32,71 @@ impl Mark {
     }
 }
 
-/// The byte of packets whose ECN bits are 00, which is that of the sockets.
-pub(super) const fn not_ect(dscp: u8) -> u8 {
-    dscp << 2
-}
+/// The DSCPs of an endpoint, by class. Classes beyond the last DSCP share it.
+#[derive(Debug)]
+pub(super) struct Dscps(Vec<u8>);
 
-impl UdpIo {
-    /// The byte of packets whose headers are written here.
-    pub(super) const fn byte(&self, ect: bool) -> u8 {
-        not_ect(self.dscp) | if ect { ECT_0 } else { 0 }
-    }
-
-    /// The byte of packets to `to` that are ECT(0). IPv4 packets want theirs by the name of IPv4,
-    /// from sockets for both families too.
-    pub(super) const fn ect_mark(&self, to: SocketAddr) -> Mark {
-        let byte = self.byte(true);
-        match to {
-            SocketAddr::V4(_) => Mark::V4(byte),
-            SocketAddr::V6(_) => Mark::V6(byte as i32),
+impl Dscps {
+    pub(super) fn new(dscps: &[u8]) -> Result<Self, BuildError> {
+        if !(1..=MAX_DSCPS).contains(&dscps.len()) {
+            return Err(BuildError::Dscps { count: dscps.len(), most: MAX_DSCPS });
+        }
+        match dscps.iter().find(|&&dscp| dscp > 63) {
+            Some(&value) => Err(BuildError::Dscp { value }),
+            None => Ok(Self(dscps.to_vec())),
         }
     }
 
+    fn of(&self, Class(class): Class) -> u8 {
+        self.0[usize::from(class).min(self.0.len() - 1)]
+    }
+
+    /// The byte of packets that are marked so.
+    pub(super) fn byte(&self, marking: Marking) -> u8 {
+        let ecn = match marking.ecn {
+            Ecn::NotEct => 0,
+            Ecn::Ect0 => ECT_0,
+        };
+        self.of(marking.class) << 2 | ecn
+    }
+
+    /// The byte of packets that leave without a mark of their own: that of most.
+    pub(super) fn socket_byte(&self) -> u8 {
+        self.byte(Marking { class: Class::DATA, ecn: Ecn::NotEct })
+    }
+
+    /// What a packet to `to` needs to leave with its byte, if that is not the sockets'. IPv4 packets
+    /// want theirs by the name of IPv4, from sockets for both families too.
+    pub(super) fn mark(&self, marking: Marking, to: SocketAddr) -> Option<Mark> {
+        let byte = self.byte(marking);
+        (byte != self.socket_byte()).then_some(match to {
+            SocketAddr::V4(_) => Mark::V4(byte),
+            SocketAddr::V6(_) => Mark::V6(byte.into()),
+        })
+    }
+
     /// Takes in the byte of datagrams that came together: the system joins only what has the same.
-    pub(super) fn note_mark(&self, byte: u8, datagrams: usize, from: SocketAddr, first: &[u8]) {
-        self.meter.ecn[usize::from(byte & ECN)].add(datagrams);
+    pub(super) fn note(
+        &self,
+        meter: &Meter,
+        byte: u8,
+        datagrams: usize,
+        from: SocketAddr,
+        first: &[u8],
+    ) {
+        meter.ecn[usize::from(byte & ECN)].add(datagrams);
         // Junk says nothing of the packets that are to arrive here.
-        if byte & !ECN != not_ect(self.dscp) && Kind::of(first).is_ok() {
-            self.note_foreign_dscp(byte >> 2, datagrams, from);
+        if !self.0.contains(&(byte >> 2)) && Kind::of(first).is_ok() {
+            self.note_foreign(meter, byte >> 2, datagrams, from);
         }
     }
 
     #[cold]
-    fn note_foreign_dscp(&self, got: u8, datagrams: usize, from: SocketAddr) {
-        self.meter.foreign_dscp.add(datagrams);
-        if self.meter.first_foreign_dscp.set(got).is_ok() {
+    fn note_foreign(&self, meter: &Meter, got: u8, datagrams: usize, from: SocketAddr) {
+        meter.foreign_dscp.add(datagrams);
+        if meter.first_foreign_dscp.set(got).is_ok() {
             tracing::warn!(
-                expected = self.dscp,
+                expected = %self,
                 got,
                 %from,
                 "packets come with another DSCP than this endpoint's own: a switch on the way \
@@ -69,5 +104,50 @@ impl UdpIo {
                  Set the same `Builder::dscp` at both ends, and have the switches trust it"
             );
         }
+    }
+}
+
+impl fmt::Display for Dscps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (class, dscp) in self.0.iter().enumerate() {
+            let separator = if class == 0 { "" } else { "," };
+            write!(f, "{separator}{dscp}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dscps<const N: usize>(dscps: [u8; N]) -> Dscps {
+        Dscps::new(&dscps).unwrap()
+    }
+
+    fn marking(class: u8, ecn: Ecn) -> Marking {
+        Marking { class: Class(class), ecn }
+    }
+
+    #[test]
+    fn classes_beyond_the_last_dscp_share_it() {
+        let bytes =
+            |dscps: Dscps| [0, 1, 2, 255].map(|class| dscps.byte(marking(class, Ecn::NotEct)));
+        assert_eq!(bytes(dscps([43])), [43 << 2; 4]);
+        assert_eq!(bytes(dscps([46, 43])), [46 << 2, 43 << 2, 43 << 2, 43 << 2]);
+        assert_eq!(bytes(dscps([63, 0, 1])), [0xfc, 0, 4, 4]);
+    }
+
+    #[test]
+    fn what_has_the_byte_of_its_socket_needs_no_mark() {
+        let (v4, v6) = ("10.0.0.1:1".parse().unwrap(), "[fd00::1]:1".parse().unwrap());
+        let (one, two) = (dscps([43]), dscps([46, 43]));
+        for class in 0..3 {
+            assert_eq!(one.mark(marking(class, Ecn::NotEct), v4), None);
+            assert_eq!(one.mark(marking(class, Ecn::Ect0), v4), Some(Mark::V4(43 << 2 | 2)));
+        }
+        assert_eq!(two.mark(marking(1, Ecn::NotEct), v6), None);
+        assert_eq!(two.mark(marking(0, Ecn::NotEct), v6), Some(Mark::V6(46 << 2)));
+        assert_eq!(two.mark(marking(0, Ecn::Ect0), v6), Some(Mark::V6(46 << 2 | 2)));
     }
 }

@@ -34,6 +34,7 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use counters::Meter;
 use encapsulate::Encapsulator;
+use marks::Dscps;
 use nix::sys::epoll::Epoll;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use receive::Batches;
@@ -53,7 +54,7 @@ const SHARED: u16 = u16::MAX;
 const FAR: Duration = Duration::from_secs(3_155_760_000);
 
 /// How the sockets are to be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
     /// The address that peers send to: that of lane 0, unless it is shared. All lanes have its IP.
     pub bind: SocketAddr,
@@ -67,8 +68,9 @@ pub struct UdpConfig {
     pub flow_labels: u16,
     /// Whether packets may be sent within others, which takes CAP_NET_RAW.
     pub encapsulates: bool,
-    /// The DSCP of every packet, from 0 to 63.
-    pub dscp: u8,
+    /// The DSCPs of classes 0, 1 and so on, each from 0 to 63; one to eight. Classes beyond the last
+    /// share it.
+    pub dscps: Vec<u8>,
     /// Bytes to ask for, for each receive and each send buffer.
     pub socket_buffers: usize,
 }
@@ -86,7 +88,7 @@ pub struct UdpIo {
     /// The lanes after those: outer headers.
     encapsulator: Option<Encapsulator>,
     family: Family,
-    dscp: u8,
+    dscps: Dscps,
     /// What peers send to.
     addr: SocketAddr,
     local_addrs: Vec<SocketAddr>,
@@ -115,17 +117,15 @@ impl UdpIo {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Dscp`], [`BuildError::Bind`], [`BuildError::NoRawSocket`],
-    /// [`BuildError::SocketOption`] or [`BuildError::Threads`].
+    /// [`BuildError::Dscp`], [`BuildError::Dscps`], [`BuildError::Bind`],
+    /// [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or [`BuildError::Threads`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
-        let &UdpConfig { sockets, ports, flow_labels, encapsulates, dscp, socket_buffers, .. } =
-            config;
+        let &UdpConfig { sockets, ports, flow_labels, encapsulates, socket_buffers, .. } = config;
         let bind = plain(config.bind);
-        if dscp > 63 {
-            return Err(BuildError::Dscp { value: dscp });
-        }
+        let dscps = Dscps::new(&config.dscps)?;
         let family = Family::of(bind);
-        let open_as = |addr, reuse| Lane::open(addr, family, dscp, socket_buffers, reuse);
+        let tos = dscps.socket_byte();
+        let open_as = |addr, reuse| Lane::open(addr, family, tos, socket_buffers, reuse);
         let open = |addr| open_as(addr, false);
         let mut pool_addr = bind;
         pool_addr.set_port(0);
@@ -157,7 +157,7 @@ impl UdpIo {
             labels,
             encapsulator,
             family,
-            dscp,
+            dscps,
             local_addrs,
             granted,
             epoch: Clock::now(),

@@ -179,7 +179,7 @@ impl UdpIo {
             let datagrams = len.div_ceil(segment).max(1);
             self.meter.datagrams_received.add(datagrams);
             if let Some(mark) = mark {
-                self.note_mark(mark, datagrams, from, &buffer[..len]);
+                self.dscps.note(&self.meter, mark, datagrams, from, &buffer[..len]);
             }
             if len == 0 {
                 deliver(via, &mut []);
@@ -311,7 +311,7 @@ mod tests {
             ports: 1,
             flow_labels: 0,
             encapsulates: false,
-            dscp: 0,
+            dscps: vec![0],
             socket_buffers: 65_536,
         };
         UdpIo::open(&config).unwrap()

@@ -47,7 +47,7 @@ impl UdpIo {
         };
         let to = Destination {
             addr: labelled(self.family.to_socket(remote), label).into(),
-            mark: transmit.ect.then(|| self.ect_mark(remote)),
+            mark: self.dscps.mark(transmit.marking, remote),
         };
         let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
         let batches = contents[..len].chunks(most * size);

@@ -1,6 +1,5 @@
 //! One socket and its options.
 
-use super::marks::not_ect;
 use crate::error::BuildError;
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
@@ -94,7 +93,7 @@ impl Lane {
     pub(super) fn open(
         addr: SocketAddr,
         family: Family,
-        dscp: u8,
+        tos: u8,
         buffers: usize,
         reuse_port: bool,
     ) -> Result<Self, BuildError> {
@@ -118,7 +117,7 @@ impl Lane {
             let _ = setsockopt(&socket, sockopt::Ipv6RecvTClass, &true);
         }
         ask_for_buffers(&socket, buffers)?;
-        mark(&socket, family, dscp)?;
+        mark(&socket, family, tos)?;
         socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))?;
         socket.bind(&addr.into()).map_err(refused)?;
         Ok(Self { socket: socket.into(), gso: AtomicBool::new(true), drops: AtomicU32::new(0) })
@@ -147,8 +146,8 @@ impl Lane {
 }
 
 /// Sets DSCP and ECN as the one byte that they are, and reads it back.
-fn mark(socket: &Socket, family: Family, dscp: u8) -> Result<(), BuildError> {
-    let byte = i32::from(not_ect(dscp));
+fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
+    let byte = i32::from(tos);
     let verify = |option, granted| {
         if granted == byte {
             return Ok(());

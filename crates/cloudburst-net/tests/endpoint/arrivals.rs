@@ -1,9 +1,9 @@
 //! The DSCP and ECN that packets arrive with are counted, and a foreign DSCP is reported once.
 
-use crate::common::{PATIENCE, builder, bytes, log::Log, tap::Tap};
+use crate::common::{PATIENCE, builder, builder_on, bytes, log::Log, tap::Tap};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Contents, Transmit};
+use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use cloudburst_net::{Config, EcnCounts, IoCounters};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -21,6 +21,10 @@ fn open(ip: &str, dscp: u8) -> UdpIo {
 }
 
 fn open_with(ip: &str, dscp: u8, socket_buffers: usize) -> UdpIo {
+    open_as(ip, &[dscp], socket_buffers)
+}
+
+fn open_as(ip: &str, dscps: &[u8], socket_buffers: usize) -> UdpIo {
     let bind = SocketAddr::new(ip.parse().expect("an address"), 0);
     UdpIo::open(&UdpConfig {
         bind,
@@ -29,10 +33,14 @@ fn open_with(ip: &str, dscp: u8, socket_buffers: usize) -> UdpIo {
         ports: 1,
         flow_labels: 0,
         encapsulates: false,
-        dscp,
+        dscps: dscps.to_vec(),
         socket_buffers,
     })
     .expect("loopback sockets")
+}
+
+const fn marking(ecn: Ecn) -> Marking {
+    Marking { class: Class::DATA, ecn }
 }
 
 /// Where `io` is reached by `ip`.
@@ -84,14 +92,14 @@ fn a_batch_has_the_mark_of_its_packets_in_one_call() {
         let (from, to) = (open(bound, 43), open(bound, 43));
         let contents = bytes(40 * 1_452, 1);
         let via = Via { lane: 0, remote: at(&to, ip) };
-        for ect in [true, false, true] {
+        for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0] {
             from.transmit(
                 &Transmit {
                     contents: Contents::Answers,
                     via,
                     segment_size: 1_452,
                     len: contents.len(),
-                    ect,
+                    marking: marking(ecn),
                 },
                 &contents,
             )
@@ -112,7 +120,8 @@ fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
         let via = Via { lane: 0, remote: at(&to, ip) };
         let send = |size, len| {
             let contents = Contents::Answers;
-            let transmit = Transmit { contents, via, segment_size: size, len, ect: true };
+            let marking = marking(Ecn::Ect0);
+            let transmit = Transmit { contents, via, segment_size: size, len, marking };
             from.transmit(&transmit, &bytes(len, 1)).expect("loopback takes it");
         };
         (0..50).for_each(|_| send(1_000, 1_000));
@@ -140,7 +149,8 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
             for _ in 0..2 {
                 let packets = [SYMBOL; 30];
                 let contents = Contents::Answers;
-                let transmit = Transmit { contents, via, segment_size: 10, len: 30, ect: false };
+                let marking = marking(Ecn::NotEct);
+                let transmit = Transmit { contents, via, segment_size: 10, len: 30, marking };
                 from.transmit(&transmit, &packets).expect("loopback takes it");
             }
             send_marked(io.local_addr(), 30 << 2, &[SYMBOL]);
@@ -163,6 +173,32 @@ fn endpoints_with_different_dscps_talk_and_both_know() {
     let (sent, received) = (client.counters().io, server.counters().io);
     assert_eq!((sent.first_foreign_dscp, received.first_foreign_dscp), (Some(20), Some(10)));
     assert!(received.foreign_dscp >= 37, "that many symbols it took: {received:?}");
+}
+
+#[test]
+fn endpoints_with_the_same_dscps_find_none_of_them_foreign() {
+    for ip in ["127.0.0.1", "::1"] {
+        let build = || builder_on(ip).dscps([46, 43, 10]).build().unwrap().blocking();
+        let (client, server) = (build(), build());
+        client.send(server.local_addr(), bytes(50_000, 1)).unwrap();
+        for io in [client.counters().io, server.counters().io] {
+            assert_eq!((io.foreign_dscp, io.first_foreign_dscp), (0, None), "{ip}");
+        }
+    }
+}
+
+#[test]
+fn what_is_expected_is_the_whole_set() {
+    let log = Log::default();
+    let io = open_as("127.0.0.1", &[46, 43], 1 << 20);
+    let counters = tracing::subscriber::with_default(log.clone(), || {
+        for dscp in [43, 46, 10] {
+            send_marked(io.local_addr(), dscp << 2, &[SYMBOL]);
+        }
+        receive(&io, 3)
+    });
+    assert_eq!((counters.foreign_dscp, counters.first_foreign_dscp), (1, Some(10)));
+    assert_eq!(log.warnings("expected=46,43 got=10"), 1, "{log:?}");
 }
 
 #[test]

@@ -55,6 +55,34 @@ fn all_packets_carry_the_dscp_that_was_chosen() {
 }
 
 #[test]
+fn symbols_and_all_else_carry_the_dscps_of_their_classes() {
+    let ecmp = PathMap::ecmp(4);
+    for (bound, ip, paths) in [
+        ("127.0.0.1", "127.0.0.1", ecmp.clone()),
+        ("::1", "::1", ecmp.clone()),
+        ("::1", "::1", PathMap::flow_labels(4)),
+        ("::", "::1", ecmp.clone()),
+        ("::", "127.0.0.1", ecmp),
+    ] {
+        let build = || builder_on(bound).paths(paths.clone()).dscps([46, 43]).build().unwrap();
+        let (client, server) = (build(), build());
+        let target = (ip.parse::<std::net::IpAddr>().unwrap(), server.local_addr().port());
+        let tap = Tap::start(target.into());
+        client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
+        let seen = tap.seen();
+        let is_symbol = |packet: &&Packet| packet.kind == Some(Kind::Symbol);
+        assert!(seen.up.iter().filter(is_symbol).count() > 30 && !seen.down.is_empty());
+        assert!(seen.up.iter().any(|packet| packet.kind == Some(Kind::Hello)));
+        for packet in seen.up.iter().chain(&seen.down) {
+            let dscp = if is_symbol(&packet) { 43 } else { 46 };
+            assert_eq!(packet.tos, Some(dscp << 2), "{bound} {ip}: {packet:?}");
+        }
+        let io = client.counters().io;
+        assert!(io.batches_sent < io.datagrams_sent, "symbols go in batches");
+    }
+}
+
+#[test]
 fn with_aeolus_symbols_before_the_first_answer_alone_are_not_ect() {
     const NOT_ECT: Option<u8> = Some(43 << 2);
     const ECT_0: Option<u8> = Some(43 << 2 | 0b10);

@@ -15,6 +15,14 @@ fn security_must_be_chosen_by_name() {
 fn what_is_out_of_range_is_refused_with_its_value() {
     let said = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
     assert_eq!(said(builder().dscp(64)), "DSCP 64 does not exist: it must be between 0 and 63");
+    assert_eq!(said(builder().dscps([43, 200])), said(builder().dscp(200)));
+    builder().dscps([43; 8]).build().unwrap();
+    for count in [0, 9] {
+        assert_eq!(
+            said(builder().dscps(vec![43; count])),
+            format!("{count} DSCPs were given: there must be between 1 and 8, one a class")
+        );
+    }
     assert!(said(builder().rate(1.5)).contains("`rate` is 1.5"));
     assert!(said(builder().capacity(7)).contains("`capacity` is 7"));
     assert!(said(builder().paths(PathMap::ecmp(65))).contains("`ecmp:65`"));

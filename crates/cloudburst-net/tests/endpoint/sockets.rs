@@ -4,7 +4,7 @@ use crate::common::{PATIENCE, bytes, eventually};
 use cloudburst_core::burst::PacketIo;
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Contents, Transmit};
+use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
         ports: 1,
         flow_labels: 0,
         encapsulates: false,
-        dscp: 43,
+        dscps: vec![43],
         socket_buffers,
     };
     UdpIo::open(&config).expect("loopback sockets")
@@ -43,7 +43,7 @@ fn try_send(
         via,
         segment_size,
         len: contents.len(),
-        ect: false,
+        marking: Marking { class: Class::DATA, ecn: Ecn::NotEct },
     };
     from.transmit(&transmit, contents)
 }

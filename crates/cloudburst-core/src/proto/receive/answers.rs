@@ -4,7 +4,7 @@ use super::Receiver;
 use super::routes::copies;
 use crate::id::{PathId, SessionId};
 use crate::proto::limits::MAX_ANSWERS;
-use crate::proto::{Contents, Transmit};
+use crate::proto::{Contents, Transmit, marking};
 use crate::wire::{Answer, Prefix, Verdict};
 
 /// Answers of one batch.
@@ -29,7 +29,7 @@ impl Receiver {
     /// than the packet that caused it.
     pub(in crate::proto) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
-        let ect = self.config.aeolus;
+        let marking = marking::control(&self.config);
         if let Some((via, ack)) = self.acks.pop_front() {
             ack.write(&self.identity.hello_key, buffer);
             let len = buffer.len() - start;
@@ -38,7 +38,7 @@ impl Receiver {
                 via,
                 segment_size: len,
                 len,
-                ect,
+                marking,
             });
         }
         while let Some(mut outbound) = self.answers.pop_front() {
@@ -79,7 +79,7 @@ impl Receiver {
                 via,
                 segment_size: len,
                 len: sent,
-                ect,
+                marking,
             });
         }
         self.overdue = false;
@@ -103,11 +103,12 @@ impl Receiver {
         batch: Transmit,
         buffer: &mut Vec<u8>,
     ) -> Transmit {
-        let Transmit { contents, via, segment_size: room, ect, .. } = batch;
+        let Transmit { contents, via, segment_size: room, marking, .. } = batch;
         self.overdue = !self.answers.is_empty();
-        // Where a HELLO goes, it is not known who is there, or whether anything gets through. Answers
-        // are spared by switches (Aeolus), and some symbols are not.
-        if !matches!(contents, Contents::Symbols(_)) || ect != self.config.aeolus {
+        // Where a HELLO goes, it is not known who is there, or whether anything gets through.
+        if !matches!(contents, Contents::Symbols(_))
+            || !marking::may_carry_answers(&self.config, marking)
+        {
             return batch;
         }
         let sessions = &self.sessions;

@@ -4,7 +4,7 @@ use super::{Round, Sender};
 use crate::error::LocalError;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Turn, Via};
-use crate::proto::{Contents, Transmit};
+use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
 use core::time::Duration;
@@ -101,8 +101,7 @@ impl Sender {
 
         let session = peer.session.as_mut()?;
         let partial = message.is_partial();
-        // Until it is known that the receiver listens, others' packets go first (Aeolus).
-        let ect = self.config.aeolus && message.answered;
+        let marking = marking::symbols(&self.config, message.answered);
         let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one, if that may be dead.
         let ready = block.budget.ready() as usize;
@@ -184,7 +183,7 @@ impl Sender {
             via,
             segment_size,
             len: buffer.len(),
-            ect,
+            marking,
         })
     }
 
@@ -218,13 +217,13 @@ impl Sender {
             let overhead = headers(&via) + self.path_map.overhead(via);
             self.pacer.charge(now, buffer.len() + overhead);
             self.reschedule_peer(address);
-            let (len, ect) = (buffer.len(), self.config.aeolus);
+            let (len, marking) = (buffer.len(), marking::control(&self.config));
             return Some(Transmit {
                 contents: Contents::Hello(address),
                 via,
                 segment_size: len,
                 len,
-                ect,
+                marking,
             });
         }
         None

@@ -17,7 +17,7 @@ use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Lanes, Via};
 use cloudburst_core::proto::{
-    CallFailure, CallId, Counters, Endpoint, Event, Message, Request, SendOptions,
+    CallFailure, CallId, Counters, Endpoint, Event, Marking, Message, Request, SendOptions,
 };
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
@@ -108,8 +108,8 @@ pub struct Pair {
     wire_free: Instant,
     /// Every datagram that was put on a link, where a test wants to see them.
     pub tap: Option<Vec<(Side, Via, Vec<u8>)>>,
-    /// Whether each of them was marked ECT(0), in the same order.
-    pub ects: Vec<bool>,
+    /// The marking of each of them, in the same order.
+    pub markings: Vec<Marking>,
     buffer: Vec<u8>,
 }
 
@@ -123,7 +123,7 @@ impl Pair {
             wire_free: Instant::ZERO,
             setup,
             tap: None,
-            ects: Vec::new(),
+            markings: Vec::new(),
             buffer: Vec::new(),
         };
         for side in [Side::A, Side::B] {
@@ -298,7 +298,7 @@ impl Pair {
                     let now = self.wire_free;
                     if let Some(tap) = &mut self.tap {
                         tap.push((side, transmit.via, packet.to_vec()));
-                        self.ects.push(transmit.ect);
+                        self.markings.push(transmit.marking);
                     }
                     self.link(side, transmit.via.lane, to).send(duration(now), packet);
                 }

@@ -1,0 +1,81 @@
+//! Which class and which ECN codepoint a packet has. Sockets turn the class into a DSCP.
+
+use crate::config::Config;
+
+/// A class of packets that the network may treat differently from others (RFC 2474).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class(pub u8);
+
+impl Class {
+    /// Handshakes and answers.
+    pub const CONTROL: Self = Self(0);
+    /// Symbols.
+    pub const DATA: Self = Self(1);
+}
+
+/// The ECN codepoint that a packet leaves with (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// Not ECN-capable: a switch drops it where it would mark others.
+    NotEct,
+    /// ECN-capable, ECT(0). Never unless [`Config::aeolus`] is set.
+    Ect0,
+}
+
+/// What the IP header of a packet tells the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Marking {
+    /// The class.
+    pub class: Class,
+    /// The ECN codepoint.
+    pub ecn: Ecn,
+}
+
+/// The marking of handshakes and answers.
+pub(super) const fn control(config: &Config) -> Marking {
+    Marking { class: Class::CONTROL, ecn: ecn(config.aeolus) }
+}
+
+/// The marking of symbols of a message; `answered` says whether its receiver has answered any.
+///
+/// Until then it is not known that the receiver listens, and packets of others go first (Aeolus).
+pub(super) const fn symbols(config: &Config, answered: bool) -> Marking {
+    Marking { class: Class::DATA, ecn: ecn(config.aeolus && answered) }
+}
+
+/// Whether an answer may leave in a batch of symbols that is marked so, and take its class: not if
+/// switches may drop the batch and would spare the answer.
+pub(super) fn may_carry_answers(config: &Config, batch: Marking) -> bool {
+    batch.ecn == control(config).ecn
+}
+
+const fn ecn(capable: bool) -> Ecn {
+    if capable { Ecn::Ect0 } else { Ecn::NotEct }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_data_and_all_else_is_control() {
+        let config = Config::default();
+        assert_eq!(control(&config).class, Class::CONTROL);
+        for answered in [false, true] {
+            let marking = symbols(&config, answered);
+            assert_eq!(marking, Marking { class: Class::DATA, ecn: Ecn::NotEct });
+            assert!(may_carry_answers(&config, marking));
+        }
+    }
+
+    #[test]
+    fn with_aeolus_symbols_of_unanswered_messages_alone_are_not_ect() {
+        let config = Config { aeolus: true, ..Config::default() };
+        assert_eq!(control(&config).ecn, Ecn::Ect0);
+        for (answered, ecn) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
+            let marking = symbols(&config, answered);
+            assert_eq!(marking.ecn, ecn);
+            assert_eq!(may_carry_answers(&config, marking), answered);
+        }
+    }
+}
