@@ -91,7 +91,7 @@ fn check_error(error: Option<WireError>, data: &[u8]) {
         Some(WireError::TooLong { expected, got }) => {
             assert!(expected < got && got == data.len());
         }
-        Some(WireError::Version { got }) => assert_eq!(got, data[0] >> 4),
+        Some(WireError::Version { got, .. }) => assert_eq!(got, data[0] >> 4),
         Some(WireError::Undefined { got, .. }) => {
             assert!(data.contains(&got) || got == data[0] & 0x0f);
         }

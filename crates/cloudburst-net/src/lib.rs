@@ -120,7 +120,7 @@ pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Security};
 pub use cloudburst_core::error::{Doubt, LocalError, Receipt, Rejection, SendError as Refusal};
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
-pub use cloudburst_core::path::{Order, OrderError, Shape};
+pub use cloudburst_core::path::{Order, OrderError, Shape, ShapeError};
 pub use cloudburst_core::path::{PathStats, Via};
 pub use cloudburst_core::proto::{
     Latencies, Message, PeerStats, ReceivedFrom, ReceiverCounters, SendOptions, SenderCounters,

@@ -10,8 +10,8 @@ use super::gf256::{ORDER, exp, inverse, log, mul};
 use super::index_set::IndexSet;
 use super::kernel::Kernel;
 use super::linear::{Coefficients, Rows};
+use super::memory::grow;
 use super::slab::Slab;
-use super::workspace::grow;
 
 /// The bytes of repairs that are set aside at a time while their places are overwritten: with
 /// what they become, they should stay in the first-level cache.

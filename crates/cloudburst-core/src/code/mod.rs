@@ -21,6 +21,7 @@
 //! | `echelon` | the rank of any rows of coefficients |
 //! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
 //! | `slab`, `workspace` | n symbols in one piece of memory; what solving takes besides |
+//! | `memory` | how kept memory becomes longer |
 //! | `draw` | the generator that belongs to a symbol id |
 //!
 //! Nothing here knows of packets or of time, and nothing depends on the platform: equal
@@ -58,6 +59,7 @@ mod linear_solve;
 mod lt;
 mod lt_decoder;
 mod lt_solve;
+mod memory;
 mod name;
 mod overhead;
 #[cfg(feature = "raptorq")]

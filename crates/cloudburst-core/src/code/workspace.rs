@@ -25,11 +25,3 @@ pub(super) fn with<R>(solve: impl FnOnce(&mut Workspace) -> R) -> R {
     }
     WORKSPACE.with_borrow_mut(solve)
 }
-
-/// Makes memory at least this long, and no longer than it must be.
-pub(super) fn grow(memory: &mut Vec<u8>, len: usize) {
-    if let Some(more) = len.checked_sub(memory.len()) {
-        memory.reserve_exact(more);
-        memory.resize(len, 0);
-    }
-}

@@ -32,62 +32,16 @@
 //! its turns pass to the next path in the order, and now and then one packet probes it. The first
 //! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
 
+mod map;
 mod order;
 mod pacer;
 mod sequence;
 mod set;
 mod shape;
 
+pub use map::{Lanes, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;
 pub use sequence::Sequence;
 pub use set::{PathSet, PathStats, Turn};
-pub use shape::{MAX_SHAPE_PATHS, Shape};
-
-use std::net::SocketAddr;
-
-/// How a packet gets onto a path: a lane of this host, and an address to send to.
-///
-/// A lane is a number that the owner of the sockets understands: a socket, or a socket with a
-/// flow label or an outer header. The core only hands it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Via {
-    /// The lane to send on, or that a packet came in on.
-    pub lane: u16,
-    /// The address to send to, or that a packet came from.
-    pub remote: SocketAddr,
-}
-
-/// Which paths lead to a peer.
-pub trait PathMap: Send + Sync {
-    /// The paths to `peer`, in order, each once; the order is what [`Order`] goes by. Empty:
-    /// unreachable.
-    ///
-    /// The peer takes messages at `ports` ports, as far as it has said so: that of `peer` and
-    /// those right after it. One that has said nothing takes them at one.
-    fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via>;
-
-    /// All that the order counts: those paths and, where some are not in use after a failure, the
-    /// gaps that they leave. A digit reversal is of a whole fabric, whatever of it works.
-    fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
-        self.paths(peer, ports)
-    }
-
-    /// Bytes that packets have on the wire by `via` beyond their IP and UDP headers.
-    fn overhead(&self, _via: Via) -> usize {
-        0
-    }
-}
-
-/// Paths that differ in the lane alone: an ECMP pool of source ports is one.
-#[derive(Clone, Copy, Debug)]
-pub struct Lanes(
-    /// How many lanes there are.
-    pub u16,
-);
-
-impl PathMap for Lanes {
-    fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
-        (0..self.0).map(|lane| Via { lane, remote: peer }).collect()
-    }
-}
+pub use shape::{MAX_SHAPE_PATHS, Shape, ShapeError};

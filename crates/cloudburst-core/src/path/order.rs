@@ -1,6 +1,6 @@
 //! In which order packets visit the paths to a peer: its name, and what it takes.
 
-use super::Shape;
+use super::shape::{Shape, ShapeError};
 use core::fmt;
 use core::str::FromStr;
 
@@ -34,16 +34,9 @@ pub enum OrderError {
         /// The text.
         given: String,
     },
-    /// A number in the shape of a fabric that no such fabric has.
-    #[error("setting `order.{field}` is {value}: it must be {expected}")]
-    Shape {
-        /// The part of the shape.
-        field: &'static str,
-        /// What it was set to.
-        value: String,
-        /// What it may be set to.
-        expected: &'static str,
-    },
+    /// A shape that no fabric has.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
     /// The path map has other paths than the shape.
     #[error(
         "setting `order` is {order}, of {expected} paths: it must fit the path map, which has {paths}"
@@ -112,14 +105,14 @@ impl FromStr for Order {
             _ => given.strip_prefix("drb:").and_then(parse_shape),
         };
         match shape {
-            Some(shape) => shape.map(Self::DigitReversal),
+            Some(shape) => Ok(Self::DigitReversal(shape?)),
             None => Err(OrderError::Unknown { given: given.to_owned() }),
         }
     }
 }
 
 /// `None` if the text is no shape at all.
-fn parse_shape(text: &str) -> Option<Result<Shape, OrderError>> {
+fn parse_shape(text: &str) -> Option<Result<Shape, ShapeError>> {
     if let Some(ports) = text.strip_prefix("fat-tree:") {
         return Some(Shape::fat_tree(number(ports)?));
     }

@@ -1,6 +1,6 @@
 //! Where the packets to one peer stand in their order.
 
-use super::{Order, OrderError};
+use super::order::{Order, OrderError};
 use crate::rng::SplitMix64;
 
 /// The paths to one peer in the order in which packets take them, without end.

@@ -1,6 +1,8 @@
 //! The paths to one peer: their order and their counts.
 
-use super::{Order, OrderError, Sequence, Via};
+use super::map::Via;
+use super::order::{Order, OrderError};
+use super::sequence::Sequence;
 use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;

@@ -1,6 +1,5 @@
 //! How many ways up a fabric has at each layer of its switches.
 
-use super::OrderError;
 use core::fmt;
 
 /// Paths that a shape may have at most: their numbers have 16 bits on the wire.
@@ -21,6 +20,18 @@ pub struct Shape {
     fan_outs: [u16; MAX_LAYERS],
 }
 
+/// A number in the shape of a fabric that no such fabric has. The blame is on whoever configured it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("setting `order.{field}` is {value}: it must be {expected}")]
+pub struct ShapeError {
+    /// The part of the shape.
+    pub field: &'static str,
+    /// What it was set to.
+    pub value: String,
+    /// What it may be set to.
+    pub expected: &'static str,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     FatTree { ports: u16 },
@@ -35,8 +46,8 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`OrderError::Shape`] unless `ports` is even, and between 4 and 510.
-    pub fn fat_tree(ports: u16) -> Result<Self, OrderError> {
+    /// [`ShapeError`] unless `ports` is even, and between 4 and 510.
+    pub fn fat_tree(ports: u16) -> Result<Self, ShapeError> {
         if !ports.is_multiple_of(2) || !(4..=510).contains(&ports) {
             return Err(refuse("fat-tree", ports, "an even number of ports between 4 and 510"));
         }
@@ -54,9 +65,9 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`OrderError::Shape`] unless `tor` is at least 2, `aggregation` even and at least 4,
+    /// [`ShapeError`] unless `tor` is at least 2, `aggregation` even and at least 4,
     /// `spine` a multiple of `tor`, and the virtual spines no more than [`MAX_SHAPE_PATHS`].
-    pub fn vl2(tor: u16, aggregation: u16, spine: u16) -> Result<Self, OrderError> {
+    pub fn vl2(tor: u16, aggregation: u16, spine: u16) -> Result<Self, ShapeError> {
         if tor < 2 {
             return Err(refuse("vl2.d0", tor, "at least 2 uplinks of a TOR"));
         }
@@ -81,9 +92,9 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`OrderError::Shape`] when there is no layer, when one has less than two ways up, or when
+    /// [`ShapeError`] when there is no layer, when one has less than two ways up, or when
     /// there are more than [`MAX_SHAPE_PATHS`] paths.
-    pub fn layers(fan_outs: &[u16]) -> Result<Self, OrderError> {
+    pub fn layers(fan_outs: &[u16]) -> Result<Self, ShapeError> {
         if fan_outs.is_empty() || fan_outs.iter().any(|&ways| ways < 2) {
             let expected = "one fan-out or more, each at least 2";
             return Err(refuse("layers", Layers(fan_outs), expected));
@@ -130,11 +141,11 @@ fn of_layers(fan_outs: &[u16]) -> Option<[u16; MAX_LAYERS]> {
     Some(padded)
 }
 
-fn refuse(field: &'static str, value: impl ToString, expected: &'static str) -> OrderError {
-    OrderError::Shape { field, value: value.to_string(), expected }
+fn refuse(field: &'static str, value: impl ToString, expected: &'static str) -> ShapeError {
+    ShapeError { field, value: value.to_string(), expected }
 }
 
-fn too_many(value: impl ToString) -> OrderError {
+fn too_many(value: impl ToString) -> ShapeError {
     refuse("paths", value, "a shape of at most 65535 paths")
 }
 

@@ -1,8 +1,8 @@
 //! STOP, STATUS, BUSY, REJECT, FORGOTTEN: what a receiver says about a message.
 
 use super::{
-    WireError,
     cursor::Cursor,
+    error::WireError,
     packet::{Kind, PREFIX_LEN, Prefix},
     seal::TAG_LEN,
 };

@@ -1,6 +1,6 @@
 //! A bounds-checked way through bytes: reading past the end is an error, never a panic.
 
-use super::WireError;
+use super::error::WireError;
 
 /// Reads big-endian fields off the front of a byte slice.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! a keyed BLAKE3 of all before it: with a pre-shared key that proves the key; without one it is
 //! a checksum.
 
-use super::{WireError, cursor::Cursor, packet::Kind};
+use super::{cursor::Cursor, error::WireError, packet::Kind};
 use crate::id::{Incarnation, PathId, SessionId};
 
 /// Bytes of a HELLO and of a HELLO_ACK.

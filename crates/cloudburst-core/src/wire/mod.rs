@@ -11,6 +11,7 @@
 //! seal    authenticate headers, encrypt payloads
 //! window  which packet numbers were seen
 //! cursor  bounds-checked reading
+//! error   why bytes are not a packet
 //! ```
 //!
 //! There are two kinds of types: the packets of this module are *valid values*, made by `parse`
@@ -19,6 +20,7 @@
 
 pub mod answer;
 mod cursor;
+mod error;
 pub mod hello;
 pub mod keys;
 pub mod packet;
@@ -27,41 +29,7 @@ pub mod symbol;
 pub mod window;
 
 pub use answer::{Answer, Arrivals, RejectReason, Verdict};
+pub use error::WireError;
 pub use hello::{Hello, HelloAck};
 pub use packet::{Kind, Prefix, Role};
 pub use symbol::SymbolHeader;
-
-/// Why bytes are not a packet of ours. The blame is the peer's, or a stranger's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
-    /// The packet ends before its fields do.
-    #[error("packet is too short: its fields need {needed} bytes, {got} came")]
-    TooShort {
-        /// Bytes up to the end of the field that was cut.
-        needed: usize,
-        /// Bytes in the packet.
-        got: usize,
-    },
-    /// The packet goes on after its last field.
-    #[error("packet is too long: its fields end after {expected} bytes, {got} came")]
-    TooLong {
-        /// Bytes that the fields take.
-        expected: usize,
-        /// Bytes in the packet.
-        got: usize,
-    },
-    /// The version nibble is not ours.
-    #[error("packet has version {got}, this endpoint speaks version {}", packet::VERSION)]
-    Version {
-        /// The version that came.
-        got: u8,
-    },
-    /// The kind nibble, or a number that stands for an enumerated value, is not defined.
-    #[error("packet field `{field}` has the undefined value {got}")]
-    Undefined {
-        /// The field's name in the specification.
-        field: &'static str,
-        /// The value that came.
-        got: u8,
-    },
-}

@@ -1,7 +1,7 @@
 //! The first bytes of every packet but the handshake's: version, kind, flags, path, session,
 //! packet number.
 
-use super::{WireError, cursor::Cursor};
+use super::{cursor::Cursor, error::WireError};
 use crate::id::{PathId, SessionId};
 
 /// The protocol version in the high nibble of the first byte.
@@ -46,7 +46,7 @@ impl Kind {
     pub fn of(packet: &[u8]) -> Result<Self, WireError> {
         let first = Cursor::new(packet).u8()?;
         if first >> 4 != VERSION {
-            return Err(WireError::Version { got: first >> 4 });
+            return Err(WireError::Version { expected: VERSION, got: first >> 4 });
         }
         Ok(match first & 0x0f {
             1 => Self::Hello,

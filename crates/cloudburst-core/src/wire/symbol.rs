@@ -1,8 +1,8 @@
 //! SYMBOL: one encoded symbol of one block of one message (paper, Figure 4).
 
 use super::{
-    WireError,
     cursor::Cursor,
+    error::WireError,
     packet::{Kind, PREFIX_LEN, Prefix},
     seal::TAG_LEN,
 };

@@ -26,11 +26,9 @@ mod x86;
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::workspace::grow;
+use super::memory::grow;
+use program::COLUMN;
 pub(super) use program::{Place, Program};
-
-/// The bytes of a cell of a [`Program`].
-const COLUMN: usize = 256;
 
 /// The instruction set that whole payloads are worked on with.
 ///

@@ -1,7 +1,6 @@
 //! Plain Rust.
 
-use super::COLUMN;
-use super::program::{Place, Program};
+use super::program::{COLUMN, Place, Program};
 use crate::code::gf256::NIBBLE_PRODUCTS;
 
 /// How much of a payload is worked on at a time: it should stay in the first-level cache.

@@ -1,5 +1,8 @@
 //! A sequence of sums of payloads: what solving an LT block comes down to.
 
+/// The bytes of a cell.
+pub(super) const COLUMN: usize = 256;
+
 /// Sums to make in the order given, over the payloads of a block and over *cells*, which hold
 /// what is on the way from payloads to payloads.
 ///

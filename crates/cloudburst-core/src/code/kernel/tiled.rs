@@ -11,8 +11,7 @@
 
 #![allow(unsafe_code, reason = "instructions that not every machine has")]
 
-use super::COLUMN;
-use super::program::{Place, Program};
+use super::program::{COLUMN, Place, Program};
 
 /// The outputs of one pass over the sources.
 const OUTPUTS: usize = 4;

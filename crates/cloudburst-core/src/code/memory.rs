@@ -1,0 +1,9 @@
+//! How memory that is kept from block to block becomes longer.
+
+/// Makes memory at least this long, and no longer than it must be.
+pub(super) fn grow(memory: &mut Vec<u8>, len: usize) {
+    if let Some(more) = len.checked_sub(memory.len()) {
+        memory.reserve_exact(more);
+        memory.resize(len, 0);
+    }
+}
