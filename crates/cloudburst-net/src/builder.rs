@@ -5,7 +5,9 @@ use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::inner::{self, Inner, Readable};
 use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
-use crate::path_map::{PathMap, Usable};
+use crate::lane_map::Usable;
+use crate::limits::MAX_UDP_PAYLOAD;
+use crate::path_map::PathMap;
 use crate::room::Room;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::config::{Config, ConfigError, Security};
@@ -26,9 +28,6 @@ pub const DEFAULT_DSCP: u8 = 43;
 /// Bytes of each socket buffer that are asked for unless [`Builder::socket_buffers`] says
 /// otherwise.
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
-
-/// The largest UDP payload over IPv4.
-const MAX_DATAGRAM_IN_IP: usize = 65_507;
 
 /// Settings of an [`Endpoint`] to be. All but [`security`](Self::security) have defaults, and all
 /// are checked by [`build`](Self::build).
@@ -258,7 +257,7 @@ impl Builder {
             }
             .into());
         }
-        let room = MAX_DATAGRAM_IN_IP - OUTER_LEN;
+        let room = MAX_UDP_PAYLOAD - OUTER_LEN;
         if !needs.outer.is_empty() && config.max_datagram > room {
             return Err(ConfigError {
                 field: "max_datagram",
@@ -341,16 +340,6 @@ fn with_exact_timers<T>(start: impl FnOnce() -> T) -> T {
         let _ = prctl::set_timerslack(before as libc::c_ulong);
     }
     started
-}
-
-#[cfg(test)]
-impl Builder {
-    /// An endpoint on a device that cannot segment.
-    pub(crate) fn build_without_segmentation(self) -> Result<Endpoint, BuildError> {
-        let (io, parts) = self.open()?;
-        io.break_segmentation();
-        parts.start(io)
-    }
 }
 
 #[cfg(test)]

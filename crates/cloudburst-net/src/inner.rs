@@ -3,7 +3,8 @@
 use crate::calls::CallLimit;
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
-use crate::path_map::{PathMap, PathMapError, Usable};
+use crate::lane_map::Usable;
+use crate::path_map::{PathMap, PathMapError};
 use crate::room::Room;
 use crate::watch::Watch;
 use cloudburst_core::burst::{Driven, Engine, News};
@@ -134,7 +135,7 @@ impl Inner {
         let mut paths = self.lock_paths();
         let number = paths.changes + 1;
         let watch = Watch::start(&map, number, Arc::downgrade(self));
-        let watch = watch.map_err(|error| PathMapError::unwatched(&map, &error))?;
+        let watch = watch.map_err(|error| map.unwatched(&error))?;
         self.replace(&mut paths, map)?;
         paths.watch = watch;
         Ok(())

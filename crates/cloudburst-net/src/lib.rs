@@ -96,6 +96,8 @@ mod endpoint;
 mod error;
 mod inner;
 pub mod io;
+mod lane_map;
+mod limits;
 mod names;
 mod park;
 mod path_map;

@@ -4,11 +4,8 @@
 //! Both headers, and that of UDP, are written here and go out by a raw socket. Whoever removes the
 //! outer one leaves a packet that looks as if lane 0 had sent it, which is where answers go.
 
-use super::UdpIo;
-use super::send::any;
 use crate::error::BuildError;
-use cloudburst_core::error::LocalError;
-use cloudburst_core::proto::Transmit;
+use crate::limits::MAX_OUTER;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{MsgFlags, SockaddrIn, sendmsg};
@@ -21,9 +18,6 @@ use std::sync::{PoisonError, RwLock};
 
 /// Bytes that the outer header adds.
 pub(crate) const OUTER_LEN: usize = IP_LEN;
-/// Destinations that are remembered of one endpoint. None is forgotten: packets on their way
-/// through this module name them by number.
-pub(super) const MAX_OUTER: usize = 4_096;
 
 /// Bytes of an IPv4 header, and of a UDP header.
 const IP_LEN: usize = 20;
@@ -76,14 +70,23 @@ impl Encapsulator {
         numbers
     }
 
-    fn destination(&self, number: usize) -> Option<Ipv4Addr> {
+    /// The destination of this number.
+    pub(super) fn destination(&self, number: usize) -> Option<Ipv4Addr> {
         self.outer.read().unwrap_or_else(PoisonError::into_inner).get(number).copied()
     }
 
-    fn send(&self, headers: &Headers, outer: Ipv4Addr, payload: &[u8]) -> Result<(), Errno> {
+    /// Sends a datagram within another, which goes to `outer` first.
+    pub(super) fn send(
+        &self,
+        tos: u8,
+        outer: Ipv4Addr,
+        to: SocketAddrV4,
+        payload: &[u8],
+    ) -> Result<(), Errno> {
+        let headers = headers(tos, outer, self.source, to, payload.len());
         let hop = SockaddrIn::from(SocketAddrV4::new(outer, 0));
         loop {
-            let parts = [IoSlice::new(headers), IoSlice::new(payload)];
+            let parts = [IoSlice::new(&headers), IoSlice::new(payload)];
             let fd = self.socket.as_raw_fd();
             match sendmsg(fd, &parts, &[], MsgFlags::MSG_DONTWAIT, Some(&hop)) {
                 Ok(_) => return Ok(()),
@@ -91,32 +94,6 @@ impl Encapsulator {
                 Err(error) => return Err(error),
             }
         }
-    }
-}
-
-impl UdpIo {
-    /// Sends each datagram within another, to destination `number` first.
-    pub(super) fn send_encapsulated(
-        &self,
-        number: usize,
-        transmit: &Transmit,
-        contents: &[u8],
-        size: usize,
-    ) -> Result<(), LocalError> {
-        let way = self.encapsulator.as_ref().and_then(|by| Some((by, by.destination(number)?)));
-        let (Some((by, outer)), SocketAddr::V4(to)) = (way, transmit.via.remote) else {
-            debug_assert!(false, "the path map knows only lanes that exist, and their peers");
-            return Err(LocalError::Other);
-        };
-        let tos = self.dscps.byte(transmit.marking);
-        any(contents.chunks(size).map(|datagram| {
-            let headers = headers(tos, outer, by.source, to, datagram.len());
-            let sent = by.send(&headers, outer, datagram);
-            sent.or_else(|error| self.count_loss(error, 1))?;
-            self.meter.batches_sent.add(1);
-            self.meter.datagrams_sent.add(1);
-            Ok(())
-        }))
     }
 }
 

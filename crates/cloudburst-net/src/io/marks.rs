@@ -2,14 +2,12 @@
 
 use super::counters::Meter;
 use crate::error::BuildError;
+use crate::limits::MAX_DSCPS;
 use cloudburst_core::proto::{Class, Ecn, Marking};
 use cloudburst_core::wire::Kind;
 use core::fmt;
 use nix::sys::socket::ControlMessage;
 use std::net::SocketAddr;
-
-/// The most DSCPs of one endpoint.
-const MAX_DSCPS: usize = 8;
 
 /// The ECN bits of ECT(0), RFC 3168, section 5.
 const ECT_0: u8 = 0b10;

@@ -1,8 +1,10 @@
 //! Batches to the wire: whatever goes wrong is packet loss, counted.
 
-use super::UdpIo;
+use super::loss::any;
 use super::marks::Mark;
 use super::socket::Lane;
+use super::sockets::Sockets;
+use crate::limits::MAX_UDP_PAYLOAD;
 use cloudburst_core::error::LocalError;
 use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
@@ -15,8 +17,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What one call with UDP_SEGMENT takes at most (UDP_MAX_SEGMENTS of older kernels).
 const MAX_SEGMENTS: usize = 64;
-/// The largest UDP payload over IPv4.
-const MAX_BYTES: usize = 65_507;
 
 /// Where datagrams go, and what they carry there.
 struct Destination {
@@ -25,7 +25,7 @@ struct Destination {
     mark: Option<Mark>,
 }
 
-impl UdpIo {
+impl Sockets {
     /// Sends datagrams; an error if the system took none of them.
     pub(super) fn send_batch(
         &self,
@@ -39,17 +39,14 @@ impl UdpIo {
             Some(lane) => (lane, 0),
             None => match self.labels.get(number - self.lanes.len()) {
                 Some(&label) => (&self.lanes[0], label),
-                None => {
-                    let number = number - self.lanes.len() - self.labels.len();
-                    return self.send_encapsulated(number, transmit, &contents[..len], size);
-                }
+                None => return self.send_encapsulated(transmit, &contents[..len], size),
             },
         };
         let to = Destination {
             addr: labelled(self.family.to_socket(remote), label).into(),
             mark: self.dscps.mark(transmit.marking, remote),
         };
-        let most = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS);
+        let most = (MAX_UDP_PAYLOAD / size).clamp(1, MAX_SEGMENTS);
         let batches = contents[..len].chunks(most * size);
         any(batches.map(|batch| {
             if batch.len() > size && lane.gso.load(Relaxed) {
@@ -57,6 +54,29 @@ impl UdpIo {
             } else {
                 self.send_singly(lane, &to, batch, size)
             }
+        }))
+    }
+
+    /// Sends each datagram within another.
+    fn send_encapsulated(
+        &self,
+        transmit: &Transmit,
+        contents: &[u8],
+        size: usize,
+    ) -> Result<(), LocalError> {
+        let number = usize::from(transmit.via.lane) - self.lanes.len() - self.labels.len();
+        let way = self.encapsulator.as_ref().and_then(|by| Some((by, by.destination(number)?)));
+        let (Some((by, outer)), SocketAddr::V4(to)) = (way, transmit.via.remote) else {
+            debug_assert!(false, "the path map knows only lanes that exist, and their peers");
+            return Err(LocalError::Other);
+        };
+        let tos = self.dscps.byte(transmit.marking);
+        any(contents.chunks(size).map(|datagram| {
+            let sent = by.send(tos, outer, to, datagram);
+            sent.or_else(|error| self.meter.count_loss(error, 1))?;
+            self.meter.batches_sent.add(1);
+            self.meter.datagrams_sent.add(1);
+            Ok(())
         }))
     }
 
@@ -86,7 +106,7 @@ impl UdpIo {
                 }
                 singly
             }
-            Err(error) => self.count_loss(error, datagrams),
+            Err(error) => self.meter.count_loss(error, datagrams),
         }
     }
 
@@ -99,7 +119,8 @@ impl UdpIo {
         size: usize,
     ) -> Result<(), LocalError> {
         any(batch.chunks(size).map(|datagram| {
-            self.send_once(lane, to, datagram, None).or_else(|error| self.count_loss(error, 1))?;
+            self.send_once(lane, to, datagram, None)
+                .or_else(|error| self.meter.count_loss(error, 1))?;
             self.meter.batches_sent.add(1);
             self.meter.datagrams_sent.add(1);
             Ok(())
@@ -143,33 +164,6 @@ impl UdpIo {
             }
         }
     }
-
-    /// Counts what the system did not take, and says so.
-    pub(super) fn count_loss(&self, error: Errno, datagrams: usize) -> Result<(), LocalError> {
-        let meter = &self.meter;
-        let (class, error) = match error {
-            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => {
-                (&meter.no_buffer, LocalError::NoBuffer)
-            }
-            Errno::ECONNREFUSED => (&meter.refused, LocalError::Other),
-            Errno::ENETUNREACH
-            | Errno::EHOSTUNREACH
-            | Errno::ENETDOWN
-            | Errno::EHOSTDOWN
-            | Errno::EADDRNOTAVAIL
-            | Errno::ENODEV => (&meter.unreachable, LocalError::Unreachable),
-            Errno::EPERM | Errno::EACCES => (&meter.denied, LocalError::Denied),
-            Errno::EMSGSIZE => (&meter.too_large, LocalError::TooLarge),
-            _ => (&meter.other, LocalError::Other),
-        };
-        class.add(datagrams);
-        Err(error)
-    }
-}
-
-/// Whether any of these was sent; the last error if none was. All are tried.
-pub(super) fn any(sent: impl Iterator<Item = Result<(), LocalError>>) -> Result<(), LocalError> {
-    sent.reduce(|any, one| any.or(one)).unwrap_or(Ok(()))
 }
 
 /// The address with a flow label, which the system sends as it is: in network order.
@@ -182,27 +176,48 @@ fn labelled(mut to: SocketAddr, label: u32) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
-    use crate::builder::Builder;
-    use crate::path_map::PathMap;
-    use cloudburst_core::config::Security;
+    use super::*;
+    use crate::io::config::UdpConfig;
+    use cloudburst_core::path::Via;
+    use cloudburst_core::proto::{Class, Contents, Ecn, Marking};
+    use std::net::UdpSocket;
+    use std::time::Duration;
 
     #[test]
     fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
-        let builder = || {
-            let loopback = "127.0.0.1:0".parse().unwrap();
-            let builder = Builder::new().bind(loopback).paths(PathMap::ecmp(8));
-            builder.security(Security::pre_shared([7; 32]))
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let config = UdpConfig {
+            bind: "127.0.0.1:0".parse().unwrap(),
+            reuse_port: false,
+            sockets: 8,
+            ports: 1,
+            flow_labels: 0,
+            encapsulates: false,
+            dscps: vec![0],
+            socket_buffers: 65_536,
         };
-        let client = builder().build_without_segmentation().unwrap().blocking();
-        let server = builder().build().unwrap().blocking();
-        let bytes: Vec<u8> = (0..93_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
-        for _ in 0..3 {
-            client.send(server.local_addr(), bytes.clone()).unwrap();
-            assert_eq!(server.recv().unwrap().bytes, bytes);
+        let sockets = Sockets::open(&config).unwrap();
+        sockets.gso_broken.store(true, Relaxed);
+        let contents: Vec<u8> = (0..100).collect();
+        for lane in (0..8).chain(0..8) {
+            let transmit = Transmit {
+                contents: Contents::Answers,
+                via: Via { lane, remote: receiver.local_addr().unwrap() },
+                segment_size: 30,
+                len: contents.len(),
+                marking: Marking { class: Class::DATA, ecn: Ecn::NotEct },
+            };
+            sockets.send_batch(&transmit, &contents).unwrap();
+            for datagram in contents.chunks(30) {
+                let mut came = [0; 64];
+                let len = receiver.recv(&mut came).unwrap();
+                assert_eq!(&came[..len], datagram);
+            }
         }
-        let io = client.counters().io;
-        assert_eq!(io.gso_fallbacks, 8, "once a socket");
-        assert_eq!(io.batches_sent, io.datagrams_sent);
-        assert_eq!(io.send_errors.total(), 0, "what the device refused was sent again");
+        let counters = sockets.meter.read();
+        assert_eq!(counters.gso_fallbacks, 8, "once a socket");
+        assert_eq!((counters.batches_sent, counters.datagrams_sent), (64, 64));
+        assert_eq!(counters.send_errors.total(), 0, "what the device refused was sent again");
     }
 }

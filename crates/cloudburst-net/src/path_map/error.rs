@@ -1,9 +1,8 @@
 //! Why a path map was refused.
 
-use super::PathMap;
+use crate::limits::MAX_PATHS;
 use cloudburst_core::path::{Order, OrderError};
 use ipnet::IpNet;
-use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -16,7 +15,7 @@ pub enum PathMapError {
         "path map `{given}` is unknown: it must be `ecmp:N` or `ecmp:NxM`, `flowlabel:N`, \
          `xpath:ADDR,...` with addresses of the peer, `xpath-ipip:ID,...` or `bounce:ADDR,...` with \
          IPv4 addresses, of 1 to {max} paths each, or `file:PATH`",
-        max = PathMap::MAX
+        max = MAX_PATHS
     )]
     Unknown {
         /// What came.
@@ -159,12 +158,4 @@ pub enum PathMapError {
         /// What is wrong.
         reason: String,
     },
-}
-
-impl PathMapError {
-    /// Nobody can look at the file again.
-    pub(crate) fn unwatched(map: &PathMap, error: &io::Error) -> Self {
-        let path = map.source().map(|(path, _)| path.to_owned()).unwrap_or_default();
-        Self::File { path, reason: format!("no thread to watch it: {error}") }
-    }
 }

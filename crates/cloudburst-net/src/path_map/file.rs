@@ -1,7 +1,8 @@
 //! Path maps by destination prefix, from a TOML file.
 
+use super::error::PathMapError;
 use super::text::net;
-use super::{Kind, PathMap, PathMapError, is_host};
+use super::uniform::{Needs, Uniform};
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ const MAX_LEN: u64 = 1 << 20;
 pub(super) struct Table {
     path: PathBuf,
     text: String,
-    rows: BTreeMap<IpNet, PathMap>,
+    rows: BTreeMap<IpNet, Uniform>,
     /// The lengths of prefixes that there are, of IPv4 and of IPv6, longest first.
     lengths: [Vec<u8>; 2],
 }
@@ -58,7 +59,7 @@ impl Table {
             let net = net(&prefix).filter(|_| prefix.contains('/')).ok_or_else(|| {
                 refuse("it must be a prefix with zeros after its length, as 10.1.2.0/24 is".into())
             })?;
-            let map = PathMap::parse(&paths).map_err(|error| refuse(error.to_string()))?;
+            let map = Uniform::parse(&paths).map_err(|error| refuse(error.to_string()))?;
             map.check_list().map_err(|error| refuse(error.to_string()))?;
             map.check_prefix(&net).map_err(refuse)?;
             if rows.insert(net, map).is_some() {
@@ -81,17 +82,28 @@ impl Table {
         &self.text
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&IpNet, &PathMap)> {
-        self.rows.iter()
+    /// What all rows need together.
+    pub(super) fn needs(&self) -> Needs {
+        let one = Needs { sockets: 1, ports: 1, ..Needs::default() };
+        self.rows.values().map(Uniform::needs).fold(one, |mut all, needs| {
+            all.sockets = all.sockets.max(needs.sockets);
+            all.ports = all.ports.max(needs.ports);
+            all.labels = all.labels.max(needs.labels);
+            all.outer.extend(needs.outer);
+            all
+        })
     }
 
-    /// The row of just this prefix.
-    pub(super) fn exactly(&self, prefix: &IpNet) -> Option<&PathMap> {
-        self.rows.get(prefix)
+    /// Whether `whole` has the rows of the same prefixes, with all of their paths.
+    pub(super) fn is_part_of(&self, whole: &Self) -> bool {
+        let in_whole = |prefix, map: &Uniform| {
+            whole.rows.get(prefix).is_some_and(|whole| map.is_part_of(whole))
+        };
+        self.rows.iter().all(|(prefix, map)| in_whole(prefix, map))
     }
 
     /// The row of the longest prefix that has `address`.
-    pub(super) fn row(&self, address: IpAddr) -> Option<(&IpNet, &PathMap)> {
+    pub(super) fn row(&self, address: IpAddr) -> Option<(&IpNet, &Uniform)> {
         let lengths = &self.lengths[usize::from(address.is_ipv6())];
         let prefixes = lengths.iter().filter_map(|&len| IpNet::new(address, len).ok());
         prefixes.map(|net| net.trunc()).find_map(|net| self.rows.get_key_value(&net))
@@ -100,7 +112,7 @@ impl Table {
     /// Checks each row, and says which one is refused.
     pub(super) fn each(
         &self,
-        mut check: impl FnMut(&IpNet, &PathMap) -> Result<(), PathMapError>,
+        mut check: impl FnMut(&IpNet, &Uniform) -> Result<(), PathMapError>,
     ) -> Result<(), PathMapError> {
         self.rows.iter().try_for_each(|(net, map)| {
             check(net, map).map_err(|error| PathMapError::Row {
@@ -123,37 +135,6 @@ pub(crate) fn read(path: &Path) -> Result<String, PathMapError> {
         }
         Ok(_) => Ok(text),
         Err(error) => Err(refuse(error.to_string())),
-    }
-}
-
-impl PathMap {
-    /// Whether the map can lead to the addresses of `prefix`.
-    fn check_prefix(&self, prefix: &IpNet) -> Result<(), String> {
-        match &self.0 {
-            Kind::FlowLabel { .. } if prefix.addr().is_ipv4() => {
-                Err(format!("path map `{self}` needs IPv6 destinations"))
-            }
-            Kind::Encapsulated { .. } if prefix.addr().is_ipv6() => {
-                Err(format!("path map `{self}` needs IPv4 destinations"))
-            }
-            Kind::XPath { nets } => {
-                let fits = |net: &&IpNet| {
-                    net.addr().is_ipv4() == prefix.addr().is_ipv4()
-                        && net.prefix_len() == prefix.prefix_len()
-                };
-                match nets.iter().find(|net| !fits(net)) {
-                    Some(net) if is_host(net) => Err(format!(
-                        "path map `{self}` has {net}: it must be a prefix of the same family and \
-                         length, whose addresses take the place of those of the destination"
-                    )),
-                    Some(net) => Err(format!(
-                        "path map `{self}` has {net}: it must be of the same family and length"
-                    )),
-                    None => Ok(()),
-                }
-            }
-            _ => Ok(()),
-        }
     }
 }
 

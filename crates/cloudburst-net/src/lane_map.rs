@@ -1,23 +1,11 @@
 //! A path map over the sockets that are there.
 
-use super::{Kind, Needs, PathMap, PathMapError};
-use crate::io::{OUTER_LEN, UdpIo};
+use crate::io::{Lanes, OUTER_LEN, UdpIo};
+use crate::limits::MAX_OUTER;
+use crate::path_map::{Needs, PathMap, PathMapError, Uniform, is_host};
 use cloudburst_core::path::{Order, PathMap as CorePathMap, Via};
 use ipnet::IpNet;
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-/// The numbers of an endpoint's lanes: first its sockets, then its flow labels, then destinations
-/// of outer headers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lanes {
-    pub(crate) sockets: u16,
-    /// Of these, how many take messages.
-    pub(crate) ports: u16,
-    pub(crate) labels: u16,
-    pub(crate) encapsulates: bool,
-    pub(crate) outer: HashMap<Ipv4Addr, u16>,
-}
+use std::net::{IpAddr, SocketAddr};
 
 /// The paths of a map to any peer that the sockets can address, and none to others.
 #[derive(Debug)]
@@ -53,38 +41,30 @@ impl Usable {
             Err(error) => return Err(error),
         };
         let needs = map.needs();
-        io.lanes(&[]).check(&map, &needs)?;
+        check(&io.lanes(&[]), &map, &needs)?;
         let outer = [needs.outer, whole.needs().outer].concat();
-        let most = UdpIo::MAX_OUTER;
         let lanes = io.lanes(&outer);
         if outer.iter().any(|ip| !lanes.outer.contains_key(ip)) {
-            return Err(PathMapError::TooManyOuter { given: map.to_string(), most });
+            return Err(PathMapError::TooManyOuter { given: map.to_string(), most: MAX_OUTER });
         }
         Ok(Resolved { map, whole, lanes, reaches })
     }
 }
 
-impl Lanes {
-    /// Whether they are enough for what the map `given` needs.
-    fn check(&self, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
-        let raw = |any: bool| u16::from(any);
-        for (what, needed, built) in [
-            ("sockets", needs.sockets, self.sockets),
-            ("ports for messages", needs.ports, self.ports),
-            ("flow labels", needs.labels, self.labels),
-            ("raw sockets", raw(!needs.outer.is_empty()), raw(self.encapsulates)),
-        ] {
-            if needed > built {
-                return Err(PathMapError::NotBuilt {
-                    given: given.to_string(),
-                    what,
-                    needed,
-                    built,
-                });
-            }
+/// Whether the lanes are enough for what the map `given` needs.
+fn check(lanes: &Lanes, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
+    let raw = |any: bool| u16::from(any);
+    for (what, needed, built) in [
+        ("sockets", needs.sockets, lanes.sockets),
+        ("ports for messages", needs.ports, lanes.ports),
+        ("flow labels", needs.labels, lanes.labels),
+        ("raw sockets", raw(!needs.outer.is_empty()), raw(lanes.encapsulates)),
+    ] {
+        if needed > built {
+            return Err(PathMapError::NotBuilt { given: given.to_string(), what, needed, built });
         }
-        Ok(())
     }
+    Ok(())
 }
 
 impl Resolved {
@@ -93,12 +73,13 @@ impl Resolved {
         &self.whole
     }
 
-    /// The paths of `map` to `peer`, which is in `prefix`, if that was said.
-    fn of(&self, map: &PathMap, prefix: Option<&IpNet>, peer: SocketAddr, ports: u16) -> Vec<Via> {
+    /// The paths of `map` to `peer`.
+    fn of(&self, map: &PathMap, peer: SocketAddr, ports: u16) -> Vec<Via> {
         let ip = peer.ip();
         let lanes = &self.lanes;
-        match &map.0 {
-            &Kind::Ecmp { source_ports, destination_ports } => {
+        let Some((prefix, map)) = map.to(ip) else { return Vec::new() };
+        match map {
+            &Uniform::Ecmp { source_ports, destination_ports } => {
                 let to = (0..ports.clamp(1, destination_ports)).map_while(|more| {
                     let mut to = peer;
                     to.set_port(peer.port().checked_add(more)?);
@@ -107,11 +88,11 @@ impl Resolved {
                 let pool = |remote| (0..source_ports).map(move |lane| Via { lane, remote });
                 to.flat_map(pool).collect()
             }
-            &Kind::FlowLabel { labels } if ip.is_ipv6() => {
+            &Uniform::FlowLabel { labels } if ip.is_ipv6() => {
                 let via = |label| Via { lane: lanes.sockets + label, remote: peer };
                 (0..labels).map(via).collect()
             }
-            Kind::XPath { nets } => {
+            Uniform::XPath { nets } => {
                 let known = prefix.is_some() || nets.iter().any(|net| net.addr() == ip);
                 let to = nets.iter().filter(|_| known).filter_map(|net| address_in(net, ip));
                 let via = |ip| {
@@ -121,15 +102,11 @@ impl Resolved {
                 };
                 to.map(via).collect()
             }
-            Kind::Encapsulated { outer, .. } if ip.is_ipv4() => {
+            Uniform::Encapsulated { outer, .. } if ip.is_ipv4() => {
                 let via = |&lane| Via { lane, remote: peer };
                 outer.iter().filter_map(|outer| lanes.outer.get(outer)).map(via).collect()
             }
-            Kind::File(table) => match table.row(ip) {
-                Some((prefix, map)) => self.of(map, Some(prefix), peer, ports),
-                None => Vec::new(),
-            },
-            Kind::FlowLabel { .. } | Kind::Encapsulated { .. } => Vec::new(),
+            Uniform::FlowLabel { .. } | Uniform::Encapsulated { .. } => Vec::new(),
         }
     }
 }
@@ -139,11 +116,11 @@ impl CorePathMap for Resolved {
         if peer.port() == 0 || !(self.reaches)(peer.ip()) {
             return Vec::new();
         }
-        self.of(&self.map, None, peer, ports)
+        self.of(&self.map, peer, ports)
     }
 
     fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
-        self.of(&self.whole, None, peer, ports)
+        self.of(&self.whole, peer, ports)
     }
 
     fn overhead(&self, via: Via) -> usize {
@@ -157,7 +134,7 @@ fn address_in(net: &IpNet, ip: IpAddr) -> Option<IpAddr> {
         (IpNet::V4(net), IpAddr::V4(ip)) => Some((net.addr() | (ip & net.hostmask())).into()),
         (IpNet::V6(net), IpAddr::V6(ip)) => Some((net.addr() | (ip & net.hostmask())).into()),
         // A list for one peer may have addresses of both families.
-        (net, _) if super::is_host(net) => Some(net.addr()),
+        (net, _) if is_host(net) => Some(net.addr()),
         _ => None,
     }
 }
@@ -233,7 +210,8 @@ mod tests {
     #[test]
     fn what_was_not_opened_is_named() {
         let map = PathMap::ecmp(16);
-        let error = resolved(PathMap::default()).lanes.check(&map, &map.needs()).unwrap_err();
+        let lanes = resolved(PathMap::default()).lanes;
+        let error = check(&lanes, &map, &map.needs()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "path map `ecmp:16` needs 16 sockets, and this endpoint was built with 8: build it \

@@ -1,0 +1,16 @@
+//! What lanes there are.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+/// The numbers of an endpoint's lanes: first its sockets, then its flow labels, then destinations
+/// of outer headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lanes {
+    pub(crate) sockets: u16,
+    /// Of these, how many take messages.
+    pub(crate) ports: u16,
+    pub(crate) labels: u16,
+    pub(crate) encapsulates: bool,
+    pub(crate) outer: HashMap<Ipv4Addr, u16>,
+}

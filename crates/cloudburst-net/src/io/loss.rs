@@ -1,0 +1,33 @@
+//! What the system did not take: lost, as if on the wire.
+
+use super::counters::Meter;
+use cloudburst_core::error::LocalError;
+use nix::errno::Errno;
+
+impl Meter {
+    /// Counts what the system did not take, and says so.
+    pub(super) fn count_loss(&self, error: Errno, datagrams: usize) -> Result<(), LocalError> {
+        let (class, error) = match error {
+            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => {
+                (&self.no_buffer, LocalError::NoBuffer)
+            }
+            Errno::ECONNREFUSED => (&self.refused, LocalError::Other),
+            Errno::ENETUNREACH
+            | Errno::EHOSTUNREACH
+            | Errno::ENETDOWN
+            | Errno::EHOSTDOWN
+            | Errno::EADDRNOTAVAIL
+            | Errno::ENODEV => (&self.unreachable, LocalError::Unreachable),
+            Errno::EPERM | Errno::EACCES => (&self.denied, LocalError::Denied),
+            Errno::EMSGSIZE => (&self.too_large, LocalError::TooLarge),
+            _ => (&self.other, LocalError::Other),
+        };
+        class.add(datagrams);
+        Err(error)
+    }
+}
+
+/// Whether any of these was sent; the last error if none was. All are tried.
+pub(super) fn any(sent: impl Iterator<Item = Result<(), LocalError>>) -> Result<(), LocalError> {
+    sent.reduce(|any, one| any.or(one)).unwrap_or(Ok(()))
+}

@@ -1,0 +1,199 @@
+//! Waits until sockets have something, and ends the waits of others.
+
+use super::socket::Lane;
+use core::time::Duration;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::thread;
+
+/// Lanes that one wait reports at most; the others' turn is next.
+const MAX_READY: usize = 16;
+/// What the wait reports where a token is there.
+const WAKE: u64 = u64::MAX;
+/// Sockets that claim to be ready so often in a row and have nothing are let rest.
+const MAX_FRUITLESS: u32 = 16;
+const REST: Duration = Duration::from_millis(1);
+
+/// What waits for all lanes and for tokens. Its cost does not depend on how many there are.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    /// Counts tokens: each ends the wait of one thread.
+    wakes: EventFd,
+    /// How many there are, or are about to be.
+    tokens: AtomicUsize,
+    /// Tells which lanes have something, and of tokens.
+    ready: Epoll,
+    /// Threads that are waiting.
+    waiting: AtomicUsize,
+    /// How often in a row sockets were ready and had nothing.
+    fruitless: AtomicU32,
+}
+
+/// What a wait ended with.
+#[derive(Debug)]
+pub struct Ready {
+    events: [EpollEvent; MAX_READY],
+    count: usize,
+    /// Whoever looked would have waited.
+    pub(super) waits: bool,
+    /// A token ended it, or there is one for another thread.
+    pub(super) woken: bool,
+}
+
+impl Ready {
+    pub(super) fn nothing(waits: bool) -> Self {
+        Self { events: [EpollEvent::empty(); MAX_READY], count: 0, waits, woken: false }
+    }
+
+    /// Nothing happened before the time was over.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The numbers of the lanes that are ready, and whether it may be for an error.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = (u16, bool)> {
+        let lanes = self.events[..self.count].iter().filter(|event| event.data() != WAKE);
+        let failed = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
+        lanes.map(move |event| (event.data() as u16, event.events().intersects(failed)))
+    }
+}
+
+impl Waiter {
+    pub(super) fn watch<'a>(
+        lanes: impl IntoIterator<Item = (u16, &'a Lane)>,
+    ) -> Result<Self, Errno> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
+        let wakes = EventFd::from_flags(flags)?;
+        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        ready.add(&wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
+        for (number, lane) in lanes {
+            ready.add(&lane.socket, EpollEvent::new(EpollFlags::EPOLLIN, u64::from(number)))?;
+        }
+        Ok(Self {
+            wakes,
+            tokens: AtomicUsize::new(0),
+            ready,
+            waiting: AtomicUsize::new(0),
+            fruitless: AtomicU32::new(0),
+        })
+    }
+
+    /// Readable when a lane has something, or when a wait is to end.
+    pub(super) fn readiness(&self) -> io::Result<OwnedFd> {
+        self.ready.0.try_clone()
+    }
+
+    /// Waits until a lane has something, a token is there, or the time is over.
+    pub(super) fn wait(&self, timeout: Duration) -> Result<Ready, Errno> {
+        let mut events = [EpollEvent::empty(); MAX_READY];
+        let waits = !timeout.is_zero();
+        self.waiting.fetch_add(usize::from(waits), SeqCst);
+        // No lock is held here: several threads may wait.
+        let ready = self.ready.wait(&mut events, in_milliseconds(timeout));
+        self.waiting.fetch_sub(usize::from(waits), SeqCst);
+        let count = match ready {
+            Err(Errno::EINTR) => 0,
+            ready => ready?,
+        };
+        let told = events[..count].iter().any(|event| event.data() == WAKE);
+        // Not for those who do not wait: they would take the token of one who does.
+        let woken = told && (!waits || self.take_token());
+        Ok(Ready { events, count, waits, woken })
+    }
+
+    /// Ends the waits of all who wait, and of one who is about to.
+    pub(super) fn wake(&self) {
+        // One more than are waiting: another may be about to, and must not miss it because one of
+        // them took its token.
+        let wanted = self.waiting.load(SeqCst) + 1;
+        // No more than that: while everybody looks without waiting they would pile up, and each is a
+        // turn of a loop later.
+        let there = self.tokens.fetch_max(wanted, SeqCst);
+        if let Some(more @ 1..) = wanted.checked_sub(there) {
+            // It fails when 2^64 tokens are there: nobody sleeps then.
+            let _ = self.wakes.write(more as u64);
+        }
+    }
+
+    fn take_token(&self) -> bool {
+        // Counted out before it is taken: who adds some in between must not count on it.
+        let one_less = |there: usize| there.checked_sub(1);
+        if self.tokens.fetch_update(SeqCst, SeqCst, one_less).is_err() {
+            return false;
+        }
+        let taken = self.wakes.read().is_ok();
+        if !taken {
+            self.tokens.fetch_add(1, SeqCst);
+        }
+        taken
+    }
+
+    /// Lets sockets rest that were ready too often without having anything.
+    pub(super) fn rest_if_fruitless(&self, fruitful: bool) {
+        if fruitful {
+            self.fruitless.store(0, Relaxed);
+        } else if self.fruitless.fetch_add(1, Relaxed) >= MAX_FRUITLESS {
+            thread::sleep(REST);
+        }
+    }
+
+    /// Lets everything rest, as trying again at once would not help.
+    pub(super) fn rest() {
+        thread::sleep(REST);
+    }
+}
+
+/// Rounded up: a wait that ends early would be repeated at once.
+fn in_milliseconds(timeout: Duration) -> EpollTimeout {
+    let millis = timeout.as_nanos().div_ceil(1_000_000);
+    EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    fn waiter() -> Waiter {
+        Waiter::watch([]).unwrap()
+    }
+
+    #[test]
+    fn a_wake_up_is_kept_for_whoever_is_about_to_wait() {
+        let waiter = Arc::new(waiter());
+        let (woken, ends) = channel();
+        let wait = || {
+            let (waiter, woken) = (waiter.clone(), woken.clone());
+            thread::spawn(move || {
+                waiter.wait(Duration::from_secs(60)).unwrap();
+                woken.send(()).unwrap();
+            });
+        };
+        let ended = || ends.recv_timeout(Duration::from_secs(20)).is_ok();
+        wait();
+        while waiter.waiting.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        waiter.wake();
+        assert!(ended(), "who was waiting");
+        waiter.wait(Duration::ZERO).unwrap();
+        wait();
+        assert!(ended(), "who waits from now on, and looked for packets before");
+    }
+
+    #[test]
+    fn wake_ups_that_nobody_waits_for_do_not_pile_up() {
+        let waiter = waiter();
+        (0..1_000).for_each(|_| waiter.wake());
+        assert!(waiter.take_token());
+        assert!(!waiter.take_token() && waiter.wakes.read().is_err());
+        waiter.wake();
+        assert!(waiter.take_token(), "and the next one counts");
+    }
+}

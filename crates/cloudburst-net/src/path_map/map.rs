@@ -1,0 +1,320 @@
+//! What users say of the paths.
+
+use super::error::PathMapError;
+use super::file::Table;
+use super::uniform::{Encapsulation, Needs, Uniform};
+use crate::limits::MAX_PATHS;
+use cloudburst_core::path::Order;
+use core::fmt;
+use core::str::FromStr;
+use ipnet::IpNet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Which paths an endpoint spreads its packets over.
+///
+/// In text form, for configuration files and command lines:
+///
+/// | map | a path is |
+/// |---|---|
+/// | `ecmp:N` | one of N source ports, which switches hash onto some path |
+/// | `ecmp:NxM` | one of N source ports with one of M ports of the peer |
+/// | `flowlabel:N` | one of N IPv6 flow labels |
+/// | `xpath:ADDR,...` | one of the peer's addresses |
+/// | `xpath-ipip:ID,...` | a path ID: the destination of an outer IPv4 header |
+/// | `bounce:ADDR,...` | a spine switch, which removes the outer header that names it |
+/// | `file:PATH` | whatever a TOML file says of the destination |
+///
+/// `xpath-ipip` and `bounce` write headers themselves, which takes CAP_NET_RAW and a socket bound
+/// to a certain IPv4 address; the others need no privilege. They add 20 bytes to each packet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathMap(Form);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Form {
+    Uniform(Uniform),
+    File(Arc<Table>),
+}
+
+impl PathMap {
+    /// The most paths of a map.
+    pub const MAX: u16 = MAX_PATHS;
+
+    /// A pool of `source_ports` UDP source ports, from 1 to [`MAX`](Self::MAX): switches hash each
+    /// onto some path of their own choice (ECMP), so that more ports meet more paths.
+    ///
+    /// Where one path of four is alive, 16 ports all miss it with one peer in a hundred (0.75^16), 64
+    /// with none in practice. Answers come back by the peer's ports: its map counts as much.
+    ///
+    /// The number is checked when the endpoint is built.
+    pub const fn ecmp(source_ports: u16) -> Self {
+        Self::ecmp_pairs(source_ports, 1)
+    }
+
+    /// Each of `source_ports` with each of as many destination ports as the peer says it has, but
+    /// at most `destination_ports`: as many different hashes, of fewer sockets, and as many ways
+    /// back. From 1 to [`MAX`](Self::MAX) pairs.
+    ///
+    /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's
+    /// `bind` and those right after it. Whatever forwards the first to it must forward those, too.
+    pub const fn ecmp_pairs(source_ports: u16, destination_ports: u16) -> Self {
+        Self(Form::Uniform(Uniform::Ecmp { source_ports, destination_ports }))
+    }
+
+    /// One IPv6 flow label a path, from 1 to [`MAX`](Self::MAX) of them, drawn when the endpoint is
+    /// built: one socket for all, and switches that hash the label (RFC 6438) put each onto some
+    /// path of their own choice. IPv4 peers cannot be sent to.
+    ///
+    /// The number is checked when the endpoint is built.
+    pub const fn flow_labels(labels: u16) -> Self {
+        Self(Form::Uniform(Uniform::FlowLabel { labels }))
+    }
+
+    /// One destination address a path, from 1 to [`MAX`](Self::MAX) of them, as XPath identifies
+    /// paths: all are addresses of the one peer, and the switches send each its own way (by routes
+    /// of /32 or /128). The peer must be bound to an unspecified address, so that it takes packets
+    /// to any of them.
+    ///
+    /// Messages go to a peer at one of these addresses; other peers cannot be sent to. The
+    /// addresses are checked when the endpoint is built.
+    pub fn xpath(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        let nets = addresses.into_iter().map(|address| address.to_canonical().into());
+        Self(Form::Uniform(Uniform::XPath { nets: nets.collect() }))
+    }
+
+    /// One path ID a path, from 1 to [`MAX`](Self::MAX) of them, written as the destination of an
+    /// outer IPv4 header (protocol 4, RFC 2003): switches route by it, and whoever the last of them
+    /// hands the packet to removes it, the peer's host for instance.
+    ///
+    /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
+    /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
+    pub fn xpath_ipip(path_ids: impl IntoIterator<Item = Ipv4Addr>) -> Self {
+        let outer = path_ids.into_iter().collect();
+        Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::PathId, outer }))
+    }
+
+    /// One spine switch a path, from 1 to [`MAX`](Self::MAX) of them, to bounce off (DRB paper,
+    /// section 3.1): the outer IPv4 header sends a packet to the spine, which removes it and
+    /// forwards what is inside. Should be in the order of [`Shape`](cloudburst_core::path::Shape).
+    ///
+    /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
+    /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
+    pub fn bounce(spines: impl IntoIterator<Item = Ipv4Addr>) -> Self {
+        let outer = spines.into_iter().collect();
+        Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::Spine, outer }))
+    }
+
+    /// Maps of a fabric by destination prefix, from a TOML file; the longest prefix counts.
+    ///
+    /// ```toml
+    /// [[to]]
+    /// prefix = "10.1.2.0/24"
+    /// paths = "bounce:10.3.0.1,10.3.0.2"
+    ///
+    /// [[to]] # 10.1.3.H is 10.101.3.H by one path and 10.102.3.H by another
+    /// prefix = "10.1.3.0/24"
+    /// paths = "xpath:10.101.3.0/24,10.102.3.0/24"
+    ///
+    /// [[to]]
+    /// prefix = "0.0.0.0/0"
+    /// paths = "ecmp:16"
+    /// ```
+    ///
+    /// An endpoint with such a map looks at the file twice a second, and uses what it says from
+    /// then on. A change that is not sound is logged and changes nothing. Put a new file in the
+    /// place of the old one (rename) rather than writing into it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is no such TOML, or names an unsound map.
+    pub fn file(path: impl AsRef<Path>) -> Result<Self, PathMapError> {
+        Table::read(path.as_ref()).map(|table| Self(Form::File(Arc::new(table))))
+    }
+
+    /// The map that `text` is, as it was read from the file at `path`.
+    pub(crate) fn from_file(path: &Path, text: String) -> Result<Self, PathMapError> {
+        Table::parse(path, text).map(|table| Self(Form::File(Arc::new(table))))
+    }
+
+    /// The file that the map was read from, and what it said.
+    pub(crate) fn source(&self) -> Option<(&Path, &str)> {
+        match &self.0 {
+            Form::File(table) => Some((table.path(), table.text())),
+            _ => None,
+        }
+    }
+
+    /// The file cannot be looked at again, as the system refuses a thread.
+    pub(crate) fn unwatched(&self, error: &io::Error) -> PathMapError {
+        let path = self.source().map(|(path, _)| path.to_owned()).unwrap_or_default();
+        PathMapError::File { path, reason: format!("no thread to watch it: {error}") }
+    }
+
+    /// The map of a destination, and the prefix that it is for, if that was said.
+    pub(crate) fn to(&self, destination: IpAddr) -> Option<(Option<&IpNet>, &Uniform)> {
+        match &self.0 {
+            Form::Uniform(map) => Some((None, map)),
+            Form::File(table) => table.row(destination).map(|(prefix, map)| (Some(prefix), map)),
+        }
+    }
+
+    pub(crate) fn needs(&self) -> Needs {
+        match &self.0 {
+            Form::Uniform(map) => map.needs(),
+            Form::File(table) => table.needs(),
+        }
+    }
+
+    /// Whether sockets that are bound to `bind` can use the map; `reaches` says what they send to.
+    pub(crate) fn check(
+        &self,
+        bind: IpAddr,
+        reaches: fn(IpAddr) -> bool,
+    ) -> Result<(), PathMapError> {
+        match &self.0 {
+            Form::Uniform(map) => {
+                map.check_alone()?;
+                map.check_sockets(bind, reaches)
+            }
+            Form::File(table) => table.each(|prefix, map| {
+                let address = prefix.addr();
+                if !reaches(address) {
+                    return Err(PathMapError::Family { given: map.to_string(), address, bind });
+                }
+                map.check_sockets(bind, reaches)
+            }),
+        }
+    }
+
+    /// Whether `whole` has all of its paths, to everybody whom it leads to, and perhaps more.
+    pub(crate) fn is_part_of(&self, whole: &Self) -> bool {
+        match (&self.0, &whole.0) {
+            (Form::Uniform(map), Form::Uniform(whole)) => map.is_part_of(whole),
+            (Form::File(table), Form::File(whole)) => table.is_part_of(whole),
+            _ => false,
+        }
+    }
+
+    /// Whether its paths can be visited in `order`, to whomever they lead.
+    pub(crate) fn check_order(&self, order: Order) -> Result<(), PathMapError> {
+        match &self.0 {
+            Form::Uniform(map) => map.check_order(order),
+            Form::File(table) => table.each(|_, map| map.check_order(order)),
+        }
+    }
+}
+
+impl Default for PathMap {
+    /// 16 source ports: with half of four paths dead, all 16 are hashed onto dead ones for one pair of
+    /// hosts in 65,536; eight are for one in 256.
+    fn default() -> Self {
+        Self::ecmp(16)
+    }
+}
+
+impl fmt::Display for PathMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Uniform(map) => map.fmt(f),
+            Form::File(table) => write!(f, "file:{}", table.path().display()),
+        }
+    }
+}
+
+impl FromStr for PathMap {
+    type Err = PathMapError;
+
+    /// Reads what [`Display`](fmt::Display) writes; of `file:PATH`, the file as well.
+    fn from_str(given: &str) -> Result<Self, PathMapError> {
+        if let Some(path) = given.strip_prefix("file:") {
+            return Self::file(path);
+        }
+        let map = Uniform::parse(given)?;
+        map.check_alone()?;
+        Ok(Self(Form::Uniform(map)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_map_are_the_same() {
+        assert_eq!("ecmp:16".parse(), Ok(PathMap::default()));
+        for text in [
+            "ecmp:1",
+            "ecmp:64",
+            "ecmp:16x4",
+            "flowlabel:8",
+            "xpath:10.0.0.1,10.1.0.1,fd00::1",
+            "xpath-ipip:10.9.0.1,10.9.0.2",
+            "bounce:10.3.0.1",
+        ] {
+            let map: PathMap = text.parse().unwrap();
+            assert_eq!(map.to_string(), text);
+        }
+        assert_eq!("ecmp:4x1".parse(), Ok(PathMap::ecmp(4)));
+    }
+
+    #[test]
+    fn a_refusal_says_what_came_and_what_is_accepted() {
+        for given in [
+            "",
+            "ecmp",
+            "ecmp:",
+            "ecmp:0",
+            "ecmp:65",
+            "ecmp:-1",
+            "ecmp:+8",
+            "ecmp:4x",
+            "ecmp:x4",
+            "ecmp:0x4",
+            "ecmp:4x0",
+            "ecmp:16x5",
+            "ecmp:65535x65535",
+            "drb:4",
+            "ecmp:8 ",
+            "flowlabel:65",
+            "xpath:",
+            "xpath:10.0.0",
+            "xpath:10.0.0.1:7",
+            "xpath:10.0.0.1,",
+            "xpath:10.0.0.1/24",
+            "xpath:::ffff:10.0.0.0/104",
+            "xpath-ipip:",
+            "xpath-ipip:fd00::1",
+            "bounce:10.3.0.1,spine2",
+        ] {
+            let error = given.parse::<PathMap>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("path map `{given}` is unknown: ")), "{error}");
+            assert!(error.contains("`bounce:ADDR,...`") && error.contains("1 to 64"), "{error}");
+        }
+        let check = |map: PathMap| map.check([127, 0, 0, 1].into(), |_| true);
+        assert!(check(PathMap::ecmp(0)).is_err());
+        assert!(check(PathMap::xpath([])).is_err());
+    }
+
+    #[test]
+    fn paths_that_are_one_are_named_and_so_are_prefixes_of_nobody() {
+        for (text, twice) in [
+            ("xpath:10.0.0.1,10.0.0.2,::ffff:10.0.0.1", "10.0.0.1"),
+            ("bounce:10.3.0.1,10.3.0.1", "10.3.0.1"),
+        ] {
+            let error = text.parse::<PathMap>().unwrap_err().to_string();
+            assert!(error.contains(&format!("names {twice} twice")), "{error}");
+        }
+        for (text, nobody) in [
+            ("xpath:10.0.0.1,224.0.0.1", "224.0.0.1"),
+            ("bounce:255.255.255.255", "255.255.255.255"),
+            ("xpath-ipip:0.0.0.0", "0.0.0.0"),
+        ] {
+            let error = text.parse::<PathMap>().unwrap_err().to_string();
+            assert!(error.contains(&format!("names {nobody}, which no host has")), "{error}");
+        }
+        let error = "xpath:10.0.0.0/24".parse::<PathMap>().unwrap_err().to_string();
+        assert!(error.contains("10.0.0.0/24, which is not one address"), "{error}");
+    }
+}

@@ -1,0 +1,204 @@
+//! Path maps that are the same for every destination, or for all of one prefix.
+
+use super::error::PathMapError;
+use crate::limits::MAX_PATHS;
+use cloudburst_core::path::Order;
+use ipnet::IpNet;
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// What makes a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Uniform {
+    Ecmp {
+        source_ports: u16,
+        destination_ports: u16,
+    },
+    FlowLabel {
+        labels: u16,
+    },
+    /// Addresses of one peer; or, for the peers in one prefix, the prefixes that take its place.
+    XPath {
+        nets: Arc<[IpNet]>,
+    },
+    Encapsulated {
+        by: Encapsulation,
+        outer: Arc<[Ipv4Addr]>,
+    },
+}
+
+/// What the destination of the outer header stands for: the same on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Encapsulation {
+    PathId,
+    Spine,
+}
+
+/// What a map needs of the sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// UDP source ports.
+    pub(crate) sockets: u16,
+    /// Ports in a row, of these, that take messages.
+    pub(crate) ports: u16,
+    pub(crate) labels: u16,
+    /// Destinations of outer headers.
+    pub(crate) outer: Vec<Ipv4Addr>,
+}
+
+impl Uniform {
+    /// How many paths lead to a peer. `None`: that depends on the peer.
+    fn paths(&self) -> Option<usize> {
+        match self {
+            Self::Ecmp { source_ports, destination_ports: 1 } => Some((*source_ports).into()),
+            Self::Ecmp { .. } => None,
+            Self::FlowLabel { labels } => Some((*labels).into()),
+            Self::XPath { nets } => Some(nets.len()),
+            Self::Encapsulated { outer, .. } => Some(outer.len()),
+        }
+    }
+
+    pub(super) fn needs(&self) -> Needs {
+        let one = Needs { sockets: 1, ports: 1, ..Needs::default() };
+        match self {
+            &Self::Ecmp { source_ports, destination_ports } => {
+                let sockets = source_ports.max(destination_ports);
+                Needs { sockets, ports: destination_ports, ..one }
+            }
+            &Self::FlowLabel { labels } => Needs { labels, ..one },
+            Self::XPath { .. } => one,
+            Self::Encapsulated { outer, .. } => Needs { outer: outer.to_vec(), ..one },
+        }
+    }
+
+    /// Whether sockets that are bound to `bind` can use the map; `reaches` says what they send to.
+    pub(super) fn check_sockets(
+        &self,
+        bind: IpAddr,
+        reaches: fn(IpAddr) -> bool,
+    ) -> Result<(), PathMapError> {
+        let given = || self.to_string();
+        match self {
+            Self::FlowLabel { .. } if bind.is_ipv4() => {
+                Err(PathMapError::NoFlowLabels { given: given(), bind })
+            }
+            Self::Encapsulated { .. } if !bind.is_ipv4() || bind.is_unspecified() => {
+                Err(PathMapError::NoSource { given: given(), bind })
+            }
+            Self::XPath { nets } => match nets.iter().find(|net| !reaches(net.addr())) {
+                Some(net) => {
+                    Err(PathMapError::Family { given: given(), address: net.addr(), bind })
+                }
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the map is sound, wherever it may be used.
+    pub(super) fn check_alone(&self) -> Result<(), PathMapError> {
+        self.check_list()?;
+        match self {
+            Self::XPath { nets } => match nets.iter().find(|net| !is_host(net)) {
+                Some(&net) => Err(PathMapError::Prefix { given: self.to_string(), net }),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the map has paths, not too many, and none twice.
+    pub(super) fn check_list(&self) -> Result<(), PathMapError> {
+        let given = || self.to_string();
+        let paths = match self {
+            Self::Ecmp { source_ports, destination_ports } => {
+                usize::from(*source_ports) * usize::from(*destination_ports)
+            }
+            _ => self.paths().unwrap_or(1),
+        };
+        if !(1..=usize::from(MAX_PATHS)).contains(&paths) {
+            return Err(PathMapError::Unknown { given: given() });
+        }
+        let addresses: Vec<IpAddr> = match self {
+            Self::XPath { nets } => nets.iter().map(IpNet::addr).collect(),
+            Self::Encapsulated { outer, .. } => outer.iter().map(|&ip| ip.into()).collect(),
+            _ => Vec::new(),
+        };
+        if let Some(&address) = addresses.iter().find(|address| !is_of_a_host(**address)) {
+            return Err(PathMapError::NoHost { given: given(), address });
+        }
+        match repeated(addresses) {
+            Some(address) => Err(PathMapError::Repeated { given: given(), address }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the map can lead to the addresses of `prefix`.
+    pub(super) fn check_prefix(&self, prefix: &IpNet) -> Result<(), String> {
+        match self {
+            Self::FlowLabel { .. } if prefix.addr().is_ipv4() => {
+                Err(format!("path map `{self}` needs IPv6 destinations"))
+            }
+            Self::Encapsulated { .. } if prefix.addr().is_ipv6() => {
+                Err(format!("path map `{self}` needs IPv4 destinations"))
+            }
+            Self::XPath { nets } => {
+                let fits = |net: &&IpNet| {
+                    net.addr().is_ipv4() == prefix.addr().is_ipv4()
+                        && net.prefix_len() == prefix.prefix_len()
+                };
+                match nets.iter().find(|net| !fits(net)) {
+                    Some(net) if is_host(net) => Err(format!(
+                        "path map `{self}` has {net}: it must be a prefix of the same family and \
+                         length, whose addresses take the place of those of the destination"
+                    )),
+                    Some(net) => Err(format!(
+                        "path map `{self}` has {net}: it must be of the same family and length"
+                    )),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `whole` has all of its paths, to everybody whom it leads to, and perhaps more.
+    pub(super) fn is_part_of(&self, whole: &Self) -> bool {
+        match (self, whole) {
+            (Self::XPath { nets }, Self::XPath { nets: all }) => {
+                nets.iter().all(|net| all.contains(net))
+            }
+            (Self::Encapsulated { by, outer }, Self::Encapsulated { by: same, outer: all }) => {
+                by == same && outer.iter().all(|ip| all.contains(ip))
+            }
+            _ => self == whole,
+        }
+    }
+
+    /// Whether its paths can be visited in `order`, to whomever they lead.
+    pub(super) fn check_order(&self, order: Order) -> Result<(), PathMapError> {
+        match self.paths() {
+            Some(paths) => Ok(order.check_paths(paths)?),
+            None if order.paths().is_none() => Ok(()),
+            None => Err(PathMapError::NoShape { given: self.to_string(), order }),
+        }
+    }
+}
+
+/// Whether a host can have the address.
+fn is_of_a_host(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(ip) if ip.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || broadcast)
+}
+
+/// Whether the prefix is one address.
+pub(crate) fn is_host(net: &IpNet) -> bool {
+    net.prefix_len() == net.max_prefix_len()
+}
+
+fn repeated<T: Copy + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut seen = HashSet::new();
+    items.into_iter().find(|item| !seen.insert(*item))
+}
