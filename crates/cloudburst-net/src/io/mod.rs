@@ -17,13 +17,14 @@
 //! | `sockets`, `socket`, `ports` | all of them; one and its options; ports in a row |
 //! | `lanes` | which numbers they have |
 //! | `send`, `encapsulate`, `loss` | batches to the wire; packets within packets; what was not taken |
-//! | `receive`, `waiting` | batches off the wire; waiting for them, and ending that |
+//! | `receive`, `waiting`, `epoll` | batches off the wire; waiting for them, and ending that |
 //! | `marks` | DSCP and ECN, of what leaves and of what arrives |
 //! | `counters` | what all of these count |
 
 mod config;
 mod counters;
 mod encapsulate;
+mod epoll;
 mod lanes;
 mod loss;
 mod marks;

@@ -1,9 +1,10 @@
 //! Waits until sockets have something, and ends the waits of others.
 
+use super::epoll::Readiness;
 use super::socket::Lane;
 use core::time::Duration;
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,7 +28,7 @@ pub(super) struct Waiter {
     /// How many there are, or are about to be.
     tokens: AtomicUsize,
     /// Tells which lanes have something, and of tokens.
-    ready: Epoll,
+    ready: Readiness,
     /// Threads that are waiting.
     waiting: AtomicUsize,
     /// How often in a row sockets were ready and had nothing.
@@ -69,10 +70,10 @@ impl Waiter {
     ) -> Result<Self, Errno> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         let wakes = EventFd::from_flags(flags)?;
-        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        ready.add(&wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
+        let ready = Readiness::new()?;
+        ready.add(&wakes, WAKE)?;
         for (number, lane) in lanes {
-            ready.add(&lane.socket, EpollEvent::new(EpollFlags::EPOLLIN, u64::from(number)))?;
+            ready.add(&lane.socket, number.into())?;
         }
         Ok(Self {
             wakes,
@@ -85,7 +86,7 @@ impl Waiter {
 
     /// Readable when a lane has something, or when a wait is to end.
     pub(super) fn readiness(&self) -> io::Result<OwnedFd> {
-        self.ready.0.try_clone()
+        self.ready.try_clone()
     }
 
     /// Waits until a lane has something, a token is there, or the time is over.
@@ -94,7 +95,7 @@ impl Waiter {
         let waits = !timeout.is_zero();
         self.waiting.fetch_add(usize::from(waits), SeqCst);
         // No lock is held here: several threads may wait.
-        let ready = self.ready.wait(&mut events, in_milliseconds(timeout));
+        let ready = self.ready.wait(&mut events, timeout);
         self.waiting.fetch_sub(usize::from(waits), SeqCst);
         let count = match ready {
             Err(Errno::EINTR) => 0,
@@ -146,12 +147,6 @@ impl Waiter {
     pub(super) fn rest() {
         thread::sleep(REST);
     }
-}
-
-/// Rounded up: a wait that ends early would be repeated at once.
-fn in_milliseconds(timeout: Duration) -> EpollTimeout {
-    let millis = timeout.as_nanos().div_ceil(1_000_000);
-    EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX)
 }
 
 #[cfg(test)]
