@@ -112,6 +112,13 @@ impl Request {
     }
 }
 
+impl AsyncEndpoint {
+    /// The same endpoint for callers that wait in their own thread.
+    pub fn blocking(&self) -> Endpoint {
+        self.clone().into()
+    }
+}
+
 impl Endpoint {
     /// The same endpoint for async callers.
     pub const fn as_async(&self) -> &AsyncEndpoint {

@@ -48,6 +48,13 @@ pub struct Builder {
     socket_buffers: usize,
 }
 
+impl Endpoint {
+    /// Settings to start from.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {

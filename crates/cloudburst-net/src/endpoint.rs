@@ -1,7 +1,5 @@
 //! The endpoint that applications hold.
 
-use crate::blocking;
-use crate::builder::Builder;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
@@ -71,20 +69,10 @@ pub struct Counters {
 }
 
 impl Endpoint {
-    /// Settings to start from.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn new(inner: Inner, paths: &PathMap) -> io::Result<Self> {
         let inner = Arc::new(inner);
         inner.watch(paths)?;
         Ok(Self { inner })
-    }
-
-    /// The same endpoint for callers that wait in their own thread.
-    pub fn blocking(&self) -> blocking::Endpoint {
-        self.clone().into()
     }
 
     /// The address that peers send to. Others may have it, too: see [`Builder::reuse_port`].

@@ -134,11 +134,17 @@ impl Inner {
         }
         let mut paths = self.lock_paths();
         let number = paths.changes + 1;
-        let watch = Watch::start(&map, number, Arc::downgrade(self));
+        let watch = self.start_watch(&map, number);
         let watch = watch.map_err(|error| map.unwatched(&error))?;
         self.replace(&mut paths, map)?;
         paths.watch = watch;
         Ok(())
+    }
+
+    fn start_watch(self: &Arc<Self>, map: &PathMap, number: u64) -> io::Result<Option<Watch>> {
+        let endpoint = Arc::downgrade(self);
+        let replace = move |map| Some(endpoint.upgrade()?.replace_watched_paths(map, number));
+        Watch::start(map, number, replace)
     }
 
     /// Uses what the watched file says now, unless another map was set meanwhile.
@@ -219,7 +225,7 @@ impl Inner {
     /// Watches the file of the map that the endpoint was built with, if it is from one.
     pub(crate) fn watch(self: &Arc<Self>, map: &PathMap) -> io::Result<()> {
         let mut paths = self.lock_paths();
-        paths.watch = Watch::start(map, paths.changes, Arc::downgrade(self))?;
+        paths.watch = self.start_watch(map, paths.changes)?;
         Ok(())
     }
 

@@ -1,10 +1,8 @@
 //! A path map file that is looked at while its endpoint runs.
 
-use crate::inner::Inner;
 use crate::path_map::{self, PathMap, PathMapError};
 use core::time::Duration;
 use std::path::Path;
-use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::{io, thread};
 
@@ -20,18 +18,19 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Has `endpoint` use what the file says, if `map` was read from one. `None`: it was not.
+    /// Has `replace` take what the file says when that changes, if `map` was read from one. `None`: it
+    /// was not. The watch ends when `replace` returns `None`: nobody is there to use the map.
     ///
     /// `number` must be another one than that of the watch before.
     pub(crate) fn start(
         map: &PathMap,
         number: u64,
-        endpoint: Weak<Inner>,
+        replace: impl Fn(PathMap) -> Option<Result<(), PathMapError>> + Send + 'static,
     ) -> io::Result<Option<Self>> {
         let Some((path, text)) = map.source() else { return Ok(None) };
         let (path, text) = (path.to_owned(), text.to_owned());
         let (stop, stopped) = channel();
-        let watch = move || watch(&path, text, number, &stopped, &endpoint);
+        let watch = move || watch(&path, text, &stopped, &replace);
         thread::Builder::new().name("cbrst-paths".into()).spawn(watch)?;
         Ok(Some(Self { number, _stop: stop }))
     }
@@ -41,7 +40,12 @@ impl Watch {
     }
 }
 
-fn watch(path: &Path, text: String, number: u64, stopped: &Receiver<()>, endpoint: &Weak<Inner>) {
+fn watch(
+    path: &Path,
+    text: String,
+    stopped: &Receiver<()>,
+    replace: &dyn Fn(PathMap) -> Option<Result<(), PathMapError>>,
+) {
     let mut last = Ok(text);
     while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
         let now = path_map::read(path);
@@ -49,8 +53,12 @@ fn watch(path: &Path, text: String, number: u64, stopped: &Receiver<()>, endpoin
             continue;
         }
         let map = now.clone().and_then(|text| PathMap::from_file(path, text));
-        let Some(endpoint) = endpoint.upgrade() else { return };
-        tell(path, map.and_then(|map| endpoint.replace_watched_paths(map, number)));
+        let replaced = match map {
+            Ok(map) => replace(map),
+            Err(error) => Some(Err(error)),
+        };
+        let Some(replaced) = replaced else { return };
+        tell(path, replaced);
         last = now;
     }
 }

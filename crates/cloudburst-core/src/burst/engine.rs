@@ -2,10 +2,8 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::parts::Glance;
-use super::shared::{
-    Answers, Calling, MAX_SLEEP, News, OnAnswer, OnEnd, Sending, Shared, Who, contain, lock,
-};
+use super::parts::{LockedParts, OnAnswer, OnEnd, lock};
+use super::shared::{Answers, MAX_SLEEP, News, Shared, Who, contain};
 use crate::error::SendError;
 use crate::id::MessageId;
 use crate::path::{OrderError, PathMap, PathStats};
@@ -17,7 +15,6 @@ use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
-use foldhash::{HashMap, HashMapExt};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
@@ -64,10 +61,7 @@ impl<I: PacketIo> Engine<I> {
         let (sender, receiver, calls) = endpoint.split();
         let shared = Arc::new(Shared {
             io,
-            calling: Mutex::new(Calling { calls, on_answer: HashMap::new() }),
-            sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
-            receiver: Mutex::new(receiver),
-            glance: Glance::default(),
+            parts: LockedParts::new(sender, receiver, calls),
             on_news: Box::new(on_news),
             in_hand: RwLock::new(()),
             sending_thread: OnceLock::new(),
@@ -106,7 +100,7 @@ impl<I: PacketIo> Engine<I> {
         options: &SendOptions,
         on_end: OnEnd,
     ) -> Result<MessageId, SendError> {
-        let mut sending = lock(&self.shared.sending);
+        let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
         sending.on_end.insert(id, on_end);
         drop(sending);
@@ -116,7 +110,7 @@ impl<I: PacketIo> Engine<I> {
 
     /// Stops the burst of a message at once. Does nothing if it has ended.
     pub fn cancel(&self, id: MessageId) {
-        lock(&self.shared.sending).sender.cancel(id);
+        self.shared.parts.lock_sending().sender.cancel(id);
         self.shared.report();
         self.shared.pump(Who::Other);
     }
@@ -135,11 +129,11 @@ impl<I: PacketIo> Engine<I> {
         on_answer: OnAnswer,
     ) -> Result<(), SendError> {
         // First: the call may end before this thread goes on.
-        lock(&self.shared.calling).on_answer.insert(call.id(), on_answer);
+        self.shared.parts.lock_calling().on_answer.insert(call.id(), on_answer);
         let now = self.shared.io.now();
-        let called = coupling::call(&mut &*self.shared, now, peer, call, options);
+        let called = coupling::call(&mut &self.shared.parts, now, peer, call, options);
         if called.is_err() {
-            lock(&self.shared.calling).on_answer.remove(&call.id());
+            self.shared.parts.lock_calling().on_answer.remove(&call.id());
             return called;
         }
         self.shared.pump(Who::Other);
@@ -148,8 +142,8 @@ impl<I: PacketIo> Engine<I> {
 
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
     pub fn hang_up(&self, call: CallId) {
-        let on_answer = lock(&self.shared.calling).on_answer.remove(&call);
-        coupling::hang_up(&mut &*self.shared, call);
+        let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call);
+        coupling::hang_up(&mut &self.shared.parts, call);
         drop(on_answer);
         self.shared.report();
         self.shared.pump(Who::Other);
@@ -157,7 +151,7 @@ impl<I: PacketIo> Engine<I> {
 
     /// The calls of this endpoint, to prepare requests and to count what becomes of them.
     pub fn calls<T>(&self, act: impl FnOnce(&mut Calls) -> T) -> T {
-        act(&mut lock(&self.shared.calling).calls)
+        act(&mut self.shared.parts.lock_calling().calls)
     }
 
     /// The application takes the next plain message from its queue.
@@ -179,14 +173,14 @@ impl<I: PacketIo> Engine<I> {
 
     /// How many messages of `role` are in the application's queue.
     pub fn readable(&self, role: Role) -> usize {
-        self.shared.glance.readable(role)
+        self.shared.parts.readable(role)
     }
 
     fn take_one(&self, role: Role) -> Option<Message> {
         if self.readable(role) == 0 {
             return None;
         }
-        let mut receiver = self.shared.lock_receiver();
+        let mut receiver = self.shared.parts.lock_receiver();
         let message = receiver.recv(role);
         // A message that waited for this room is in the queue now, and its STOP is due.
         let more = receiver.has_events();
@@ -201,25 +195,25 @@ impl<I: PacketIo> Engine<I> {
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
         let calls = self.calls(|calls| calls.counters());
-        let sender = *lock(&self.shared.sending).sender.counters();
-        Counters { sender, receiver: *self.shared.lock_receiver().counters(), calls }
+        let sender = *self.shared.parts.lock_sending().sender.counters();
+        Counters { sender, receiver: *self.shared.parts.lock_receiver().counters(), calls }
     }
 
     /// How long messages took so far.
     pub fn latencies(&self) -> Latencies {
-        let sent = lock(&self.shared.sending).sender.latencies().clone();
-        Latencies { sent, received: self.shared.lock_receiver().latencies().clone() }
+        let sent = self.shared.parts.lock_sending().sender.latencies().clone();
+        Latencies { sent, received: self.shared.parts.lock_receiver().latencies().clone() }
     }
 
     /// What passed between this endpoint and each peer that it remembers, by address.
     pub fn peers(&self) -> Vec<PeerStats> {
-        let sent = lock(&self.shared.sending).sender.peers().collect();
-        merge_peers(sent, self.shared.lock_receiver().peers().collect())
+        let sent = self.shared.parts.lock_sending().sender.peers().collect();
+        merge_peers(sent, self.shared.parts.lock_receiver().peers().collect())
     }
 
     /// Live counts of the paths to `peer`, by path number.
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
-        lock(&self.shared.sending).sender.paths(peer).to_vec()
+        self.shared.parts.lock_sending().sender.paths(peer).to_vec()
     }
 
     /// Takes what comes in by itself until `done`, which is asked after each wait: a thread that
@@ -294,8 +288,8 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// The order does not fit them; nothing has changed then.
     pub fn set_path_map(&self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
-        lock(&self.shared.sending).sender.set_path_map(path_map.clone())?;
-        self.shared.lock_receiver().set_path_map(path_map);
+        self.shared.parts.lock_sending().sender.set_path_map(path_map.clone())?;
+        self.shared.parts.lock_receiver().set_path_map(path_map);
         Ok(())
     }
 
@@ -303,8 +297,8 @@ impl<I: PacketIo> Engine<I> {
     /// a STOP, then stops. Returns whether all sends had ended by then.
     pub fn close(&self, within: Duration) -> bool {
         let deadline = self.shared.io.now() + within;
-        self.shared.lock_receiver().close();
-        let mut sending = lock(&self.shared.sending);
+        self.shared.parts.lock_receiver().close();
+        let mut sending = self.shared.parts.lock_sending();
         sending.sender.close();
         let drained = loop {
             let left = deadline.saturating_since(self.shared.io.now());
@@ -317,7 +311,7 @@ impl<I: PacketIo> Engine<I> {
         };
         // Nothing signals that symbols have ceased to come: wait out the quiet time.
         loop {
-            let last = self.shared.lock_receiver().last_symbol();
+            let last = self.shared.parts.lock_receiver().last_symbol();
             let Some(last) = last else { break };
             let now = self.shared.io.now();
             let wait = (last + QUIET).min(deadline).saturating_since(now);
@@ -350,8 +344,8 @@ impl<I: PacketIo> Engine<I> {
             }
         }
         // Nothing ends any more. Dropped without the locks: callbacks may hold whatever they like.
-        let sends = core::mem::take(&mut lock(&self.shared.sending).on_end);
-        let calls = core::mem::take(&mut lock(&self.shared.calling).on_answer);
+        let sends = core::mem::take(&mut self.shared.parts.lock_sending().on_end);
+        let calls = core::mem::take(&mut self.shared.parts.lock_calling().on_answer);
         self.shared.ended.notify_all();
         sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
         calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));

@@ -20,7 +20,8 @@ mod parts;
 mod shared;
 
 pub use engine::{Driven, Engine};
-pub use shared::{News, OnAnswer, OnEnd, contain};
+pub use parts::{OnAnswer, OnEnd};
+pub use shared::{News, contain};
 
 use crate::error::LocalError;
 use crate::path::Via;

@@ -1,30 +1,48 @@
 //! The parts of an endpoint behind locks.
 
-use super::PacketIo;
-use super::shared::{Calling, Sending, Shared, lock};
+use crate::error::Outcome;
+use crate::id::MessageId;
 use crate::proto::coupling::Parts;
-use crate::proto::{Calls, Receiver, Sender};
+use crate::proto::{CallFailure, CallId, Calls, Receiver, Sender};
+use crate::time::Instant;
 use crate::wire::Role;
+use bytes::Bytes;
 use core::ops::{Deref, DerefMut};
-use std::sync::MutexGuard;
+use foldhash::{HashMap, HashMapExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard};
+
+/// Called once, by whichever thread learns how a send ended.
+pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
+/// Called once, by whichever thread learns how a call ended.
+pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
+
+/// The locks are taken in the order that [`Parts`] says: calling, sending, receiver.
+pub(super) struct LockedParts {
+    calling: Mutex<Calling>,
+    sending: Mutex<Sending>,
+    receiver: Mutex<Receiver>,
+    glance: Glance,
+}
+
+pub(super) struct Calling {
+    pub(super) calls: Calls,
+    pub(super) on_answer: HashMap<CallId, OnAnswer>,
+}
+
+pub(super) struct Sending {
+    pub(super) sender: Sender,
+    pub(super) on_end: HashMap<MessageId, OnEnd>,
+    /// When the sending thread will wake by itself; `None`: not before it is woken.
+    pub(super) planned: Option<Instant>,
+}
 
 /// What is known of the receiver without its lock: as it was when the lock was released last.
 #[derive(Debug, Default)]
-pub(super) struct Glance {
+struct Glance {
     has_output: AtomicBool,
     messages: AtomicUsize,
     requests: AtomicUsize,
-}
-
-impl Glance {
-    pub(super) fn readable(&self, role: Role) -> usize {
-        match role {
-            Role::Plain => self.messages.load(SeqCst),
-            Role::Request => self.requests.load(SeqCst),
-            Role::Response => 0,
-        }
-    }
 }
 
 pub(super) struct ReceiverGuard<'a> {
@@ -87,20 +105,45 @@ impl DerefMut for CallsGuard<'_> {
     }
 }
 
-impl<I: PacketIo> Shared<I> {
+impl LockedParts {
+    pub(super) fn new(sender: Sender, receiver: Receiver, calls: Calls) -> Self {
+        Self {
+            calling: Mutex::new(Calling { calls, on_answer: HashMap::new() }),
+            sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
+            receiver: Mutex::new(receiver),
+            glance: Glance::default(),
+        }
+    }
+
+    pub(super) fn lock_calling(&self) -> MutexGuard<'_, Calling> {
+        lock(&self.calling)
+    }
+
+    pub(super) fn lock_sending(&self) -> MutexGuard<'_, Sending> {
+        lock(&self.sending)
+    }
+
     pub(super) fn lock_receiver(&self) -> ReceiverGuard<'_> {
         ReceiverGuard { guard: lock(&self.receiver), glance: &self.glance }
     }
+
+    /// How many messages of `role` are in the application's queue.
+    pub(super) fn readable(&self, role: Role) -> usize {
+        match role {
+            Role::Plain => self.glance.messages.load(SeqCst),
+            Role::Request => self.glance.requests.load(SeqCst),
+            Role::Response => 0,
+        }
+    }
 }
 
-/// The locks are taken in the order that [`Parts`] says: calling, sending, receiver.
-impl<I: PacketIo> Parts for &Shared<I> {
+impl Parts for &LockedParts {
     fn calls(&mut self) -> impl DerefMut<Target = Calls> {
-        CallsGuard(lock(&self.calling))
+        CallsGuard(self.lock_calling())
     }
 
     fn sender(&mut self) -> impl DerefMut<Target = Sender> {
-        SenderGuard(lock(&self.sending))
+        SenderGuard(self.lock_sending())
     }
 
     fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
@@ -110,14 +153,18 @@ impl<I: PacketIo> Parts for &Shared<I> {
     fn calls_and_sender(
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>) {
-        (CallsGuard(lock(&self.calling)), SenderGuard(lock(&self.sending)))
+        (CallsGuard(self.lock_calling()), SenderGuard(self.lock_sending()))
     }
 
     fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
-        (SenderGuard(lock(&self.sending)), self.lock_receiver())
+        (SenderGuard(self.lock_sending()), self.lock_receiver())
     }
 
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
         self.glance.has_output.load(SeqCst).then(|| self.lock_receiver())
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("whoever holds this lock runs state machines, which do not panic")
 }

@@ -2,26 +2,17 @@
 
 use super::PacketIo;
 use super::drive::{self, Driving};
-use super::parts::Glance;
-use crate::error::Outcome;
-use crate::id::MessageId;
-use crate::proto::{CallFailure, CallId, Calls, Event, Receiver, Sender, Transmit, coupling};
+use super::parts::LockedParts;
+use crate::proto::{Event, Transmit, coupling};
 use crate::time::Instant;
 use crate::wire::Role;
-use bytes::Bytes;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
-use foldhash::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock};
+use std::sync::{Condvar, OnceLock, RwLock};
 use std::thread::{self, Thread};
-
-/// Called once, by whichever thread learns how a send ended.
-pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
-/// Called once, by whichever thread learns how a call ended.
-pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
 
 /// What may end the wait of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +44,7 @@ pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 pub(super) struct Shared<I> {
     pub(super) io: I,
-    pub(super) calling: Mutex<Calling>,
-    pub(super) sending: Mutex<Sending>,
-    pub(super) receiver: Mutex<Receiver>,
-    pub(super) glance: Glance,
+    pub(super) parts: LockedParts,
     pub(super) on_news: OnNews,
     /// Held for reading by threads that have packets in hand which the parts do not know yet.
     pub(super) in_hand: RwLock<()>,
@@ -73,18 +61,6 @@ pub(super) struct Shared<I> {
     /// Signalled whenever a send has ended.
     pub(super) ended: Condvar,
     pub(super) stopping: AtomicBool,
-}
-
-pub(super) struct Sending {
-    pub(super) sender: Sender,
-    pub(super) on_end: HashMap<MessageId, OnEnd>,
-    /// When the sending thread will wake by itself; `None`: not before it is woken.
-    pub(super) planned: Option<Instant>,
-}
-
-pub(super) struct Calling {
-    pub(super) calls: Calls,
-    pub(super) on_answer: HashMap<CallId, OnAnswer>,
 }
 
 thread_local! {
@@ -150,7 +126,7 @@ impl<I: PacketIo> Shared<I> {
             if done() {
                 return None;
             }
-            let due = self.lock_receiver().poll_timeout();
+            let due = self.parts.lock_receiver().poll_timeout();
             let now = self.io.now();
             let left = limit.saturating_sub(now.saturating_since(begun)).min(MAX_SLEEP);
             let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
@@ -203,7 +179,7 @@ impl<I: PacketIo> Shared<I> {
         let came = self.take(timeout);
         // Whoever takes packets sees to it: while packets keep coming, nobody else may wait for them.
         // And only whoever has read the sockets may believe that nothing has come in time.
-        self.lock_receiver().handle_timeout(self.io.now());
+        self.parts.lock_receiver().handle_timeout(self.io.now());
         let readable = self.report();
         let later = answers == Answers::AfterApplication && readable;
         self.owes.fetch_or(later, Ordering::SeqCst);
@@ -225,7 +201,7 @@ impl<I: PacketIo> Shared<I> {
                 came.get_or_insert(now);
             }
             taken += 1;
-            coupling::handle_datagram(&mut &*self, now, via, packet);
+            coupling::handle_datagram(&mut &self.parts, now, via, packet);
         });
         came
     }
@@ -241,7 +217,7 @@ impl<I: PacketIo> Shared<I> {
         }
         let outer = REPORTS.replace(here);
         let (mut readable, mut ended) = (false, false);
-        while let Some(event) = coupling::poll_event(&mut &*self) {
+        while let Some(event) = coupling::poll_event(&mut &self.parts) {
             match event {
                 Event::Readable(role) => {
                     readable = true;
@@ -249,14 +225,14 @@ impl<I: PacketIo> Shared<I> {
                 }
                 Event::Answered(call, result) => {
                     readable = true;
-                    let on_answer = lock(&self.calling).on_answer.remove(&call);
+                    let on_answer = self.parts.lock_calling().on_answer.remove(&call);
                     if let Some(on_answer) = on_answer {
                         contain(|| on_answer(result));
                     }
                 }
                 Event::Ended(id, outcome) => {
                     ended = true;
-                    let on_end = lock(&self.sending).on_end.remove(&id);
+                    let on_end = self.parts.lock_sending().on_end.remove(&id);
                     if let Some(on_end) = on_end {
                         contain(|| on_end(outcome));
                     }
@@ -290,7 +266,7 @@ impl<I: PacketIo> Shared<I> {
                     return self.plan(who, Some(Instant::ZERO));
                 }
                 let now = self.io.now();
-                match coupling::poll_transmit(&mut &*self, now, buffer) {
+                match coupling::poll_transmit(&mut &self.parts, now, buffer) {
                     Some(transmit) => self.transmit(&transmit, buffer),
                     None => return self.plan(who, None),
                 }
@@ -304,7 +280,7 @@ impl<I: PacketIo> Shared<I> {
         with_buffer(|buffer| {
             for _ in 0..HELP {
                 let now = self.io.now();
-                match coupling::poll_symbols(&mut &*self, now, buffer) {
+                match coupling::poll_symbols(&mut &self.parts, now, buffer) {
                     Some(transmit) => self.transmit(&transmit, buffer),
                     None => break,
                 }
@@ -322,7 +298,7 @@ impl<I: PacketIo> Shared<I> {
 
     fn transmit(&self, transmit: &Transmit, buffer: &mut Vec<u8>) {
         if let Err(error) = self.io.transmit(transmit, buffer) {
-            lock(&self.sending).sender.not_sent(transmit, error);
+            self.parts.lock_sending().sender.not_sent(transmit, error);
         }
         buffer.clear();
     }
@@ -331,22 +307,22 @@ impl<I: PacketIo> Shared<I> {
     /// whether their timers can be believed.
     fn handle_timeout(&self) {
         let now = self.io.now();
-        let due = lock(&self.sending).sender.next_timer();
+        let due = self.parts.lock_sending().sender.next_timer();
         if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
             // The process was held up, and what came in meanwhile is read first: what is still in
             // the sockets, and what other threads had taken from them when they were held up.
             self.take(Duration::ZERO);
             drop(self.in_hand.write().expect("whoever holds this lock does not panic"));
         }
-        lock(&self.sending).sender.handle_timeout(now);
-        lock(&self.calling).calls.handle_timeout(now);
+        self.parts.lock_sending().sender.handle_timeout(now);
+        self.parts.lock_calling().calls.handle_timeout(now);
     }
 
     /// Sees to it that the sending thread wakes as soon as there is something to do, or at `soon`;
     /// returns when that is.
     fn plan(&self, who: Who, soon: Option<Instant>) -> Option<Instant> {
-        let calling = lock(&self.calling);
-        let mut sending = lock(&self.sending);
+        let calling = self.parts.lock_calling();
+        let mut sending = self.parts.lock_sending();
         let timeouts = [soon, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
         let wake_at = timeouts.into_iter().flatten().min();
         match who {
@@ -366,10 +342,6 @@ impl<I: PacketIo> Shared<I> {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("whoever holds this lock runs state machines, which do not panic")
 }
 
 /// Runs a callback that wakes whoever waits, and goes on if it panics: wakers are the application's,
