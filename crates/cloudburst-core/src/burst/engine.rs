@@ -267,6 +267,13 @@ impl<I: PacketIo> Engine<I> {
         self.shared.receive(Duration::ZERO, Answers::AfterApplication).is_some()
     }
 
+    /// Does what the sending thread does when it wakes, on the thread that calls this: for tests whose
+    /// clock is not the system's, by which that thread sleeps.
+    #[doc(hidden)]
+    pub fn run_sender(&self) {
+        self.shared.pump(Who::SendingThread);
+    }
+
     /// [`Config::busy_poll`](crate::config::Config::busy_poll).
     pub fn busy_poll(&self) -> Duration {
         self.shared.busy_poll

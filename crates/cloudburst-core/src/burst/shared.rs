@@ -104,10 +104,7 @@ impl<I: PacketIo> Shared<I> {
                     self.receive_for(MAX_SLEEP, Answers::Now, || false);
                     self.driving.polled();
                 }
-                drive::Turn::Look => {
-                    self.owes.store(false, Ordering::SeqCst);
-                    self.receive(Duration::ZERO, Answers::Now);
-                }
+                drive::Turn::Look => drop(self.receive(Duration::ZERO, Answers::Now)),
                 drive::Turn::Leave => {}
             }
         }

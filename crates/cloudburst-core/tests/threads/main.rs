@@ -6,5 +6,6 @@
 mod common;
 mod engine;
 mod held_up;
+mod same_as_endpoint;
 mod taking;
 mod told_once;

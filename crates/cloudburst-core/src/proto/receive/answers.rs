@@ -72,7 +72,6 @@ impl Receiver {
             if outbound.detours > 0 {
                 self.answers.push_front(outbound);
             }
-            self.overdue &= !self.answers.is_empty();
             let sent = buffer.len() - start;
             return Some(Transmit {
                 contents: Contents::Answers,
@@ -82,7 +81,6 @@ impl Receiver {
                 marking,
             });
         }
-        self.overdue = false;
         None
     }
 
@@ -93,7 +91,7 @@ impl Receiver {
 
     /// Whether what waits should wait no longer for symbols to leave with.
     pub(in crate::proto) fn is_overdue(&self) -> bool {
-        !self.acks.is_empty() || self.overdue
+        !self.acks.is_empty() || (self.overdue && !self.answers.is_empty())
     }
 
     /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it is
@@ -104,7 +102,7 @@ impl Receiver {
         buffer: &mut Vec<u8>,
     ) -> Transmit {
         let Transmit { contents, via, segment_size: room, marking, .. } = batch;
-        self.overdue = !self.answers.is_empty();
+        self.overdue = true;
         // Where a HELLO goes, it is not known who is there, or whether anything gets through.
         if !matches!(contents, Contents::Symbols(_))
             || !marking::may_carry_answers(&self.config, marking)
@@ -156,6 +154,9 @@ impl Receiver {
         if let Some(waiting) = self.answers.iter_mut().rev().take(LOOK_BACK).find(same) {
             *waiting = outbound;
             return;
+        }
+        if self.answers.is_empty() {
+            self.overdue = false;
         }
         if self.answers.len() == MAX_ANSWERS {
             self.answers.pop_front();

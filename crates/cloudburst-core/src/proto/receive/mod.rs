@@ -102,7 +102,7 @@ pub struct Receiver {
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
     answers: VecDeque<Outbound>,
-    /// Symbols have left since answers last did.
+    /// A batch of symbols has left since answers began to wait.
     overdue: bool,
     events: VecDeque<ReceiverEvent>,
     /// Peers that proved that they are there: the sender half may talk to them without a handshake.
