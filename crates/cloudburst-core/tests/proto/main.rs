@@ -26,4 +26,5 @@ mod restart;
 mod roles;
 mod shards;
 mod slow_application;
+mod stale;
 mod stop;

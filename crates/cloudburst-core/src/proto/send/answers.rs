@@ -38,13 +38,17 @@ impl Sender {
             // Asked because of its silence, it has answered so.
             peer.opening = None;
         }
-        peer.heard(now);
+        let resumed = peer.heard(now);
         peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.
         if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.echo) {
             peer.paths.answered(now, path, rtt);
         }
-        self.reschedule_peer(address);
+        if resumed {
+            self.reschedule_all_of(address);
+        } else {
+            self.reschedule_peer(address);
+        }
         match &answer.verdict {
             Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {
                 self.counters.stops_received += 1;

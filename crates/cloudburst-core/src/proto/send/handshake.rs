@@ -72,7 +72,11 @@ impl Sender {
         self.learn_ports(address, port, ports);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if ack.current_alive && peer.session.is_some() {
-            peer.heard(now);
+            if peer.heard(now) {
+                self.reschedule_all_of(address);
+            } else {
+                self.reschedule_peer(address);
+            }
         } else {
             let keys = self.identity.key.session(&ack);
             let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
@@ -80,7 +84,6 @@ impl Sender {
             self.install(now, address, ack.responder, keys.forward, false);
             self.opened.push_back(peering);
         }
-        self.reschedule_all_of(address);
     }
 
     /// Uses a new session from now on, `confirmed` if the receiver holds it for good already. What

@@ -95,6 +95,7 @@ impl Peer {
         self.opening.insert(opening)
     }
 
+    /// Uses a new session from now on. All that waits for the peer is to be scheduled.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -110,15 +111,18 @@ impl Peer {
             digest: flow.digest,
             confirmed,
         });
-        self.heard(now);
+        let _ = self.heard(now);
     }
 
-    /// Something authentic came from the peer.
-    pub(super) fn heard(&mut self, now: Instant) {
+    /// Something authentic came from the peer. Says whether its session may be used again, which it
+    /// might not before: its messages are to be scheduled then.
+    #[must_use]
+    pub(super) fn heard(&mut self, now: Instant) -> bool {
         self.last_heard = now;
         self.tally.last_heard = Some(now);
         self.silent_since = None;
-        self.usable = self.session.is_some();
+        let was_usable = core::mem::replace(&mut self.usable, self.session.is_some());
+        self.usable && !was_usable
     }
 
     /// Takes note that a session which idled for too long must be confirmed before use.
