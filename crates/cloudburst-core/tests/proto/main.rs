@@ -16,6 +16,7 @@ mod liars;
 mod loss;
 mod malformed;
 mod many;
+mod memory;
 mod packet_allocations;
 mod path_maps;
 mod piggyback;

@@ -122,10 +122,11 @@ impl Sender {
     pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.timer_key = None;
+        peer.rtt.on_timeout(now);
         if peer.is_idle() {
             // Nobody waits for an answer any more.
             (peer.opening, peer.silent_since) = (None, None);
-        } else if peer.wake_at().is_some_and(|at| at <= now) {
+        } else if peer.asks_at(now) {
             // A retry is due, or silence has lasted: perhaps the peer is another by now.
             return self.begin_handshake(now, address);
         }

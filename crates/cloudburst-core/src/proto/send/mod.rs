@@ -7,6 +7,7 @@ mod peer;
 mod recovery;
 mod rtt;
 mod schedule;
+mod sent_times;
 mod trail;
 mod transmit;
 

@@ -189,11 +189,23 @@ impl Peer {
         self.last_heard
     }
 
-    /// When to look after the handshake, or at the peer's silence.
+    /// Whether a retry of the handshake is due at `now`, or a handshake because of silence.
+    pub(super) fn asks_at(&self, now: Instant) -> bool {
+        let at = self.opening.as_ref().map(|opening| opening.next_at);
+        at.or_else(|| self.silence_at()).is_some_and(|at| at <= now)
+    }
+
+    /// When to look after the handshake, at the peer's silence, or at what is remembered of it.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        if let Some(opening) = &self.opening {
-            return Some(opening.next_at);
-        }
+        let liveness = match &self.opening {
+            Some(opening) => Some(opening.next_at),
+            None => self.silence_at(),
+        };
+        [liveness, self.rtt.wake_at()].into_iter().flatten().min()
+    }
+
+    /// When the peer is to be asked who it is, if it stays silent.
+    fn silence_at(&self) -> Option<Instant> {
         let silence = (self.rtt.wait() * 8).max(MIN_SILENCE);
         self.silent_since.map(|since| since + silence)
     }

@@ -1,0 +1,152 @@
+//! When the last packets to one peer were sent, and on which paths: in a ring that grows with what is
+//! on its way, and shrinks when that is over.
+
+use crate::id::PathId;
+use crate::proto::limits::{MAX_SENT_TIMES, SENT_TIMES};
+use crate::time::Instant;
+use core::time::Duration;
+
+/// How often a ring that has grown is looked at: bursts that follow each other need not grow it
+/// anew.
+const SHRINK_EVERY: Duration = Duration::from_secs(1);
+/// By how much it grows and shrinks.
+const FACTOR: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct SentTimes {
+    /// Packet `number`, at `number % ring.len()`.
+    ring: Vec<Option<(u64, Instant, PathId)>>,
+    /// The packet sent last.
+    newest: u64,
+    /// When a ring that has grown is looked at next.
+    shrink_at: Option<Instant>,
+}
+
+impl SentTimes {
+    pub(super) fn new() -> Self {
+        Self { ring: vec![None; SENT_TIMES], newest: 0, shrink_at: None }
+    }
+
+    /// Packet `number` is being sent. Others may still be answered for `needed` after they were
+    /// sent.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId, needed: Duration) {
+        if let Some((_, before, _)) = self.ring[self.at(number)]
+            && now.saturating_since(before) < needed
+            && self.ring.len() < MAX_SENT_TIMES
+        {
+            self.resize(self.ring.len() * FACTOR);
+            self.shrink_at.get_or_insert(now + SHRINK_EVERY);
+        }
+        let at = self.at(number);
+        self.ring[at] = Some((number, now, path));
+        self.newest = number;
+    }
+
+    /// When packet `number` was sent, and on which path, if it is remembered.
+    pub(super) fn get(&self, number: u64) -> Option<(Instant, PathId)> {
+        let (sent, at, path) = self.ring[self.at(number)]?;
+        (sent == number).then_some((at, path))
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is due, if at all.
+    pub(super) const fn wake_at(&self) -> Option<Instant> {
+        self.shrink_at
+    }
+
+    /// Gives memory back, if it is time to, that is not `needed` for so long any more.
+    pub(super) fn on_timeout(&mut self, now: Instant, needed: Duration) {
+        if self.shrink_at.is_none_or(|at| at > now) {
+            return;
+        }
+        while self.ring.len() > SENT_TIMES && !self.fills(now, self.ring.len() / FACTOR, needed) {
+            self.resize(self.ring.len() / FACTOR);
+        }
+        self.shrink_at = (self.ring.len() > SENT_TIMES).then(|| now + SHRINK_EVERY);
+    }
+
+    /// Whether more than `len` packets may still be answered.
+    fn fills(&self, now: Instant, len: usize, needed: Duration) -> bool {
+        let oldest = self.newest.checked_sub(len as u64).and_then(|number| self.get(number));
+        oldest.is_some_and(|(sent_at, _)| now.saturating_since(sent_at) < needed)
+    }
+
+    /// A ring of `len` with the newest of what was in the old one.
+    fn resize(&mut self, len: usize) {
+        let known = core::mem::replace(&mut self.ring, vec![None; len]);
+        for sent in known.into_iter().flatten() {
+            if self.newest.checked_sub(sent.0).is_some_and(|age| age < len as u64) {
+                let at = self.at(sent.0);
+                self.ring[at] = Some(sent);
+            }
+        }
+    }
+
+    const fn at(&self, number: u64) -> usize {
+        (number % self.ring.len() as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDED: Duration = Duration::from_millis(20);
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    /// One packet a microsecond.
+    fn burst(packets: u64) -> SentTimes {
+        let mut times = SentTimes::new();
+        (0..packets).for_each(|number| times.on_sent(at(number), number, PathId(0), NEEDED));
+        times
+    }
+
+    #[test]
+    fn remembers_as_many_as_are_on_their_way_within_limits() {
+        let sent = 4 * MAX_SENT_TIMES as u64;
+        let times = burst(sent);
+        assert_eq!(times.ring.len(), MAX_SENT_TIMES);
+        let oldest = sent - MAX_SENT_TIMES as u64;
+        assert_eq!(times.get(oldest - 1), None);
+        assert_eq!(times.get(oldest), Some((at(oldest), PathId(0))));
+        // One a millisecond is few, however many have gone before.
+        let mut times = SentTimes::new();
+        (0..1_000).for_each(|n| times.on_sent(at(n * 1_000), n, PathId(0), NEEDED / 4));
+        assert_eq!(times.ring.len(), SENT_TIMES);
+    }
+
+    #[test]
+    fn shrinks_to_what_is_on_its_way_and_keeps_the_newest() {
+        let sent = 4 * MAX_SENT_TIMES as u64;
+        let mut times = burst(sent);
+        let end = times.wake_at().unwrap();
+        // 1,000 of the last 20 ms: one of four sizes less than all is enough.
+        let first = end.as_nanos() / 1_000 - 20_000;
+        for n in 0..1_000 {
+            times.on_sent(at(first + n * 20), sent + n, PathId(1), NEEDED);
+        }
+        times.on_timeout(end - Duration::from_nanos(1), NEEDED);
+        assert_eq!(times.ring.len(), MAX_SENT_TIMES, "not yet");
+        times.on_timeout(end, NEEDED);
+        assert_eq!(times.ring.len(), 1_024);
+        assert_eq!(times.get(sent), Some((at(first), PathId(1))));
+        assert_eq!(times.wake_at(), Some(end + SHRINK_EVERY));
+        times.on_timeout(end + SHRINK_EVERY, NEEDED);
+        assert_eq!(times.ring.len(), SENT_TIMES);
+        assert_eq!(times.wake_at(), None);
+        assert_eq!(times.get(sent), None);
+        assert!(times.get(sent + 999).is_some());
+    }
+
+    #[test]
+    fn a_session_that_begins_with_packet_0_again_is_no_burst() {
+        let mut times = burst(4 * MAX_SENT_TIMES as u64);
+        let end = times.wake_at().unwrap();
+        times.on_sent(end, 0, PathId(0), NEEDED);
+        times.on_timeout(end, NEEDED);
+        assert_eq!((times.ring.len(), times.wake_at()), (SENT_TIMES, None));
+        assert_eq!(times.get(0), Some((end, PathId(0))));
+    }
+}
