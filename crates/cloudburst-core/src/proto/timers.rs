@@ -27,6 +27,11 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.len()
     }
 
+    /// What has the first deadline.
+    pub(super) fn first(&self) -> Option<T> {
+        self.0.first().map(|&(_, timer)| timer)
+    }
+
     /// Takes out a timer that is due; its owner must forget the key.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
         if self.next()? > now {

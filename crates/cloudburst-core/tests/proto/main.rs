@@ -6,6 +6,7 @@ mod accounts;
 mod aeolus;
 mod blackhole;
 mod common;
+mod costs;
 mod delivery;
 mod disorder;
 mod ending;

@@ -34,15 +34,16 @@ impl Sender {
             Err(OpenError::Replayed) => return self.counters.replayed += 1,
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
-        if peer.usable {
-            // Asked because of its silence, it has answered so.
-            peer.opening = None;
-        }
+        // Asked because of its silence, it has answered so.
+        let answered_so = peer.usable && peer.opening.is_some();
         let resumed = peer.heard(now);
         peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.
         if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.echo) {
             peer.paths.answered(now, path, rtt);
+        }
+        if answered_so {
+            self.end_handshake(address);
         }
         if resumed {
             self.reschedule_all_of(address);

@@ -4,9 +4,9 @@ use super::Sender;
 use super::Timer;
 use super::peer::Peer;
 use crate::error::{Doubt, Outcome, SendError};
-use crate::id::{Incarnation, MessageId};
+use crate::id::Incarnation;
 use crate::path::PathSet;
-use crate::proto::session::{Peering, ports};
+use crate::proto::session::{Opening, Peering, ports};
 use crate::time::Instant;
 use crate::wire::HelloAck;
 use crate::wire::keys::FlowKeys;
@@ -17,7 +17,7 @@ impl Sender {
     /// need no handshake of their own.
     pub fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, port, ports } = peering;
-        if self.enter_peer(now, peer).is_err() {
+        if self.enter_peer(peer).is_err() {
             return;
         }
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
@@ -44,24 +44,11 @@ impl Sender {
             Ok(None) => return self.counters.forged += 1,
             Err(_) => return self.counters.malformed += 1,
         };
-        // Handshakes under way are few; the nonce finds the one that this answers.
-        let answered = self.peers.iter_mut().find_map(|(address, peer)| {
-            let ours = peer.opening.as_ref()?.nonce == ack.nonce
-                && ack.initiator == self.identity.incarnation;
-            ours.then_some((*address, peer))
-        });
-        let opening = answered.and_then(|(address, peer)| {
-            let opening = peer.opening.take_if(|opening| {
-                // Only its owner can say that a session lives.
-                let owner = peer.session.as_ref().map(|session| session.remote);
-                let asked = if ack.current_alive { owner } else { opening.asked };
-                asked.is_none_or(|asked| asked == ack.responder)
-            })?;
-            Some((address, peer, opening))
-        });
-        let Some((address, peer, opening)) = opening else {
+        let Some(address) = self.answered_by(&ack) else {
             return self.counters.late_answers += 1;
         };
+        let Some(opening) = self.end_handshake(address) else { return };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(sample) = opening.round_trip(now, ack.path) {
             peer.rtt.sample(sample);
         }
@@ -86,6 +73,17 @@ impl Sender {
         }
     }
 
+    /// The peer whose handshake `ack` answers, if it may.
+    fn answered_by(&self, ack: &HelloAck) -> Option<SocketAddr> {
+        let address = *self.openings.get(&ack.nonce)?;
+        let peer = self.peers.get(&address)?;
+        // Only its owner can say that a session lives.
+        let owner = peer.session.as_ref().map(|session| session.remote);
+        let asked = if ack.current_alive { owner } else { peer.opening.as_ref()?.asked };
+        let ours = ack.initiator == self.identity.incarnation;
+        (ours && asked.is_none_or(|asked| asked == ack.responder)).then_some(address)
+    }
+
     /// Uses a new session from now on, `confirmed` if the receiver holds it for good already. What
     /// was under way in the old one is in doubt.
     pub(super) fn install(
@@ -99,21 +97,17 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(old) = &peer.session {
             self.sessions.remove(&old.opener.session());
-            let mut doubtful: Vec<MessageId> = self
-                .messages
-                .values()
-                .filter(|message| message.peer == address && message.started_at.is_some())
-                .map(|message| message.id)
-                .collect();
-            doubtful.sort_unstable();
-            for id in doubtful {
-                self.finish(id, Outcome::Unknown(Doubt::PeerRestarted));
+            for id in peer.unfinished() {
+                self.visits += 1;
+                if self.messages.get(&id).is_some_and(|message| message.started_at.is_some()) {
+                    self.finish(id, Outcome::Unknown(Doubt::PeerRestarted));
+                }
             }
         }
         let Some(peer) = self.peers.get_mut(&address) else { return };
         self.sessions.insert(flow.answers.session, address);
         peer.install(now, remote, flow, confirmed);
-        peer.opening = None;
+        self.end_handshake(address);
         self.counters.sessions_opened += 1;
         tracing::debug!(peer = %address, ?remote, "session opened");
         self.reschedule_all_of(address);
@@ -125,7 +119,8 @@ impl Sender {
         peer.rtt.on_timeout(now);
         if peer.is_idle() {
             // Nobody waits for an answer any more.
-            (peer.opening, peer.silent_since) = (None, None);
+            peer.silent_since = None;
+            self.end_handshake(address);
         } else if peer.asks_at(now) {
             // A retry is due, or silence has lasted: perhaps the peer is another by now.
             return self.begin_handshake(now, address);
@@ -133,19 +128,37 @@ impl Sender {
         self.reschedule_peer(address);
     }
 
+    /// Begins a handshake with a peer, or another attempt at it if that is due.
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
-        let (seed, handshakes) = (&self.identity.seed, &mut self.handshakes);
-        let Some(peer) = self.peers.get_mut(&address) else { return };
-        let paths = peer.paths.len();
-        let opening = peer.opening(now, address.port(), || {
-            *handshakes += 1;
-            let drawn = seed.derive("hello nonce", *handshakes);
-            u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"))
-        });
-        if opening.next_at <= now && !self.hellos.contains(&address) {
-            let copies = opening.attempt(now, paths);
-            self.hellos.extend(core::iter::repeat_n(address, copies));
+        let Some(peer) = self.peers.get(&address) else { return };
+        let in_vain = peer.opening.as_ref().is_some_and(|opening| opening.is_in_vain(now));
+        let (port, asked) = peer.whom_to_ask(address.port(), in_vain);
+        if in_vain {
+            self.end_handshake(address);
         }
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let opening = peer.opening.get_or_insert_with(|| {
+            self.handshakes += 1;
+            let drawn = self.identity.seed.derive("hello nonce", self.handshakes);
+            let nonce = u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"));
+            self.openings.insert(nonce, address);
+            Opening::new(now, nonce, port, asked)
+        });
+        if opening.is_due(now) {
+            opening.attempt(peer.paths.len());
+            self.hellos.set(&mut peer.hello_key, Some(now), address);
+        }
+        self.reschedule_peer(address);
+    }
+
+    /// Ends the handshake with a peer, if one is under way: no more HELLO of it is sent, and no
+    /// HELLO_ACK taken.
+    pub(super) fn end_handshake(&mut self, address: SocketAddr) -> Option<Opening> {
+        let peer = self.peers.get_mut(&address)?;
+        let opening = peer.opening.take()?;
+        self.openings.remove(&opening.nonce);
+        self.hellos.set(&mut peer.hello_key, None, address);
+        Some(opening)
     }
 
     /// The peer says at which ports it takes messages: there may be other paths to it, or more.
@@ -164,11 +177,7 @@ impl Sender {
     }
 
     /// Makes sure that `address` is among the peers.
-    pub(super) fn enter_peer(
-        &mut self,
-        now: Instant,
-        address: SocketAddr,
-    ) -> Result<(), SendError> {
+    pub(super) fn enter_peer(&mut self, address: SocketAddr) -> Result<(), SendError> {
         match self.peers.get(&address) {
             Some(peer) if peer.reachable => return Ok(()),
             Some(_) => return Err(SendError::NoPath(address)),
@@ -181,47 +190,44 @@ impl Sender {
         let places = self.path_map.places(address, 1);
         let paths = PathSet::new(&places, &vias, self.config.order, self.rng.next_u64())
             .map_err(|source| SendError::Order { peer: address, source })?;
-        if self.peers.len() >= self.config.max_peers {
-            self.forget_an_idle_peer(now)?;
+        if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
+            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
         }
         self.peers.insert(address, Peer::new(paths, address.port()));
+        self.reschedule_peer(address);
         Ok(())
     }
 
-    pub(super) fn forget_an_idle_peer(&mut self, now: Instant) -> Result<(), SendError> {
-        let idle = self.peers.iter().filter(|(_, peer)| peer.is_idle());
-        let Some((&address, _)) = idle.min_by_key(|(_, peer)| peer.last_heard()) else {
-            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
-        };
-        tracing::debug!(peer = %address, at = now.as_nanos(), "idle peer forgotten");
+    /// Forgets the peer that was not heard for the longest, of those without messages.
+    fn forget_an_idle_peer(&mut self) -> bool {
+        self.visits += 1;
+        let Some(address) = self.idle.first() else { return false };
+        tracing::debug!(peer = %address, "idle peer forgotten");
+        self.end_handshake(address);
         if let Some(mut peer) = self.peers.remove(&address) {
             self.timers.set(&mut peer.timer_key, None, Timer::Peer(address));
+            self.idle.set(&mut peer.idle_key, None, address);
             if let Some(session) = peer.session {
                 self.sessions.remove(&session.opener.session());
             }
         }
-        Ok(())
+        true
     }
 
     pub(super) fn reschedule_all_of(&mut self, address: SocketAddr) {
         self.reschedule_peer(address);
-        let mut ids: Vec<MessageId> = self
-            .messages
-            .values()
-            .filter(|message| message.peer == address)
-            .map(|message| message.id)
-            .collect();
-        // The oldest first: they have waited longest.
-        ids.sort_unstable();
-        for id in ids {
+        let Some(peer) = self.peers.get(&address) else { return };
+        for id in peer.unfinished() {
             self.reschedule(id);
         }
     }
 
     pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
+        self.visits += 1;
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let wake_at = peer.wake_at();
+        let (wake_at, idle_since) = (peer.wake_at(), peer.idle_since());
         self.timers.set(&mut peer.timer_key, wake_at, Timer::Peer(address));
+        self.idle.set(&mut peer.idle_key, idle_since, address);
     }
 }
 

@@ -101,6 +101,10 @@ pub struct Sender {
     peers: HashMap<SocketAddr, Peer>,
     /// Which peer the answers of a session come from.
     sessions: HashMap<SessionId, SocketAddr>,
+    /// Which peer the handshake with a nonce is with.
+    openings: HashMap<u64, SocketAddr>,
+    /// Peers without messages, by when each was heard last.
+    idle: Timers<SocketAddr>,
     messages: HashMap<MessageId, Outgoing>,
     /// Bytes of all messages.
     bytes: usize,
@@ -108,8 +112,8 @@ pub struct Sender {
     timers: Timers<Timer>,
     pacer: Pacer,
     round: Option<Round>,
-    /// Peers whose HELLO is due.
-    hellos: VecDeque<SocketAddr>,
+    /// Peers to which HELLOs are due, by when that was.
+    hellos: Timers<SocketAddr>,
     next_id: u64,
     handshakes: u64,
     closing: bool,
@@ -118,6 +122,8 @@ pub struct Sender {
     opened: VecDeque<Peering>,
     counters: SenderCounters,
     latencies: LatencyHistogram,
+    /// Peers and messages looked at so far.
+    visits: u64,
 }
 
 /// What a timer of a sender is for.
@@ -146,12 +152,14 @@ impl Sender {
             rng,
             peers: HashMap::new(),
             sessions: HashMap::new(),
+            openings: HashMap::new(),
+            idle: Timers::default(),
             messages: HashMap::new(),
             bytes: 0,
             schedule: Schedule::default(),
             timers: Timers::default(),
             round: None,
-            hellos: VecDeque::new(),
+            hellos: Timers::default(),
             next_id: 0,
             handshakes: 0,
             closing: false,
@@ -159,6 +167,7 @@ impl Sender {
             opened: VecDeque::new(),
             counters: SenderCounters::default(),
             latencies: LatencyHistogram::new(),
+            visits: 0,
         }
     }
 
@@ -200,7 +209,7 @@ impl Sender {
         }
         let id = MessageId(self.next_id);
         let next_id = self.next_id.checked_add(1).ok_or(SendError::OutOfIds)?;
-        self.enter_peer(now, peer)?;
+        self.enter_peer(peer)?;
         self.next_id = next_id;
         self.bytes += len;
 
@@ -212,6 +221,7 @@ impl Sender {
         if handshake == Some(true) {
             self.begin_handshake(now, peer);
         }
+        self.reschedule_peer(peer);
         let outgoing = Outgoing::new(now, id, peer, role, bytes, options, &self.config);
         self.messages.insert(id, outgoing);
         self.reschedule(id);
@@ -278,6 +288,12 @@ impl Sender {
         &self.counters
     }
 
+    /// How many peers and messages were looked at so far, for tests of what one event may cost.
+    #[doc(hidden)]
+    pub const fn visits(&self) -> u64 {
+        self.visits
+    }
+
     /// How long delivered messages took, from the call to STOP.
     pub const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
@@ -306,7 +322,7 @@ impl Sender {
     /// When [`handle_timeout`](Self::handle_timeout) or
     /// [`poll_transmit`](Self::poll_transmit) has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let transmit = if !self.hellos.is_empty() {
+        let transmit = if self.hellos.next().is_some() {
             Some(Instant::ZERO)
         } else {
             (!self.schedule.is_empty()).then(|| self.pacer.ready_at())
@@ -364,6 +380,9 @@ impl Sender {
         self.bytes -= message.bytes.len();
         if let Some(peer) = self.peers.get_mut(&message.peer) {
             peer.finish_message(id, &outcome);
+            if peer.is_idle() {
+                self.reschedule_peer(message.peer);
+            }
         }
         match &outcome {
             Outcome::Delivered(receipt) => {
@@ -377,6 +396,7 @@ impl Sender {
     }
 
     fn reschedule(&mut self, id: MessageId) {
+        self.visits += 1;
         let Some(message) = self.messages.get_mut(&id) else { return };
         let usable = self.peers.get(&message.peer).is_some_and(|peer| peer.usable);
         let ready = (usable && message.is_ready()).then(|| message.rank());

@@ -11,7 +11,7 @@ use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 /// How long a peer with messages under way may be silent before it is asked who it is.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
@@ -34,13 +34,18 @@ pub(super) struct Peer {
     pub(super) opening: Option<Opening>,
     /// The session may be used: it is there, and was heard of lately.
     pub(super) usable: bool,
-    /// Messages from the oldest unfinished on, and whether each is finished.
-    recent: VecDeque<(MessageId, bool)>,
+    /// Unfinished messages, and how many were taken for the peer before each.
+    messages: BTreeMap<MessageId, usize>,
+    /// Messages that were ever taken for the peer.
+    taken: usize,
     last_heard: Instant,
     /// Since when symbols go out that nobody answers.
     pub(super) silent_since: Option<Instant>,
-    /// Where the schedule has this peer among the timers.
+    /// Where the sender has this peer among the timers, among those that may be forgotten, and among
+    /// those whose HELLO is due.
     pub(super) timer_key: Option<Instant>,
+    pub(super) idle_key: Option<Instant>,
+    pub(super) hello_key: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -67,32 +72,27 @@ impl Peer {
             session: None,
             opening: None,
             usable: false,
-            recent: VecDeque::new(),
+            messages: BTreeMap::new(),
+            taken: 0,
             last_heard: Instant::ZERO,
             silent_since: None,
             timer_key: None,
+            idle_key: None,
+            hello_key: None,
         }
     }
 
-    /// The handshake under way, which begins here unless one is. The peer is known by the port
-    /// `known_by`.
+    /// Who is to be asked in a handshake, and at which port, if `known_by` is the one that the peer is
+    /// known by. `in_vain`: the owner of the session was asked for long enough.
     ///
     /// Where the session has a port of its own, its owner is asked there first, and nobody else may
     /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
     /// anew, at the port that the peer is known by, with whoever answers there.
-    pub(super) fn opening(
-        &mut self,
-        now: Instant,
-        known_by: u16,
-        nonce: impl FnOnce() -> u64,
-    ) -> &mut Opening {
-        let in_vain = self.opening.as_ref().is_some_and(|opening| opening.is_in_vain(now));
-        let owner = self.session.as_ref().filter(|_| self.port != known_by && !in_vain);
-        let asked = owner.map(|session| session.remote);
-        let port = if asked.is_some() { self.port } else { known_by };
-        let opening = self.opening.take_if(|_| !in_vain);
-        let opening = opening.unwrap_or_else(|| Opening::new(now, nonce(), port, asked));
-        self.opening.insert(opening)
+    pub(super) fn whom_to_ask(&self, known_by: u16, in_vain: bool) -> (u16, Option<Incarnation>) {
+        match &self.session {
+            Some(session) if self.port != known_by && !in_vain => (self.port, Some(session.remote)),
+            _ => (known_by, None),
+        }
     }
 
     /// Uses a new session from now on. All that waits for the peer is to be scheduled.
@@ -135,7 +135,8 @@ impl Peer {
     }
 
     pub(super) fn push_message(&mut self, id: MessageId) {
-        self.recent.push_back((id, false));
+        self.messages.insert(id, self.taken);
+        self.taken += 1;
         self.tally.unfinished += 1;
     }
 
@@ -151,12 +152,7 @@ impl Peer {
             Outcome::Rejected(_) => tally.rejected += 1,
             Outcome::Unknown(_) => tally.unknown += 1,
         }
-        if let Ok(at) = self.recent.binary_search_by_key(&id, |(id, _)| *id) {
-            self.recent[at].1 = true;
-        }
-        while self.recent.front().is_some_and(|(_, finished)| *finished) {
-            self.recent.pop_front();
-        }
+        self.messages.remove(&id);
     }
 
     /// Why the host did not take the last HELLO; `None`: it did.
@@ -170,35 +166,43 @@ impl Peer {
         SentTo { round_trip: self.rtt.smoothed(), ..self.tally }
     }
 
+    /// Messages that are not finished, the oldest first: they have waited longest.
+    pub(super) fn unfinished(&self) -> Vec<MessageId> {
+        self.messages.keys().copied().collect()
+    }
+
     /// The oldest message that is not finished.
     pub(super) fn floor(&self) -> Option<MessageId> {
-        self.recent.front().map(|(id, _)| *id)
+        self.messages.keys().next().copied()
     }
 
     /// Messages from the oldest unfinished on.
     pub(super) fn span(&self) -> usize {
-        self.recent.len()
+        self.messages.values().next().map_or(0, |before| self.taken - before)
     }
 
     /// No message is waiting or under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.recent.is_empty()
+        self.messages.is_empty()
     }
 
-    pub(super) const fn last_heard(&self) -> Instant {
-        self.last_heard
+    /// Since when the peer was not heard, if it has no messages: who idled longest is forgotten first.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        self.is_idle().then_some(self.last_heard)
     }
 
     /// Whether a retry of the handshake is due at `now`, or a handshake because of silence.
     pub(super) fn asks_at(&self, now: Instant) -> bool {
-        let at = self.opening.as_ref().map(|opening| opening.next_at);
-        at.or_else(|| self.silence_at()).is_some_and(|at| at <= now)
+        match &self.opening {
+            Some(opening) => opening.is_due(now),
+            None => self.silence_at().is_some_and(|at| at <= now),
+        }
     }
 
     /// When to look after the handshake, at the peer's silence, or at what is remembered of it.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let liveness = match &self.opening {
-            Some(opening) => Some(opening.next_at),
+            Some(opening) => opening.wake_at(),
             None => self.silence_at(),
         };
         [liveness, self.rtt.wake_at()].into_iter().flatten().min()

@@ -101,6 +101,7 @@ impl Sender {
 
         let session = peer.session.as_mut()?;
         let partial = message.is_partial();
+        // Until it is known that the receiver listens, others' packets go first (Aeolus).
         let marking = marking::symbols(&self.config, message.answered);
         let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one, if that may be dead.
@@ -192,40 +193,35 @@ impl Sender {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        while let Some(address) = self.hellos.pop_front() {
-            let Some(peer) = self.peers.get_mut(&address) else { continue };
-            let Some(opening) = &mut peer.opening else { continue };
-            // Each attempt takes another path: the last may have led through a black hole. Of
-            // several ports only the first is asked: the peer may be back without the others.
-            let port = peer.port;
-            let first = |via: &Via| via.remote.port() == port;
-            let Turn { path, mut via, .. } = peer.paths.take_any_turn_of(first);
-            via.remote.set_port(opening.port);
-            opening.on_sent(now, path);
-            let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
-            let hello = Hello {
-                path,
-                initiator: self.identity.incarnation,
-                nonce: opening.nonce,
-                port: self.config.port,
-                current,
-                more_ports: (self.config.ports - 1) as u8,
-            };
-            hello.write(&self.identity.hello_key, buffer);
-            self.counters.hellos_sent += 1;
-            peer.tally.hellos_sent += 1;
-            let overhead = headers(&via) + self.path_map.overhead(via);
-            self.pacer.charge(now, buffer.len() + overhead);
-            self.reschedule_peer(address);
-            let (len, marking) = (buffer.len(), marking::control(&self.config));
-            return Some(Transmit {
-                contents: Contents::Hello(address),
-                via,
-                segment_size: len,
-                len,
-                marking,
-            });
+        let address = self.hellos.first()?;
+        let peer = self.peers.get_mut(&address)?;
+        let opening = peer.opening.as_mut()?;
+        // Each attempt takes another path: the last may have led through a black hole. Of
+        // several ports only the first is asked: the peer may be back without the others.
+        let port = peer.port;
+        let first = |via: &Via| via.remote.port() == port;
+        let Turn { path, mut via, .. } = peer.paths.take_any_turn_of(first);
+        via.remote.set_port(opening.port);
+        opening.on_sent(now, path);
+        if !opening.has_copies() {
+            self.hellos.set(&mut peer.hello_key, None, address);
         }
-        None
+        let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
+        let hello = Hello {
+            path,
+            initiator: self.identity.incarnation,
+            nonce: opening.nonce,
+            port: self.config.port,
+            current,
+            more_ports: (self.config.ports - 1) as u8,
+        };
+        hello.write(&self.identity.hello_key, buffer);
+        self.counters.hellos_sent += 1;
+        peer.tally.hellos_sent += 1;
+        let overhead = headers(&via) + self.path_map.overhead(via);
+        self.pacer.charge(now, buffer.len() + overhead);
+        self.reschedule_peer(address);
+        let (len, marking) = (buffer.len(), marking::control(&self.config));
+        Some(Transmit { contents: Contents::Hello(address), via, segment_size: len, len, marking })
     }
 }

@@ -20,8 +20,10 @@ pub(in crate::proto) struct Opening {
     pub(in crate::proto) port: u16,
     /// Who is asked; `None`: whoever is there.
     pub(in crate::proto) asked: Option<Incarnation>,
-    pub(in crate::proto) next_at: Instant,
+    next_at: Instant,
     attempts: u32,
+    /// HELLOs of this attempt that are still to be sent.
+    copies: usize,
     /// The last HELLO on each path tried, and how many went that way.
     sent: Vec<(PathId, Instant, u32)>,
 }
@@ -34,12 +36,36 @@ impl Opening {
         port: u16,
         asked: Option<Incarnation>,
     ) -> Self {
-        Self { nonce, port, asked, next_at: now, attempts: 0, sent: Vec::new() }
+        Self { nonce, port, asked, next_at: now, attempts: 0, copies: 0, sent: Vec::new() }
     }
 
     /// The owner of the session has been asked for long enough, and another attempt is due.
     pub(in crate::proto) fn is_in_vain(&self, now: Instant) -> bool {
         self.asked.is_some() && self.attempts >= ASK_OWNER && self.next_at <= now
+    }
+
+    /// Another attempt is due.
+    pub(in crate::proto) fn is_due(&self, now: Instant) -> bool {
+        self.wake_at().is_some_and(|at| at <= now)
+    }
+
+    /// When the next attempt is due; not before the HELLOs of this one have been sent.
+    pub(in crate::proto) fn wake_at(&self) -> Option<Instant> {
+        (self.copies == 0).then_some(self.next_at)
+    }
+
+    /// HELLOs of this attempt are still to be sent.
+    pub(in crate::proto) const fn has_copies(&self) -> bool {
+        self.copies > 0
+    }
+
+    /// Begins another attempt, over `paths` paths. Two HELLOs at first, for one path may be a black
+    /// hole; more and more while nobody answers, for most may be, one way or the other, and each HELLO
+    /// may be answered another way.
+    pub(in crate::proto) fn attempt(&mut self, paths: usize) {
+        let copies = (self.attempts as usize).max(paths.min(2));
+        self.copies = copies.min(MAX_COPIES).min(2 * paths);
+        self.attempts += 1;
     }
 
     /// A HELLO is being sent on `path`.
@@ -48,17 +74,9 @@ impl Opening {
             Some((_, at, times)) => (*at, *times) = (now, *times + 1),
             None => self.sent.push((path, now, 1)),
         }
-    }
-
-    /// Another attempt is due: with how many HELLOs, over `paths` paths. Two at first, for one path
-    /// may be a black hole; more and more while nobody answers, for most may be, one way or the
-    /// other, and each HELLO may be answered another way.
-    pub(in crate::proto) fn attempt(&mut self, now: Instant, paths: usize) -> usize {
-        let retry = FIRST_RETRY.saturating_mul(1 << self.attempts.min(16)).min(MAX_RETRY);
-        let copies = (self.attempts as usize).max(paths.min(2)).min(MAX_COPIES).min(2 * paths);
-        self.attempts += 1;
-        self.next_at = now + retry;
-        copies
+        self.copies = self.copies.saturating_sub(1);
+        let doublings = self.attempts.saturating_sub(1).min(16);
+        self.next_at = now + FIRST_RETRY.saturating_mul(1 << doublings).min(MAX_RETRY);
     }
 
     /// The round-trip time of the HELLO on `path`, if it is certain which one was answered.
