@@ -7,6 +7,7 @@ mod aeolus;
 mod blackhole;
 mod common;
 mod costs;
+mod dead_peers;
 mod delivery;
 mod disorder;
 mod ending;

@@ -2,6 +2,7 @@
 
 use super::Sender;
 use super::Timer;
+use super::hellos::HelloRank;
 use super::peer::Peer;
 use crate::error::{Doubt, Outcome, SendError};
 use crate::id::Incarnation;
@@ -146,7 +147,8 @@ impl Sender {
         });
         if opening.is_due(now) {
             opening.attempt(peer.paths.len());
-            self.hellos.set(&mut peer.hello_key, Some(now), address);
+            let rank = opening.attempt_to_send().map(|attempt| HelloRank { attempt, since: now });
+            self.hellos.set(&mut peer.hello_key, rank, address);
         }
         self.reschedule_peer(address);
     }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod handshake;
+mod hellos;
 mod outgoing;
 mod peer;
 mod recovery;
@@ -12,6 +13,7 @@ mod trail;
 mod transmit;
 
 use self::handshake::with_port;
+use self::hellos::Hellos;
 use self::outgoing::Outgoing;
 use self::peer::Peer;
 use self::schedule::Schedule;
@@ -112,8 +114,9 @@ pub struct Sender {
     timers: Timers<Timer>,
     pacer: Pacer,
     round: Option<Round>,
-    /// Peers to which HELLOs are due, by when that was.
-    hellos: Timers<SocketAddr>,
+    hellos: Hellos,
+    /// What was sent last is a HELLO: where symbols are ready, it is their turn.
+    hello_was_last: bool,
     next_id: u64,
     handshakes: u64,
     closing: bool,
@@ -146,6 +149,7 @@ impl Sender {
         let rng = SplitMix64::new(u64::from_be_bytes(seed[..8].try_into().expect("8 of 16 bytes")));
         Self {
             pacer: Pacer::new(config.capacity, config.rate),
+            hellos: Hellos::new(config.capacity, config.rate),
             config,
             identity,
             path_map,
@@ -159,7 +163,7 @@ impl Sender {
             schedule: Schedule::default(),
             timers: Timers::default(),
             round: None,
-            hellos: Timers::default(),
+            hello_was_last: false,
             next_id: 0,
             handshakes: 0,
             closing: false,
@@ -322,11 +326,9 @@ impl Sender {
     /// When [`handle_timeout`](Self::handle_timeout) or
     /// [`poll_transmit`](Self::poll_transmit) has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let transmit = if self.hellos.next().is_some() {
-            Some(Instant::ZERO)
-        } else {
-            (!self.schedule.is_empty()).then(|| self.pacer.ready_at())
-        };
+        let symbols = (!self.schedule.is_empty()).then_some(Instant::ZERO);
+        let ready = [symbols, self.hellos.ready_at()].into_iter().flatten().min();
+        let transmit = ready.map(|at| at.max(self.pacer.ready_at()));
         [transmit, self.timers.next()].into_iter().flatten().min()
     }
 

@@ -1,5 +1,6 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
+use super::hellos::HelloRank;
 use super::rtt::Rtt;
 use crate::error::{LocalError, Outcome};
 use crate::id::{Incarnation, MessageId};
@@ -45,7 +46,7 @@ pub(super) struct Peer {
     /// those whose HELLO is due.
     pub(super) timer_key: Option<Instant>,
     pub(super) idle_key: Option<Instant>,
-    pub(super) hello_key: Option<Instant>,
+    pub(super) hello_key: Option<HelloRank>,
 }
 
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! What goes on the wire, and in which order: handshakes at once, symbols in paced rounds.
 
+use super::hellos::HelloRank;
 use super::{Round, Sender};
 use crate::error::LocalError;
 use crate::id::{MessageId, SessionId};
@@ -8,6 +9,7 @@ use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Hello, Kind, Prefix, SymbolHeader};
 use core::time::Duration;
+use std::net::SocketAddr;
 
 /// Grants in a row without an answer that are no bad luck any more.
 const LASTING: u32 = 3;
@@ -25,17 +27,27 @@ impl Sender {
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         debug_assert!(buffer.is_empty());
-        if let Some(transmit) = self.transmit_hello(now, buffer) {
-            return Some(transmit);
-        }
         // A round whose message has nothing more to send gives way to the next one.
         if let Some(round) = self.round.take()
             && let Some(transmit) = self.transmit_turn(now, round, buffer)
         {
             return Some(transmit);
         }
-        let round = self.begin_round(now)?;
-        self.transmit_turn(now, round, buffer)
+        if self.pacer.ready_at() > now {
+            return None;
+        }
+        // HELLOs go first, but no two of them while symbols wait.
+        if !self.hello_was_last
+            && let Some(transmit) = self.transmit_hello(now, buffer)
+        {
+            self.hello_was_last = true;
+            return Some(transmit);
+        }
+        self.hello_was_last = false;
+        match self.begin_round() {
+            Some(round) => self.transmit_turn(now, round, buffer),
+            None => self.transmit_hello(now, buffer),
+        }
     }
 
     /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
@@ -70,10 +82,7 @@ impl Sender {
         Some(transmit)
     }
 
-    pub(super) fn begin_round(&mut self, now: Instant) -> Option<Round> {
-        if self.pacer.ready_at() > now {
-            return None;
-        }
+    pub(super) fn begin_round(&mut self) -> Option<Round> {
         let id = self.schedule.next_round()?;
         let message = self.messages.get_mut(&id)?;
         self.schedule.passed(&mut message.place, id);
@@ -188,12 +197,26 @@ impl Sender {
         })
     }
 
+    /// The peer whose HELLO may go now.
+    fn next_hello(&mut self, now: Instant) -> Option<(HelloRank, SocketAddr)> {
+        while self.hellos.ready_at()? <= now {
+            let (rank, address) = self.hellos.next()?;
+            let waited_for = self.peers.get(&address).is_some_and(|peer| !peer.is_idle());
+            if waited_for || !rank.is_retry() {
+                return Some((rank, address));
+            }
+            // Whoever wanted to talk to it has given up meanwhile.
+            self.end_handshake(address);
+        }
+        None
+    }
+
     pub(super) fn transmit_hello(
         &mut self,
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let address = self.hellos.first()?;
+        let (rank, address) = self.next_hello(now)?;
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.as_mut()?;
         // Each attempt takes another path: the last may have led through a black hole. Of
@@ -203,7 +226,7 @@ impl Sender {
         let Turn { path, mut via, .. } = peer.paths.take_any_turn_of(first);
         via.remote.set_port(opening.port);
         opening.on_sent(now, path);
-        if !opening.has_copies() {
+        if opening.attempt_to_send().is_none() {
             self.hellos.set(&mut peer.hello_key, None, address);
         }
         let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
@@ -218,8 +241,9 @@ impl Sender {
         hello.write(&self.identity.hello_key, buffer);
         self.counters.hellos_sent += 1;
         peer.tally.hellos_sent += 1;
-        let overhead = headers(&via) + self.path_map.overhead(via);
-        self.pacer.charge(now, buffer.len() + overhead);
+        let on_the_wire = buffer.len() + headers(&via) + self.path_map.overhead(via);
+        self.pacer.charge(now, on_the_wire);
+        self.hellos.on_sent(now, rank, on_the_wire);
         self.reschedule_peer(address);
         let (len, marking) = (buffer.len(), marking::control(&self.config));
         Some(Transmit { contents: Contents::Hello(address), via, segment_size: len, len, marking })

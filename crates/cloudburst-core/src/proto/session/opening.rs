@@ -54,9 +54,9 @@ impl Opening {
         (self.copies == 0).then_some(self.next_at)
     }
 
-    /// HELLOs of this attempt are still to be sent.
-    pub(in crate::proto) const fn has_copies(&self) -> bool {
-        self.copies > 0
+    /// Attempts that were begun, as long as HELLOs of the last one are still to be sent.
+    pub(in crate::proto) fn attempt_to_send(&self) -> Option<u32> {
+        (self.copies > 0).then_some(self.attempts)
     }
 
     /// Begins another attempt, over `paths` paths. Two HELLOs at first, for one path may be a black

@@ -1,0 +1,118 @@
+//! Whose HELLO goes next, and when: the first ones at once, repeated ones within a small share of the
+//! link.
+
+use crate::path::Pacer;
+use crate::time::Instant;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// Of so many bytes that may be sent, one may be of a repeated HELLO: thousands of peers that do not
+/// answer leave the link to those that do.
+const RETRY_SHARE: f64 = 16.0;
+
+/// Where a peer stands among those to which HELLOs are due. Who was asked least often goes first: a
+/// new peer does not wait for those that have not answered for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct HelloRank {
+    /// Attempts of the handshake, with this one.
+    pub(super) attempt: u32,
+    /// Since when they are due.
+    pub(super) since: Instant,
+}
+
+impl HelloRank {
+    /// The HELLOs of this attempt repeat others.
+    pub(super) const fn is_retry(&self) -> bool {
+        self.attempt > 1
+    }
+}
+
+/// Peers to which HELLOs are due.
+///
+/// Each peer keeps its rank and passes it in, so that the queue and its owners cannot disagree.
+#[derive(Debug)]
+pub(super) struct Hellos {
+    due: BTreeSet<(HelloRank, SocketAddr)>,
+    /// Spaces repeated HELLOs.
+    retries: Pacer,
+}
+
+impl Hellos {
+    /// For a link of `capacity` bits a second, of which the share `rate` may be used.
+    pub(super) fn new(capacity: u64, rate: f64) -> Self {
+        Self { due: BTreeSet::new(), retries: Pacer::new(capacity, rate / RETRY_SHARE) }
+    }
+
+    /// The peer whose HELLO goes next.
+    pub(super) fn next(&self) -> Option<(HelloRank, SocketAddr)> {
+        self.due.first().copied()
+    }
+
+    /// When the next HELLO may go, as far as its share is concerned.
+    pub(super) fn ready_at(&self) -> Option<Instant> {
+        let (rank, _) = self.next()?;
+        Some(if rank.is_retry() { self.retries.ready_at() } else { Instant::ZERO })
+    }
+
+    /// A HELLO of `bytes` on the wire goes to a peer of rank `rank`.
+    pub(super) fn on_sent(&mut self, now: Instant, rank: HelloRank, bytes: usize) {
+        if rank.is_retry() {
+            self.retries.charge(now, bytes);
+        }
+    }
+
+    /// Moves `peer` from the rank `key` to the rank `to`; `None`: no HELLO is due to it.
+    pub(super) fn set(
+        &mut self,
+        key: &mut Option<HelloRank>,
+        to: Option<HelloRank>,
+        peer: SocketAddr,
+    ) {
+        if let Some(old) = key.take() {
+            self.due.remove(&(old, peer));
+        }
+        self.due.extend(to.map(|rank| (rank, peer)));
+        *key = to;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(number: u8) -> SocketAddr {
+        ([10, 0, 0, number], 7000).into()
+    }
+
+    #[test]
+    fn who_was_asked_least_goes_first_and_who_waited_longest_of_equals() {
+        let mut hellos = Hellos::new(1_000_000_000, 1.0);
+        let mut keys = [None; 4];
+        for (at, (attempt, since)) in [(9, 1), (2, 8), (2, 7), (1, 9)].into_iter().enumerate() {
+            let rank = HelloRank { attempt, since: Instant::from_nanos(since) };
+            hellos.set(&mut keys[at], Some(rank), peer(at as u8));
+        }
+        for expected in [3, 2, 1, 0] {
+            assert_eq!(hellos.next().map(|(_, peer)| peer), Some(peer(expected)));
+            hellos.set(&mut keys[usize::from(expected)], None, peer(expected));
+        }
+        assert_eq!(hellos.ready_at(), None);
+    }
+
+    #[test]
+    fn repeated_hellos_are_held_to_their_share_and_first_ones_are_not() {
+        let mut hellos = Hellos::new(128_000_000, 1.0);
+        let (mut key, now) = (None, Instant::from_nanos(1_000_000_000));
+        let retry = HelloRank { attempt: 2, since: now };
+        hellos.set(&mut key, Some(retry), peer(0));
+        let mut sent = 0;
+        while hellos.ready_at().is_some_and(|at| at <= now) {
+            hellos.on_sent(now, retry, 100);
+            sent += 1;
+        }
+        // 8 Mb/s: one in 100 us, and what 500 us of it let catch up with.
+        assert_eq!(sent, 6);
+        hellos.set(&mut key, Some(HelloRank { attempt: 1, since: now }), peer(0));
+        assert_eq!(hellos.ready_at(), Some(Instant::ZERO));
+    }
+}
