@@ -32,11 +32,19 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.first().map(|&(_, timer)| timer)
     }
 
+    /// The same, if that deadline has come.
+    pub(super) fn first_due(&self, now: Instant) -> Option<T> {
+        self.first().filter(|_| self.next().is_some_and(|at| at <= now))
+    }
+
+    /// All, the first deadline first.
+    pub(super) fn into_iter(self) -> impl Iterator<Item = T> {
+        self.0.into_iter().map(|(_, timer)| timer)
+    }
+
     /// Takes out a timer that is due; its owner must forget the key.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
-        if self.next()? > now {
-            return None;
-        }
+        self.first_due(now)?;
         self.0.pop_first().map(|(_, timer)| timer)
     }
 

@@ -28,6 +28,8 @@ mod receipt;
 mod restart;
 mod roles;
 mod shards;
+mod silence;
 mod slow_application;
 mod stale;
+mod star;
 mod stop;

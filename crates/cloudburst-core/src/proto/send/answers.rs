@@ -36,7 +36,7 @@ impl Sender {
         }
         // Asked because of its silence, it has answered so.
         let answered_so = peer.usable && peer.opening.is_some();
-        let resumed = peer.heard(now);
+        let go_on = peer.heard(now);
         peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.
         if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.echo) {
@@ -45,11 +45,14 @@ impl Sender {
         if answered_so {
             self.end_handshake(address);
         }
-        if resumed {
-            self.reschedule_all_of(address);
-        } else {
-            self.reschedule_peer(address);
-        }
+        self.reschedule_peer(address);
+        self.take_answer(now, address, answer);
+        // What the answer says of a message comes before what its silence would make of it.
+        self.go_on(now, address, go_on);
+    }
+
+    /// Takes an authentic answer of a peer that counts as heard.
+    fn take_answer(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
         match &answer.verdict {
             Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {
                 self.counters.stops_received += 1;
@@ -60,7 +63,8 @@ impl Sender {
         }
         let mine = self.messages.get(&answer.message).is_some_and(|m| m.peer == address);
         if !mine {
-            return self.counters.late_answers += 1;
+            self.counters.late_answers += 1;
+            return;
         }
         self.handle_verdict(now, address, answer);
     }

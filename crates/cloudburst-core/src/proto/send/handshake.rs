@@ -4,6 +4,7 @@ use super::Sender;
 use super::Timer;
 use super::hellos::HelloRank;
 use super::peer::Peer;
+use super::silence::GoOn;
 use crate::error::{Doubt, Outcome, SendError};
 use crate::id::Incarnation;
 use crate::path::PathSet;
@@ -60,11 +61,9 @@ impl Sender {
         self.learn_ports(address, port, ports);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if ack.current_alive && peer.session.is_some() {
-            if peer.heard(now) {
-                self.reschedule_all_of(address);
-            } else {
-                self.reschedule_peer(address);
-            }
+            let go_on = peer.heard(now);
+            self.reschedule_peer(address);
+            self.go_on(now, address, go_on);
         } else {
             let keys = self.identity.key.session(&ack);
             let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
@@ -111,7 +110,8 @@ impl Sender {
         self.end_handshake(address);
         self.counters.sessions_opened += 1;
         tracing::debug!(peer = %address, ?remote, "session opened");
-        self.reschedule_all_of(address);
+        self.reschedule_peer(address);
+        self.go_on(now, address, GoOn::All);
     }
 
     pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
@@ -120,13 +120,18 @@ impl Sender {
         peer.rtt.on_timeout(now);
         if peer.is_idle() {
             // Nobody waits for an answer any more.
-            peer.silent_since = None;
+            peer.silence.end();
             self.end_handshake(address);
-        } else if peer.asks_at(now) {
-            // A retry is due, or silence has lasted: perhaps the peer is another by now.
-            return self.begin_handshake(now, address);
+            return self.reschedule_peer(address);
         }
-        self.reschedule_peer(address);
+        if peer.falls_silent_at(now) {
+            self.hold_all_of(now, address);
+        }
+        self.probe_peer(now, address);
+        // A retry is due, or silence has lasted: perhaps the peer is another by now.
+        if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
+            self.begin_handshake(now, address);
+        }
     }
 
     /// Begins a handshake with a peer, or another attempt at it if that is due.

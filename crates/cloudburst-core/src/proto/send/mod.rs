@@ -5,10 +5,12 @@ mod handshake;
 mod hellos;
 mod outgoing;
 mod peer;
+mod probing;
 mod recovery;
 mod rtt;
 mod schedule;
 mod sent_times;
+mod silence;
 mod trail;
 mod transmit;
 
@@ -229,6 +231,7 @@ impl Sender {
         let outgoing = Outgoing::new(now, id, peer, role, bytes, options, &self.config);
         self.messages.insert(id, outgoing);
         self.reschedule(id);
+        self.hold_if_silent(now, peer, id);
         Ok(id)
     }
 
@@ -366,8 +369,14 @@ impl Sender {
             };
             return self.finish(id, outcome);
         }
-        let all_well = self.peers.get(&message.peer).is_some_and(|peer| peer.paths.all_well());
-        message.on_timeout(now, all_well);
+        let Some(peer) = self.peers.get_mut(&message.peer) else { return };
+        if peer.silence.is_overdue(now, peer.rtt.wait()) {
+            peer.silence.push(now, &mut message.probe_key, id);
+            let address = message.peer;
+            self.probe_peer(now, address);
+        } else {
+            message.on_timeout(now, peer.paths.all_well(), u32::MAX);
+        }
         self.reschedule(id);
     }
 
@@ -381,6 +390,7 @@ impl Sender {
         self.timers.set(&mut message.timer_key, None, Timer::Message(id));
         self.bytes -= message.bytes.len();
         if let Some(peer) = self.peers.get_mut(&message.peer) {
+            peer.silence.remove(&mut message.probe_key, id);
             peer.finish_message(id, &outcome);
             if peer.is_idle() {
                 self.reschedule_peer(message.peer);

@@ -61,6 +61,10 @@ pub(super) struct Outgoing {
     /// Where the schedule has this message: among the ready, and among the timers.
     pub(super) place: Option<Place>,
     pub(super) timer_key: Option<Instant>,
+    /// Where the silence of its peer has it, among those that wait for a probe.
+    pub(super) probe_key: Option<Instant>,
+    /// The peer has not answered for long: so many symbols may be sent, and no others.
+    held: Option<u32>,
 }
 
 /// One block under way.
@@ -119,17 +123,25 @@ impl Outgoing {
             trail: Trail::default(),
             place: None,
             timer_key: None,
+            probe_key: None,
+            held: None,
         }
     }
 
     /// Whether a symbol may be sent now.
     pub(super) fn is_ready(&self) -> bool {
+        self.held != Some(0) && self.has_more()
+    }
+
+    /// Whether there is a symbol to send, if the peer's silence let it.
+    fn has_more(&self) -> bool {
         self.may_begin() || self.active.iter().any(|block| block.budget.ready() > 0)
     }
 
     /// What it has to say for itself when the next round is given away.
     pub(super) fn rank(&self) -> Rank {
-        Rank { priority: Reverse(self.priority), remaining: self.remaining() }
+        let probing = self.held.is_some();
+        Rank { probing, priority: Reverse(self.priority), remaining: self.remaining() }
     }
 
     /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
@@ -194,6 +206,9 @@ impl Outgoing {
 
     /// The next moment at which the message itself wants something done.
     pub(super) fn wake_at(&self) -> Instant {
+        if self.held.is_some() || self.probe_key.is_some() {
+            return self.deadline;
+        }
         let other = match self.busy_until {
             Some(until) => Some(until),
             None => self.active.iter().filter_map(|block| block.budget.wake_at()).min(),
@@ -201,19 +216,76 @@ impl Outgoing {
         other.map_or(self.deadline, |at| at.min(self.deadline))
     }
 
-    /// Grants what is due; the deadline is the caller's business. `all_well`: see
-    /// [`PathSet::all_well`].
-    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool) {
+    /// Grants what is due, at most `limit` symbols, and says how many; the deadline is the caller's
+    /// business. `all_well`: see [`PathSet::all_well`].
+    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
         let Some(until) = self.busy_until else {
-            let blocks = self.active.iter_mut();
-            return blocks.for_each(|block| block.budget.on_timeout(now, all_well));
+            return self.active.iter_mut().fold(0, |granted, block| {
+                granted + block.budget.on_timeout(now, all_well, limit - granted)
+            });
         };
-        if until <= now {
-            self.pause(now);
-            // One symbol: it is answered by BUSY again, or by whatever is true by now.
-            if let Some(block) = self.active.first_mut() {
-                block.budget.probe();
+        if until > now {
+            return 0;
+        }
+        self.pause(now);
+        self.probe_one()
+    }
+
+    /// One symbol: it is answered by BUSY again, or by whatever is true by now.
+    fn probe_one(&mut self) -> u32 {
+        let Some(block) = self.active.first_mut() else { return 0 };
+        block.budget.probe();
+        1
+    }
+
+    /// The peer has not answered for long: nothing more is sent but what is granted by
+    /// [`probe`](Self::probe).
+    pub(super) fn hold(&mut self) {
+        self.held = Some(0);
+    }
+
+    /// Lets at most `limit` symbols go to a peer that does not answer, and says how many.
+    pub(super) fn probe(&mut self, now: Instant, all_well: bool, limit: u32, few: u32) -> u32 {
+        if self.held.is_none() {
+            return self.on_timeout(now, all_well, limit);
+        }
+        let granted = if self.has_more() {
+            few.min(limit)
+        } else if self.busy_until.is_some() {
+            self.probe_one()
+        } else if let Some(block) = self.active.first_mut() {
+            block.budget.grant_probes(all_well, limit)
+        } else {
+            0
+        };
+        self.held = Some(granted);
+        granted
+    }
+
+    /// How many symbols may go now, as far as the peer's silence is concerned.
+    pub(super) fn held(&self) -> u32 {
+        self.held.unwrap_or(u32::MAX)
+    }
+
+    /// Probes have been sent. Says whether the message waits for others.
+    pub(super) fn on_probed(&mut self, packets: usize) -> bool {
+        let Some(held) = self.held else { return false };
+        self.held = Some(held.saturating_sub(packets as u32));
+        if !self.is_ready() {
+            self.held = Some(0);
+        }
+        self.held == Some(0)
+    }
+
+    /// The peer was heard: what it was held for, or waited for, goes on at once.
+    pub(super) fn go_on(&mut self, now: Instant, all_well: bool) {
+        let waited = self.probe_key.take().is_some();
+        if self.held.take().is_some() && self.busy_until.is_none() {
+            for block in self.active.iter_mut().filter(|block| block.budget.ready() == 0) {
+                block.budget.grant_probes(all_well, u32::MAX);
             }
+        } else if waited {
+            self.on_timeout(now, all_well, u32::MAX);
         }
     }
 

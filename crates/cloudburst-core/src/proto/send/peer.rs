@@ -2,6 +2,7 @@
 
 use super::hellos::HelloRank;
 use super::rtt::Rtt;
+use super::silence::{GoOn, Silence};
 use crate::error::{LocalError, Outcome};
 use crate::id::{Incarnation, MessageId};
 use crate::path::PathSet;
@@ -11,11 +12,7 @@ use crate::proto::stats::SentTo;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use core::time::Duration;
 use std::collections::BTreeMap;
-
-/// How long a peer with messages under way may be silent before it is asked who it is.
-const MIN_SILENCE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -40,8 +37,7 @@ pub(super) struct Peer {
     /// Messages that were ever taken for the peer.
     taken: usize,
     last_heard: Instant,
-    /// Since when symbols go out that nobody answers.
-    pub(super) silent_since: Option<Instant>,
+    pub(super) silence: Silence,
     /// Where the sender has this peer among the timers, among those that may be forgotten, and among
     /// those whose HELLO is due.
     pub(super) timer_key: Option<Instant>,
@@ -76,7 +72,7 @@ impl Peer {
             messages: BTreeMap::new(),
             taken: 0,
             last_heard: Instant::ZERO,
-            silent_since: None,
+            silence: Silence::default(),
             timer_key: None,
             idle_key: None,
             hello_key: None,
@@ -115,15 +111,14 @@ impl Peer {
         let _ = self.heard(now);
     }
 
-    /// Something authentic came from the peer. Says whether its session may be used again, which it
-    /// might not before: its messages are to be scheduled then.
+    /// Something authentic came from the peer. Says which messages may go on because of that.
     #[must_use]
-    pub(super) fn heard(&mut self, now: Instant) -> bool {
+    pub(super) fn heard(&mut self, now: Instant) -> GoOn {
         self.last_heard = now;
         self.tally.last_heard = Some(now);
-        self.silent_since = None;
         let was_usable = core::mem::replace(&mut self.usable, self.session.is_some());
-        self.usable && !was_usable
+        let after_silence = self.silence.end();
+        if self.usable && !was_usable { GoOn::All } else { after_silence }
     }
 
     /// Takes note that a session which idled for too long must be confirmed before use.
@@ -196,22 +191,25 @@ impl Peer {
     pub(super) fn asks_at(&self, now: Instant) -> bool {
         match &self.opening {
             Some(opening) => opening.is_due(now),
-            None => self.silence_at().is_some_and(|at| at <= now),
+            None => self.lasts_at().is_some_and(|at| at <= now),
         }
+    }
+
+    /// Whether the peer has not answered for so long that nothing but probes is to be sent any more.
+    pub(super) fn falls_silent_at(&self, now: Instant) -> bool {
+        !self.silence.is_lasting() && self.lasts_at().is_some_and(|at| at <= now)
     }
 
     /// When to look after the handshake, at the peer's silence, or at what is remembered of it.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let liveness = match &self.opening {
-            Some(opening) => opening.wake_at(),
-            None => self.silence_at(),
-        };
-        [liveness, self.rtt.wake_at()].into_iter().flatten().min()
+        let attempt = self.opening.as_ref().and_then(Opening::wake_at);
+        let known = self.opening.is_some() && self.silence.is_lasting();
+        let lasts_at = if known { None } else { self.lasts_at() };
+        let others = [lasts_at, self.silence.wake_at(), self.rtt.wake_at()];
+        others.into_iter().chain([attempt]).flatten().min()
     }
 
-    /// When the peer is to be asked who it is, if it stays silent.
-    fn silence_at(&self) -> Option<Instant> {
-        let silence = (self.rtt.wait() * 8).max(MIN_SILENCE);
-        self.silent_since.map(|since| since + silence)
+    fn lasts_at(&self) -> Option<Instant> {
+        self.silence.lasts_at(self.rtt.wait())
     }
 }

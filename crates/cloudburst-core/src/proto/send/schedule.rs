@@ -10,6 +10,8 @@ const PATIENT_EVERY: u64 = 8;
 /// What a message has to say for itself. The first in order goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
+    /// It has only probes to send, to a peer that has not answered for long.
+    pub(super) probing: bool,
     pub(super) priority: Reverse<u8>,
     /// Symbols to go.
     pub(super) remaining: usize,
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
 
     fn rank(priority: u8, remaining: usize) -> Option<Rank> {
-        Some(Rank { priority: Reverse(priority), remaining })
+        Some(Rank { probing: false, priority: Reverse(priority), remaining })
     }
 
     /// Whose rounds come, where each message goes on having something to send.
@@ -135,6 +137,17 @@ mod tests {
         }
         assert!(schedule.is_empty() && schedule.next_round().is_none());
         assert!(schedule.waiting.is_empty());
+    }
+
+    #[test]
+    fn probes_come_after_everything_else() {
+        let mut schedule = Schedule::default();
+        let mut places = [None; 2];
+        let probe = Rank { probing: true, priority: Reverse(7), remaining: 1 };
+        schedule.set_ready(&mut places[0], Some(probe), MessageId(0));
+        schedule.set_ready(&mut places[1], rank(0, 500), MessageId(1));
+        assert_eq!(rounds(&mut schedule, &mut places, 7), [1; 7]);
+        assert_eq!(rounds(&mut schedule, &mut places, 1), [0], "but they do come");
     }
 
     #[test]

@@ -112,9 +112,10 @@ impl Sender {
         let partial = message.is_partial();
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
         let marking = marking::symbols(&self.config, message.answered);
+        let held = message.held();
         let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one, if that may be dead.
-        let ready = block.budget.ready() as usize;
+        let ready = block.budget.ready().min(held) as usize;
         let run = ready.min(self.config.run).max(1);
         let few = (ready / peer.paths.len()).clamp(1, run);
         // After silence, all that is known of the paths may be wrong; if it lasts, few may be
@@ -174,9 +175,10 @@ impl Sender {
         peer.tally.symbols_sent += run as u64;
         peer.tally.retries += if unanswered > 0 { run as u64 } else { 0 };
         // An answer is due from the first question on.
-        let newly_silent = asked && peer.silent_since.is_none();
-        if newly_silent {
-            peer.silent_since = Some(now);
+        let newly_silent = asked && peer.silence.on_asked(now);
+        let waits = message.on_probed(run);
+        if waits {
+            peer.silence.push_again(now, &mut message.probe_key, id);
         }
         let address = message.peer;
 
@@ -185,7 +187,7 @@ impl Sender {
         let overhead = headers(&via) + self.path_map.overhead(via);
         self.pacer.charge(now, buffer.len() + run * overhead);
         self.reschedule(id);
-        if newly_silent {
+        if newly_silent || waits {
             self.reschedule_peer(address);
         }
         Some(Transmit {

@@ -62,7 +62,7 @@ impl Budget {
             sent: 0,
             granted: opening.min(cap),
             opening,
-            probes: u32::try_from(paths).unwrap_or(u32::MAX).clamp(ASKERS, MAX_PROBES),
+            probes: probes(paths),
             cap,
             unanswered: 0,
             wake_at: None,
@@ -107,9 +107,7 @@ impl Budget {
             self.asked.push_back((number, self.sent));
         }
         if self.ready() == 0 {
-            // The first silences may well be bad luck: twice each before the wait doubles.
-            let doublings = (self.unanswered / 2).min(8);
-            let wait = wait.saturating_mul(1 << doublings).min(MAX_SILENCE.max(wait));
+            let wait = backoff(wait, self.unanswered);
             self.wake_at = (self.sent < self.cap).then(|| now + wait);
         }
     }
@@ -157,20 +155,39 @@ impl Budget {
         self.granted = self.granted.max(self.sent + self.opening).min(self.cap);
     }
 
-    /// Nobody answered in time: grants a few symbols more, ever more slowly. `all_well`: nothing is
-    /// wrong with any path, as far as is known.
-    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool) {
-        if self.wake_at().is_none_or(|at| at > now) {
-            return;
+    /// Nobody answered in time: grants a few symbols more, at most `limit`, if that is due. Says how
+    /// many. `all_well`: nothing is wrong with any path, as far as is known.
+    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
+        if limit == 0 || self.wake_at().is_none_or(|at| at > now) {
+            return 0;
         }
+        self.grant_probes(all_well, limit)
+    }
+
+    /// Grants a few symbols more, at most `limit`, without waiting any longer. Says how many.
+    pub(super) fn grant_probes(&mut self, all_well: bool, limit: u32) -> u32 {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = (self.source_symbols * TRICKLE_AFTER).max(MIN_BURST);
         // Where paths are well, the first silence is mostly an answer that is late.
         let late = all_well && self.unanswered == 1;
         let few = if late || self.sent > much { ASKERS } else { self.probes };
-        self.granted = (self.sent + few).min(self.cap);
+        let granted = (self.sent + few.min(limit)).min(self.cap);
+        self.granted = self.granted.max(granted);
+        self.granted - self.sent
     }
+}
+
+/// Symbols that are granted after a silence, where there are `paths` paths.
+pub(super) fn probes(paths: usize) -> u32 {
+    u32::try_from(paths).unwrap_or(u32::MAX).clamp(ASKERS, MAX_PROBES)
+}
+
+/// How long to wait for an answer that takes `wait`, after so many waits in a row that nobody
+/// answered. The first may well be bad luck: twice each before the wait doubles.
+pub(super) fn backoff(wait: Duration, unanswered: u32) -> Duration {
+    let doublings = (unanswered / 2).min(8);
+    wait.saturating_mul(1 << doublings).min(MAX_SILENCE.max(wait))
 }
 
 /// The share of `sent` symbols that cannot have arrived if `needed` of `source` are missing, at
@@ -239,7 +256,7 @@ mod tests {
         while let Some(at) = budget.wake_at() {
             pauses.push(at.saturating_since(now));
             now = at;
-            budget.on_timeout(now, true);
+            budget.on_timeout(now, true, u32::MAX);
             number = send_all(&mut budget, now, number);
         }
         assert_eq!(number, 2 * 4 + 256);

@@ -1,0 +1,67 @@
+//! What goes to a peer that does not answer, and what goes on when it does.
+
+use super::Sender;
+use super::recovery::probes;
+use super::silence::GoOn;
+use crate::id::MessageId;
+use crate::time::Instant;
+use std::net::SocketAddr;
+
+impl Sender {
+    /// The peer has not answered for long: from now on its messages wait for probes.
+    pub(super) fn hold_all_of(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.silence.set_lasting();
+        for id in peer.unfinished() {
+            self.hold(now, address, id);
+        }
+    }
+
+    /// Holds a new message, if its peer has not answered for long. It may be a probe itself, if the peer
+    /// has credit for one.
+    pub(super) fn hold_if_silent(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
+        if self.peers.get(&address).is_some_and(|peer| peer.silence.is_lasting()) {
+            self.hold(now, address, id);
+            self.probe_peer(now, address);
+        }
+    }
+
+    fn hold(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let Some(message) = self.messages.get_mut(&id) else { return };
+        message.hold();
+        peer.silence.push(now, &mut message.probe_key, id);
+        self.reschedule(id);
+    }
+
+    /// Gives the peer's credit for probes to the messages that have waited for it longest.
+    pub(super) fn probe_peer(&mut self, now: Instant, address: SocketAddr) {
+        while let Some(peer) = self.peers.get_mut(&address) {
+            let (wait, paths) = (peer.rtt.wait(), peer.paths.len());
+            let Some((id, credit)) = peer.silence.next_probe(now, wait, paths) else { break };
+            let Some(message) = self.messages.get_mut(&id) else { break };
+            peer.silence.remove(&mut message.probe_key, id);
+            let granted = message.probe(now, peer.paths.all_well(), credit, probes(paths));
+            peer.silence.on_granted(granted);
+            self.reschedule(id);
+        }
+        self.reschedule_peer(address);
+    }
+
+    /// The peer was heard: what waited for that goes on.
+    pub(super) fn go_on(&mut self, now: Instant, address: SocketAddr, which: GoOn) {
+        let Some(peer) = self.peers.get(&address) else { return };
+        let all_well = peer.paths.all_well();
+        let ids = match which {
+            GoOn::None => return,
+            GoOn::Waiting(ids) => ids,
+            GoOn::All => peer.unfinished(),
+        };
+        for id in ids {
+            if let Some(message) = self.messages.get_mut(&id) {
+                message.go_on(now, all_well);
+            }
+            self.reschedule(id);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A sender, several peers that may fall silent, and a virtual clock: a network that delays, and loses
+//! nothing but what comes from or goes to the silent.
+
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::error::Outcome;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{Endpoint, Event, SendOptions, SentTo};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+const PATHS: u16 = 4;
+const DELAY: Duration = Duration::from_micros(50);
+
+pub(crate) struct Star {
+    pub(crate) now: Instant,
+    /// The sender, then its peers.
+    hosts: Vec<Endpoint>,
+    silent: Vec<bool>,
+    pub(crate) outcomes: BTreeMap<MessageId, Outcome>,
+    /// Packets by arrival: from whom and by which lane, to whom and by which lane.
+    flying: BTreeMap<(Instant, u64), (usize, Via, Vec<u8>)>,
+    packets: u64,
+}
+
+fn address(host: usize, lane: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8], 7000 + lane))
+}
+
+impl Star {
+    /// A sender of configuration `config`, and `peers` peers that it has met.
+    pub(crate) fn new(config: &Config, peers: usize) -> Self {
+        let config = Config { port: 7000, ..config.clone() };
+        let host = |seed| {
+            let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed as u8 + 1; 32]));
+            Endpoint::new(config.clone(), &security, seed, Box::new(Lanes(PATHS))).unwrap()
+        };
+        let mut star = Self {
+            now: Instant::from_nanos(1_000_000_000),
+            hosts: (0..=peers).map(host).collect(),
+            silent: vec![false; peers + 1],
+            outcomes: BTreeMap::new(),
+            flying: BTreeMap::new(),
+            packets: 0,
+        };
+        for peer in 1..=peers {
+            star.deliver(peer, 5_000);
+        }
+        star
+    }
+
+    /// Whether nothing comes from `peer` and nothing gets there.
+    pub(crate) fn silence(&mut self, peer: usize, silent: bool) {
+        self.silent[peer] = silent;
+    }
+
+    /// What was sent to `peer`.
+    pub(crate) fn sent_to(&self, peer: usize) -> SentTo {
+        let peers = self.hosts[0].peers();
+        peers.into_iter().find(|stats| stats.peer == address(peer, 0)).unwrap().sent
+    }
+
+    pub(crate) fn cancel(&mut self, id: MessageId) {
+        self.hosts[0].cancel(id);
+    }
+
+    pub(crate) fn send(&mut self, peer: usize, length: usize) -> MessageId {
+        let options =
+            SendOptions { deadline: Some(Duration::from_secs(600)), ..Default::default() };
+        self.hosts[0].send(self.now, address(peer, 0), vec![7; length].into(), &options).unwrap()
+    }
+
+    /// Sends a message and waits until it is delivered; says how long that took.
+    pub(crate) fn deliver(&mut self, peer: usize, length: usize) -> Duration {
+        let (id, sent_at) = (self.send(peer, length), self.now);
+        self.run(|star| star.outcomes.contains_key(&id));
+        assert!(matches!(self.outcomes[&id], Outcome::Delivered(_)), "{:?}", self.outcomes[&id]);
+        self.now.saturating_since(sent_at)
+    }
+
+    pub(crate) fn run(&mut self, done: impl Fn(&Self) -> bool) {
+        let limit = self.now + Duration::from_secs(600);
+        self.drain();
+        while !done(self) {
+            assert!(self.now < limit, "nothing came of it in ten minutes");
+            self.advance(limit);
+        }
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let until = self.now + time;
+        self.drain();
+        while self.now < until {
+            self.advance(until);
+        }
+    }
+
+    /// Goes to the next moment at which something happens, at most to `limit`.
+    fn advance(&mut self, limit: Instant) {
+        let timeouts = self.hosts.iter().filter_map(Endpoint::poll_timeout);
+        let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);
+        let next = timeouts.chain(arrival).min();
+        self.now = next.unwrap_or(limit).clamp(self.now, limit);
+        while let Some(entry) = self.flying.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (to, via, mut packet) = entry.remove();
+            self.hosts[to].handle_datagram(self.now, via, &mut packet);
+        }
+        for host in &mut self.hosts {
+            host.handle_timeout(self.now);
+        }
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        let mut buffer = Vec::new();
+        for host in 0..self.hosts.len() {
+            while let Some(transmit) = self.hosts[host].poll_transmit(self.now, &mut buffer) {
+                for packet in buffer.chunks(transmit.segment_size) {
+                    self.fly(host, transmit.via, packet);
+                }
+                buffer.clear();
+            }
+            while let Some(event) = self.hosts[host].poll_event(self.now) {
+                match event {
+                    Event::Ended(id, outcome) => drop(self.outcomes.insert(id, outcome)),
+                    Event::Message(message) => {
+                        self.hosts[host].release(message.role, message.bytes.len());
+                    }
+                }
+            }
+        }
+    }
+
+    fn fly(&mut self, from: usize, via: Via, packet: &[u8]) {
+        let SocketAddr::V4(remote) = via.remote else { return };
+        let to = usize::from(remote.ip().octets()[3]);
+        if self.silent[from] || self.silent[to] {
+            return;
+        }
+        self.packets += 1;
+        let lane = remote.port() - 7000;
+        let arrival = Via { lane, remote: address(from, via.lane) };
+        self.flying.insert((self.now + DELAY, self.packets), (to, arrival, packet.to_vec()));
+    }
+}
