@@ -1,7 +1,7 @@
-//! One message on its way out: its blocks, their budgets, its place in the schedule.
+//! One message on its way out: its blocks, their recovery, its place in the schedule.
 
 use super::SendOptions;
-use super::recovery::Budget;
+use super::recovery::Recovery;
 use super::schedule::{Place, Rank};
 use super::trail::Trail;
 use crate::code::{Code, Encoder};
@@ -73,14 +73,14 @@ pub(super) struct Block {
     pub(super) index: u32,
     pub(super) encoder: Encoder,
     pub(super) digest: Digest,
-    pub(super) budget: Budget,
+    pub(super) recovery: Recovery,
     first_symbol: u32,
 }
 
 impl Block {
     /// The symbol to send next.
     pub(super) fn next_symbol(&self) -> u32 {
-        self.first_symbol.wrapping_add(self.budget.sent())
+        self.first_symbol.wrapping_add(self.recovery.sent())
     }
 }
 
@@ -135,7 +135,7 @@ impl Outgoing {
 
     /// Whether there is a symbol to send, if the peer's silence let it.
     fn has_more(&self) -> bool {
-        self.may_begin() || self.active.iter().any(|block| block.budget.ready() > 0)
+        self.may_begin() || self.active.iter().any(|block| block.recovery.allowance() > 0)
     }
 
     /// What it has to say for itself when the next round is given away.
@@ -146,7 +146,8 @@ impl Outgoing {
 
     /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
     fn remaining(&self) -> usize {
-        let granted: usize = self.active.iter().map(|block| block.budget.ready() as usize).sum();
+        let granted: usize =
+            self.active.iter().map(|block| block.recovery.allowance() as usize).sum();
         let to_begin = self.layout.blocks() - self.begun;
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
@@ -158,7 +159,7 @@ impl Outgoing {
         digest: &DigestKey,
         paths: usize,
     ) -> Option<(&mut Block, &mut Trail)> {
-        if let Some(at) = self.active.iter().position(|block| block.budget.ready() > 0) {
+        if let Some(at) = self.active.iter().position(|block| block.recovery.allowance() > 0) {
             return Some((&mut self.active[at], &mut self.trail));
         }
         if !self.may_begin() {
@@ -182,7 +183,7 @@ impl Outgoing {
             first_symbol: if self.code.is_systematic() { 0 } else { drawn },
             encoder: Encoder::new(self.code, shape, bytes).ok()?,
             digest,
-            budget: Budget::new(
+            recovery: Recovery::new(
                 self.policy,
                 n,
                 self.code.expected_symbols(n),
@@ -211,7 +212,7 @@ impl Outgoing {
         }
         let other = match self.busy_until {
             Some(until) => Some(until),
-            None => self.active.iter().filter_map(|block| block.budget.wake_at()).min(),
+            None => self.active.iter().filter_map(|block| block.recovery.next_wake()).min(),
         };
         other.map_or(self.deadline, |at| at.min(self.deadline))
     }
@@ -221,7 +222,7 @@ impl Outgoing {
     pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
         let Some(until) = self.busy_until else {
             return self.active.iter_mut().fold(0, |granted, block| {
-                granted + block.budget.on_timeout(now, all_well, limit - granted)
+                granted + block.recovery.on_timeout(now, all_well, limit - granted)
             });
         };
         if until > now {
@@ -234,7 +235,7 @@ impl Outgoing {
     /// One symbol: it is answered by BUSY again, or by whatever is true by now.
     fn probe_one(&mut self) -> u32 {
         let Some(block) = self.active.first_mut() else { return 0 };
-        block.budget.probe();
+        block.recovery.probe();
         1
     }
 
@@ -254,7 +255,7 @@ impl Outgoing {
         } else if self.busy_until.is_some() {
             self.probe_one()
         } else if let Some(block) = self.active.first_mut() {
-            block.budget.grant_probes(all_well, limit)
+            block.recovery.grant_probes(all_well, limit)
         } else {
             0
         };
@@ -281,8 +282,8 @@ impl Outgoing {
     pub(super) fn go_on(&mut self, now: Instant, all_well: bool) {
         let waited = self.probe_key.take().is_some();
         if self.held.take().is_some() && self.busy_until.is_none() {
-            for block in self.active.iter_mut().filter(|block| block.budget.ready() == 0) {
-                block.budget.grant_probes(all_well, u32::MAX);
+            for block in self.active.iter_mut().filter(|block| block.recovery.allowance() == 0) {
+                block.recovery.grant_probes(all_well, u32::MAX);
             }
         } else if waited {
             self.on_timeout(now, all_well, u32::MAX);
@@ -292,7 +293,7 @@ impl Outgoing {
     pub(super) fn on_busy(&mut self, now: Instant) {
         if self.busy_until.is_none() {
             self.pause(now);
-            self.active.iter_mut().for_each(|block| block.budget.revoke());
+            self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }
     }
 
@@ -304,7 +305,7 @@ impl Outgoing {
     /// The receiver works on the message (again).
     pub(super) fn on_progress(&mut self) {
         if self.busy_until.take().is_some() {
-            self.active.iter_mut().for_each(|block| block.budget.resume());
+            self.active.iter_mut().for_each(|block| block.recovery.resume());
         }
         self.busy_wait = FIRST_BUSY_WAIT;
     }
@@ -324,7 +325,7 @@ impl Outgoing {
 
     pub(super) fn on_status(&mut self, block: u32, echo: u64, needed: u32) {
         if let Some(block) = self.active.iter_mut().find(|active| active.index == block) {
-            block.budget.on_status(echo, needed);
+            block.recovery.on_feedback(echo, needed);
         }
     }
 
@@ -445,7 +446,7 @@ mod tests {
             let (block, _) = message.turn(&key, 1).unwrap();
             assert_eq!(block.index, index);
             digests.push(block.digest);
-            block.budget.revoke();
+            block.recovery.revoke();
             message.on_block_done(index, digests[index as usize]);
         }
         assert!(message.is_partial());

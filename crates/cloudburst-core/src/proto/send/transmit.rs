@@ -115,12 +115,12 @@ impl Sender {
         let held = message.held();
         let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
         // A few symbols go over many paths rather than many over one, if that may be dead.
-        let ready = block.budget.ready().min(held) as usize;
+        let ready = block.recovery.allowance().min(held) as usize;
         let run = ready.min(self.config.run).max(1);
         let few = (ready / peer.paths.len()).clamp(1, run);
         // After silence, all that is known of the paths may be wrong; if it lasts, few may be
         // alive.
-        let unanswered = block.budget.unanswered();
+        let unanswered = block.recovery.unanswered();
         let turn = match unanswered {
             0 => peer.paths.take_turn(now, few, run),
             1..LASTING => peer.paths.take_any_turn(few),
@@ -128,7 +128,7 @@ impl Sender {
         };
         let Turn { path, via, packets: run, probe } = turn;
         if probe {
-            block.budget.spare();
+            block.recovery.spare();
         }
         trail.on_sent(path, run);
         let n = block.encoder.shape().source_symbols();
@@ -140,9 +140,9 @@ impl Sender {
             let symbol = block.next_symbol();
             let prefix = Prefix {
                 kind: Kind::Symbol,
-                ask: block.budget.asks() || probe,
+                ask: block.recovery.requests_ack() || probe,
                 partial,
-                again: block.budget.unanswered() >= LASTING,
+                again: block.recovery.unanswered() >= LASTING,
                 role,
                 path,
                 session: session.sealer.session(),
@@ -166,8 +166,8 @@ impl Sender {
             block.encoder.encode(symbol, index_set, payload);
             session.sealer.seal(buffer, start, payload_at);
             peer.rtt.on_sent(now, number, path);
-            asked |= block.budget.asks();
-            block.budget.on_sent(now, number, peer.rtt.wait());
+            asked |= block.recovery.requests_ack();
+            block.recovery.on_sent(now, number, peer.rtt.wait());
         }
         let segment_size = buffer.len() / run;
         message.packets += run;

@@ -1,0 +1,78 @@
+//! Bursts that ask: as many symbols as a block needs and a margin, then as many as the receiver says
+//! are missing (section III-D).
+
+use std::collections::VecDeque;
+
+/// ACK requests whose place in the burst is remembered.
+const REMEMBERED: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Budgeted {
+    /// Symbols on top of those that are needed, as a share of the block's.
+    margin: f32,
+    source_symbols: u32,
+    /// Packet numbers of symbols that requested an ACK, and how many symbols had been sent with them.
+    requests: VecDeque<(u64, u32)>,
+}
+
+impl Budgeted {
+    pub(super) const fn new(margin: f32, source_symbols: u32) -> Self {
+        Self { margin, source_symbols, requests: VecDeque::new() }
+    }
+
+    /// Symbols that a block opens with which decodes from `expected` symbols if nothing is lost.
+    pub(super) fn opening(&self, expected: u32) -> u32 {
+        expected + (self.source_symbols as f32 * self.margin) as u32
+    }
+
+    /// Packet `number` requests an ACK; with it, `sent` symbols have been sent.
+    pub(super) fn on_ack_request(&mut self, number: u64, sent: u32) {
+        if self.requests.len() == REMEMBERED {
+            self.requests.pop_front();
+        }
+        self.requests.push_back((number, sent));
+    }
+
+    /// The receiver said, answering packet `echo`, that it needs `needed` symbols more. Says how many
+    /// should have been sent in all, unless that packet is not known to have asked.
+    pub(super) fn on_feedback(&self, echo: u64, needed: u32) -> Option<u32> {
+        // What was sent after the question may still be on its way, and counts.
+        let &(_, sent_then) = self.requests.iter().find(|(number, _)| *number == echo)?;
+        let needed = needed.clamp(1, 2 * self.source_symbols);
+        // What was lost once is lost again: send as much more as went missing before.
+        let lost = lost_share(sent_then, self.source_symbols, needed);
+        let margin = (needed as f32 * self.margin) as u32;
+        Some(sent_then + (needed as f32 / (1.0 - lost)).ceil() as u32 + margin)
+    }
+}
+
+/// The share of `sent` symbols that cannot have arrived if `needed` of `source` are missing, at
+/// most half: some of what is missing may only be late, on a slower path than the question was.
+fn lost_share(sent: u32, source: u32, needed: u32) -> f32 {
+    let arrived = source.saturating_sub(needed) as f32;
+    (1.0 - arrived / sent.max(1) as f32).clamp(0.0, 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_sent_with_as_much_as_was_lost_on_top() {
+        let mut policy = Budgeted::new(0.25, 8);
+        assert_eq!(policy.opening(8), 10);
+        policy.on_ack_request(9, 10);
+        assert_eq!(policy.on_feedback(9, 2), Some(14), "2 needed, 6 of 10 arrived: 2 / 0.6");
+        assert_eq!(policy.on_feedback(9, 8), Some(28), "no more than half counts as lost");
+        assert_eq!(policy.on_feedback(8, 2), None, "nobody asked that");
+    }
+
+    #[test]
+    fn only_the_last_requests_are_remembered() {
+        let mut policy = Budgeted::new(0.0, 8);
+        (0..1_000).for_each(|number| policy.on_ack_request(number, number as u32 + 1));
+        assert_eq!(policy.on_feedback(983, 1), None);
+        assert_eq!(policy.requests.len(), REMEMBERED);
+        assert!(policy.on_feedback(984, 1).is_some());
+    }
+}

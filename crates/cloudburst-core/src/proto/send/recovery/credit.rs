@@ -1,0 +1,99 @@
+//! How many symbols of a block went out, and how many may.
+
+/// The count of one block's symbols: sent <= granted <= cap.
+#[derive(Debug)]
+pub(super) struct Credit {
+    /// Symbols sent so far.
+    sent: u32,
+    /// Symbols that may have been sent by now.
+    granted: u32,
+    /// Symbols that may ever be sent: the packet cap.
+    cap: u32,
+    /// Symbols that the policy opens with.
+    opening: u32,
+}
+
+impl Credit {
+    /// Grants `opening` symbols of `cap`.
+    pub(super) fn new(opening: u32, cap: u32) -> Self {
+        Self { sent: 0, granted: opening.min(cap), cap, opening }
+    }
+
+    /// Symbols that may be sent now.
+    pub(super) const fn left(&self) -> u32 {
+        self.granted - self.sent
+    }
+
+    /// Symbols sent so far.
+    pub(super) const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// All symbols that may ever be sent have been.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.sent >= self.cap
+    }
+
+    pub(super) const fn on_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// Lets `total` symbols have been sent, if that is more than may have been so far. Says whether it
+    /// is.
+    pub(super) fn grant_up_to(&mut self, total: u32) -> bool {
+        let granted = total.min(self.cap);
+        let is_more = granted > self.granted;
+        self.granted = self.granted.max(granted);
+        is_more
+    }
+
+    /// Lets `more` symbols be sent from here, if that is more than may be. Says how many may be.
+    pub(super) fn grant(&mut self, more: u32) -> u32 {
+        self.grant_up_to(self.sent.saturating_add(more));
+        self.left()
+    }
+
+    /// Takes back what was granted and not sent.
+    pub(super) const fn revoke(&mut self) {
+        self.granted = self.sent;
+    }
+
+    /// Grants one symbol on top of what is granted, which the cap does not count.
+    pub(super) const fn spare(&mut self) {
+        self.cap = self.cap.saturating_add(1);
+        self.granted = self.granted.saturating_add(1);
+    }
+
+    /// Lets one symbol be sent, which the cap does not count.
+    pub(super) fn probe(&mut self) {
+        self.cap = self.cap.saturating_add(1);
+        self.grant(1);
+    }
+
+    /// Grants as much as at first, from here.
+    pub(super) fn resume(&mut self) {
+        self.grant(self.opening);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cap_bounds_all_but_probes() {
+        let mut credit = Credit::new(9, 4);
+        assert_eq!(credit.left(), 4);
+        (0..4).for_each(|_| credit.on_sent());
+        assert!(credit.is_exhausted());
+        credit.resume();
+        assert!(!credit.grant_up_to(100));
+        assert_eq!(credit.grant(1), 0);
+        credit.probe();
+        assert_eq!(credit.left(), 1);
+        credit.spare();
+        assert_eq!(credit.left(), 2);
+        credit.revoke();
+        assert_eq!((credit.left(), credit.is_exhausted()), (0, false));
+    }
+}

@@ -1,0 +1,76 @@
+//! Both policies, and what silence makes of them.
+
+use super::*;
+
+const WAIT: Duration = Duration::from_millis(1);
+
+fn send_all(recovery: &mut Recovery, now: Instant, first: u64) -> u64 {
+    let mut number = first;
+    while recovery.allowance() > 0 {
+        recovery.on_sent(now, number, WAIT);
+        number += 1;
+    }
+    number
+}
+
+#[test]
+fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
+    let policy = BurstPolicy::Budgeted { margin: 0.25 };
+    let mut recovery = Recovery::new(policy, 8, 8, 32, 4);
+    assert_eq!(recovery.allowance(), 10);
+    let asks: Vec<bool> = (0..10)
+        .map(|number| {
+            let asks = recovery.requests_ack();
+            recovery.on_sent(Instant::ZERO, number, WAIT);
+            asks
+        })
+        .collect();
+    assert_eq!(asks.iter().filter(|asks| **asks).count(), 2);
+    assert_eq!(recovery.next_wake(), Some(Instant::ZERO + WAIT));
+    // The last packet asked; 8 of 10 arrived, 2 of them repaired nothing yet: 2 missing.
+    recovery.on_feedback(9, 2);
+    assert_eq!(recovery.allowance(), 4, "2 needed, 6 of 10 arrived: 2 / 0.6, rounded up");
+    assert_eq!(recovery.next_wake(), None);
+}
+
+#[test]
+fn an_answer_to_an_early_question_counts_what_was_sent_since() {
+    let mut recovery = Recovery::new(BurstPolicy::Budgeted { margin: 0.0 }, 8, 8, 32, 4);
+    let next = send_all(&mut recovery, Instant::ZERO, 0);
+    recovery.on_feedback(next - 1, 4);
+    let granted = recovery.allowance();
+    assert_eq!(granted, 8, "4 needed, half lost");
+    send_all(&mut recovery, Instant::ZERO, next);
+    // The other question of the first burst is answered late: its answer asks for no more.
+    recovery.on_feedback(next - 2, 4);
+    assert_eq!(recovery.allowance(), 0);
+    recovery.on_feedback(12_345, 8);
+    assert_eq!(recovery.allowance(), 0, "nobody asked that");
+}
+
+#[test]
+fn silence_thins_the_burst_out_and_the_cap_ends_it() {
+    let mut recovery = Recovery::new(BurstPolicy::default(), 4, 4, 2, 4);
+    let mut number = send_all(&mut recovery, Instant::ZERO, 0);
+    let mut pauses = Vec::new();
+    let mut now = Instant::ZERO;
+    while let Some(at) = recovery.next_wake() {
+        pauses.push(at.saturating_since(now));
+        now = at;
+        recovery.on_timeout(now, true, u32::MAX);
+        number = send_all(&mut recovery, now, number);
+    }
+    assert_eq!(number, 2 * 4 + 256);
+    assert!(pauses.is_sorted());
+    assert_eq!(pauses.last(), Some(&Duration::from_millis(100)));
+}
+
+#[test]
+fn an_oblivious_burst_goes_on_whatever_the_receiver_says() {
+    let mut recovery = Recovery::new(BurstPolicy::Oblivious, 8, 8, 32, 4);
+    assert_eq!(recovery.allowance(), 64);
+    let next = send_all(&mut recovery, Instant::ZERO, 0);
+    recovery.on_feedback(next - 1, 4);
+    assert_eq!(recovery.allowance(), 0);
+    assert_eq!(recovery.next_wake(), Some(Instant::ZERO + WAIT));
+}
