@@ -1,6 +1,6 @@
 //! What comes back: STOP, STATUS, BUSY, REJECT.
 
-use super::Sender;
+use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::time::Instant;
 use crate::wire::seal::{OpenError, TAG_LEN};
@@ -61,7 +61,7 @@ impl Sender {
             Verdict::Busy => self.counters.busies_received += 1,
             Verdict::Reject(_) | Verdict::Forgotten => {}
         }
-        let mine = self.messages.get(&answer.message).is_some_and(|m| m.peer == address);
+        let mine = self.messages.get(&answer.message).is_some_and(|m| m.leg.peer == address);
         if !mine {
             self.counters.late_answers += 1;
             return;
@@ -71,33 +71,34 @@ impl Sender {
 
     pub(super) fn handle_verdict(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
         let Answer { message: id, block, echo, verdict } = answer;
-        let Some(message) = self.messages.get_mut(&id) else { return };
+        let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(session) = &peer.session else { return };
-        message.answered = true;
+        leg.answered = true;
         match verdict {
             Verdict::Delivered { digest, arrivals } => {
-                if !message.is_delivered_by(digest, &session.digest) {
+                if !source.is(digest, &session.digest) {
                     return self.counters.false_stops += 1;
                 }
-                message.on_arrivals(now, echo, &arrivals, &mut peer.paths);
-                let receipt = message.receipt(now);
+                leg.on_arrivals(now, echo, &arrivals, &mut peer.paths);
+                let receipt = leg.receipt(now);
                 return self.finish(id, Outcome::Delivered(receipt));
             }
             Verdict::BlockDone { digest, arrivals } => {
-                if !message.on_block_done(block, digest) {
+                if !source.has_block(block, digest) {
                     return self.counters.false_stops += 1;
                 }
-                message.on_arrivals(now, echo, &arrivals, &mut peer.paths);
-                message.on_progress();
+                leg.on_block_done(block, source);
+                leg.on_arrivals(now, echo, &arrivals, &mut peer.paths);
+                leg.on_progress();
             }
             Verdict::Status { needed, arrivals } => {
-                message.on_arrivals(now, echo, &arrivals, &mut peer.paths);
-                message.on_progress();
-                message.on_status(block, echo, u32::from(needed));
+                leg.on_arrivals(now, echo, &arrivals, &mut peer.paths);
+                leg.on_progress();
+                leg.on_feedback(block, echo, u32::from(needed));
             }
-            Verdict::Busy => message.on_busy(now),
-            Verdict::Forgotten => message.on_forgotten(),
+            Verdict::Busy => leg.on_busy(now),
+            Verdict::Forgotten => leg.on_forgotten(source),
             Verdict::Reject(reason) => {
                 return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
             }

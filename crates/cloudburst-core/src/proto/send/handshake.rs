@@ -99,7 +99,7 @@ impl Sender {
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
                 self.visits += 1;
-                if self.messages.get(&id).is_some_and(|message| message.started_at.is_some()) {
+                if self.messages.get(&id).is_some_and(|message| message.leg.started_at.is_some()) {
                     self.finish(id, Outcome::Unknown(Doubt::PeerRestarted));
                 }
             }

@@ -3,7 +3,7 @@
 mod answers;
 mod handshake;
 mod hellos;
-mod outgoing;
+mod leg;
 mod peer;
 mod probing;
 mod recovery;
@@ -11,14 +11,15 @@ mod rtt;
 mod schedule;
 mod sent_times;
 mod silence;
-mod trail;
+mod source;
 mod transmit;
 
 use self::handshake::with_port;
 use self::hellos::Hellos;
-use self::outgoing::Outgoing;
+use self::leg::Leg;
 use self::peer::Peer;
 use self::schedule::Schedule;
+use self::source::Source;
 use super::limits::MESSAGE_WINDOW;
 use super::session::{Identity, Peering};
 use super::stats::SentTo;
@@ -138,6 +139,13 @@ enum Timer {
     Peer(SocketAddr),
 }
 
+/// A message under way, with its receiver.
+#[derive(Debug)]
+struct Outgoing {
+    source: Source,
+    leg: Leg,
+}
+
 /// A round under way: one run of packets on each path, all of one message.
 #[derive(Debug)]
 struct Round {
@@ -228,8 +236,10 @@ impl Sender {
             self.begin_handshake(now, peer);
         }
         self.reschedule_peer(peer);
-        let outgoing = Outgoing::new(now, id, peer, role, bytes, options, &self.config);
-        self.messages.insert(id, outgoing);
+        let code = options.code.unwrap_or(self.config.code);
+        let source = Source::new(id, role, bytes, code, self.config.max_symbol(code));
+        let leg = Leg::new(now, peer, source.layout, options, &self.config);
+        self.messages.insert(id, Outgoing { source, leg });
         self.reschedule(id);
         self.hold_if_silent(now, peer, id);
         Ok(id)
@@ -238,7 +248,7 @@ impl Sender {
     /// Stops the burst of a message at once. Does nothing if it has ended.
     pub fn cancel(&mut self, id: MessageId) {
         if let Some(message) = self.messages.get(&id) {
-            let outcome = match message.started_at {
+            let outcome = match message.leg.started_at {
                 Some(_) => Outcome::Unknown(Doubt::Cancelled),
                 None => Outcome::Rejected(Rejection::Cancelled),
             };
@@ -351,14 +361,14 @@ impl Sender {
     }
 
     fn message_timeout(&mut self, now: Instant, id: MessageId) {
-        let Some(message) = self.messages.get_mut(&id) else { return };
-        message.timer_key = None;
-        if message.deadline <= now {
-            let peer = self.peers.get(&message.peer);
+        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
+        leg.timer_key = None;
+        if leg.deadline <= now {
+            let peer = self.peers.get(&leg.peer);
             let connected = peer.is_some_and(|peer| peer.usable);
-            let outcome = match (message.started_at, connected) {
+            let outcome = match (leg.started_at, connected) {
                 (Some(_), _) => {
-                    let local = message.local_error();
+                    let local = leg.local_error();
                     Outcome::Unknown(local.map_or(Doubt::Deadline, Doubt::Local))
                 }
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
@@ -369,13 +379,13 @@ impl Sender {
             };
             return self.finish(id, outcome);
         }
-        let Some(peer) = self.peers.get_mut(&message.peer) else { return };
+        let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
         if peer.silence.is_overdue(now, peer.rtt.wait()) {
-            peer.silence.push(now, &mut message.probe_key, id);
-            let address = message.peer;
+            peer.silence.push(now, &mut leg.probe_key, id);
+            let address = leg.peer;
             self.probe_peer(now, address);
         } else {
-            message.on_timeout(now, peer.paths.all_well(), u32::MAX);
+            leg.on_timeout(now, peer.paths.all_well(), u32::MAX);
         }
         self.reschedule(id);
     }
@@ -385,15 +395,15 @@ impl Sender {
     }
 
     fn finish(&mut self, id: MessageId, outcome: Outcome) {
-        let Some(mut message) = self.messages.remove(&id) else { return };
-        self.schedule.set_ready(&mut message.place, None, id);
-        self.timers.set(&mut message.timer_key, None, Timer::Message(id));
-        self.bytes -= message.bytes.len();
-        if let Some(peer) = self.peers.get_mut(&message.peer) {
-            peer.silence.remove(&mut message.probe_key, id);
+        let Some(Outgoing { source, mut leg }) = self.messages.remove(&id) else { return };
+        self.schedule.set_ready(&mut leg.place, None, id);
+        self.timers.set(&mut leg.timer_key, None, Timer::Message(id));
+        self.bytes -= source.len();
+        if let Some(peer) = self.peers.get_mut(&leg.peer) {
+            peer.silence.remove(&mut leg.probe_key, id);
             peer.finish_message(id, &outcome);
             if peer.is_idle() {
-                self.reschedule_peer(message.peer);
+                self.reschedule_peer(leg.peer);
             }
         }
         match &outcome {
@@ -409,12 +419,12 @@ impl Sender {
 
     fn reschedule(&mut self, id: MessageId) {
         self.visits += 1;
-        let Some(message) = self.messages.get_mut(&id) else { return };
-        let usable = self.peers.get(&message.peer).is_some_and(|peer| peer.usable);
-        let ready = (usable && message.is_ready()).then(|| message.rank());
-        let wake_at = Some(message.wake_at());
-        self.schedule.set_ready(&mut message.place, ready, id);
-        self.timers.set(&mut message.timer_key, wake_at, Timer::Message(id));
+        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
+        let usable = self.peers.get(&leg.peer).is_some_and(|peer| peer.usable);
+        let ready = (usable && leg.is_ready()).then(|| leg.rank());
+        let wake_at = Some(leg.wake_at());
+        self.schedule.set_ready(&mut leg.place, ready, id);
+        self.timers.set(&mut leg.timer_key, wake_at, Timer::Message(id));
     }
 }
 

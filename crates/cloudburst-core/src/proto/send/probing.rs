@@ -1,8 +1,8 @@
 //! What goes to a peer that does not answer, and what goes on when it does.
 
-use super::Sender;
 use super::recovery::probes;
 use super::silence::GoOn;
+use super::{Outgoing, Sender};
 use crate::id::MessageId;
 use crate::time::Instant;
 use std::net::SocketAddr;
@@ -28,9 +28,9 @@ impl Sender {
 
     fn hold(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let Some(message) = self.messages.get_mut(&id) else { return };
-        message.hold();
-        peer.silence.push(now, &mut message.probe_key, id);
+        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
+        leg.hold();
+        peer.silence.push(now, &mut leg.probe_key, id);
         self.reschedule(id);
     }
 
@@ -39,9 +39,9 @@ impl Sender {
         while let Some(peer) = self.peers.get_mut(&address) {
             let (wait, paths) = (peer.rtt.wait(), peer.paths.len());
             let Some((id, credit)) = peer.silence.next_probe(now, wait, paths) else { break };
-            let Some(message) = self.messages.get_mut(&id) else { break };
-            peer.silence.remove(&mut message.probe_key, id);
-            let granted = message.probe(now, peer.paths.all_well(), credit, probes(paths));
+            let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { break };
+            peer.silence.remove(&mut leg.probe_key, id);
+            let granted = leg.probe(now, peer.paths.all_well(), credit, probes(paths));
             peer.silence.on_granted(granted);
             self.reschedule(id);
         }
@@ -58,8 +58,8 @@ impl Sender {
             GoOn::All => peer.unfinished(),
         };
         for id in ids {
-            if let Some(message) = self.messages.get_mut(&id) {
-                message.go_on(now, all_well);
+            if let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) {
+                leg.go_on(now, all_well);
             }
             self.reschedule(id);
         }

@@ -1,7 +1,7 @@
 //! What goes on the wire, and in which order: handshakes at once, symbols in paced rounds.
 
 use super::hellos::HelloRank;
-use super::{Round, Sender};
+use super::{Outgoing, Round, Sender};
 use crate::error::LocalError;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Turn, Via};
@@ -56,7 +56,7 @@ impl Sender {
         match transmit.contents {
             Contents::Symbols(id) => {
                 if let Some(message) = self.messages.get_mut(&id) {
-                    message.not_sent = Some((message.packets, error));
+                    message.leg.not_sent = Some((message.leg.packets, error));
                 }
             }
             Contents::Hello(address) => {
@@ -84,9 +84,9 @@ impl Sender {
 
     pub(super) fn begin_round(&mut self) -> Option<Round> {
         let id = self.schedule.next_round()?;
-        let message = self.messages.get_mut(&id)?;
-        self.schedule.passed(&mut message.place, id);
-        let peer = self.peers.get(&message.peer)?;
+        let Outgoing { leg, .. } = self.messages.get_mut(&id)?;
+        self.schedule.passed(&mut leg.place, id);
+        let peer = self.peers.get(&leg.peer)?;
         Some(Round { message: id, turns: peer.paths.len() })
     }
 
@@ -97,23 +97,24 @@ impl Sender {
         id: MessageId,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let message = self.messages.get_mut(&id)?;
-        let peer = self.peers.get_mut(&message.peer)?;
-        if !message.is_ready() || !peer.usable {
+        let Outgoing { source, leg } = self.messages.get_mut(&id)?;
+        let peer = self.peers.get_mut(&leg.peer)?;
+        if !leg.is_ready() || !peer.usable {
             return None;
         }
-        let (layout, code, role) = (message.layout, message.code, message.role);
+        let (layout, code, role) = (source.layout, source.code, source.role);
         let length = layout.length() as u64;
         let floor = peer.floor().unwrap_or(id);
         let age = u32::try_from(id.0.saturating_sub(floor.0)).unwrap_or(u32::MAX);
         let symbol_size = layout.symbol_size();
 
         let session = peer.session.as_mut()?;
-        let partial = message.is_partial();
+        let partial = leg.is_partial();
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
-        let marking = marking::symbols(&self.config, message.answered);
-        let held = message.held();
-        let (block, trail) = message.turn(&session.digest, peer.paths.len())?;
+        let marking = marking::symbols(&self.config, leg.answered);
+        let held = leg.held();
+        let block = leg.turn(source, &session.digest, peer.paths.len())?;
+        let encoded = source.block(block.index)?;
         // A few symbols go over many paths rather than many over one, if that may be dead.
         let ready = block.recovery.allowance().min(held) as usize;
         let run = ready.min(self.config.run).max(1);
@@ -130,8 +131,7 @@ impl Sender {
         if probe {
             block.recovery.spare();
         }
-        trail.on_sent(path, run);
-        let n = block.encoder.shape().source_symbols();
+        let n = encoded.encoder.shape().source_symbols();
         let blank_index_set = &[0; 16][..code.index_set_len(n)];
         let mut asked = false;
         for _ in 0..run {
@@ -156,31 +156,30 @@ impl Sender {
                 symbol,
                 symbol_size: symbol_size as u16,
                 code: code.to_wire(),
-                digest: block.digest,
+                digest: encoded.digest,
             };
             header.write(&prefix, blank_index_set, buffer);
             let payload_at = buffer.len() - start;
             buffer.resize(buffer.len() + symbol_size, 0);
             let (head, payload) = buffer[start..].split_at_mut(payload_at);
             let index_set = &mut head[payload_at - blank_index_set.len()..];
-            block.encoder.encode(symbol, index_set, payload);
+            encoded.encoder.encode(symbol, index_set, payload);
             session.sealer.seal(buffer, start, payload_at);
             peer.rtt.on_sent(now, number, path);
             asked |= block.recovery.requests_ack();
             block.recovery.on_sent(now, number, peer.rtt.wait());
         }
         let segment_size = buffer.len() / run;
-        message.packets += run;
-        message.started_at.get_or_insert(now);
+        leg.on_sent(now, path, run);
         peer.tally.symbols_sent += run as u64;
         peer.tally.retries += if unanswered > 0 { run as u64 } else { 0 };
         // An answer is due from the first question on.
         let newly_silent = asked && peer.silence.on_asked(now);
-        let waits = message.on_probed(run);
+        let waits = leg.on_probed(run);
         if waits {
-            peer.silence.push_again(now, &mut message.probe_key, id);
+            peer.silence.push_again(now, &mut leg.probe_key, id);
         }
-        let address = message.peer;
+        let address = leg.peer;
 
         self.counters.symbols_sent += run as u64;
         self.counters.symbol_bytes_sent += buffer.len() as u64;

@@ -1,0 +1,66 @@
+//! What one receiver says of a message's packets on each path, beside what was sent there.
+
+use super::trail::Trail;
+use crate::id::PathId;
+use crate::path::PathSet;
+use crate::proto::limits::MAX_COUNTED_PATHS;
+use crate::time::Instant;
+use crate::wire::Arrivals;
+
+#[derive(Debug, Default)]
+pub(super) struct ArrivalLog {
+    counts: Vec<Arrivals>,
+    trail: Trail,
+}
+
+impl ArrivalLog {
+    /// Symbols that arrived on each path, as far as the receiver has said so.
+    pub(super) fn counts(&self) -> &[Arrivals] {
+        &self.counts
+    }
+
+    /// `packets` go on `path`, after all that went before.
+    pub(super) fn on_sent(&mut self, path: PathId, packets: usize) {
+        self.trail.on_sent(path, packets);
+    }
+
+    /// Takes in how many symbols the receiver has from each path, which it says in an answer with
+    /// `room` for so many paths, and tells `paths` what is new.
+    pub(super) fn on_report(
+        &mut self,
+        now: Instant,
+        room: usize,
+        arrivals: &[Arrivals],
+        paths: &mut PathSet,
+    ) {
+        let mut news = false;
+        for &Arrivals { path, count } in arrivals {
+            // The sender's own number of paths bounds what a lying receiver can make it remember.
+            if usize::from(path.0) >= paths.stats().len() {
+                continue;
+            }
+            let known = self.count_on(path);
+            let more = count.saturating_sub(*known);
+            *known += more;
+            if more > 0 {
+                news = true;
+                paths.heard(now, path, more.into());
+            }
+        }
+        // A path that an answer had no room for has not missed anything.
+        let room = room.min(MAX_COUNTED_PATHS);
+        if news && (arrivals.len() >= paths.stats().len() || arrivals.len() < room) {
+            for account in self.trail.account(&self.counts) {
+                paths.account(now, account.path, account.due, account.missing);
+            }
+        }
+    }
+
+    fn count_on(&mut self, path: PathId) -> &mut u16 {
+        let at = self.counts.iter().position(|on| on.path == path).unwrap_or_else(|| {
+            self.counts.push(Arrivals { path, count: 0 });
+            self.counts.len() - 1
+        });
+        &mut self.counts[at].count
+    }
+}

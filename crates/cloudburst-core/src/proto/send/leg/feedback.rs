@@ -1,0 +1,71 @@
+//! What a leg makes of what its receiver says.
+
+use super::Leg;
+use super::arrivals::ArrivalLog;
+use crate::path::PathSet;
+use crate::proto::limits::MAX_RESTARTS;
+use crate::proto::send::source::Source;
+use crate::time::Instant;
+use crate::wire::answer::NO_ECHO;
+use crate::wire::symbol::SYMBOL_OVERHEAD;
+use crate::wire::{Answer, Arrivals};
+
+impl Leg {
+    /// The receiver has no room for the message.
+    pub(in crate::proto::send) fn on_busy(&mut self, now: Instant) {
+        if self.busy.until().is_none() {
+            self.busy.pause(now);
+            self.active.iter_mut().for_each(|block| block.recovery.revoke());
+        }
+    }
+
+    /// The receiver works on the message (again).
+    pub(in crate::proto::send) fn on_progress(&mut self) {
+        if self.busy.end() {
+            self.active.iter_mut().for_each(|block| block.recovery.resume());
+        }
+    }
+
+    /// The receiver needs `needed` symbols more of a block, it says in answer to packet `echo`.
+    pub(in crate::proto::send) fn on_feedback(&mut self, block: u32, echo: u64, needed: u32) {
+        if let Some(block) = self.block_mut(block) {
+            block.recovery.on_feedback(echo, needed);
+        }
+    }
+
+    /// The receiver has forgotten the blocks that were done: all begin again. Late echoes of the
+    /// same news find no block done, and change nothing.
+    pub(in crate::proto::send) fn on_forgotten(&mut self, source: &mut Source) {
+        if self.is_partial() && self.restarts < MAX_RESTARTS {
+            self.restarts += 1;
+            self.busy.cut_short();
+            self.active.drain(..).for_each(|block| source.end(block.index));
+            self.arrivals = ArrivalLog::default();
+            (self.begun, self.done) = (0, 0);
+        }
+    }
+
+    /// The receiver has a block. The last one stops with the message alone.
+    pub(in crate::proto::send) fn on_block_done(&mut self, block: u32, source: &mut Source) {
+        let last = self.done + 1 == self.layout.blocks();
+        if let Some(at) = self.active.iter().position(|active| active.index == block && !last) {
+            self.active.remove(at);
+            source.end(block);
+            self.done += 1;
+        }
+    }
+
+    /// Takes in how many symbols the receiver has from each path, as an answer to packet `echo`
+    /// says, and tells `paths` what is new.
+    pub(in crate::proto::send) fn on_arrivals(
+        &mut self,
+        now: Instant,
+        echo: u64,
+        arrivals: &[Arrivals],
+        paths: &mut PathSet,
+    ) {
+        let symbol = if echo == NO_ECHO { 0 } else { self.layout.symbol_size() };
+        let room = Answer::arrivals_within(SYMBOL_OVERHEAD + symbol);
+        self.arrivals.on_report(now, room, arrivals, paths);
+    }
+}

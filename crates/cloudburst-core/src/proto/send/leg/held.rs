@@ -1,0 +1,63 @@
+//! What a leg sends while its peer does not answer.
+
+use super::Leg;
+use crate::time::Instant;
+
+impl Leg {
+    /// The peer has not answered for long: nothing more is sent but what is granted by
+    /// [`probe`](Self::probe).
+    pub(in crate::proto::send) const fn hold(&mut self) {
+        self.held = Some(0);
+    }
+
+    /// Lets at most `limit` symbols go to a peer that does not answer, and says how many.
+    pub(in crate::proto::send) fn probe(
+        &mut self,
+        now: Instant,
+        all_well: bool,
+        limit: u32,
+        few: u32,
+    ) -> u32 {
+        if self.held.is_none() {
+            return self.on_timeout(now, all_well, limit);
+        }
+        let granted = if self.has_more() {
+            few.min(limit)
+        } else if self.busy.until().is_some() {
+            self.probe_one()
+        } else if let Some(block) = self.active.first_mut() {
+            block.recovery.grant_probes(all_well, limit)
+        } else {
+            0
+        };
+        self.held = Some(granted);
+        granted
+    }
+
+    /// How many symbols may go now, as far as the peer's silence is concerned.
+    pub(in crate::proto::send) fn held(&self) -> u32 {
+        self.held.unwrap_or(u32::MAX)
+    }
+
+    /// Probes have been sent. Says whether the message waits for others.
+    pub(in crate::proto::send) fn on_probed(&mut self, packets: usize) -> bool {
+        let Some(held) = self.held else { return false };
+        self.held = Some(held.saturating_sub(packets as u32));
+        if !self.is_ready() {
+            self.held = Some(0);
+        }
+        self.held == Some(0)
+    }
+
+    /// The peer was heard: what it was held for, or waited for, goes on at once.
+    pub(in crate::proto::send) fn go_on(&mut self, now: Instant, all_well: bool) {
+        let waited = self.probe_key.take().is_some();
+        if self.held.take().is_some() && self.busy.until().is_none() {
+            for block in self.active.iter_mut().filter(|block| block.recovery.allowance() == 0) {
+                block.recovery.grant_probes(all_well, u32::MAX);
+            }
+        } else if waited {
+            self.on_timeout(now, all_well, u32::MAX);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! One receiver of a source: how far its blocks are, what it has said, and how it ends.
+
+mod arrivals;
+mod busy;
+mod feedback;
+mod held;
+mod trail;
+
+use self::arrivals::ArrivalLog;
+use self::busy::Busy;
+use super::SendOptions;
+use super::recovery::Recovery;
+use super::schedule::{Place, Rank};
+use super::source::Source;
+use crate::config::{BurstPolicy, Config};
+use crate::error::{LocalError, Receipt};
+use crate::id::PathId;
+use crate::proto::layout::Layout;
+use crate::time::Instant;
+use crate::wire::keys::DigestKey;
+use core::cmp::Reverse;
+use std::net::SocketAddr;
+
+#[derive(Debug)]
+pub(super) struct Leg {
+    pub(super) peer: SocketAddr,
+    pub(super) deadline: Instant,
+    pub(super) started_at: Option<Instant>,
+    pub(super) packets: usize,
+    /// How many packets there were when the host did not take the last of them, and why.
+    pub(super) not_sent: Option<(usize, LocalError)>,
+    /// The receiver has said something of this message. It stays so.
+    pub(super) answered: bool,
+    arrivals: ArrivalLog,
+    layout: Layout,
+    priority: u8,
+    policy: BurstPolicy,
+    max_redundancy: u32,
+    blocks_in_flight: usize,
+    accepted_at: Instant,
+    /// Blocks begun and not stopped, in order.
+    active: Vec<LegBlock>,
+    /// Blocks begun, since the receiver last forgot them.
+    begun: usize,
+    done: usize,
+    /// The receiver had no room: nothing but a probe at this moment, until it has.
+    busy: Busy,
+    /// How often the receiver forgot what it had.
+    restarts: u32,
+    /// The peer has not answered for long: so many symbols may be sent, and no others.
+    held: Option<u32>,
+    /// Where the schedule has this leg: among the ready, and among the timers.
+    pub(super) place: Option<Place>,
+    pub(super) timer_key: Option<Instant>,
+    /// Where the silence of its peer has it, among those that wait for a probe.
+    pub(super) probe_key: Option<Instant>,
+}
+
+/// One block on its way to one receiver.
+#[derive(Debug)]
+pub(super) struct LegBlock {
+    pub(super) index: u32,
+    pub(super) recovery: Recovery,
+    first_symbol: u32,
+}
+
+impl LegBlock {
+    /// The symbol to send next.
+    pub(super) fn next_symbol(&self) -> u32 {
+        self.first_symbol.wrapping_add(self.recovery.sent())
+    }
+}
+
+impl Leg {
+    pub(super) fn new(
+        now: Instant,
+        peer: SocketAddr,
+        layout: Layout,
+        options: &SendOptions,
+        config: &Config,
+    ) -> Self {
+        Self {
+            peer,
+            deadline: now + options.deadline.unwrap_or(config.deadline),
+            started_at: None,
+            packets: 0,
+            not_sent: None,
+            answered: false,
+            arrivals: ArrivalLog::default(),
+            layout,
+            priority: options.priority,
+            policy: options.policy.unwrap_or(config.policy),
+            max_redundancy: config.max_redundancy,
+            blocks_in_flight: config.blocks_in_flight,
+            accepted_at: now,
+            active: Vec::new(),
+            begun: 0,
+            done: 0,
+            busy: Busy::new(),
+            restarts: 0,
+            held: None,
+            place: None,
+            timer_key: None,
+            probe_key: None,
+        }
+    }
+
+    /// Whether a symbol may be sent now.
+    pub(super) fn is_ready(&self) -> bool {
+        self.held != Some(0) && self.has_more()
+    }
+
+    /// Whether there is a symbol to send, if the peer's silence let it.
+    fn has_more(&self) -> bool {
+        self.may_begin() || self.active.iter().any(|block| block.recovery.allowance() > 0)
+    }
+
+    fn may_begin(&self) -> bool {
+        self.busy.until().is_none()
+            && self.active.len() < self.blocks_in_flight
+            && self.begun < self.layout.blocks()
+    }
+
+    /// What it has to say for itself when the next round is given away.
+    pub(super) fn rank(&self) -> Rank {
+        let probing = self.held.is_some();
+        Rank { probing, priority: Reverse(self.priority), remaining: self.remaining() }
+    }
+
+    /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
+    fn remaining(&self) -> usize {
+        let granted: usize =
+            self.active.iter().map(|block| block.recovery.allowance() as usize).sum();
+        let to_begin = self.layout.blocks() - self.begun;
+        granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
+    }
+
+    /// The block whose turn it is; begins the next block of `source` where none may send.
+    pub(super) fn turn(
+        &mut self,
+        source: &mut Source,
+        key: &DigestKey,
+        paths: usize,
+    ) -> Option<&mut LegBlock> {
+        if let Some(at) = self.active.iter().position(|block| block.recovery.allowance() > 0) {
+            return self.active.get_mut(at);
+        }
+        if !self.may_begin() {
+            return None;
+        }
+        let block = source.begin(self.begun as u32, key)?;
+        self.begun += 1;
+        let n = block.encoder.shape().source_symbols();
+        let expected = block.encoder.code().expected_symbols(n);
+        self.active.push(LegBlock {
+            index: block.index,
+            first_symbol: block.first_symbol(),
+            recovery: Recovery::new(self.policy, n, expected, self.max_redundancy, paths),
+        });
+        self.active.last_mut()
+    }
+
+    /// `packets` go on `path`, after all that went before.
+    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, packets: usize) {
+        self.arrivals.on_sent(path, packets);
+        self.packets += packets;
+        self.started_at.get_or_insert(now);
+    }
+
+    /// Block `index`, if it is under way.
+    pub(super) fn block_mut(&mut self, index: u32) -> Option<&mut LegBlock> {
+        self.active.iter_mut().find(|block| block.index == index)
+    }
+
+    /// Whether the receiver has said of some blocks, but not of all, that they are done.
+    pub(super) const fn is_partial(&self) -> bool {
+        self.done > 0
+    }
+
+    /// The next moment at which the message itself wants something done.
+    pub(super) fn wake_at(&self) -> Instant {
+        if self.held.is_some() || self.probe_key.is_some() {
+            return self.deadline;
+        }
+        let recovery = || self.active.iter().filter_map(|block| block.recovery.next_wake()).min();
+        self.busy.until().or_else(recovery).map_or(self.deadline, |at| at.min(self.deadline))
+    }
+
+    /// Grants what is due, at most `limit` symbols, and says how many; the deadline is the caller's
+    /// business. `all_well`: see [`PathSet::all_well`](crate::path::PathSet::all_well).
+    pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
+        let Some(until) = self.busy.until() else {
+            return self.active.iter_mut().fold(0, |granted, block| {
+                granted + block.recovery.on_timeout(now, all_well, limit - granted)
+            });
+        };
+        if until > now {
+            return 0;
+        }
+        self.busy.pause(now);
+        self.probe_one()
+    }
+
+    /// One symbol: it is answered by BUSY again, or by whatever is true by now.
+    fn probe_one(&mut self) -> u32 {
+        let Some(block) = self.active.first_mut() else { return 0 };
+        block.recovery.probe();
+        1
+    }
+
+    /// Why the host did not take its last packets; `None`: it did.
+    pub(super) fn local_error(&self) -> Option<LocalError> {
+        let (packets, error) = self.not_sent?;
+        (packets == self.packets).then_some(error)
+    }
+
+    pub(super) fn receipt(&self, now: Instant) -> Receipt {
+        let started = self.started_at.unwrap_or(now);
+        Receipt {
+            bytes: self.layout.length(),
+            blocks: self.layout.blocks(),
+            source_symbols: self.layout.source_symbols(),
+            packets: self.packets,
+            arrivals: self.arrivals.counts().to_vec(),
+            waited: started.saturating_since(self.accepted_at),
+            completed_in: now.saturating_since(started),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

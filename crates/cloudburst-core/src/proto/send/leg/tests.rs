@@ -1,0 +1,48 @@
+//! A message that begins again.
+
+use super::*;
+use crate::id::{Incarnation, MessageId};
+use crate::wire::keys::PresharedKey;
+use crate::wire::{HelloAck, Role};
+use bytes::Bytes;
+
+fn digest_key() -> DigestKey {
+    let ack = HelloAck {
+        path: PathId(0),
+        initiator: Incarnation([1; 16]),
+        nonce: 2,
+        responder: Incarnation([3; 16]),
+        session_nonce: [4; 16],
+        current_alive: false,
+        more_ports: 0,
+        port: 0,
+    };
+    PresharedKey::new([5; 32]).session(&ack).forward.digest
+}
+
+#[test]
+fn a_message_that_begins_again_is_still_known_by_its_digest() {
+    let (key, config) = (digest_key(), Config::default());
+    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+    let bytes = Bytes::from(vec![7; 300_000]);
+    let max_symbol = config.max_symbol(config.code);
+    let mut source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
+    let options = SendOptions::default();
+    let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
+    let mut digests = Vec::new();
+    for index in 0..source.layout.blocks() as u32 {
+        let block = leg.turn(&mut source, &key, 1).unwrap();
+        assert_eq!(block.index, index);
+        block.recovery.revoke();
+        digests.push(source.block(index).unwrap().digest);
+        leg.on_block_done(index, &mut source);
+    }
+    assert!(leg.is_partial());
+    // The news is late: meanwhile the receiver has collected all blocks again.
+    leg.on_forgotten(&mut source);
+    assert!(!leg.is_partial());
+    assert!(source.is(key.message(MessageId(9), &digests), &key));
+    let first = leg.turn(&mut source, &key, 1).unwrap().index;
+    assert_eq!(first, 0, "else it begins with the first");
+    assert!(source.block(0).is_some() && source.block(1).is_none());
+}

@@ -1,0 +1,95 @@
+//! What a message is made of: its bytes, and the symbols and digests made from them. Nothing here knows
+//! who receives it, or how far it is.
+
+use crate::code::{Code, Encoder};
+use crate::id::{Digest, MessageId};
+use crate::proto::layout::Layout;
+use crate::wire::Role;
+use crate::wire::keys::DigestKey;
+use bytes::Bytes;
+
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) id: MessageId,
+    pub(super) role: Role,
+    pub(super) layout: Layout,
+    pub(super) code: Code,
+    bytes: Bytes,
+    /// Blocks under way.
+    blocks: Vec<SourceBlock>,
+    /// Digests of all blocks that were ever begun, by block number.
+    digests: Vec<Digest>,
+}
+
+/// One block, ready to be encoded.
+#[derive(Debug)]
+pub(super) struct SourceBlock {
+    pub(super) index: u32,
+    pub(super) encoder: Encoder,
+    pub(super) digest: Digest,
+}
+
+impl SourceBlock {
+    /// The symbol to begin with.
+    ///
+    /// Where symbols are drawn by their ids, blocks that all began with id 0 would all share its
+    /// luck, good or bad; the digest is as good as a random start.
+    pub(super) fn first_symbol(&self) -> u32 {
+        let [a, b, c, d, ..] = self.digest.0;
+        if self.encoder.code().is_systematic() { 0 } else { u32::from_be_bytes([a, b, c, d]) }
+    }
+}
+
+impl Source {
+    /// A message whose symbols are at most `max_symbol` bytes long.
+    pub(super) fn new(
+        id: MessageId,
+        role: Role,
+        bytes: Bytes,
+        code: Code,
+        max_symbol: usize,
+    ) -> Self {
+        let layout = Layout::fit(bytes.len(), max_symbol);
+        Self { id, role, layout, code, bytes, blocks: Vec::new(), digests: Vec::new() }
+    }
+
+    /// Bytes of the message.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes block `index` ready. The first time, which comes in the order of blocks, its digest is
+    /// made with `key`.
+    pub(super) fn begin(&mut self, index: u32, key: &DigestKey) -> Option<&SourceBlock> {
+        let at = index as usize;
+        let shape = self.layout.shape(at)?;
+        let bytes = self.bytes.slice(self.layout.bytes(at)?);
+        if at == self.digests.len() {
+            self.digests.push(key.block(self.id, index, &bytes));
+        }
+        let digest = *self.digests.get(at)?;
+        let encoder = Encoder::new(self.code, shape, bytes).ok()?;
+        self.blocks.push(SourceBlock { index, encoder, digest });
+        self.blocks.last()
+    }
+
+    /// Block `index`, if it is under way.
+    pub(super) fn block(&self, index: u32) -> Option<&SourceBlock> {
+        self.blocks.iter().find(|block| block.index == index)
+    }
+
+    /// Nobody needs block `index` any more, unless it is begun again.
+    pub(super) fn end(&mut self, index: u32) {
+        self.blocks.retain(|block| block.index != index);
+    }
+
+    /// Whether `digest` is that of block `index`, which was begun.
+    pub(super) fn has_block(&self, index: u32, digest: Digest) -> bool {
+        self.digests.get(index as usize) == Some(&digest)
+    }
+
+    /// Whether `digest` is that of the whole message: only then has its receiver all of it.
+    pub(super) fn is(&self, digest: Digest, key: &DigestKey) -> bool {
+        self.digests.len() == self.layout.blocks() && key.message(self.id, &self.digests) == digest
+    }
+}
