@@ -414,7 +414,7 @@ impl Sender {
             Outcome::Rejected(_) => self.counters.rejected += 1,
             Outcome::Unknown(_) => self.counters.unknown += 1,
         }
-        self.events.push_back(SenderEvent::Ended(id, message.role, outcome));
+        self.events.push_back(SenderEvent::Ended(id, source.role, outcome));
     }
 
     fn reschedule(&mut self, id: MessageId) {

@@ -1,0 +1,66 @@
+//! HELLOs on the wire.
+
+use super::headers;
+use crate::id::SessionId;
+use crate::path::{Turn, Via};
+use crate::proto::send::Sender;
+use crate::proto::send::hellos::HelloRank;
+use crate::proto::{Contents, Transmit, marking};
+use crate::time::Instant;
+use crate::wire::Hello;
+use std::net::SocketAddr;
+
+impl Sender {
+    /// The peer whose HELLO may go now.
+    fn next_hello(&mut self, now: Instant) -> Option<(HelloRank, SocketAddr)> {
+        while self.hellos.ready_at()? <= now {
+            let (rank, address) = self.hellos.next()?;
+            let waited_for = self.peers.get(&address).is_some_and(|peer| !peer.is_idle());
+            if waited_for || !rank.is_retry() {
+                return Some((rank, address));
+            }
+            // Whoever wanted to talk to it has given up meanwhile.
+            self.end_handshake(address);
+        }
+        None
+    }
+
+    /// The next HELLO that may go now, if there is one.
+    pub(super) fn transmit_hello(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let (rank, address) = self.next_hello(now)?;
+        let peer = self.peers.get_mut(&address)?;
+        let opening = peer.opening.as_mut()?;
+        // Each attempt takes another path: the last may have led through a black hole. Of
+        // several ports only the first is asked: the peer may be back without the others.
+        let port = peer.port;
+        let first = |via: &Via| via.remote.port() == port;
+        let Turn { path, mut via, .. } = peer.paths.take_any_turn_of(first);
+        via.remote.set_port(opening.port);
+        opening.on_sent(now, path);
+        if opening.attempt_to_send().is_none() {
+            self.hellos.set(&mut peer.hello_key, None, address);
+        }
+        let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
+        let hello = Hello {
+            path,
+            initiator: self.identity.incarnation,
+            nonce: opening.nonce,
+            port: self.config.port,
+            current,
+            more_ports: (self.config.ports - 1) as u8,
+        };
+        hello.write(&self.identity.hello_key, buffer);
+        self.counters.hellos_sent += 1;
+        peer.tally.hellos_sent += 1;
+        let on_the_wire = buffer.len() + headers(&via) + self.path_map.overhead(via);
+        self.pacer.charge(now, on_the_wire);
+        self.hellos.on_sent(now, rank, on_the_wire);
+        self.reschedule_peer(address);
+        let (len, marking) = (buffer.len(), marking::control(&self.config));
+        Some(Transmit { contents: Contents::Hello(address), via, segment_size: len, len, marking })
+    }
+}

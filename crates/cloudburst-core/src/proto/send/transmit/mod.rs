@@ -1,0 +1,146 @@
+//! What goes on the wire, and in which order: HELLOs, and symbols in paced rounds.
+
+mod hello;
+mod train;
+
+use self::train::Train;
+use super::{Outgoing, Round, Sender};
+use crate::error::LocalError;
+use crate::id::MessageId;
+use crate::path::Via;
+use crate::proto::{Contents, Transmit, marking};
+use crate::time::Instant;
+use core::time::Duration;
+
+/// How long a round may take at the allowed rate, but for the turn that exceeds it: what comes up
+/// meanwhile waits as long, behind it and in the queue of this host.
+const ROUND_TIME: Duration = Duration::from_micros(200);
+
+/// IP and UDP headers, which a packet on the wire has beside its payload.
+const fn headers(via: &Via) -> usize {
+    if via.remote.is_ipv4() { 28 } else { 48 }
+}
+
+impl Sender {
+    /// Fills `buffer`, which must be empty, with the next datagrams for one path.
+    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        debug_assert!(buffer.is_empty());
+        // A round whose message has nothing more to send gives way to the next one.
+        if let Some(round) = self.round.take()
+            && let Some(transmit) = self.transmit_turn(now, round, buffer)
+        {
+            return Some(transmit);
+        }
+        if self.pacer.ready_at() > now {
+            return None;
+        }
+        // HELLOs go first, but no two of them while symbols wait.
+        if !self.hello_was_last
+            && let Some(transmit) = self.transmit_hello(now, buffer)
+        {
+            self.hello_was_last = true;
+            return Some(transmit);
+        }
+        self.hello_was_last = false;
+        match self.begin_round() {
+            Some(round) => self.transmit_turn(now, round, buffer),
+            None => self.transmit_hello(now, buffer),
+        }
+    }
+
+    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
+    /// nothing was sent since when a message fails, its caller is told.
+    pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
+        match transmit.contents {
+            Contents::Symbols(id) => {
+                if let Some(message) = self.messages.get_mut(&id) {
+                    message.leg.not_sent = Some((message.leg.packets, error));
+                }
+            }
+            Contents::Hello(address) => {
+                if let Some(peer) = self.peers.get_mut(&address) {
+                    peer.not_sent = Some((peer.tally.hellos_sent, error));
+                }
+            }
+            Contents::Answers => {}
+        }
+    }
+
+    /// The next train of a round.
+    fn transmit_turn(
+        &mut self,
+        now: Instant,
+        round: Round,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let transmit = self.transmit_train(now, round.message, buffer)?;
+        // A round that takes long on the wire gives way early, to whatever is more urgent by then.
+        let is_long = self.pacer.ready_at() > now + ROUND_TIME;
+        let turns = if is_long { 0 } else { round.turns - 1 };
+        self.round = (turns > 0).then_some(Round { turns, ..round });
+        Some(transmit)
+    }
+
+    /// A round of the message whose turn it is.
+    fn begin_round(&mut self) -> Option<Round> {
+        let id = self.schedule.next_round()?;
+        let Outgoing { leg, .. } = self.messages.get_mut(&id)?;
+        self.schedule.passed(&mut leg.place, id);
+        let peer = self.peers.get(&leg.peer)?;
+        Some(Round { message: id, turns: peer.paths.len() })
+    }
+
+    /// A train of `id` on the next path.
+    fn transmit_train(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let message = self.messages.get_mut(&id)?;
+        let peer = self.peers.get_mut(&message.leg.peer)?;
+        // Until it is known that the receiver listens, others' packets go first (Aeolus).
+        let marking = marking::symbols(&self.config, message.leg.answered);
+        let train = Train::choose(now, message, peer, self.config.run)?;
+        let requested = train.fill(now, message, peer, buffer)?;
+        self.account_for(now, id, &train, requested, buffer.len());
+        Some(Transmit {
+            contents: Contents::Symbols(id),
+            via: train.via,
+            segment_size: buffer.len() / train.packets,
+            len: buffer.len(),
+            marking,
+        })
+    }
+
+    /// Books `train`, which is `bytes` long: with its message, its peer, the pacer and the counters.
+    fn account_for(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        train: &Train,
+        requested: bool,
+        bytes: usize,
+    ) {
+        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
+        let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
+        let (address, packets) = (leg.peer, train.packets as u64);
+        leg.on_sent(now, train.path, train.packets);
+        peer.tally.symbols_sent += packets;
+        peer.tally.retries += if train.is_retry { packets } else { 0 };
+        // An answer is due from the first question on.
+        let falls_silent = requested && peer.silence.on_asked(now);
+        let waits = leg.on_probed(train.packets);
+        if waits {
+            peer.silence.push_again(now, &mut leg.probe_key, id);
+        }
+        self.counters.symbols_sent += packets;
+        self.counters.symbol_bytes_sent += bytes as u64;
+        let overhead = headers(&train.via) + self.path_map.overhead(train.via);
+        self.pacer.charge(now, bytes + train.packets * overhead);
+        self.reschedule(id);
+        if falls_silent || waits {
+            self.reschedule_peer(address);
+        }
+    }
+}

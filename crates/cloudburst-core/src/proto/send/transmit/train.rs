@@ -1,0 +1,143 @@
+//! A packet train: symbols of one block, back to back on one path.
+
+use crate::id::PathId;
+use crate::path::{Turn, Via};
+use crate::proto::send::Outgoing;
+use crate::proto::send::leg::LegBlock;
+use crate::proto::send::peer::Peer;
+use crate::proto::send::source::{Source, SourceBlock};
+use crate::time::Instant;
+use crate::wire::seal::Sealer;
+use crate::wire::{Kind, Prefix, SymbolHeader};
+
+/// Grants in a row without an answer that are no bad luck any more.
+const LASTING: u32 = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train {
+    pub(super) path: PathId,
+    pub(super) via: Via,
+    pub(super) packets: usize,
+    /// It follows a silence.
+    pub(super) is_retry: bool,
+    block: u32,
+    /// It finds out about a path, and is on top of what the block was granted.
+    probe: bool,
+}
+
+impl Train {
+    /// The next train of a message, of at most `longest` packets; begins a block where that is needed.
+    pub(super) fn choose(
+        now: Instant,
+        Outgoing { source, leg }: &mut Outgoing,
+        peer: &mut Peer,
+        longest: usize,
+    ) -> Option<Self> {
+        if !leg.is_ready() || !peer.usable {
+            return None;
+        }
+        let held = leg.held();
+        let key = &peer.session.as_ref()?.digest;
+        let block = leg.turn(source, key, peer.paths.len())?;
+        let ready = block.recovery.allowance().min(held) as usize;
+        let unanswered = block.recovery.unanswered();
+        let turn = take_turn(now, peer, ready, longest, unanswered);
+        if turn.probe {
+            block.recovery.spare();
+        }
+        Some(Self {
+            path: turn.path,
+            via: turn.via,
+            packets: turn.packets,
+            is_retry: unanswered > 0,
+            block: block.index,
+            probe: turn.probe,
+        })
+    }
+
+    /// Puts the sealed packets into `buffer`. Says whether any of them requests an ACK of the block.
+    pub(super) fn fill(
+        &self,
+        now: Instant,
+        Outgoing { source, leg }: &mut Outgoing,
+        peer: &mut Peer,
+        buffer: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let floor = peer.floor().unwrap_or(source.id);
+        let partial = leg.is_partial();
+        let (block, encoded) = (leg.block_mut(self.block)?, source.block(self.block)?);
+        let session = peer.session.as_mut()?;
+        let mut header = header(source, encoded, floor.0);
+        let mut requested = false;
+        for _ in 0..self.packets {
+            let number = session.sealer.next_number();
+            header.symbol = block.next_symbol();
+            let prefix = self.prefix(source, block, &session.sealer, partial);
+            seal(buffer, &prefix, &header, encoded, &mut session.sealer);
+            requested |= block.recovery.requests_ack();
+            peer.rtt.on_sent(now, number, self.path);
+            block.recovery.on_sent(now, number, peer.rtt.wait());
+        }
+        Some(requested)
+    }
+
+    fn prefix(&self, source: &Source, block: &LegBlock, sealer: &Sealer, partial: bool) -> Prefix {
+        Prefix {
+            kind: Kind::Symbol,
+            ask: block.recovery.requests_ack() || self.probe,
+            partial,
+            again: block.recovery.unanswered() >= LASTING,
+            role: source.role,
+            path: self.path,
+            session: sealer.session(),
+            number: sealer.next_number(),
+        }
+    }
+}
+
+/// The path that a train goes on, and how many packets of `ready` it has.
+fn take_turn(now: Instant, peer: &mut Peer, ready: usize, longest: usize, unanswered: u32) -> Turn {
+    // A few symbols go over many paths rather than many over one, if that may be dead.
+    let many = ready.min(longest).max(1);
+    let few = (ready / peer.paths.len()).clamp(1, many);
+    // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
+    match unanswered {
+        0 => peer.paths.take_turn(now, few, many),
+        1..LASTING => peer.paths.take_any_turn(few),
+        LASTING.. => peer.paths.take_hopeful_turn(few),
+    }
+}
+
+/// What all symbols of a block have in common, where `floor` is the oldest unfinished message.
+fn header(source: &Source, block: &SourceBlock, floor: u64) -> SymbolHeader {
+    SymbolHeader {
+        message: source.id,
+        length: source.layout.length() as u64,
+        age: u32::try_from(source.id.0.saturating_sub(floor)).unwrap_or(u32::MAX),
+        block: block.index,
+        symbol: 0,
+        symbol_size: source.layout.symbol_size() as u16,
+        code: source.code.to_wire(),
+        digest: block.digest,
+    }
+}
+
+/// Appends one packet to `buffer`: header, index set and payload, sealed.
+fn seal(
+    buffer: &mut Vec<u8>,
+    prefix: &Prefix,
+    header: &SymbolHeader,
+    block: &SourceBlock,
+    sealer: &mut Sealer,
+) {
+    let start = buffer.len();
+    let n = block.encoder.shape().source_symbols();
+    let blank_index_set = &[0; 16][..block.encoder.code().index_set_len(n)];
+    header.write(prefix, blank_index_set, buffer);
+    let payload_at = buffer.len() - start;
+    buffer.resize(buffer.len() + usize::from(header.symbol_size), 0);
+    let (head, payload) = buffer[start..].split_at_mut(payload_at);
+    let index_set = &mut head[payload_at - blank_index_set.len()..];
+    block.encoder.encode(header.symbol, index_set, payload);
+    sealer.seal(buffer, start, payload_at);
+}
