@@ -238,6 +238,13 @@ impl Endpoint {
         parts.into_iter().flatten().min()
     }
 
+    /// Panics if the state machines contradict themselves: for tests. See
+    /// [`Sender::check_invariants`].
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.sender.check_invariants();
+    }
+
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
         Counters {

@@ -37,6 +37,16 @@ impl<T: Copy + Ord> Timers<T> {
         self.first().filter(|_| self.next().is_some_and(|at| at <= now))
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether `timer` stands at `key`, if that is a moment.
+    pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
+        key.is_none_or(|at| self.0.contains(&(at, timer)))
+    }
+
     /// All, the first deadline first.
     pub(super) fn into_iter(self) -> impl Iterator<Item = T> {
         self.0.into_iter().map(|(_, timer)| timer)

@@ -105,7 +105,9 @@ impl Crowd {
     fn cost(&mut self, event: impl FnOnce(&mut Self)) -> u64 {
         let before = self.sender.visits();
         event(self);
-        self.sender.visits() - before
+        let cost = self.sender.visits() - before;
+        self.sender.check_invariants();
+        cost
     }
 }
 

@@ -125,6 +125,9 @@ impl Star {
                 }
                 buffer.clear();
             }
+            if self.hosts[host].unfinished() < 200 || self.packets.is_multiple_of(1_000) {
+                self.hosts[host].check_invariants();
+            }
             while let Some(event) = self.hosts[host].poll_event(self.now) {
                 match event {
                     Event::Ended(id, outcome) => drop(self.outcomes.insert(id, outcome)),

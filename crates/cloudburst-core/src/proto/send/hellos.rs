@@ -43,6 +43,16 @@ impl Hellos {
         Self { due: BTreeSet::new(), retries: Pacer::new(capacity, rate / RETRY_SHARE) }
     }
 
+    /// Peers to which HELLOs are due.
+    pub(super) fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether `peer` stands at `key`, if that is a rank.
+    pub(super) fn has(&self, key: Option<HelloRank>, peer: SocketAddr) -> bool {
+        key.is_none_or(|rank| self.due.contains(&(rank, peer)))
+    }
+
     /// The peer whose HELLO goes next.
     pub(super) fn next(&self) -> Option<(HelloRank, SocketAddr)> {
         self.due.first().copied()

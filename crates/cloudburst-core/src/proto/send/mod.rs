@@ -3,6 +3,7 @@
 mod answers;
 mod handshake;
 mod hellos;
+mod invariants;
 mod leg;
 mod peer;
 mod probing;

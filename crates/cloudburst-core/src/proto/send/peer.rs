@@ -200,13 +200,17 @@ impl Peer {
         !self.silence.is_lasting() && self.lasts_at().is_some_and(|at| at <= now)
     }
 
-    /// When to look after the handshake, at the peer's silence, or at what is remembered of it.
+    /// When to look after the peer, or at what is remembered of it.
     pub(super) fn wake_at(&self) -> Option<Instant> {
+        [self.liveness_at(), self.rtt.wake_at()].into_iter().flatten().min()
+    }
+
+    /// When to look after the handshake, or at the peer's silence.
+    pub(super) fn liveness_at(&self) -> Option<Instant> {
         let attempt = self.opening.as_ref().and_then(Opening::wake_at);
         let known = self.opening.is_some() && self.silence.is_lasting();
         let lasts_at = if known { None } else { self.lasts_at() };
-        let others = [lasts_at, self.silence.wake_at(), self.rtt.wake_at()];
-        others.into_iter().chain([attempt]).flatten().min()
+        [attempt, lasts_at, self.silence.wake_at()].into_iter().flatten().min()
     }
 
     fn lasts_at(&self) -> Option<Instant> {

@@ -25,6 +25,12 @@ pub(super) struct Place {
     since: u64,
 }
 
+impl Place {
+    pub(super) const fn rank(&self) -> Rank {
+        self.rank
+    }
+}
+
 /// Messages with something to send, the most urgent and then the shortest first.
 ///
 /// Each entry's owner keeps its present key and passes it in, so that the schedule and its
@@ -96,6 +102,19 @@ impl Schedule {
             (None, None) => {}
         }
         self.ready.extend(to.map(|rank| (rank, id)));
+    }
+
+    /// Messages that are ready.
+    pub(super) fn len(&self) -> usize {
+        debug_assert_eq!(self.ready.len(), self.waiting.len());
+        self.ready.len()
+    }
+
+    /// Whether `id` is at `place`, if that is one.
+    pub(super) fn has(&self, place: Option<Place>, id: MessageId) -> bool {
+        place.is_none_or(|Place { rank, since }| {
+            self.ready.contains(&(rank, id)) && self.waiting.contains(&(since, id))
+        })
     }
 
     fn tick(&mut self) -> u64 {

@@ -83,6 +83,16 @@ impl Silence {
         self.lasting = true;
     }
 
+    /// Messages that wait for a probe.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether a message stands at `key`, if that is a moment.
+    pub(super) fn has(&self, key: Option<Instant>, id: MessageId) -> bool {
+        self.waiting.has(key, id)
+    }
+
     /// Lets a message, which stands at `key`, wait for a probe.
     pub(super) fn push(&mut self, now: Instant, key: &mut Option<Instant>, id: MessageId) {
         self.waiting.set(key, Some(now), id);

@@ -78,6 +78,11 @@ impl Source {
         self.blocks.iter().find(|block| block.index == index)
     }
 
+    /// Numbers of the blocks under way.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().map(|block| block.index)
+    }
+
     /// Nobody needs block `index` any more, unless it is begun again.
     pub(super) fn end(&mut self, index: u32) {
         self.blocks.retain(|block| block.index != index);

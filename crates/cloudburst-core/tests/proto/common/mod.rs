@@ -306,6 +306,9 @@ impl Pair {
             }
             let now = self.now;
             let host = self.host(side);
+            if host.endpoint.unfinished() < 64 {
+                host.endpoint.check_invariants();
+            }
             let before = host.readable;
             while let Some(event) = host.endpoint.poll_event() {
                 match event {

@@ -34,6 +34,11 @@ impl Leg {
         granted
     }
 
+    /// The peer has not answered for long.
+    pub(in crate::proto::send) const fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// How many symbols may go now, as far as the peer's silence is concerned.
     pub(in crate::proto::send) fn held(&self) -> u32 {
         self.held.unwrap_or(u32::MAX)

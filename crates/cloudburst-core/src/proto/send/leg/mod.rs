@@ -172,6 +172,11 @@ impl Leg {
         self.active.iter_mut().find(|block| block.index == index)
     }
 
+    /// Numbers of the blocks under way.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.active.iter().map(|block| block.index)
+    }
+
     /// Whether the receiver has said of some blocks, but not of all, that they are done.
     pub(super) const fn is_partial(&self) -> bool {
         self.done > 0

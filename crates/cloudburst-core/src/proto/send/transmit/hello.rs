@@ -21,6 +21,7 @@ impl Sender {
             }
             // Whoever wanted to talk to it has given up meanwhile.
             self.end_handshake(address);
+            self.reschedule_peer(address);
         }
         None
     }

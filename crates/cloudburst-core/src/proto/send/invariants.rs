@@ -1,0 +1,94 @@
+//! What is always true of a sender between two calls.
+
+use super::peer::Peer;
+use super::{Outgoing, Sender, Timer};
+use crate::id::MessageId;
+use std::net::SocketAddr;
+
+impl Sender {
+    /// Checks what must hold between any two calls: that counts are the sums of their parts, that
+    /// queues and maps agree with those who stand in them, that whoever may send is scheduled, and that
+    /// whoever waits will be woken. Takes time in proportion to all peers and messages: for tests.
+    ///
+    /// # Panics
+    ///
+    /// Something does not hold; the message says what.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.check_totals();
+        self.peers.iter().for_each(|(&address, peer)| self.check_peer(address, peer));
+        self.messages.iter().for_each(|(&id, message)| self.check_message(id, message));
+    }
+
+    fn check_totals(&self) {
+        let bytes: usize = self.messages.values().map(|message| message.source.len()).sum();
+        assert_eq!(self.bytes, bytes, "bytes of all messages");
+        let of_peers: usize = self.peers.values().map(|peer| peer.unfinished().len()).sum();
+        assert_eq!(of_peers, self.messages.len(), "messages that peers know of");
+        let peers = |has: fn(&Peer) -> bool| self.peers.values().filter(|peer| has(peer)).count();
+        assert_eq!(self.sessions.len(), peers(|peer| peer.session.is_some()), "sessions");
+        assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
+        assert_eq!(self.hellos.len(), peers(|peer| peer.hello_key.is_some()), "HELLOs due");
+        assert_eq!(self.idle.len(), peers(|peer| peer.idle_key.is_some()), "idle peers");
+        let legs = || self.messages.values().map(|message| &message.leg);
+        let ready = legs().filter(|leg| leg.place.is_some()).count();
+        assert_eq!(self.schedule.len(), ready, "messages that are scheduled");
+        let timers = legs().filter(|leg| leg.timer_key.is_some()).count();
+        let timers = timers + peers(|peer| peer.timer_key.is_some());
+        assert_eq!(self.timers.len(), timers, "timers");
+    }
+
+    fn check_peer(&self, at: SocketAddr, peer: &Peer) {
+        let timer = Timer::Peer(at);
+        assert!(self.timers.has(peer.timer_key, timer), "{at}: its timer is not in the queue");
+        if let Some(due) = peer.liveness_at() {
+            assert!(
+                peer.timer_key.is_some_and(|key| key <= due),
+                "{at}: nothing wakes it at {due:?}"
+            );
+        }
+        assert_eq!(peer.idle_key, peer.idle_since(), "{at}: its place among idle peers");
+        assert!(self.idle.has(peer.idle_key, at), "{at}: it is not among idle peers");
+        assert!(self.hellos.has(peer.hello_key, at), "{at}: its HELLO is not in the queue");
+        let attempt = peer.opening.as_ref().and_then(|opening| opening.attempt_to_send());
+        assert_eq!(peer.hello_key.map(|rank| rank.attempt), attempt, "{at}: HELLOs that it owes");
+        if let Some(opening) = &peer.opening {
+            assert_eq!(self.openings.get(&opening.nonce), Some(&at), "{at}: handshake not found");
+        }
+        if let Some(session) = &peer.session {
+            let of = self.sessions.get(&session.opener.session());
+            assert_eq!(of, Some(&at), "{at}: session not found");
+        }
+        assert!(peer.session.is_some() || !peer.usable, "{at}: usable without a session");
+        let asked = peer.usable || peer.opening.is_some() || peer.is_idle();
+        assert!(asked, "{at}: messages wait for a session that nobody asks for");
+        assert_eq!(peer.stats().unfinished, peer.unfinished().len(), "{at}: unfinished messages");
+        for id in peer.unfinished() {
+            let known = self.messages.get(&id).is_some_and(|message| message.leg.peer == at);
+            assert!(known, "{at}: message {id:?} is not under way to it");
+        }
+        let waiting = peer.unfinished().into_iter().filter(|id| {
+            self.messages.get(id).is_some_and(|message| message.leg.probe_key.is_some())
+        });
+        assert_eq!(peer.silence.waiting(), waiting.count(), "{at}: messages that wait for probes");
+    }
+
+    fn check_message(&self, id: MessageId, Outgoing { source, leg }: &Outgoing) {
+        assert_eq!(source.id, id, "{id:?}: a message under another's id");
+        let Some(peer) = self.peers.get(&leg.peer) else { panic!("{id:?}: its peer is forgotten") };
+        let timer = Timer::Message(id);
+        assert!(self.timers.has(leg.timer_key, timer), "{id:?}: its timer is not in the queue");
+        assert_eq!(
+            leg.timer_key,
+            Some(leg.wake_at()),
+            "{id:?}: it is not woken when it wants to be"
+        );
+        assert!(leg.wake_at() <= leg.deadline, "{id:?}: nothing ends it at its deadline");
+        let rank = (peer.usable && leg.is_ready()).then(|| leg.rank());
+        assert_eq!(leg.place.map(|place| place.rank()), rank, "{id:?}: its place in the schedule");
+        assert!(self.schedule.has(leg.place, id), "{id:?}: it is not in the schedule");
+        assert!(peer.silence.has(leg.probe_key, id), "{id:?}: it is not among those that wait");
+        assert_eq!(leg.is_held(), peer.silence.is_lasting(), "{id:?}: held, and its peer silent");
+        assert!(leg.blocks().eq(source.blocks()), "{id:?}: blocks under way");
+    }
+}
