@@ -116,3 +116,44 @@ fn probing_goes_on_when_the_messages_that_were_probed_with_are_cancelled() {
     star.run(|star| star.outcomes.contains_key(&ids[99]));
     assert!(matches!(star.outcomes[&ids[99]], Outcome::Delivered(_)));
 }
+
+#[test]
+fn a_hundred_silent_peers_do_not_slow_down_messages_to_another() {
+    const PEERS: usize = 100;
+    for length in [100, 5_000, 93_000] {
+        let mut star = Star::new(&Config { capacity: 100_000_000, ..Config::default() }, 1 + PEERS);
+        let idle = times(&mut star, length);
+        for peer in 2..=1 + PEERS {
+            star.silence(peer, true);
+            for _ in 0..10 {
+                star.send(peer, 1_300);
+            }
+        }
+        star.run_for(Duration::from_millis(500));
+        let busy = times(&mut star, length);
+        let (idle, busy): (Duration, Duration) = (idle.iter().sum(), busy.iter().sum());
+        println!("{length} bytes, 50 times: {idle:?} became {busy:?}");
+        assert!(busy < idle * 21 / 20, "{idle:?} became {busy:?}");
+    }
+}
+
+#[test]
+fn many_silent_peers_are_all_probed_in_turn() {
+    const PEERS: usize = 100;
+    let mut star = Star::new(&Config { capacity: 100_000_000, ..Config::default() }, 1 + PEERS);
+    for peer in 2..=1 + PEERS {
+        star.silence(peer, true);
+        star.send(peer, 1_300);
+    }
+    star.run_for(Duration::from_millis(500));
+    let sent = |star: &Star| -> Vec<u64> {
+        (2..=1 + PEERS).map(|peer| star.sent_to(peer).symbols_sent).collect()
+    };
+    let before = sent(&star);
+    star.run_for(Duration::from_secs(2));
+    let probes: Vec<u64> = sent(&star).iter().zip(&before).map(|(now, then)| now - then).collect();
+    // A sixteenth of the link is 553 packets of 1,413 bytes in a second.
+    let sum: u64 = probes.iter().sum();
+    assert!((1_080..1_120).contains(&sum), "{probes:?}");
+    assert!(probes.iter().all(|probes| (4..20).contains(probes)), "{probes:?}");
+}

@@ -6,10 +6,6 @@ use crate::time::Instant;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Of so many bytes that may be sent, one may be of a repeated HELLO: thousands of peers that do not
-/// answer leave the link to those that do.
-const RETRY_SHARE: f64 = 16.0;
-
 /// Where a peer stands among those to which HELLOs are due. Who was asked least often goes first: a
 /// new peer does not wait for those that have not answered for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,9 +34,9 @@ pub(super) struct Hellos {
 }
 
 impl Hellos {
-    /// For a link of `capacity` bits a second, of which the share `rate` may be used.
-    pub(super) fn new(capacity: u64, rate: f64) -> Self {
-        Self { due: BTreeSet::new(), retries: Pacer::new(capacity, rate / RETRY_SHARE) }
+    /// For a link of `capacity` bits a second, of which repeated HELLOs may have `share`.
+    pub(super) fn new(capacity: u64, share: f64) -> Self {
+        Self { due: BTreeSet::new(), retries: Pacer::new(capacity, share) }
     }
 
     /// Peers to which HELLOs are due.
@@ -111,7 +107,7 @@ mod tests {
 
     #[test]
     fn repeated_hellos_are_held_to_their_share_and_first_ones_are_not() {
-        let mut hellos = Hellos::new(128_000_000, 1.0);
+        let mut hellos = Hellos::new(8_000_000, 1.0);
         let (mut key, now) = (None, Instant::from_nanos(1_000_000_000));
         let retry = HelloRank { attempt: 2, since: now };
         hellos.set(&mut key, Some(retry), peer(0));

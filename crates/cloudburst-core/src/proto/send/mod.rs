@@ -41,6 +41,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Of so many bytes that may be sent, one may be of a repeated HELLO, and one of a probe of a peer that
+/// has not answered for long: thousands of those leave the link to peers that answer.
+const LIVENESS_SHARE: f64 = 16.0;
+
 /// What one message may want otherwise than the endpoint's configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SendOptions {
@@ -119,8 +123,10 @@ pub struct Sender {
     pacer: Pacer,
     round: Option<Round>,
     hellos: Hellos,
-    /// What was sent last is a HELLO: where symbols are ready, it is their turn.
-    hello_was_last: bool,
+    /// Spaces probes of peers that have not answered for long.
+    probes: Pacer,
+    /// What was sent last is a HELLO or such a probe: where other symbols are ready, it is their turn.
+    symbols_are_next: bool,
     next_id: u64,
     handshakes: u64,
     closing: bool,
@@ -160,7 +166,8 @@ impl Sender {
         let rng = SplitMix64::new(u64::from_be_bytes(seed[..8].try_into().expect("8 of 16 bytes")));
         Self {
             pacer: Pacer::new(config.capacity, config.rate),
-            hellos: Hellos::new(config.capacity, config.rate),
+            hellos: Hellos::new(config.capacity, config.rate / LIVENESS_SHARE),
+            probes: Pacer::new(config.capacity, config.rate / LIVENESS_SHARE),
             config,
             identity,
             path_map,
@@ -174,7 +181,7 @@ impl Sender {
             schedule: Schedule::default(),
             timers: Timers::default(),
             round: None,
-            hello_was_last: false,
+            symbols_are_next: false,
             next_id: 0,
             handshakes: 0,
             closing: false,
@@ -341,7 +348,8 @@ impl Sender {
     /// [`poll_transmit`](Self::poll_transmit) has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let symbols = (!self.schedule.is_empty()).then_some(Instant::ZERO);
-        let ready = [symbols, self.hellos.ready_at()].into_iter().flatten().min();
+        let probes = self.schedule.next_probe().map(|_| self.probes.ready_at());
+        let ready = [symbols, probes, self.hellos.ready_at()].into_iter().flatten().min();
         let transmit = ready.map(|at| at.max(self.pacer.ready_at()));
         [transmit, self.timers.next()].into_iter().flatten().min()
     }

@@ -40,13 +40,15 @@ pub(super) struct Schedule {
     ready: BTreeSet<(Rank, MessageId)>,
     /// The same messages, those that have waited longest first.
     waiting: BTreeSet<(u64, MessageId)>,
+    /// Others, which have only probes to send, in turn.
+    probing: BTreeSet<(u64, MessageId)>,
     /// The next `since`.
     clock: u64,
     rounds: u64,
 }
 
 impl Schedule {
-    /// No message has anything to send.
+    /// No message has anything to send but probes.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
@@ -70,6 +72,11 @@ impl Schedule {
         }
     }
 
+    /// The message that has had probes to send for longest.
+    pub(super) fn next_probe(&self) -> Option<MessageId> {
+        self.probing.first().map(|&(_, id)| id)
+    }
+
     /// The message `id` has its round now: others have waited longer.
     pub(super) fn passed(&mut self, place: &mut Option<Place>, id: MessageId) {
         if let Some(place) = place {
@@ -84,36 +91,55 @@ impl Schedule {
         if place.map(|old| old.rank) == to {
             return;
         }
-        // Whoever stays ready has waited for as long as before.
-        let since = place.map(|old| old.since);
-        if let Some(old) = place.take() {
-            self.ready.remove(&(old.rank, id));
-        }
-        match (to, since) {
-            (Some(rank), Some(since)) => *place = Some(Place { rank, since }),
-            (Some(rank), None) => {
-                let since = self.tick();
-                self.waiting.insert((since, id));
+        match (place.take(), to) {
+            // Whoever stays ready has waited for as long as before.
+            (Some(Place { rank: old, since }), Some(rank)) if old.probing == rank.probing => {
+                if !rank.probing {
+                    self.ready.remove(&(old, id));
+                    self.ready.insert((rank, id));
+                }
                 *place = Some(Place { rank, since });
             }
-            (None, Some(since)) => {
+            (old, to) => {
+                self.remove(old, id);
+                *place = to.map(|rank| self.insert(rank, id));
+            }
+        }
+    }
+
+    fn remove(&mut self, place: Option<Place>, id: MessageId) {
+        match place {
+            Some(Place { rank, since }) if rank.probing => drop(self.probing.remove(&(since, id))),
+            Some(Place { rank, since }) => {
+                self.ready.remove(&(rank, id));
                 self.waiting.remove(&(since, id));
             }
-            (None, None) => {}
+            None => {}
         }
-        self.ready.extend(to.map(|rank| (rank, id)));
+    }
+
+    fn insert(&mut self, rank: Rank, id: MessageId) -> Place {
+        let since = self.tick();
+        if rank.probing {
+            self.probing.insert((since, id));
+        } else {
+            self.ready.insert((rank, id));
+            self.waiting.insert((since, id));
+        }
+        Place { rank, since }
     }
 
     /// Messages that are ready.
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.ready.len(), self.waiting.len());
-        self.ready.len()
+        self.ready.len() + self.probing.len()
     }
 
     /// Whether `id` is at `place`, if that is one.
     pub(super) fn has(&self, place: Option<Place>, id: MessageId) -> bool {
         place.is_none_or(|Place { rank, since }| {
-            self.ready.contains(&(rank, id)) && self.waiting.contains(&(since, id))
+            let in_turn = if rank.probing { &self.probing } else { &self.waiting };
+            in_turn.contains(&(since, id)) && (rank.probing || self.ready.contains(&(rank, id)))
         })
     }
 
@@ -159,14 +185,22 @@ mod tests {
     }
 
     #[test]
-    fn probes_come_after_everything_else() {
+    fn probes_have_no_rounds_and_go_in_turn() {
         let mut schedule = Schedule::default();
-        let mut places = [None; 2];
-        let probe = Rank { probing: true, priority: Reverse(7), remaining: 1 };
-        schedule.set_ready(&mut places[0], Some(probe), MessageId(0));
+        let mut places = [None; 3];
+        let probe = |remaining| Rank { probing: true, priority: Reverse(7), remaining };
+        schedule.set_ready(&mut places[0], Some(probe(9)), MessageId(0));
         schedule.set_ready(&mut places[1], rank(0, 500), MessageId(1));
-        assert_eq!(rounds(&mut schedule, &mut places, 7), [1; 7]);
-        assert_eq!(rounds(&mut schedule, &mut places, 1), [0], "but they do come");
+        schedule.set_ready(&mut places[2], Some(probe(1)), MessageId(2));
+        assert_eq!(rounds(&mut schedule, &mut places, 16), [1; 16]);
+        assert_eq!(schedule.next_probe(), Some(MessageId(0)));
+        schedule.set_ready(&mut places[0], Some(probe(8)), MessageId(0));
+        assert_eq!(schedule.next_probe(), Some(MessageId(0)), "it has not had its turn");
+        schedule.set_ready(&mut places[0], rank(4, 8), MessageId(0));
+        assert_eq!(schedule.next_probe(), Some(MessageId(2)));
+        assert_eq!(rounds(&mut schedule, &mut places, 1), [0]);
+        places.iter_mut().zip(0..).for_each(|(at, id)| schedule.set_ready(at, None, MessageId(id)));
+        assert_eq!((schedule.len(), schedule.next_probe()), (0, None));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! HELLOs on the wire.
 
-use super::headers;
 use crate::id::SessionId;
 use crate::path::{Turn, Via};
 use crate::proto::send::Sender;
@@ -57,7 +56,7 @@ impl Sender {
         hello.write(&self.identity.hello_key, buffer);
         self.counters.hellos_sent += 1;
         peer.tally.hellos_sent += 1;
-        let on_the_wire = buffer.len() + headers(&via) + self.path_map.overhead(via);
+        let on_the_wire = buffer.len() + self.overhead(&via);
         self.pacer.charge(now, on_the_wire);
         self.hellos.on_sent(now, rank, on_the_wire);
         self.reschedule_peer(address);

@@ -34,18 +34,39 @@ impl Sender {
         if self.pacer.ready_at() > now {
             return None;
         }
-        // HELLOs go first, but no two of them while symbols wait.
-        if !self.hello_was_last
-            && let Some(transmit) = self.transmit_hello(now, buffer)
+        // HELLOs and probes go first, but no two of them while other symbols wait.
+        if !self.symbols_are_next
+            && let Some(transmit) = self.transmit_liveness(now, buffer)
         {
-            self.hello_was_last = true;
+            self.symbols_are_next = true;
             return Some(transmit);
         }
-        self.hello_was_last = false;
+        self.symbols_are_next = false;
         match self.begin_round() {
             Some(round) => self.transmit_turn(now, round, buffer),
-            None => self.transmit_hello(now, buffer),
+            None => self.transmit_liveness(now, buffer),
         }
+    }
+
+    /// What finds out whether a peer answers: a HELLO, or a probe of one that has not for long.
+    fn transmit_liveness(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.transmit_hello(now, buffer).or_else(|| self.transmit_probe(now, buffer))
+    }
+
+    fn transmit_probe(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.schedule.next_probe()?;
+        if self.probes.ready_at() > now {
+            return None;
+        }
+        let transmit = self.transmit_train(now, id, buffer)?;
+        let packets = transmit.len / transmit.segment_size;
+        self.probes.charge(now, transmit.len + packets * self.overhead(&transmit.via));
+        Some(transmit)
+    }
+
+    /// Bytes on the wire that a packet by `via` has beside its payload.
+    fn overhead(&self, via: &Via) -> usize {
+        headers(via) + self.path_map.overhead(*via)
     }
 
     /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
@@ -136,8 +157,7 @@ impl Sender {
         }
         self.counters.symbols_sent += packets;
         self.counters.symbol_bytes_sent += bytes as u64;
-        let overhead = headers(&train.via) + self.path_map.overhead(train.via);
-        self.pacer.charge(now, bytes + train.packets * overhead);
+        self.pacer.charge(now, bytes + train.packets * self.overhead(&train.via));
         self.reschedule(id);
         if falls_silent || waits {
             self.reschedule_peer(address);
