@@ -238,11 +238,15 @@ impl Endpoint {
         parts.into_iter().flatten().min()
     }
 
-    /// Panics if the state machines contradict themselves: for tests. See
-    /// [`Sender::check_invariants`].
+    /// Asserts what must hold between two inputs, for tests and fuzzers.
+    ///
+    /// # Panics
+    ///
+    /// When the state machines contradict themselves.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.sender.check_invariants();
+        self.calls.check_invariants();
     }
 
     /// What was done and seen so far.
@@ -268,6 +272,12 @@ impl Endpoint {
     /// Bytes that messages being received may take at this moment.
     pub fn receive_memory(&self) -> usize {
         self.receiver.memory()
+    }
+
+    /// Peers, sessions and messages that were looked at so far: what events cost, for tests.
+    #[doc(hidden)]
+    pub fn visits(&self) -> u64 {
+        self.sender.visits()
     }
 
     /// Messages that are waiting to be sent or under way.

@@ -22,11 +22,6 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.first().map(|&(at, _)| at)
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// What has the first deadline.
     pub(super) fn first(&self) -> Option<T> {
         self.0.first().map(|&(_, timer)| timer)

@@ -128,12 +128,11 @@ impl Star {
             if self.hosts[host].unfinished() < 200 || self.packets.is_multiple_of(1_000) {
                 self.hosts[host].check_invariants();
             }
-            while let Some(event) = self.hosts[host].poll_event(self.now) {
+            while let Some(event) = self.hosts[host].poll_event() {
                 match event {
                     Event::Ended(id, outcome) => drop(self.outcomes.insert(id, outcome)),
-                    Event::Message(message) => {
-                        self.hosts[host].release(message.role, message.bytes.len());
-                    }
+                    Event::Readable(_) => drop(self.hosts[host].recv()),
+                    Event::Answered(..) => {}
                 }
             }
         }

@@ -254,7 +254,9 @@ fn who_is_woken_by_a_message_may_make_room_and_reply_at_once() {
     let thread = std::thread::spawn(move || taken.0.send(taking.take()).unwrap());
     assert_eq!(taken.1.recv_timeout(Duration::from_secs(20)), Ok(true), "it does not hang");
     thread.join().unwrap();
-    let all: Vec<_> = messages.try_iter().collect();
+    let mut all: Vec<_> = messages.try_iter().collect();
+    // Another thread may report the second one.
+    all.sort();
     assert_eq!(all, ["one", "two"]);
     server.engine.flush();
     server.answer(&mut client);
