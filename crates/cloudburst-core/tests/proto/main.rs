@@ -25,6 +25,7 @@ mod piggyback;
 mod priority;
 mod quotas;
 mod receipt;
+mod receiver;
 mod restart;
 mod roles;
 mod shards;

@@ -127,7 +127,7 @@ impl Receiver {
     /// asks before it uses it again; else the new one is refused.
     fn enter(&mut self, now: Instant, name: SessionId, session: Session) -> bool {
         // Sessions that were accepted, and as many that were adopted.
-        if self.sessions.len() >= 2 * self.config.max_peers {
+        if self.sessions.len() >= self.config.max_peers.saturating_mul(2) {
             let idle = self.sessions.iter().filter(|(_, session)| {
                 session.incoming.is_empty()
                     && now.saturating_since(session.last_heard) > STALE_AFTER

@@ -1,0 +1,212 @@
+//! A receiving half, and any number of peers that a test speaks for.
+
+use crate::common::KEY;
+use cloudburst_core::code::Code;
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{Endpoint, Message, Receiver, ReceiverEvent};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::hello::{Hello, HelloAck};
+use cloudburst_core::wire::keys::{FlowKeys, PresharedKey};
+use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
+use cloudburst_core::wire::{Answer, Kind, Prefix, Role, SymbolHeader, Verdict};
+use core::time::Duration;
+use std::net::SocketAddr;
+
+pub(super) struct Crowd {
+    pub(super) receiver: Receiver,
+    pub(super) now: Instant,
+}
+
+/// One session of one peer.
+pub(super) struct Voice {
+    pub(super) address: SocketAddr,
+    pub(super) role: Role,
+    flow: FlowKeys,
+    sealer: Sealer,
+    opener: Opener,
+}
+
+/// What one symbol says.
+#[derive(Clone, Copy)]
+pub(super) struct Says {
+    pub(super) id: u64,
+    pub(super) len: usize,
+    pub(super) symbol_size: u16,
+    pub(super) age: u32,
+    pub(super) ask: bool,
+}
+
+impl Says {
+    /// The only symbol of a message.
+    pub(super) fn whole(id: u64, len: usize) -> Self {
+        Self { id, len, symbol_size: len as u16, age: 0, ask: false }
+    }
+
+    /// The first of `len / 1,000` symbols of a message.
+    pub(super) fn part(id: u64, len: usize) -> Self {
+        Self { id, len, symbol_size: 1_000, age: 0, ask: false }
+    }
+}
+
+impl Crowd {
+    pub(super) fn new(config: Config) -> Self {
+        let security = Security::pre_shared(KEY);
+        let endpoint =
+            Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Lanes(1))).unwrap();
+        let (_, receiver) = endpoint.split();
+        Self { receiver, now: Instant::from_nanos(1_000_000_000) }
+    }
+
+    /// A HELLO of the peer `who`, as it is on the wire.
+    pub(super) fn hello(who: u32, nonce: u64, current: SessionId) -> Vec<u8> {
+        let hello = Hello {
+            path: PathId(0),
+            initiator: incarnation(who),
+            nonce,
+            port: 7000,
+            current,
+            more_ports: 0,
+        };
+        let mut packet = Vec::new();
+        hello.write(&PresharedKey::new(KEY).hello_key(), &mut packet);
+        packet
+    }
+
+    /// Hands in a HELLO; returns its HELLO_ACK.
+    pub(super) fn greet(&mut self, who: u32, mut hello: Vec<u8>) -> Option<HelloAck> {
+        let via = Via { lane: 0, remote: address(who) };
+        self.receiver.handle_datagram(self.now, via, &mut hello);
+        let mut packet = Vec::new();
+        self.poll_transmit(&mut packet)?;
+        HelloAck::parse(&PresharedKey::new(KEY).hello_key(), &packet).unwrap()
+    }
+
+    /// A session of the peer `who`, by the handshake `nonce`; it is half-open.
+    pub(super) fn meet_again(&mut self, who: u32, nonce: u64) -> Voice {
+        let ack = self.greet(who, Self::hello(who, nonce, SessionId(0))).unwrap();
+        let flow = PresharedKey::new(KEY).session(&ack).forward;
+        let sealer = Sealer::new(flow.symbols.clone());
+        let opener = Opener::new(flow.answers.clone());
+        Voice { address: address(who), role: Role::Plain, flow, sealer, opener }
+    }
+
+    pub(super) fn meet(&mut self, who: u32) -> Voice {
+        self.meet_again(who, 1)
+    }
+
+    /// Hands in a symbol of zeros; the answers stay with the receiver.
+    pub(super) fn hear(&mut self, voice: &mut Voice, says: Says) {
+        let mut packet = voice.symbol(says);
+        let via = Via { lane: 0, remote: voice.address };
+        self.receiver.handle_datagram(self.now, via, &mut packet);
+    }
+
+    /// Hands in a symbol of zeros; returns what is said of its message.
+    pub(super) fn say(&mut self, voice: &mut Voice, says: Says) -> Option<Verdict> {
+        self.hear(voice, says);
+        let mut packet = Vec::new();
+        self.poll_transmit(&mut packet)?;
+        Some(voice.open(&mut packet).verdict)
+    }
+
+    /// Whether the receiver says that the message is delivered.
+    pub(super) fn delivers(&mut self, voice: &mut Voice, says: Says) -> bool {
+        matches!(self.say(voice, says), Some(Verdict::Delivered { .. }))
+    }
+
+    /// Sends the messages `ids` of `len` bytes, one symbol each, and throws the answers away.
+    pub(super) fn fill(&mut self, voice: &mut Voice, ids: core::ops::Range<u64>, len: usize) {
+        for id in ids {
+            self.hear(voice, Says::whole(id, len));
+            self.discard_answers();
+        }
+    }
+
+    pub(super) fn poll_transmit(&mut self, packet: &mut Vec<u8>) -> Option<Via> {
+        self.receiver.poll_transmit(packet).map(|transmit| transmit.via)
+    }
+
+    pub(super) fn discard_answers(&mut self) {
+        while self.poll_transmit(&mut Vec::new()).is_some() {}
+    }
+
+    /// Messages that came up; the application has not taken them.
+    pub(super) fn messages(&mut self) -> Vec<Message> {
+        let events = core::iter::from_fn(|| self.receiver.poll_event());
+        events
+            .filter_map(|event| match event {
+                ReceiverEvent::Message(message) => Some(message),
+                ReceiverEvent::Confirmed(_) => None,
+            })
+            .collect()
+    }
+
+    /// Goes on to the moment `after` from now, and does what is due on the way.
+    pub(super) fn wait(&mut self, after: Duration) {
+        let until = self.now + after;
+        while let Some(at) = self.receiver.poll_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.receiver.handle_timeout(self.now);
+        }
+        self.now = until;
+    }
+}
+
+impl Voice {
+    pub(super) fn session(&self) -> SessionId {
+        self.sealer.session()
+    }
+
+    pub(super) fn symbol(&mut self, says: Says) -> Vec<u8> {
+        let Says { id, len, symbol_size, age, ask } = says;
+        let message = MessageId(id);
+        let header = SymbolHeader {
+            message,
+            length: len as u64,
+            age,
+            block: 0,
+            symbol: 0,
+            symbol_size,
+            code: Code::Rlf256.to_wire(),
+            digest: self.flow.digest.block(message, 0, &vec![0; len]),
+        };
+        let prefix = Prefix {
+            kind: Kind::Symbol,
+            ask,
+            partial: false,
+            again: false,
+            role: self.role,
+            path: PathId(0),
+            session: self.sealer.session(),
+            number: self.sealer.next_number(),
+        };
+        let mut packet = Vec::new();
+        header.write(&prefix, &[], &mut packet);
+        let payload_at = packet.len();
+        packet.resize(payload_at + usize::from(symbol_size), 0);
+        self.sealer.seal(&mut packet, 0, payload_at);
+        packet
+    }
+
+    pub(super) fn open(&mut self, packet: &mut [u8]) -> Answer {
+        let (prefix, answer) = Answer::parse(packet).unwrap();
+        assert_eq!(prefix.session, self.opener.session(), "an answer to somebody else");
+        let at = packet.len() - TAG_LEN;
+        self.opener.open(prefix.number, packet, at).unwrap();
+        answer
+    }
+}
+
+pub(super) fn address(who: u32) -> SocketAddr {
+    let [_, a, b, c] = who.to_be_bytes();
+    SocketAddr::from(([10, a, b, c], 7000))
+}
+
+fn incarnation(who: u32) -> Incarnation {
+    let mut name = [1; 16];
+    name[..4].copy_from_slice(&who.to_be_bytes());
+    Incarnation(name)
+}

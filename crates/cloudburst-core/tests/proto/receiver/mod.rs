@@ -1,0 +1,6 @@
+//! The receiving half by itself, beside peers made by hand.
+
+#![allow(dead_code, reason = "each behaviour uses its part of the crowd")]
+
+mod crowd;
+mod limits;
