@@ -129,8 +129,7 @@ impl Receiver {
         // Sessions that were accepted, and as many that were adopted.
         if self.sessions.len() >= self.config.max_peers.saturating_mul(2) {
             let idle = self.sessions.iter().filter(|(_, session)| {
-                session.incoming.is_empty()
-                    && now.saturating_since(session.last_heard) > STALE_AFTER
+                session.window.is_idle() && now.saturating_since(session.last_heard) > STALE_AFTER
             });
             let Some((&name, _)) = idle.min_by_key(|(_, session)| session.last_heard) else {
                 self.counters.peers_refused += 1;
@@ -145,8 +144,8 @@ impl Receiver {
 
     pub(super) fn forget(&mut self, name: SessionId) {
         if let Some(session) = self.sessions.remove(&name) {
-            self.memory -= session.memory;
-            self.endings -= session.endings();
+            self.memory -= session.window.memory();
+            self.endings -= session.window.endings();
         }
     }
 }

@@ -183,11 +183,6 @@ impl Incoming {
         self.last_progress.saturating_since(self.began)
     }
 
-    /// Whether all blocks are decoded and verified.
-    pub(super) fn is_done(&self) -> bool {
-        self.done == self.layout.blocks()
-    }
-
     pub(super) fn count_arrival(&mut self, path: PathId) {
         if let Some(on) = self.arrivals.iter_mut().find(|on| on.path == path) {
             on.count = on.count.saturating_add(1);

@@ -1,17 +1,22 @@
 //! Decodes messages, delivers each once, and says STOP (section III-B).
 
 mod answers;
+#[cfg(test)]
+mod costs;
 mod handshake;
 mod inbox;
 mod incoming;
 mod routes;
 mod session;
+mod steps;
 mod symbols;
+mod window;
 
 use self::answers::Outbound;
 use self::inbox::Inbox;
 use self::incoming::Incoming;
-use self::session::{Ending, Session};
+use self::session::Session;
+use self::window::Ending;
 use super::limits::IDLE_AFTER;
 use super::session::HalfOpen;
 use super::session::{Identity, Peering};
@@ -182,8 +187,8 @@ impl Receiver {
     /// Delivers what waits for room, as far as there is some.
     fn deliver_waiting(&mut self, role: Role) {
         while let Some(&(session, id)) = self.inboxes[role as usize].waiting.front() {
-            let length = self.sessions.get(&session).and_then(|s| s.incoming.get(&id));
-            let Some(length) = length.map(Incoming::length) else {
+            let whole = self.sessions.get_mut(&session).and_then(|s| s.window.whole(id));
+            let Some(length) = whole.map(|whole| whole.length()) else {
                 self.inboxes[role as usize].waiting.pop_front();
                 continue;
             };
@@ -242,26 +247,16 @@ impl Receiver {
         }
         let patience = self.config.decode_timeout;
         for session in self.sessions.values_mut() {
-            let mut freed = 0;
-            session.incoming.retain(|_, incoming| {
-                let quiet = now.saturating_since(incoming.last_progress);
-                let keep = incoming.is_done() || quiet < patience;
-                if !keep {
-                    freed += incoming.memory();
-                    self.counters.decoders_expired += 1;
-                }
-                keep
-            });
-            session.memory -= freed;
-            self.memory -= freed;
+            let memory = session.window.memory();
+            self.counters.decoders_expired += session.window.expire(now, patience);
+            self.memory -= memory - session.window.memory();
         }
         self.half_open.expire(now);
         let idle: Vec<SessionId> = self
             .sessions
             .iter()
             .filter(|(_, session)| {
-                session.incoming.is_empty()
-                    && now.saturating_since(session.last_heard) >= IDLE_AFTER
+                session.window.is_idle() && now.saturating_since(session.last_heard) >= IDLE_AFTER
             })
             .map(|(name, _)| *name)
             .collect();
@@ -303,7 +298,7 @@ impl Receiver {
     /// then on the claim of its STOP is true, whenever that leaves.
     fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
-        let digest = session.incoming.get(&id)?.digest(id, &session.digest);
+        let digest = session.window.whole(id)?.digest(id, &session.digest);
         let peer = session.peer;
         let incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.clone();
@@ -330,9 +325,9 @@ impl Receiver {
 
     fn end(&mut self, name: SessionId, id: MessageId, ending: Ending) -> Option<Incoming> {
         let session = self.sessions.get_mut(&name)?;
-        let before = session.endings();
-        let incoming = session.end(id, ending);
-        self.endings += session.endings() - before;
+        let before = session.window.endings();
+        let incoming = session.window.end(id, ending);
+        self.endings += session.window.endings() - before;
         let incoming = incoming?;
         self.memory -= incoming.memory();
         Some(incoming)

@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use super::incoming::{Incoming, Step};
-use super::session::Ending;
+use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::{ENDING_BYTES, MESSAGE_WINDOW, MODEST_ENDINGS};
@@ -49,10 +49,11 @@ impl Receiver {
         session.last_heard = now;
         session.tally.symbols_received += 1;
         session.routes.learn(prefix.path, via);
-        let endings = session.endings();
+        let (memory, endings) = (session.window.memory(), session.window.endings());
         let floor = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
-        self.memory -= session.raise_floor(floor);
-        self.endings -= endings - session.endings();
+        session.window.raise_floor(floor);
+        self.memory -= memory - session.window.memory();
+        self.endings -= endings - session.window.endings();
 
         self.take_symbol(
             now,
@@ -70,11 +71,11 @@ impl Receiver {
     fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
-        if id < session.floor() {
+        if id < session.window.floor() {
             session.tally.late_symbols += 1;
             return self.counters.late_symbols += 1;
         }
-        if let Some(&ending) = session.ending(id) {
+        if let Some(ending) = session.window.ending(id) {
             self.counters.late_symbols += 1;
             session.tally.late_symbols += 1;
             let verdict = match ending {
@@ -89,12 +90,12 @@ impl Receiver {
             };
             return self.answer_to(symbol, verdict);
         }
-        let step = match session.incoming.get_mut(&id) {
-            Some(incoming) if incoming.is_done() => {
-                self.counters.late_symbols += 1;
-                session.tally.late_symbols += 1;
-                return self.answer_to(symbol, Verdict::Busy);
-            }
+        if session.window.whole(id).is_some() {
+            self.counters.late_symbols += 1;
+            session.tally.late_symbols += 1;
+            return self.answer_to(symbol, Verdict::Busy);
+        }
+        let step = match session.window.receiving(id) {
             Some(incoming) if incoming.role != symbol.prefix.role => Step::Nonsense,
             Some(incoming) => {
                 let key = &session.digest;
@@ -134,9 +135,13 @@ impl Receiver {
         };
         let config = &self.config;
         // Many sessions that remember much must not keep out those that remember little.
-        let all_endings = if session.endings() > MODEST_ENDINGS { self.endings } else { 0 };
-        let room = session.span() < MESSAGE_WINDOW
-            && fits(session.memory, session.endings(), config.decode_bytes_per_peer)
+        let all_endings = if session.window.endings() > MODEST_ENDINGS { self.endings } else { 0 };
+        let room = session.window.span() < MESSAGE_WINDOW
+            && fits(
+                session.window.memory(),
+                session.window.endings(),
+                config.decode_bytes_per_peer,
+            )
             && fits(self.memory, all_endings, config.decode_bytes);
         if !room {
             return Err(Verdict::Busy);
@@ -144,9 +149,8 @@ impl Receiver {
         let (id, key) = (header.message, &session.digest);
         let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
         if step != Step::Nonsense {
-            session.memory += incoming.memory();
             self.memory += incoming.memory();
-            session.incoming.insert(id, incoming);
+            session.window.begin(id, incoming);
         }
         Ok(step)
     }
@@ -158,7 +162,7 @@ impl Receiver {
         }
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
-        let Some(incoming) = session.incoming.get_mut(&id) else { return };
+        let Some(incoming) = session.window.receiving(id) else { return };
         incoming.count_arrival(symbol.prefix.path);
         let says = symbol.prefix.ask || matches!(step, Step::BlockDone { .. });
         let arrivals = if says { incoming.arrivals.clone() } else { Vec::new() };
@@ -185,6 +189,7 @@ impl Receiver {
             Step::MessageDone => {
                 self.counters.useful_symbols += 1;
                 let (role, length) = (incoming.role, incoming.length());
+                session.window.complete(id);
                 if self.has_room(role, length) {
                     if let Some(verdict) = self.deliver(symbol.session, id) {
                         self.answer_to(symbol, verdict);

@@ -1,0 +1,124 @@
+//! What the receiver's work depends on, counted in entries that it looks at.
+
+use super::Receiver;
+use super::steps::steps_of;
+use crate::code::Code;
+use crate::config::{Config, Security};
+use crate::id::{Incarnation, MessageId, PathId, SessionId};
+use crate::path::{Lanes, Via};
+use crate::proto::session::Identity;
+use crate::rng::Seed;
+use crate::time::Instant;
+use crate::wire::hello::{Hello, HelloAck, HelloKey};
+use crate::wire::keys::{DigestKey, PresharedKey};
+use crate::wire::packet::Prefix;
+use crate::wire::seal::Sealer;
+use crate::wire::{Kind, Role, SymbolHeader};
+use std::sync::Arc;
+
+const START: Instant = Instant::from_nanos(1_000_000_000);
+/// Beyond what a tree of so many entries needs.
+const LOGARITHMIC: u64 = 40;
+
+/// A peer: what it seals symbols with.
+struct Peer {
+    via: Via,
+    sealer: Sealer,
+    digest: DigestKey,
+}
+
+struct Crowd {
+    receiver: Receiver,
+    key: PresharedKey,
+    hello_key: HelloKey,
+}
+
+impl Crowd {
+    fn new(config: Config) -> Self {
+        let security = Security::pre_shared([7; 32]);
+        let identity = Identity::new(&security, Seed::new([3; 32]));
+        let (key, hello_key) = (identity.key.clone(), identity.key.hello_key());
+        Self { receiver: Receiver::new(config, identity, Arc::new(Lanes(1))), key, hello_key }
+    }
+
+    fn hello(&mut self, now: Instant, who: u32, current: SessionId) -> HelloAck {
+        let mut name = [1; 16];
+        name[..4].copy_from_slice(&who.to_be_bytes());
+        let hello = Hello {
+            path: PathId(0),
+            initiator: Incarnation(name),
+            nonce: 1,
+            port: 7000,
+            current,
+            more_ports: 0,
+        };
+        let mut packet = Vec::new();
+        hello.write(&self.hello_key, &mut packet);
+        self.receiver.handle_datagram(now, via(who), &mut packet);
+        packet.clear();
+        self.receiver.poll_transmit(&mut packet).unwrap();
+        HelloAck::parse(&self.hello_key, &packet).unwrap().unwrap()
+    }
+
+    fn meet(&mut self, now: Instant, who: u32) -> Peer {
+        let ack = self.hello(now, who, SessionId(0));
+        let flow = self.key.session(&ack).forward;
+        Peer { via: via(who), sealer: Sealer::new(flow.symbols), digest: flow.digest }
+    }
+
+    /// Takes the first of two symbols of message `id`, or the only one.
+    fn take(&mut self, now: Instant, peer: &mut Peer, id: u64, age: u32, length: usize) {
+        let message = MessageId(id);
+        let header = SymbolHeader {
+            message,
+            length: length as u64,
+            age,
+            block: 0,
+            symbol: 0,
+            symbol_size: 1,
+            code: Code::Rlf256.to_wire(),
+            digest: peer.digest.block(message, 0, &vec![0; length]),
+        };
+        let prefix = Prefix {
+            kind: Kind::Symbol,
+            ask: false,
+            partial: false,
+            again: false,
+            role: Role::Plain,
+            path: PathId(0),
+            session: peer.sealer.session(),
+            number: peer.sealer.next_number(),
+        };
+        let mut packet = Vec::new();
+        header.write(&prefix, &[], &mut packet);
+        let payload_at = packet.len();
+        packet.push(0);
+        peer.sealer.seal(&mut packet, 0, payload_at);
+        self.receiver.handle_datagram(now, peer.via, &mut packet);
+        while self.receiver.poll_transmit(&mut packet).is_some() {}
+        while self.receiver.poll_event().is_some() {}
+    }
+}
+
+fn via(who: u32) -> Via {
+    let [_, a, b, c] = who.to_be_bytes();
+    Via { lane: 0, remote: ([10, a, b, c], 7000).into() }
+}
+
+#[test]
+fn a_step_of_the_low_watermark_costs_what_it_frees() {
+    let mut crowd = Crowd::new(Config::default());
+    let mut peer = crowd.meet(START, 1);
+    const MESSAGES: u64 = 60_000;
+    for id in 0..MESSAGES {
+        let length = 1 + (id % 2) as usize;
+        crowd.take(START, &mut peer, id, id as u32, length);
+    }
+    for step in 1..=10 {
+        let age = (MESSAGES - step) as u32;
+        let steps = steps_of(|| crowd.take(START, &mut peer, MESSAGES, age, 1));
+        assert!(steps <= LOGARITHMIC, "{steps} for one message of {MESSAGES}");
+    }
+    let steps = steps_of(|| crowd.take(START, &mut peer, MESSAGES, 0, 1));
+    assert!(steps <= MESSAGES + LOGARITHMIC, "{steps}");
+}

@@ -1,0 +1,142 @@
+//! What became of the messages of one session, from its low watermark on.
+
+use super::incoming::Incoming;
+use super::steps::step;
+use crate::id::{Digest, MessageId};
+use crate::time::Instant;
+use crate::wire::RejectReason;
+use core::time::Duration;
+use foldhash::{HashMap, HashMapExt};
+use std::collections::BTreeMap;
+
+/// How the receiver ended a message, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Delivered(Digest),
+    Rejected(RejectReason),
+}
+
+/// The messages of one session that are remembered: being received, whole, or ended.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// The low watermark: the peer has finished with all messages below.
+    floor: MessageId,
+    /// What became of messages from the watermark on.
+    ended: BTreeMap<MessageId, Ending>,
+    /// Messages from the watermark on of which symbols are missing.
+    receiving: BTreeMap<MessageId, Incoming>,
+    /// Messages that are whole and wait for the application. The watermark may pass them: nothing
+    /// was promised of them, but they are delivered all the same.
+    whole: HashMap<MessageId, Incoming>,
+    /// Bytes that messages which have not ended may take.
+    memory: usize,
+}
+
+impl Window {
+    pub(super) fn new() -> Self {
+        Self {
+            floor: MessageId(0),
+            ended: BTreeMap::new(),
+            receiving: BTreeMap::new(),
+            whole: HashMap::new(),
+            memory: 0,
+        }
+    }
+
+    pub(super) const fn floor(&self) -> MessageId {
+        self.floor
+    }
+
+    /// Bytes that messages which have not ended may take.
+    pub(super) const fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Messages whose fate must be remembered.
+    pub(super) fn span(&self) -> usize {
+        self.ended.len() + self.receiving.len() + self.whole.len()
+    }
+
+    /// How many endings are remembered.
+    pub(super) fn endings(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Whether no message is being received, or waits for the application.
+    pub(super) fn is_idle(&self) -> bool {
+        self.receiving.is_empty() && self.whole.is_empty()
+    }
+
+    pub(super) fn ending(&self, id: MessageId) -> Option<Ending> {
+        self.ended.get(&id).copied()
+    }
+
+    /// A message of which symbols are missing.
+    pub(super) fn receiving(&mut self, id: MessageId) -> Option<&mut Incoming> {
+        self.receiving.get_mut(&id)
+    }
+
+    /// A message that waits for the application.
+    pub(super) fn whole(&mut self, id: MessageId) -> Option<&mut Incoming> {
+        self.whole.get_mut(&id)
+    }
+
+    /// A message has begun.
+    pub(super) fn begin(&mut self, id: MessageId, incoming: Incoming) {
+        self.memory += incoming.memory();
+        self.receiving.insert(id, incoming);
+    }
+
+    /// No symbol of `id` is missing any more: from now on it waits for the application.
+    pub(super) fn complete(&mut self, id: MessageId) {
+        if let Some(incoming) = self.receiving.remove(&id) {
+            self.whole.insert(id, incoming);
+        }
+    }
+
+    /// Remembers how `id` ended, and returns what there is of it.
+    pub(super) fn end(&mut self, id: MessageId, ending: Ending) -> Option<Incoming> {
+        if id >= self.floor {
+            self.ended.entry(id).or_insert(ending);
+        }
+        self.forget(id)
+    }
+
+    /// Forgets `id`, as if it had never begun, and returns what there is of it.
+    pub(super) fn forget(&mut self, id: MessageId) -> Option<Incoming> {
+        let incoming = self.receiving.remove(&id).or_else(|| self.whole.remove(&id))?;
+        self.memory -= incoming.memory();
+        Some(incoming)
+    }
+
+    /// The peer has finished with what is older than `floor`: forgets how that ended, and what was
+    /// being received of it.
+    pub(super) fn raise_floor(&mut self, floor: MessageId) {
+        if floor <= self.floor {
+            return;
+        }
+        self.floor = floor;
+        // Not by `split_off`, which counts what stays.
+        while let Some(oldest) = self.ended.first_entry().filter(|oldest| *oldest.key() < floor) {
+            step();
+            oldest.remove();
+        }
+        while let Some(oldest) = self.receiving.first_entry().filter(|at| *at.key() < floor) {
+            step();
+            self.memory -= oldest.remove().memory();
+        }
+    }
+
+    /// Forgets messages that are not whole and brought nothing new for `patience`; how many.
+    pub(super) fn expire(&mut self, now: Instant, patience: Duration) -> u64 {
+        let before = self.receiving.len();
+        let memory = &mut self.memory;
+        self.receiving.retain(|_, incoming| {
+            step();
+            let keep = now.saturating_since(incoming.last_progress) < patience;
+            *memory -= if keep { 0 } else { incoming.memory() };
+            keep
+        });
+        (before - self.receiving.len()) as u64
+    }
+}
