@@ -34,7 +34,7 @@ pub(super) const MAX_ANSWERS: usize = 4096;
 
 /// What remembering the ending of one message takes, about.
 pub(super) const ENDING_BYTES: usize = 64;
-/// Endings that a session may always remember, whatever others do.
+/// Endings of a peer that are always remembered, whatever others do.
 pub(super) const MODEST_ENDINGS: usize = 256;
 /// Messages whose arrivals are remembered after their delivery, in one session.
 pub(super) const KEPT_ARRIVALS: usize = 32;

@@ -137,15 +137,8 @@ impl Receiver {
             };
             self.forget(name);
         }
-        self.sessions.insert(name, session);
+        self.insert_session(name, session);
         self.next_sweep.get_or_insert(now + SWEEP_EVERY);
         true
-    }
-
-    pub(super) fn forget(&mut self, name: SessionId) {
-        if let Some(session) = self.sessions.remove(&name) {
-            self.memory -= session.window.memory();
-            self.endings -= session.window.endings();
-        }
     }
 }

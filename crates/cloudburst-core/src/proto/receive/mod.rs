@@ -6,6 +6,7 @@ mod costs;
 mod handshake;
 mod inbox;
 mod incoming;
+mod peers;
 mod routes;
 mod session;
 mod steps;
@@ -15,6 +16,7 @@ mod window;
 use self::answers::Outbound;
 use self::inbox::Inbox;
 use self::incoming::Incoming;
+use self::peers::{Held, Peer, PeerKey};
 use self::session::Session;
 use self::window::Ending;
 use super::limits::IDLE_AFTER;
@@ -99,10 +101,9 @@ pub struct Receiver {
     /// By role, so that an application which takes no requests still gets its messages. Those of
     /// responses stay empty.
     inboxes: [Inbox; 3],
-    /// Bytes that all messages being received may take.
-    memory: usize,
-    /// Endings that all sessions remember.
-    endings: usize,
+    peers: HashMap<PeerKey, Peer>,
+    /// What all sessions remember.
+    held: Held,
     acks: VecDeque<(Via, HelloAck)>,
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
@@ -142,8 +143,8 @@ impl Receiver {
             half_open: HalfOpen::default(),
             opened: 0,
             inboxes: Default::default(),
-            memory: 0,
-            endings: 0,
+            peers: HashMap::new(),
+            held: Held::default(),
             acks: VecDeque::new(),
             answers: VecDeque::new(),
             overdue: false,
@@ -237,7 +238,7 @@ impl Receiver {
 
     /// Bytes that messages being received may take at this moment.
     pub const fn memory(&self) -> usize {
-        self.memory
+        self.held.memory
     }
 
     /// Forgets what has expired.
@@ -246,10 +247,10 @@ impl Receiver {
             return;
         }
         let patience = self.config.decode_timeout;
-        for session in self.sessions.values_mut() {
-            let memory = session.window.memory();
-            self.counters.decoders_expired += session.window.expire(now, patience);
-            self.memory -= memory - session.window.memory();
+        let names: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for name in names {
+            let expired = self.update(name, |session| session.window.expire(now, patience));
+            self.counters.decoders_expired += expired.unwrap_or(0);
         }
         self.half_open.expire(now);
         let idle: Vec<SessionId> = self
@@ -324,13 +325,7 @@ impl Receiver {
     }
 
     fn end(&mut self, name: SessionId, id: MessageId, ending: Ending) -> Option<Incoming> {
-        let session = self.sessions.get_mut(&name)?;
-        let before = session.window.endings();
-        let incoming = session.window.end(id, ending);
-        self.endings += session.window.endings() - before;
-        let incoming = incoming?;
-        self.memory -= incoming.memory();
-        Some(incoming)
+        self.update(name, |session| session.window.end(id, ending))?
     }
 }
 
@@ -340,7 +335,7 @@ impl core::fmt::Debug for Receiver {
             .field("incarnation", &self.identity.incarnation)
             .field("sessions", &self.sessions.len())
             .field("half_open", &self.half_open.len())
-            .field("memory", &self.memory)
+            .field("memory", &self.held.memory)
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }

@@ -1,5 +1,6 @@
 //! One direction of messages from one incarnation of one peer.
 
+use super::peers::PeerKey;
 use super::routes::Routes;
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};
@@ -53,6 +54,11 @@ impl Session {
             routes: Routes::default(),
             arrivals: VecDeque::new(),
         }
+    }
+
+    /// Whose quota it counts against.
+    pub(super) const fn key(&self) -> PeerKey {
+        PeerKey { incarnation: self.incarnation, ip: self.peer.ip() }
     }
 
     /// Appends an answer, sealed, that leaves by `path`.

@@ -2,6 +2,7 @@
 
 use super::Receiver;
 use super::incoming::{Incoming, Step};
+use super::peers::{Held, PeerKey};
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
@@ -49,11 +50,8 @@ impl Receiver {
         session.last_heard = now;
         session.tally.symbols_received += 1;
         session.routes.learn(prefix.path, via);
-        let (memory, endings) = (session.window.memory(), session.window.endings());
         let floor = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
-        session.window.raise_floor(floor);
-        self.memory -= memory - session.window.memory();
-        self.endings -= endings - session.window.endings();
+        self.update(name, |session| session.window.raise_floor(floor));
 
         self.take_symbol(
             now,
@@ -124,35 +122,33 @@ impl Receiver {
         let Some(mut incoming) = Incoming::new(now, symbol.prefix.role, header) else {
             return Err(Verdict::Reject(RejectReason::Unsupported));
         };
-        let Some(session) = self.sessions.get_mut(&symbol.session) else {
-            return Err(Verdict::Busy);
-        };
-        let memory = incoming.memory() + ENDING_BYTES;
-        // One message always fits, whatever its bookkeeping takes: else it would never arrive.
-        let fits = |messages: usize, endings: usize, limit: usize| {
-            messages == 0 && endings * ENDING_BYTES < limit
-                || messages + endings * ENDING_BYTES + memory <= limit
-        };
-        let config = &self.config;
-        // Many sessions that remember much must not keep out those that remember little.
-        let all_endings = if session.window.endings() > MODEST_ENDINGS { self.endings } else { 0 };
-        let room = session.window.span() < MESSAGE_WINDOW
-            && fits(
-                session.window.memory(),
-                session.window.endings(),
-                config.decode_bytes_per_peer,
-            )
-            && fits(self.memory, all_endings, config.decode_bytes);
-        if !room {
+        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
+        let has_room = session.window.span() < MESSAGE_WINDOW
+            && self.has_decode_room(&session.key(), incoming.memory());
+        if !has_room {
             return Err(Verdict::Busy);
         }
         let (id, key) = (header.message, &session.digest);
         let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
         if step != Step::Nonsense {
-            self.memory += incoming.memory();
-            session.window.begin(id, incoming);
+            self.update(symbol.session, |session| session.window.begin(id, incoming));
         }
         Ok(step)
+    }
+
+    /// Whether a peer may begin a message that takes `memory` bytes.
+    fn has_decode_room(&self, peer: &PeerKey, memory: usize) -> bool {
+        let memory = memory + ENDING_BYTES;
+        // One message always fits, whatever its bookkeeping takes: else it would never arrive.
+        let fits = |held: Held, limit: usize| {
+            let endings = held.endings * ENDING_BYTES;
+            held.memory == 0 && endings < limit || held.memory + endings + memory <= limit
+        };
+        let own = self.peers.get(peer).map_or(Held::default(), |peer| peer.held);
+        // Many peers that remember much must not keep out those that remember little.
+        let endings = if own.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
+        fits(own, self.config.decode_bytes_per_peer)
+            && fits(Held { endings, ..self.held }, self.config.decode_bytes)
     }
 
     /// Draws the consequences of what a symbol did.

@@ -1,6 +1,7 @@
 //! What became of the messages of one session, from its low watermark on.
 
 use super::incoming::Incoming;
+use super::peers::Held;
 use super::steps::step;
 use crate::id::{Digest, MessageId};
 use crate::time::Instant;
@@ -47,19 +48,14 @@ impl Window {
         self.floor
     }
 
-    /// Bytes that messages which have not ended may take.
-    pub(super) const fn memory(&self) -> usize {
-        self.memory
+    /// What all of it takes.
+    pub(super) fn held(&self) -> Held {
+        Held { memory: self.memory, endings: self.ended.len() }
     }
 
     /// Messages whose fate must be remembered.
     pub(super) fn span(&self) -> usize {
         self.ended.len() + self.receiving.len() + self.whole.len()
-    }
-
-    /// How many endings are remembered.
-    pub(super) fn endings(&self) -> usize {
-        self.ended.len()
     }
 
     /// Whether no message is being received, or waits for the application.

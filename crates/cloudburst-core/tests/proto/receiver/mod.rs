@@ -4,3 +4,4 @@
 
 mod crowd;
 mod limits;
+mod peers;

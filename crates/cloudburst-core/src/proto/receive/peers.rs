@@ -1,0 +1,81 @@
+//! What each peer holds, however many sessions it has.
+
+use super::Receiver;
+use super::session::Session;
+use crate::id::{Incarnation, SessionId};
+use std::net::IpAddr;
+
+/// Who a quota is of: one life of an endpoint, at one address.
+///
+/// The incarnation alone would not do, because a third party could claim it and use up the quota;
+/// ports say nothing, because one endpoint has many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PeerKey {
+    pub(super) incarnation: Incarnation,
+    pub(super) ip: IpAddr,
+}
+
+/// What is remembered of a session, of a peer, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Bytes that messages being received may take.
+    pub(super) memory: usize,
+    /// Endings of messages.
+    pub(super) endings: usize,
+}
+
+/// The sessions of one peer, together.
+#[derive(Debug, Default)]
+pub(super) struct Peer {
+    pub(super) sessions: usize,
+    pub(super) held: Held,
+}
+
+impl Held {
+    /// One part of this was `before`, and is `after` now.
+    pub(super) const fn replace(&mut self, before: Self, after: Self) {
+        self.memory = self.memory - before.memory + after.memory;
+        self.endings = self.endings - before.endings + after.endings;
+    }
+}
+
+impl Receiver {
+    /// Changes what a session remembers, and with it the sums of its peer and of all.
+    pub(super) fn update<T>(
+        &mut self,
+        name: SessionId,
+        change: impl FnOnce(&mut Session) -> T,
+    ) -> Option<T> {
+        let session = self.sessions.get_mut(&name)?;
+        let before = session.window.held();
+        let result = change(session);
+        let after = session.window.held();
+        if before != after {
+            self.held.replace(before, after);
+            if let Some(peer) = self.peers.get_mut(&session.key()) {
+                peer.held.replace(before, after);
+            }
+        }
+        Some(result)
+    }
+
+    /// Takes in a session that remembers nothing yet.
+    pub(super) fn insert_session(&mut self, name: SessionId, session: Session) {
+        self.peers.entry(session.key()).or_default().sessions += 1;
+        self.sessions.insert(name, session);
+    }
+
+    /// Forgets a session, and with the last one its peer.
+    pub(super) fn forget(&mut self, name: SessionId) {
+        let Some(session) = self.sessions.remove(&name) else { return };
+        let held = session.window.held();
+        self.held.replace(held, Held::default());
+        if let Some(peer) = self.peers.get_mut(&session.key()) {
+            peer.held.replace(held, Held::default());
+            peer.sessions -= 1;
+            if peer.sessions == 0 {
+                self.peers.remove(&session.key());
+            }
+        }
+    }
+}

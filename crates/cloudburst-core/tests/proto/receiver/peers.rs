@@ -1,0 +1,71 @@
+//! Quotas are of a peer, however many sessions it has.
+
+use super::crowd::{Crowd, Says, Voice};
+use cloudburst_core::config::Config;
+use cloudburst_core::wire::Verdict;
+use core::time::Duration;
+
+fn small() -> Config {
+    Config {
+        max_message: 10_000,
+        decode_bytes: 100_000,
+        decode_bytes_per_peer: 40_000,
+        ..Config::default()
+    }
+}
+
+/// Begins messages of 10,000 bytes until the receiver says BUSY; how many it began.
+fn begin_all(crowd: &mut Crowd, voice: &mut Voice) -> u64 {
+    let begin = |id: &u64| {
+        let says = Says { age: *id as u32, ..Says::part(*id, 10_000) };
+        crowd.say(voice, says) != Some(Verdict::Busy)
+    };
+    (0..1_000).take_while(begin).count() as u64
+}
+
+/// Whether a short message is delivered, to an application that takes it at once.
+fn delivers(crowd: &mut Crowd, voice: &mut Voice, id: u64) -> bool {
+    let done = crowd.delivers(voice, Says { age: id as u32, ..Says::whole(id, 10) });
+    for message in crowd.messages() {
+        crowd.receiver.release(message.role, message.bytes.len());
+    }
+    done
+}
+
+#[test]
+fn several_handshakes_share_the_memory_of_their_peer() {
+    let mut crowd = Crowd::new(small());
+    let begun: Vec<u64> = (0..3)
+        .map(|nonce| {
+            let mut session = crowd.meet_again(1, nonce);
+            begin_all(&mut crowd, &mut session)
+        })
+        .collect();
+    assert_eq!(begun, [3, 0, 0], "{} bytes of 40,000", crowd.receiver.memory());
+    assert!(crowd.receiver.memory() <= 40_000);
+    let mut other = crowd.meet(2);
+    assert_eq!(begin_all(&mut crowd, &mut other), 3);
+}
+
+#[test]
+fn several_handshakes_share_the_endings_of_their_peer() {
+    let mut crowd = Crowd::new(small());
+    let mut first = crowd.meet_again(1, 1);
+    let full = (0..1_000).find(|id| !delivers(&mut crowd, &mut first, *id)).unwrap();
+    assert!((400..=40_000 / 64).contains(&full), "{full} endings of 64 bytes in 40,000");
+    let mut second = crowd.meet_again(1, 2);
+    assert!(!delivers(&mut crowd, &mut second, 0), "the same peer");
+    let mut other = crowd.meet(2);
+    assert!(delivers(&mut crowd, &mut other, 0));
+}
+
+#[test]
+fn what_a_peer_held_is_free_when_its_sessions_are_forgotten() {
+    let mut crowd = Crowd::new(small());
+    for nonce in 0..20 {
+        let mut session = crowd.meet_again(1, nonce);
+        assert_eq!(begin_all(&mut crowd, &mut session), 3, "handshake {nonce}");
+        crowd.wait(Duration::from_secs(200));
+        assert_eq!(crowd.receiver.memory(), 0);
+    }
+}
