@@ -50,6 +50,11 @@ impl<T: Copy + Ord> Timers<T> {
     /// Takes out a timer that is due; its owner must forget the key.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
         self.first_due(now)?;
+        self.pop_first()
+    }
+
+    /// Takes out the first timer, due or not; its owner must forget the key.
+    pub(super) fn pop_first(&mut self) -> Option<T> {
         self.0.pop_first().map(|(_, timer)| timer)
     }
 

@@ -14,6 +14,7 @@ use crate::wire::keys::{DigestKey, PresharedKey};
 use crate::wire::packet::Prefix;
 use crate::wire::seal::Sealer;
 use crate::wire::{Kind, Role, SymbolHeader};
+use core::time::Duration;
 use std::sync::Arc;
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -121,4 +122,41 @@ fn a_step_of_the_low_watermark_costs_what_it_frees() {
     }
     let steps = steps_of(|| crowd.take(START, &mut peer, MESSAGES, 0, 1));
     assert!(steps <= MESSAGES + LOGARITHMIC, "{steps}");
+}
+
+#[test]
+fn a_refusal_costs_the_same_however_many_sessions_there_are() {
+    const PEERS: u32 = 10_000;
+    let mut crowd = Crowd::new(Config { max_peers: PEERS as usize / 2, ..Config::default() });
+    for who in 0..PEERS {
+        let mut peer = crowd.meet(START, who);
+        crowd.take(START, &mut peer, 0, 0, 1);
+    }
+    assert_eq!(crowd.receiver.sessions.len(), PEERS as usize);
+    let mut stranger = crowd.meet(START, PEERS);
+    let steps = steps_of(|| crowd.take(START, &mut stranger, 0, 0, 1));
+    assert_eq!(crowd.receiver.counters.peers_refused, 1);
+    assert!(steps <= LOGARITHMIC, "{steps} for {PEERS} sessions");
+}
+
+#[test]
+fn a_timeout_costs_what_is_due() {
+    const PEERS: u32 = 10_000;
+    let mut crowd = Crowd::new(Config { max_peers: PEERS as usize, ..Config::default() });
+    for who in 0..PEERS {
+        let mut peer = crowd.meet(START, who);
+        for id in 0..10 {
+            crowd.take(START, &mut peer, id, id as u32, 2);
+        }
+    }
+    let mut late = crowd.meet(START, PEERS);
+    for second in 1..10 {
+        let now = START + Duration::from_secs(second);
+        crowd.take(now, &mut late, second, 0, 2);
+        let steps = steps_of(|| crowd.receiver.handle_timeout(now));
+        assert!(steps <= LOGARITHMIC, "{steps} where nothing is due of 100,000 messages");
+    }
+    let steps = steps_of(|| crowd.receiver.handle_timeout(START + Duration::from_secs(16)));
+    assert_eq!(crowd.receiver.counters.decoders_expired, 100_000);
+    assert!(steps <= 2 * 100_000, "{steps}");
 }

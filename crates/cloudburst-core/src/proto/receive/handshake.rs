@@ -1,10 +1,10 @@
 //! Sessions: answering a HELLO, confirming it by the first symbol, making room, forgetting.
 
 use super::session::Session;
-use super::{Receiver, SWEEP_EVERY};
+use super::Receiver;
 use crate::id::SessionId;
 use crate::path::Via;
-use crate::proto::limits::{MAX_ACKS, STALE_AFTER};
+use crate::proto::limits::MAX_ACKS;
 use crate::proto::session::{Peering, ports};
 use crate::time::Instant;
 use crate::wire::packet::Prefix;
@@ -48,8 +48,9 @@ impl Receiver {
         let count = |answered: &mut usize| core::mem::replace(answered, *answered + 1);
         let answered = if let Some(session) = current {
             // Its owner will rely on it from now on: it must not be the next to be forgotten.
-            session.last_heard = now;
-            count(&mut session.hellos)
+            let answered = count(&mut session.hellos);
+            self.heard(now, hello.current);
+            answered
         } else if let Some(unused) = unused {
             // Its first symbols were lost: they are on their way again.
             count(&mut unused.answered)
@@ -68,7 +69,6 @@ impl Receiver {
                 peer.set_port(hello.port);
             }
             self.half_open.insert(now, name, peer, hello.more_ports, ack);
-            self.next_sweep.get_or_insert(now + SWEEP_EVERY);
             0
         };
         if self.acks.len() < MAX_ACKS {
@@ -127,18 +127,12 @@ impl Receiver {
     /// asks before it uses it again; else the new one is refused.
     fn enter(&mut self, now: Instant, name: SessionId, session: Session) -> bool {
         // Sessions that were accepted, and as many that were adopted.
-        if self.sessions.len() >= self.config.max_peers.saturating_mul(2) {
-            let idle = self.sessions.iter().filter(|(_, session)| {
-                session.window.is_idle() && now.saturating_since(session.last_heard) > STALE_AFTER
-            });
-            let Some((&name, _)) = idle.min_by_key(|(_, session)| session.last_heard) else {
-                self.counters.peers_refused += 1;
-                return false;
-            };
-            self.forget(name);
+        let full = self.sessions.len() >= self.config.max_peers.saturating_mul(2);
+        if full && !self.make_room(now) {
+            self.counters.peers_refused += 1;
+            return false;
         }
         self.insert_session(name, session);
-        self.next_sweep.get_or_insert(now + SWEEP_EVERY);
         true
     }
 }

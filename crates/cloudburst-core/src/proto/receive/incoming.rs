@@ -23,6 +23,8 @@ pub(super) struct Incoming {
     corrupt: u8,
     pub(super) arrivals: Vec<Arrivals>,
     pub(super) last_progress: Instant,
+    /// Where the receiver's deadlines have it.
+    pub(super) timer: Option<Instant>,
     began: Instant,
 }
 
@@ -67,6 +69,7 @@ impl Incoming {
             corrupt: 0,
             arrivals: Vec::new(),
             last_progress: now,
+            timer: None,
             began: now,
         })
     }

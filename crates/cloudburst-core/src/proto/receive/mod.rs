@@ -3,6 +3,7 @@
 mod answers;
 #[cfg(test)]
 mod costs;
+mod deadlines;
 mod handshake;
 mod inbox;
 mod incoming;
@@ -14,15 +15,16 @@ mod symbols;
 mod window;
 
 use self::answers::Outbound;
+use self::deadlines::MessageTimer;
 use self::inbox::Inbox;
 use self::incoming::Incoming;
 use self::peers::{Held, Peer, PeerKey};
 use self::session::Session;
 use self::window::Ending;
-use super::limits::IDLE_AFTER;
 use super::session::HalfOpen;
 use super::session::{Identity, Peering};
 use super::stats::ReceivedFrom;
+use super::timers::Timers;
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -32,13 +34,11 @@ use crate::wire::answer::NO_ECHO;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, HelloAck, Kind, Role, Verdict};
 use bytes::Bytes;
-use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// A message, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -113,7 +113,10 @@ pub struct Receiver {
     events: VecDeque<ReceiverEvent>,
     /// Peers that proved that they are there: the sender half may talk to them without a handshake.
     confirmed: VecDeque<Peering>,
-    next_sweep: Option<Instant>,
+    /// Deadlines of messages.
+    timers: Timers<MessageTimer>,
+    /// Sessions of which no message is being received, by when they were heard last.
+    quiet: Timers<SessionId>,
     last_symbol: Option<Instant>,
     closing: bool,
     counters: ReceiverCounters,
@@ -150,7 +153,8 @@ impl Receiver {
             overdue: false,
             events: VecDeque::new(),
             confirmed: VecDeque::new(),
-            next_sweep: None,
+            timers: Timers::default(),
+            quiet: Timers::default(),
             last_symbol: None,
             closing: false,
             counters: ReceiverCounters::default(),
@@ -241,38 +245,6 @@ impl Receiver {
         self.held.memory
     }
 
-    /// Forgets what has expired.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        if self.next_sweep.is_none_or(|at| at > now) {
-            return;
-        }
-        let patience = self.config.decode_timeout;
-        let names: Vec<SessionId> = self.sessions.keys().copied().collect();
-        for name in names {
-            let expired = self.update(name, |session| session.window.expire(now, patience));
-            self.counters.decoders_expired += expired.unwrap_or(0);
-        }
-        self.half_open.expire(now);
-        let idle: Vec<SessionId> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| {
-                session.window.is_idle() && now.saturating_since(session.last_heard) >= IDLE_AFTER
-            })
-            .map(|(name, _)| *name)
-            .collect();
-        for name in idle {
-            self.forget(name);
-        }
-        let busy = !self.sessions.is_empty() || self.half_open.len() > 0;
-        self.next_sweep = busy.then(|| now + SWEEP_EVERY);
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
-    pub const fn poll_timeout(&self) -> Option<Instant> {
-        self.next_sweep
-    }
-
     /// The next thing that the driver should know.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
         self.events.pop_front()
@@ -325,7 +297,9 @@ impl Receiver {
     }
 
     fn end(&mut self, name: SessionId, id: MessageId, ending: Ending) -> Option<Incoming> {
-        self.update(name, |session| session.window.end(id, ending))?
+        let mut incoming = self.update(name, |session| session.window.end(id, ending))??;
+        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        Some(incoming)
     }
 }
 

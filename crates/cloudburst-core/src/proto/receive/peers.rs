@@ -1,8 +1,10 @@
 //! What each peer holds, however many sessions it has.
 
 use super::Receiver;
+use super::deadlines::QUIET_GRAIN;
 use super::session::Session;
 use crate::id::{Incarnation, SessionId};
+use crate::time::Instant;
 use std::net::IpAddr;
 
 /// Who a quota is of: one life of an endpoint, at one address.
@@ -50,6 +52,10 @@ impl Receiver {
         let before = session.window.held();
         let result = change(session);
         let after = session.window.held();
+        let quiet = session.window.is_idle().then_some(session.last_heard);
+        if quiet.is_some() != session.quiet.is_some() {
+            self.quiet.set(&mut session.quiet, quiet, name);
+        }
         if before != after {
             self.held.replace(before, after);
             if let Some(peer) = self.peers.get_mut(&session.key()) {
@@ -59,13 +65,23 @@ impl Receiver {
         Some(result)
     }
 
+    /// Something authentic came in a session.
+    pub(super) fn heard(&mut self, now: Instant, name: SessionId) {
+        let Some(session) = self.sessions.get_mut(&name) else { return };
+        session.last_heard = now;
+        if session.quiet.is_some_and(|at| now.saturating_since(at) >= QUIET_GRAIN) {
+            self.quiet.set(&mut session.quiet, Some(now), name);
+        }
+    }
+
     /// Takes in a session that remembers nothing yet.
-    pub(super) fn insert_session(&mut self, name: SessionId, session: Session) {
+    pub(super) fn insert_session(&mut self, name: SessionId, mut session: Session) {
+        self.quiet.set(&mut session.quiet, Some(session.last_heard), name);
         self.peers.entry(session.key()).or_default().sessions += 1;
         self.sessions.insert(name, session);
     }
 
-    /// Forgets a session, and with the last one its peer.
+    /// Forgets a quiet session, and with the last one its peer.
     pub(super) fn forget(&mut self, name: SessionId) {
         let Some(session) = self.sessions.remove(&name) else { return };
         let held = session.window.held();

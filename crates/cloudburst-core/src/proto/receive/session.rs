@@ -24,6 +24,8 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
+    /// Where the order of quiet sessions has it: no earlier than `QUIET_GRAIN` before that.
+    pub(super) quiet: Option<Instant>,
     pub(super) tally: ReceivedFrom,
     /// HELLOs that asked after it.
     pub(super) hellos: usize,
@@ -48,6 +50,7 @@ impl Session {
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
             last_heard: now,
+            quiet: None,
             tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             hellos: 0,
             window: Window::new(),

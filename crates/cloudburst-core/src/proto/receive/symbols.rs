@@ -1,6 +1,7 @@
 //! Symbols: which message, what they do to it, and what is answered.
 
 use super::Receiver;
+use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
 use super::peers::{Held, PeerKey};
 use super::window::Ending;
@@ -47,11 +48,10 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&name) else { return };
         self.counters.symbols_received += 1;
         self.last_symbol = Some(now);
-        session.last_heard = now;
         session.tally.symbols_received += 1;
         session.routes.learn(prefix.path, via);
-        let floor = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
-        self.update(name, |session| session.window.raise_floor(floor));
+        self.heard(now, name);
+        self.raise_floor(name, MessageId(header.message.0.saturating_sub(u64::from(header.age))));
 
         self.take_symbol(
             now,
@@ -64,6 +64,14 @@ impl Receiver {
                 packet_len: packet.len(),
             },
         );
+    }
+
+    /// The peer has finished with what is older than `floor`.
+    fn raise_floor(&mut self, name: SessionId, floor: MessageId) {
+        let dropped = self.update(name, |session| session.window.raise_floor(floor));
+        for (id, mut incoming) in dropped.into_iter().flatten() {
+            self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        }
     }
 
     fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
@@ -131,6 +139,9 @@ impl Receiver {
         let (id, key) = (header.message, &session.digest);
         let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
         if step != Step::Nonsense {
+            let deadline = now + self.config.decode_timeout;
+            let timer = MessageTimer(symbol.session, id);
+            self.timers.set(&mut incoming.timer, Some(deadline), timer);
             self.update(symbol.session, |session| session.window.begin(id, incoming));
         }
         Ok(step)
@@ -185,6 +196,7 @@ impl Receiver {
             Step::MessageDone => {
                 self.counters.useful_symbols += 1;
                 let (role, length) = (incoming.role, incoming.length());
+                self.timers.set(&mut incoming.timer, None, MessageTimer(symbol.session, id));
                 session.window.complete(id);
                 if self.has_room(role, length) {
                     if let Some(verdict) = self.deliver(symbol.session, id) {

@@ -4,9 +4,7 @@ use super::incoming::Incoming;
 use super::peers::Held;
 use super::steps::step;
 use crate::id::{Digest, MessageId};
-use crate::time::Instant;
 use crate::wire::RejectReason;
-use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::BTreeMap;
 
@@ -105,11 +103,12 @@ impl Window {
         Some(incoming)
     }
 
-    /// The peer has finished with what is older than `floor`: forgets how that ended, and what was
-    /// being received of it.
-    pub(super) fn raise_floor(&mut self, floor: MessageId) {
+    /// The peer has finished with what is older than `floor`: forgets how that ended, and returns
+    /// what was being received of it.
+    pub(super) fn raise_floor(&mut self, floor: MessageId) -> Vec<(MessageId, Incoming)> {
+        let mut dropped = Vec::new();
         if floor <= self.floor {
-            return;
+            return dropped;
         }
         self.floor = floor;
         // Not by `split_off`, which counts what stays.
@@ -119,20 +118,9 @@ impl Window {
         }
         while let Some(oldest) = self.receiving.first_entry().filter(|at| *at.key() < floor) {
             step();
-            self.memory -= oldest.remove().memory();
+            self.memory -= oldest.get().memory();
+            dropped.push(oldest.remove_entry());
         }
-    }
-
-    /// Forgets messages that are not whole and brought nothing new for `patience`; how many.
-    pub(super) fn expire(&mut self, now: Instant, patience: Duration) -> u64 {
-        let before = self.receiving.len();
-        let memory = &mut self.memory;
-        self.receiving.retain(|_, incoming| {
-            step();
-            let keep = now.saturating_since(incoming.last_progress) < patience;
-            *memory -= if keep { 0 } else { incoming.memory() };
-            keep
-        });
-        (before - self.receiving.len()) as u64
+        dropped
     }
 }

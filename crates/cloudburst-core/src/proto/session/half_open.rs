@@ -2,10 +2,10 @@
 
 use crate::id::{Incarnation, SessionId};
 use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
+use crate::proto::timers::Timers;
 use crate::time::Instant;
 use crate::wire::HelloAck;
 use foldhash::HashMap;
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// A HELLO that was answered.
@@ -18,7 +18,8 @@ pub(in crate::proto) struct Pending {
     pub(in crate::proto) ack: HelloAck,
     /// How often it was answered, or asked after.
     pub(in crate::proto) answered: usize,
-    since: Instant,
+    /// Where the order of arrival has it.
+    since: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +28,7 @@ pub(in crate::proto) struct HalfOpen {
     /// By initiator and nonce, so that a repeated HELLO gets the same answer.
     by_hello: HashMap<(Incarnation, u64), SessionId>,
     /// In order of arrival.
-    order: VecDeque<SessionId>,
+    order: Timers<SessionId>,
 }
 
 impl HalfOpen {
@@ -53,8 +54,9 @@ impl HalfOpen {
             self.pop();
         }
         self.by_hello.insert((ack.initiator, ack.nonce), name);
-        self.pending.insert(name, Pending { peer, more_ports, ack, answered: 1, since: now });
-        self.order.push_back(name);
+        let mut pending = Pending { peer, more_ports, ack, answered: 1, since: None };
+        self.order.set(&mut pending.since, Some(now), name);
+        self.pending.insert(name, pending);
     }
 
     /// The handshake that gave `initiator` a session of this name, which it has not used yet.
@@ -72,17 +74,19 @@ impl HalfOpen {
 
     /// The first symbol came.
     pub(in crate::proto) fn remove(&mut self, name: SessionId) {
-        if let Some(pending) = self.pending.remove(&name) {
+        if let Some(mut pending) = self.pending.remove(&name) {
             self.by_hello.remove(&(pending.ack.initiator, pending.ack.nonce));
-            self.order.retain(|other| *other != name);
+            self.order.set(&mut pending.since, None, name);
         }
     }
 
+    /// When the oldest handshake is forgotten.
+    pub(in crate::proto) fn next_expiry(&self) -> Option<Instant> {
+        self.order.next().map(|since| since + HALF_OPEN_FOR)
+    }
+
     pub(in crate::proto) fn expire(&mut self, now: Instant) {
-        while let Some(name) = self.order.front()
-            && let Some(pending) = self.pending.get(name)
-            && now.saturating_since(pending.since) >= HALF_OPEN_FOR
-        {
+        while self.next_expiry().is_some_and(|at| at <= now) {
             self.pop();
         }
     }
@@ -92,7 +96,7 @@ impl HalfOpen {
     }
 
     fn pop(&mut self) {
-        if let Some(oldest) = self.order.front().copied() {
+        if let Some(oldest) = self.order.pop_first() {
             self.remove(oldest);
         }
     }

@@ -1,0 +1,74 @@
+//! What the receiver forgets, and when.
+
+use super::Receiver;
+use super::steps::step;
+use crate::id::{MessageId, SessionId};
+use crate::proto::limits::{IDLE_AFTER, STALE_AFTER};
+use crate::time::Instant;
+use core::time::Duration;
+
+/// How old the order of quiet sessions may be: it does not change with every packet.
+pub(super) const QUIET_GRAIN: Duration = Duration::from_secs(1);
+
+/// A message, whose deadline has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
+
+impl Receiver {
+    /// Forgets what has expired.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
+            step();
+            self.message_timeout(now, session, id);
+        }
+        self.half_open.expire(now);
+        while self.quiet_until().is_some_and(|at| at <= now) {
+            step();
+            self.forget_quietest();
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// A message may have brought nothing new for too long. Its timer does not move with every
+    /// symbol, so it may have brought something since the timer was set.
+    fn message_timeout(&mut self, now: Instant, name: SessionId, id: MessageId) {
+        let Some(session) = self.sessions.get_mut(&name) else { return };
+        let Some(incoming) = session.window.receiving(id) else { return };
+        incoming.timer = None;
+        let deadline = incoming.last_progress + self.config.decode_timeout;
+        if deadline > now {
+            self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
+        } else {
+            self.update(name, |session| session.window.forget(id));
+            self.counters.decoders_expired += 1;
+        }
+    }
+
+    /// When the session that has been quiet for the longest is forgotten.
+    fn quiet_until(&self) -> Option<Instant> {
+        self.quiet.next().map(|heard| heard + IDLE_AFTER)
+    }
+
+    /// Makes room for another session: forgets the one that has been quiet for the longest, if it
+    /// has been for so long that its peer asks before it uses it again.
+    pub(super) fn make_room(&mut self, now: Instant) -> bool {
+        let quiet = self.quiet.next().map(|heard| now.saturating_since(heard));
+        let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + QUIET_GRAIN);
+        if stale {
+            step();
+            self.forget_quietest();
+        }
+        stale
+    }
+
+    fn forget_quietest(&mut self) {
+        if let Some(name) = self.quiet.pop_first() {
+            self.forget(name);
+        }
+    }
+}
