@@ -20,12 +20,18 @@ pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 /// time ([`HALF_OPEN_FOR`]).
 pub(super) const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
 /// How long a handshake may be without a first symbol.
-pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(15);
+pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(20);
+/// For how long its session is said to be alive: whoever is told so relies on it for
+/// [`UNCONFIRMED_STALE_AFTER`].
+pub(super) const HALF_OPEN_ALIVE_FOR: Duration = Duration::from_secs(14);
 /// How many handshakes may be without a first symbol. Strangers who replay handshakes push out
 /// those of others only if they are faster than these two limits allow.
 pub(super) const MAX_HALF_OPEN: usize = 4096;
-/// A receiver forgets a session that idled for this long: four times [`STALE_AFTER`].
-pub(super) const IDLE_AFTER: Duration = Duration::from_secs(120);
+/// A receiver says that a session is alive until this long after its last authentic symbol.
+pub(super) const ALIVE_FOR: Duration = Duration::from_secs(120);
+/// A receiver forgets a session that idled for this long: whoever was told that it is alive relies on
+/// it for [`STALE_AFTER`].
+pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
 
 /// HELLO_ACKs that wait to be sent.
 pub(super) const MAX_ACKS: usize = 256;

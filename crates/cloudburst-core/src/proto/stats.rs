@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 /// What passed between this endpoint and one peer.
 ///
 /// A peer is remembered until it is idle and room is wanted for another (`Config::max_peers`), or,
-/// receiving, until it has been silent for two minutes; when it comes back, its counts begin anew.
+/// receiving, until it has been silent for two and a half minutes; when it comes back, its counts begin anew.
 /// What must never go back is in the endpoint's own counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerStats {

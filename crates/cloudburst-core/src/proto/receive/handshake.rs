@@ -4,7 +4,7 @@ use super::session::Session;
 use super::Receiver;
 use crate::id::SessionId;
 use crate::path::Via;
-use crate::proto::limits::MAX_ACKS;
+use crate::proto::limits::{ALIVE_FOR, MAX_ACKS};
 use crate::proto::session::{Peering, ports};
 use crate::time::Instant;
 use crate::wire::packet::Prefix;
@@ -31,8 +31,13 @@ impl Receiver {
             Err(_) => return self.counters.malformed += 1,
         };
         let current = self.sessions.get_mut(&hello.current);
-        let current = current.filter(|session| session.incarnation == hello.initiator);
-        let unused = self.half_open.of(hello.current, hello.initiator);
+        // A stranger can say the same again: what a HELLO asks after is not refreshed by it, but
+        // by the symbol that follows. So it is alive only as long as there is time for that.
+        let current = current.filter(|session| {
+            session.incarnation == hello.initiator
+                && now.saturating_since(session.last_heard) <= ALIVE_FOR
+        });
+        let unused = self.half_open.alive(now, hello.current, hello.initiator);
         let mut ack = HelloAck {
             path: hello.path,
             initiator: hello.initiator,
@@ -47,10 +52,7 @@ impl Receiver {
         };
         let count = |answered: &mut usize| core::mem::replace(answered, *answered + 1);
         let answered = if let Some(session) = current {
-            // Its owner will rely on it from now on: it must not be the next to be forgotten.
-            let answered = count(&mut session.hellos);
-            self.heard(now, hello.current);
-            answered
+            count(&mut session.hellos)
         } else if let Some(unused) = unused {
             // Its first symbols were lost: they are on their way again.
             count(&mut unused.answered)

@@ -1,7 +1,7 @@
 //! Handshakes without a first symbol: a few bytes each, and no keys until one comes.
 
 use crate::id::{Incarnation, SessionId};
-use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
+use crate::proto::limits::{HALF_OPEN_ALIVE_FOR, HALF_OPEN_FOR, MAX_HALF_OPEN};
 use crate::proto::timers::Timers;
 use crate::time::Instant;
 use crate::wire::HelloAck;
@@ -59,13 +59,18 @@ impl HalfOpen {
         self.pending.insert(name, pending);
     }
 
-    /// The handshake that gave `initiator` a session of this name, which it has not used yet.
-    pub(in crate::proto) fn of(
+    /// The handshake that gave `initiator` a session of this name, which it has not used yet, if
+    /// there is time left to use it.
+    pub(in crate::proto) fn alive(
         &mut self,
+        now: Instant,
         name: SessionId,
         initiator: Incarnation,
     ) -> Option<&mut Pending> {
-        self.pending.get_mut(&name).filter(|pending| pending.ack.initiator == initiator)
+        self.pending.get_mut(&name).filter(|pending| {
+            let age = pending.since.map(|since| now.saturating_since(since));
+            pending.ack.initiator == initiator && age.is_some_and(|age| age <= HALF_OPEN_ALIVE_FOR)
+        })
     }
 
     pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&Pending> {

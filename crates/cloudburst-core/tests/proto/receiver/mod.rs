@@ -5,3 +5,4 @@
 mod crowd;
 mod limits;
 mod peers;
+mod replays;

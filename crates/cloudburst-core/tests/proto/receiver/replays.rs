@@ -1,0 +1,73 @@
+//! HELLOs that a stranger replays keep nothing alive; those of the peer are answered truthfully.
+
+use super::crowd::{Crowd, Says};
+use cloudburst_core::config::Config;
+use core::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A stranger sends what it has captured, and throws the answers away.
+fn replay(crowd: &mut Crowd, captured: &[Vec<u8>]) {
+    for hello in captured {
+        let _ = crowd.greet(66, hello.clone());
+    }
+}
+
+#[test]
+fn replayed_hellos_keep_no_dead_session_from_giving_way() {
+    let mut crowd = Crowd::new(Config { max_peers: 1, ..Config::default() });
+    let captured: Vec<Vec<u8>> = (1..=2)
+        .map(|who| {
+            let mut dead = crowd.meet(who);
+            assert!(crowd.delivers(&mut dead, Says::whole(0, 10)));
+            Crowd::hello(who, 9, dead.session())
+        })
+        .collect();
+    for _ in 0..2 {
+        crowd.wait(25 * SECOND);
+        replay(&mut crowd, &captured);
+    }
+    let mut newcomer = crowd.meet(3);
+    assert!(crowd.delivers(&mut newcomer, Says::whole(0, 10)), "50 s after the last symbol");
+    for _ in 0..10 {
+        crowd.wait(25 * SECOND);
+        replay(&mut crowd, &captured);
+    }
+    assert_eq!(crowd.receiver.peers().count(), 0);
+}
+
+#[test]
+fn a_session_that_is_said_to_be_alive_lives_for_as_long_as_its_sender_relies_on_that() {
+    let mut said_so = Vec::new();
+    for idle in (5..200).step_by(5) {
+        let mut crowd = Crowd::new(Config::default());
+        let mut peer = crowd.meet(1);
+        assert!(crowd.delivers(&mut peer, Says::whole(0, 10)));
+        crowd.wait(idle * SECOND);
+        let ack = crowd.greet(1, Crowd::hello(1, 2, peer.session())).unwrap();
+        if ack.current_alive {
+            // It may begin a message at any time until it would ask again.
+            crowd.wait(30 * SECOND);
+            assert!(crowd.delivers(&mut peer, Says::whole(1, 10)), "idle for {idle} s");
+            said_so.push(idle);
+        }
+    }
+    assert_eq!(said_so.last(), Some(&120));
+}
+
+#[test]
+fn a_half_open_session_that_is_said_to_be_alive_lives_until_its_sender_asks_again() {
+    let mut said_so = Vec::new();
+    for idle in 1..25 {
+        let mut crowd = Crowd::new(Config::default());
+        let mut peer = crowd.meet(1);
+        crowd.wait(idle * SECOND);
+        let ack = crowd.greet(1, Crowd::hello(1, 2, peer.session())).unwrap();
+        if ack.current_alive {
+            crowd.wait(5 * SECOND - Duration::from_nanos(1));
+            assert!(crowd.delivers(&mut peer, Says::whole(1, 10)), "half-open for {idle} s");
+            said_so.push(idle);
+        }
+    }
+    assert_eq!(said_so.last(), Some(&14));
+}
