@@ -148,8 +148,9 @@ pub struct Config {
     pub decode_bytes: usize,
     /// Bytes of messages being received, of one peer. Default 64 MiB.
     pub decode_bytes_per_peer: usize,
-    /// A message of which nothing new arrived for this long is forgotten by its receiver. Default
-    /// 15 s: longer than the default deadline, after which its sender has given up.
+    /// A message of which nothing new arrived for this long is forgotten by its receiver; so is a
+    /// whole one that the application has not taken, when its sender has not asked after it for as
+    /// long. Default 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
     /// How long whoever waits for packets looks for them before it sleeps, if those before came as
     /// soon as that. Default 50 us, which takes the wake-up out of round trips that follow each

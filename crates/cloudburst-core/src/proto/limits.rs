@@ -40,6 +40,10 @@ pub(super) const MAX_ANSWERS: usize = 4096;
 
 /// What remembering the ending of one message takes, about.
 pub(super) const ENDING_BYTES: usize = 64;
+/// Of the memory for messages being received, a peer's and everybody's, the whole messages of one role
+/// that wait for the application may take one part of so many: less than half even if nobody takes
+/// plain messages nor requests, so that responses get through.
+pub(super) const BACKLOG_SHARE: usize = 4;
 /// Endings of a peer that are always remembered, whatever others do.
 pub(super) const MODEST_ENDINGS: usize = 256;
 /// Messages whose arrivals are remembered after their delivery, in one session.

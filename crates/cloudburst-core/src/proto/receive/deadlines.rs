@@ -38,13 +38,26 @@ impl Receiver {
     /// symbol, so it may have brought something since the timer was set.
     fn message_timeout(&mut self, now: Instant, name: SessionId, id: MessageId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
-        let Some(incoming) = session.window.receiving(id) else { return };
+        let Some(incoming) = session.window.held_message(id) else { return };
         incoming.timer = None;
-        let deadline = incoming.last_progress + self.config.decode_timeout;
+        let deadline = incoming.last_wanted() + self.config.decode_timeout;
         if deadline > now {
             self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
         } else {
-            self.update(name, |session| session.window.forget(id));
+            self.forget_message(name, id);
+        }
+    }
+
+    /// Forgets a message as if it had never begun.
+    pub(super) fn forget_message(&mut self, name: SessionId, id: MessageId) {
+        let forgotten = self.update(name, |session| session.window.forget(id));
+        let Some(mut incoming) = forgotten.flatten() else { return };
+        self.detach(name, id, &mut incoming);
+        if incoming.is_whole() {
+            self.counters.messages_dropped += 1;
+            // The next one may be shorter.
+            self.deliver_waiting(incoming.role);
+        } else {
             self.counters.decoders_expired += 1;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Message;
 use crate::id::{MessageId, SessionId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Messages of one role, and those that wait for room among them.
 #[derive(Debug, Default)]
@@ -10,7 +10,8 @@ pub(super) struct Inbox {
     messages: VecDeque<Message>,
     bytes: usize,
     /// Messages that are whole, for which there is no room yet; oldest first.
-    pub(super) waiting: VecDeque<(SessionId, MessageId)>,
+    waiting: BTreeMap<u64, (SessionId, MessageId)>,
+    waited: u64,
 }
 
 impl Inbox {
@@ -36,5 +37,22 @@ impl Inbox {
 
     pub(super) fn len(&self) -> usize {
         self.messages.len()
+    }
+
+    /// A message waits from now on; returns its place.
+    pub(super) fn wait(&mut self, session: SessionId, id: MessageId) -> u64 {
+        self.waited += 1;
+        self.waiting.insert(self.waited, (session, id));
+        self.waited
+    }
+
+    /// A message waits no more.
+    pub(super) fn remove(&mut self, place: u64) {
+        self.waiting.remove(&place);
+    }
+
+    /// The message that has waited for the longest.
+    pub(super) fn first_waiting(&self) -> Option<(SessionId, MessageId)> {
+        self.waiting.first_key_value().map(|(_, first)| *first)
     }
 }

@@ -23,8 +23,12 @@ pub(super) struct Incoming {
     corrupt: u8,
     pub(super) arrivals: Vec<Arrivals>,
     pub(super) last_progress: Instant,
+    /// When the last symbol came after the message was whole.
+    pub(super) last_late: Instant,
     /// Where the receiver's deadlines have it.
     pub(super) timer: Option<Instant>,
+    /// Where the queue of those that wait for the application has it.
+    pub(super) place: Option<u64>,
     began: Instant,
 }
 
@@ -69,7 +73,9 @@ impl Incoming {
             corrupt: 0,
             arrivals: Vec::new(),
             last_progress: now,
+            last_late: now,
             timer: None,
+            place: None,
             began: now,
         })
     }
@@ -184,6 +190,17 @@ impl Incoming {
     /// From its first symbol to the last one that brought anything new.
     pub(super) const fn took(&self) -> Duration {
         self.last_progress.saturating_since(self.began)
+    }
+
+    /// Whether all blocks are decoded and verified.
+    pub(super) fn is_whole(&self) -> bool {
+        self.done == self.layout.blocks()
+    }
+
+    /// When its sender last showed that it waits for the message: a symbol brought something new, or
+    /// asked after what is whole.
+    pub(super) fn last_wanted(&self) -> Instant {
+        self.last_progress.max(self.last_late)
     }
 
     pub(super) fn count_arrival(&mut self, path: PathId) {

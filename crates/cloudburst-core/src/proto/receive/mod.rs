@@ -80,6 +80,7 @@ pub struct ReceiverCounters {
     pub forgottens_sent: u64,
     pub answers_dropped: u64,
     pub decoders_expired: u64,
+    pub messages_dropped: u64,
     pub corrupt_blocks: u64,
     pub nonsense: u64,
     pub malformed: u64,
@@ -189,18 +190,13 @@ impl Receiver {
         self.inboxes[role as usize].len()
     }
 
-    /// Delivers what waits for room, as far as there is some.
+    /// Delivers the messages that wait and for which there is room, oldest first.
     fn deliver_waiting(&mut self, role: Role) {
-        while let Some(&(session, id)) = self.inboxes[role as usize].waiting.front() {
-            let whole = self.sessions.get_mut(&session).and_then(|s| s.window.whole(id));
-            let Some(length) = whole.map(|whole| whole.length()) else {
-                self.inboxes[role as usize].waiting.pop_front();
-                continue;
-            };
-            if !self.has_room(role, length) {
+        while let Some((session, id)) = self.inboxes[role as usize].first_waiting() {
+            let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
+            if !length.is_some_and(|length| self.has_room(role, length)) {
                 break;
             }
-            self.inboxes[role as usize].waiting.pop_front();
             // The symbol that completed the message was answered by BUSY long ago; this is for
             // the sender to know without asking.
             if let Some(verdict) = self.deliver(session, id) {
@@ -298,8 +294,24 @@ impl Receiver {
 
     fn end(&mut self, name: SessionId, id: MessageId, ending: Ending) -> Option<Incoming> {
         let mut incoming = self.update(name, |session| session.window.end(id, ending))??;
-        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        self.detach(name, id, &mut incoming);
         Some(incoming)
+    }
+
+    /// A message that is whole waits until the application has taken others.
+    fn wait_for_room(&mut self, role: Role, name: SessionId, id: MessageId) {
+        let session = self.sessions.get_mut(&name);
+        if let Some(whole) = session.and_then(|session| session.window.whole(id)) {
+            whole.place = Some(self.inboxes[role as usize].wait(name, id));
+        }
+    }
+
+    /// A message is held no more: nor are its deadline, and its place among those that wait.
+    fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
+        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        if let Some(place) = incoming.place.take() {
+            self.inboxes[incoming.role as usize].remove(place);
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct PeerKey {
 pub(super) struct Held {
     /// Bytes that messages being received may take.
     pub(super) memory: usize,
+    /// How many of them are of messages that wait for the application, by role.
+    pub(super) backlog: [usize; 3],
     /// Endings of messages.
     pub(super) endings: usize,
 }
@@ -35,8 +37,11 @@ pub(super) struct Peer {
 
 impl Held {
     /// One part of this was `before`, and is `after` now.
-    pub(super) const fn replace(&mut self, before: Self, after: Self) {
+    pub(super) fn replace(&mut self, before: Self, after: Self) {
         self.memory = self.memory - before.memory + after.memory;
+        for (role, backlog) in self.backlog.iter_mut().enumerate() {
+            *backlog = *backlog - before.backlog[role] + after.backlog[role];
+        }
         self.endings = self.endings - before.endings + after.endings;
     }
 }

@@ -7,11 +7,11 @@ use super::peers::{Held, PeerKey};
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
-use crate::proto::limits::{ENDING_BYTES, MESSAGE_WINDOW, MODEST_ENDINGS};
+use crate::proto::limits::{BACKLOG_SHARE, ENDING_BYTES, MESSAGE_WINDOW, MODEST_ENDINGS};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
-use crate::wire::{Answer, Prefix, RejectReason, SymbolHeader, Verdict};
+use crate::wire::{Answer, Prefix, RejectReason, Role, SymbolHeader, Verdict};
 
 /// An authentic symbol, and where it came from.
 struct Symbol<'a> {
@@ -96,7 +96,8 @@ impl Receiver {
             };
             return self.answer_to(symbol, verdict);
         }
-        if session.window.whole(id).is_some() {
+        if let Some(whole) = session.window.whole(id) {
+            whole.last_late = now;
             self.counters.late_symbols += 1;
             session.tally.late_symbols += 1;
             return self.answer_to(symbol, Verdict::Busy);
@@ -132,6 +133,7 @@ impl Receiver {
         };
         let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
         let has_room = session.window.span() < MESSAGE_WINDOW
+            && self.has_backlog_room(&session.key(), incoming.role, incoming.memory())
             && self.has_decode_room(&session.key(), incoming.memory());
         if !has_room {
             return Err(Verdict::Busy);
@@ -160,6 +162,18 @@ impl Receiver {
         let endings = if own.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
         fits(own, self.config.decode_bytes_per_peer)
             && fits(Held { endings, ..self.held }, self.config.decode_bytes)
+    }
+
+    /// Whether more messages of a role may wait for the application, `memory` bytes of them: one
+    /// always may. There is a share for each role, so that one which nobody takes leaves room for
+    /// the others.
+    fn has_backlog_room(&self, peer: &PeerKey, role: Role, memory: usize) -> bool {
+        let fits = |held: &Held, limit: usize| {
+            let backlog = held.backlog[role as usize];
+            backlog == 0 || backlog + memory <= limit / BACKLOG_SHARE
+        };
+        self.peers.get(peer).is_none_or(|own| fits(&own.held, self.config.decode_bytes_per_peer))
+            && fits(&self.held, self.config.decode_bytes)
     }
 
     /// Draws the consequences of what a symbol did.
@@ -195,19 +209,28 @@ impl Receiver {
             }
             Step::MessageDone => {
                 self.counters.useful_symbols += 1;
-                let (role, length) = (incoming.role, incoming.length());
-                self.timers.set(&mut incoming.timer, None, MessageTimer(symbol.session, id));
-                session.window.complete(id);
-                if self.has_room(role, length) {
-                    if let Some(verdict) = self.deliver(symbol.session, id) {
-                        self.answer_to(symbol, verdict);
-                    }
+                let (role, length, memory) = (incoming.role, incoming.length(), incoming.memory());
+                let peer = session.key();
+                let verdict = if self.has_room(role, length) {
+                    self.complete(symbol.session, id);
+                    self.deliver(symbol.session, id)
+                } else if self.has_backlog_room(&peer, role, memory) {
+                    self.complete(symbol.session, id);
+                    self.wait_for_room(role, symbol.session, id);
+                    Some(Verdict::Busy)
                 } else {
-                    self.inboxes[role as usize].waiting.push_back((symbol.session, id));
-                    self.answer_to(symbol, Verdict::Busy);
+                    self.forget_message(symbol.session, id);
+                    Some(Verdict::Busy)
+                };
+                if let Some(verdict) = verdict {
+                    self.answer_to(symbol, verdict);
                 }
             }
         }
+    }
+
+    fn complete(&mut self, name: SessionId, id: MessageId) {
+        self.update(name, |session| session.window.complete(id));
     }
 
     /// Answers a symbol, with no more bytes than it had.

@@ -29,6 +29,8 @@ pub(super) struct Window {
     whole: HashMap<MessageId, Incoming>,
     /// Bytes that messages which have not ended may take.
     memory: usize,
+    /// How many of them are of whole messages, by role.
+    backlog: [usize; 3],
 }
 
 impl Window {
@@ -39,6 +41,7 @@ impl Window {
             receiving: BTreeMap::new(),
             whole: HashMap::new(),
             memory: 0,
+            backlog: [0; 3],
         }
     }
 
@@ -48,7 +51,7 @@ impl Window {
 
     /// What all of it takes.
     pub(super) fn held(&self) -> Held {
-        Held { memory: self.memory, endings: self.ended.len() }
+        Held { memory: self.memory, backlog: self.backlog, endings: self.ended.len() }
     }
 
     /// Messages whose fate must be remembered.
@@ -75,6 +78,16 @@ impl Window {
         self.whole.get_mut(&id)
     }
 
+    /// A message that has not ended.
+    pub(super) fn held_message(&mut self, id: MessageId) -> Option<&mut Incoming> {
+        self.receiving.get_mut(&id).or_else(|| self.whole.get_mut(&id))
+    }
+
+    /// Bytes of a message that waits for the application.
+    pub(super) fn whole_length(&self, id: MessageId) -> Option<usize> {
+        self.whole.get(&id).map(Incoming::length)
+    }
+
     /// A message has begun.
     pub(super) fn begin(&mut self, id: MessageId, incoming: Incoming) {
         self.memory += incoming.memory();
@@ -84,6 +97,7 @@ impl Window {
     /// No symbol of `id` is missing any more: from now on it waits for the application.
     pub(super) fn complete(&mut self, id: MessageId) {
         if let Some(incoming) = self.receiving.remove(&id) {
+            self.backlog[incoming.role as usize] += incoming.memory();
             self.whole.insert(id, incoming);
         }
     }
@@ -98,8 +112,13 @@ impl Window {
 
     /// Forgets `id`, as if it had never begun, and returns what there is of it.
     pub(super) fn forget(&mut self, id: MessageId) -> Option<Incoming> {
-        let incoming = self.receiving.remove(&id).or_else(|| self.whole.remove(&id))?;
+        if let Some(incoming) = self.receiving.remove(&id) {
+            self.memory -= incoming.memory();
+            return Some(incoming);
+        }
+        let incoming = self.whole.remove(&id)?;
         self.memory -= incoming.memory();
+        self.backlog[incoming.role as usize] -= incoming.memory();
         Some(incoming)
     }
 

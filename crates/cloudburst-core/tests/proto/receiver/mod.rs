@@ -6,3 +6,4 @@ mod crowd;
 mod limits;
 mod peers;
 mod replays;
+mod unserved;

@@ -1,0 +1,88 @@
+//! Messages that the application does not take: they wait for a while, and in nobody's way.
+
+use super::crowd::{Crowd, Says, Voice};
+use cloudburst_core::config::Config;
+use cloudburst_core::wire::{Role, Verdict};
+use core::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Two messages of each role, and decoders for some 270 messages of 1,000 bytes.
+fn small() -> Config {
+    Config {
+        max_message: 10_000,
+        receive_messages: 2,
+        decode_bytes: 400_000,
+        decode_bytes_per_peer: 100_000,
+        ..Config::default()
+    }
+}
+
+/// Peers 1 to 10 send 100 messages of `role` each, of which nobody takes any.
+fn flood(crowd: &mut Crowd, role: Role) -> Vec<Voice> {
+    let mut peers: Vec<Voice> = (1..=10).map(|who| crowd.meet(who)).collect();
+    for peer in &mut peers {
+        peer.role = role;
+        for id in 0..100 {
+            let _ = crowd.say(peer, Says { age: id as u32, ..Says::whole(id, 1_000) });
+        }
+    }
+    peers
+}
+
+#[test]
+fn requests_that_nobody_serves_are_not_in_the_way_of_plain_messages() {
+    let mut crowd = Crowd::new(small());
+    let mut peers = flood(&mut crowd, Role::Request);
+    assert_eq!(crowd.messages().len(), 2);
+    let mut honest = crowd.meet(11);
+    assert!(crowd.delivers(&mut honest, Says::whole(0, 10_000)), "{:?}", crowd.receiver);
+    // Nor in that of the same peer's.
+    let peer = &mut peers[0];
+    peer.role = Role::Plain;
+    let says = Says { age: 100, ..Says::whole(100, 10_000) };
+    assert!(crowd.delivers(peer, says), "{:?}", crowd.receiver);
+}
+
+#[test]
+fn responses_get_through_where_nothing_else_is_taken() {
+    let mut crowd = Crowd::new(small());
+    flood(&mut crowd, Role::Request);
+    flood(&mut crowd, Role::Plain);
+    let mut callee = crowd.meet(11);
+    callee.role = Role::Response;
+    for id in 0..20 {
+        assert!(crowd.delivers(&mut callee, Says { age: id as u32, ..Says::whole(id, 10_000) }));
+    }
+}
+
+#[test]
+fn a_whole_message_whose_sender_is_silent_is_dropped_and_may_be_sent_again() {
+    let mut crowd = Crowd::new(small());
+    let mut peer = crowd.meet(1);
+    crowd.fill(&mut peer, 0..2, 100);
+    let taken = crowd.messages();
+    assert_eq!(crowd.say(&mut peer, Says::whole(2, 100)), Some(Verdict::Busy));
+    crowd.wait(14 * SECOND);
+    assert!(crowd.receiver.memory() > 0);
+    crowd.wait(SECOND);
+    assert_eq!((crowd.receiver.memory(), crowd.receiver.counters().messages_dropped), (0, 1));
+    taken.iter().for_each(|message| crowd.receiver.release(message.role, message.bytes.len()));
+    assert_eq!(crowd.messages(), [], "nobody waits for it any more");
+    assert!(crowd.delivers(&mut peer, Says::whole(2, 100)), "it was never said to have ended");
+    assert_eq!(crowd.messages().len(), 1);
+}
+
+#[test]
+fn a_whole_message_whose_sender_asks_after_it_waits_for_as_long() {
+    let mut crowd = Crowd::new(small());
+    let mut peer = crowd.meet(1);
+    crowd.fill(&mut peer, 0..2, 100);
+    let taken = crowd.messages();
+    for _ in 0..60 {
+        assert_eq!(crowd.say(&mut peer, Says::whole(2, 100)), Some(Verdict::Busy));
+        crowd.wait(10 * SECOND);
+    }
+    crowd.receiver.release(taken[0].role, taken[0].bytes.len());
+    assert_eq!(crowd.messages().len(), 1);
+}
