@@ -44,6 +44,10 @@ pub(super) const ENDING_BYTES: usize = 64;
 /// that wait for the application may take one part of so many: less than half even if nobody takes
 /// plain messages nor requests, so that responses get through.
 pub(super) const BACKLOG_SHARE: usize = 4;
+/// Messages that may begin while an older one waits for the room that they take.
+pub(super) const MAX_OVERTAKEN: u64 = 16;
+/// How long room is kept for a message that its sender does not ask after: it asks each 100 ms.
+pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever others do.
 pub(super) const MODEST_ENDINGS: usize = 256;
 /// Messages whose arrivals are remembered after their delivery, in one session.

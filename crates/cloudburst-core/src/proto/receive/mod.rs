@@ -8,6 +8,7 @@ mod handshake;
 mod inbox;
 mod incoming;
 mod peers;
+mod room;
 mod routes;
 mod session;
 mod steps;
@@ -19,6 +20,7 @@ use self::deadlines::MessageTimer;
 use self::inbox::Inbox;
 use self::incoming::Incoming;
 use self::peers::{Held, Peer, PeerKey};
+use self::room::RoomQueue;
 use self::session::Session;
 use self::window::Ending;
 use super::session::HalfOpen;
@@ -105,6 +107,7 @@ pub struct Receiver {
     peers: HashMap<PeerKey, Peer>,
     /// What all sessions remember.
     held: Held,
+    room_queue: RoomQueue,
     acks: VecDeque<(Via, HelloAck)>,
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
@@ -149,6 +152,7 @@ impl Receiver {
             inboxes: Default::default(),
             peers: HashMap::new(),
             held: Held::default(),
+            room_queue: RoomQueue::default(),
             acks: VecDeque::new(),
             answers: VecDeque::new(),
             overdue: false,
@@ -261,6 +265,11 @@ impl Receiver {
         let Config { receive_messages, receive_bytes, .. } = self.config;
         role == Role::Response
             || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
+    }
+
+    /// Whether no message of `role` waits that came before.
+    fn is_next(&self, role: Role) -> bool {
+        self.inboxes[role as usize].first_waiting().is_none()
     }
 
     /// Puts a message that is whole into the application's queue; returns what to say of it. From

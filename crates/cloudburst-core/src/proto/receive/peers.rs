@@ -2,6 +2,7 @@
 
 use super::Receiver;
 use super::deadlines::QUIET_GRAIN;
+use super::room::Waiter;
 use super::session::Session;
 use crate::id::{Incarnation, SessionId};
 use crate::time::Instant;
@@ -33,6 +34,10 @@ pub(super) struct Held {
 pub(super) struct Peer {
     pub(super) sessions: usize,
     pub(super) held: Held,
+    /// Messages that have begun.
+    pub(super) begun: u64,
+    /// The message of its that waits for room.
+    pub(super) waiter: Option<Waiter>,
 }
 
 impl Held {
@@ -95,6 +100,7 @@ impl Receiver {
             peer.held.replace(held, Held::default());
             peer.sessions -= 1;
             if peer.sessions == 0 {
+                peer.waiter.iter().for_each(|waiter| self.room_queue.leave(waiter));
                 self.peers.remove(&session.key());
             }
         }

@@ -3,15 +3,15 @@
 use super::Receiver;
 use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
-use super::peers::{Held, PeerKey};
+use super::room::Applicant;
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
-use crate::proto::limits::{BACKLOG_SHARE, ENDING_BYTES, MESSAGE_WINDOW, MODEST_ENDINGS};
+use crate::proto::limits::MESSAGE_WINDOW;
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
-use crate::wire::{Answer, Prefix, RejectReason, Role, SymbolHeader, Verdict};
+use crate::wire::{Answer, Prefix, RejectReason, SymbolHeader, Verdict};
 
 /// An authentic symbol, and where it came from.
 struct Symbol<'a> {
@@ -132,12 +132,17 @@ impl Receiver {
             return Err(Verdict::Reject(RejectReason::Unsupported));
         };
         let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let has_room = session.window.span() < MESSAGE_WINDOW
-            && self.has_backlog_room(&session.key(), incoming.role, incoming.memory())
-            && self.has_decode_room(&session.key(), incoming.memory());
-        if !has_room {
+        let applicant = Applicant {
+            peer: session.key(),
+            session: symbol.session,
+            id: header.message,
+            role: incoming.role,
+            memory: incoming.memory(),
+        };
+        if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
             return Err(Verdict::Busy);
         }
+        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
         let (id, key) = (header.message, &session.digest);
         let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
         if step != Step::Nonsense {
@@ -147,33 +152,6 @@ impl Receiver {
             self.update(symbol.session, |session| session.window.begin(id, incoming));
         }
         Ok(step)
-    }
-
-    /// Whether a peer may begin a message that takes `memory` bytes.
-    fn has_decode_room(&self, peer: &PeerKey, memory: usize) -> bool {
-        let memory = memory + ENDING_BYTES;
-        // One message always fits, whatever its bookkeeping takes: else it would never arrive.
-        let fits = |held: Held, limit: usize| {
-            let endings = held.endings * ENDING_BYTES;
-            held.memory == 0 && endings < limit || held.memory + endings + memory <= limit
-        };
-        let own = self.peers.get(peer).map_or(Held::default(), |peer| peer.held);
-        // Many peers that remember much must not keep out those that remember little.
-        let endings = if own.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
-        fits(own, self.config.decode_bytes_per_peer)
-            && fits(Held { endings, ..self.held }, self.config.decode_bytes)
-    }
-
-    /// Whether more messages of a role may wait for the application, `memory` bytes of them: one
-    /// always may. There is a share for each role, so that one which nobody takes leaves room for
-    /// the others.
-    fn has_backlog_room(&self, peer: &PeerKey, role: Role, memory: usize) -> bool {
-        let fits = |held: &Held, limit: usize| {
-            let backlog = held.backlog[role as usize];
-            backlog == 0 || backlog + memory <= limit / BACKLOG_SHARE
-        };
-        self.peers.get(peer).is_none_or(|own| fits(&own.held, self.config.decode_bytes_per_peer))
-            && fits(&self.held, self.config.decode_bytes)
     }
 
     /// Draws the consequences of what a symbol did.
@@ -209,12 +187,12 @@ impl Receiver {
             }
             Step::MessageDone => {
                 self.counters.useful_symbols += 1;
-                let (role, length, memory) = (incoming.role, incoming.length(), incoming.memory());
+                let (role, length) = (incoming.role, incoming.length());
                 let peer = session.key();
-                let verdict = if self.has_room(role, length) {
+                let verdict = if self.is_next(role) && self.has_room(role, length) {
                     self.complete(symbol.session, id);
                     self.deliver(symbol.session, id)
-                } else if self.has_backlog_room(&peer, role, memory) {
+                } else if self.has_backlog_room(&peer, role) {
                     self.complete(symbol.session, id);
                     self.wait_for_room(role, symbol.session, id);
                     Some(Verdict::Busy)

@@ -34,6 +34,7 @@ pub(super) struct Voice {
 pub(super) struct Says {
     pub(super) id: u64,
     pub(super) len: usize,
+    pub(super) symbol: u32,
     pub(super) symbol_size: u16,
     pub(super) age: u32,
     pub(super) ask: bool,
@@ -42,12 +43,12 @@ pub(super) struct Says {
 impl Says {
     /// The only symbol of a message.
     pub(super) fn whole(id: u64, len: usize) -> Self {
-        Self { id, len, symbol_size: len as u16, age: 0, ask: false }
+        Self { id, len, symbol: 0, symbol_size: len as u16, age: 0, ask: false }
     }
 
     /// The first of `len / 1,000` symbols of a message.
     pub(super) fn part(id: u64, len: usize) -> Self {
-        Self { id, len, symbol_size: 1_000, age: 0, ask: false }
+        Self { id, len, symbol: 0, symbol_size: 1_000, age: 0, ask: false }
     }
 }
 
@@ -144,6 +145,13 @@ impl Crowd {
             .collect()
     }
 
+    /// The application takes what came up.
+    pub(super) fn take_all(&mut self) {
+        for message in self.messages() {
+            self.receiver.release(message.role, message.bytes.len());
+        }
+    }
+
     /// Goes on to the moment `after` from now, and does what is due on the way.
     pub(super) fn wait(&mut self, after: Duration) {
         let until = self.now + after;
@@ -161,14 +169,14 @@ impl Voice {
     }
 
     pub(super) fn symbol(&mut self, says: Says) -> Vec<u8> {
-        let Says { id, len, symbol_size, age, ask } = says;
+        let Says { id, len, symbol, symbol_size, age, ask } = says;
         let message = MessageId(id);
         let header = SymbolHeader {
             message,
             length: len as u64,
             age,
             block: 0,
-            symbol: 0,
+            symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
             digest: self.flow.digest.block(message, 0, &vec![0; len]),

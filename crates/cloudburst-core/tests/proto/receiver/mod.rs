@@ -4,6 +4,7 @@
 
 mod crowd;
 mod limits;
+mod overtaking;
 mod peers;
 mod replays;
 mod unserved;

@@ -26,9 +26,7 @@ fn begin_all(crowd: &mut Crowd, voice: &mut Voice) -> u64 {
 /// Whether a short message is delivered, to an application that takes it at once.
 fn delivers(crowd: &mut Crowd, voice: &mut Voice, id: u64) -> bool {
     let done = crowd.delivers(voice, Says { age: id as u32, ..Says::whole(id, 10) });
-    for message in crowd.messages() {
-        crowd.receiver.release(message.role, message.bytes.len());
-    }
+    crowd.take_all();
     done
 }
 

@@ -1,0 +1,170 @@
+//! Room for messages that begin: quotas, and a place for those that were refused.
+
+use super::Receiver;
+use super::peers::{Held, PeerKey};
+use super::steps::step;
+use crate::id::{MessageId, SessionId};
+use crate::proto::limits::{
+    BACKLOG_SHARE, ENDING_BYTES, MAX_OVERTAKEN, MODEST_ENDINGS, WAITER_PATIENCE,
+};
+use crate::time::Instant;
+use crate::wire::Role;
+use std::collections::BTreeMap;
+
+/// A message that was refused for want of room. Its sender asks again and again; when it has been
+/// overtaken often enough, what becomes free is kept for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    session: SessionId,
+    id: MessageId,
+    memory: usize,
+    last_asked: Instant,
+    /// Messages of the peer, and of all peers, that had begun before.
+    before: [u64; 2],
+    /// Where the queue for everybody's room has it.
+    place: Option<u64>,
+}
+
+/// Peers with a message that waits for everybody's room, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct RoomQueue {
+    queue: BTreeMap<u64, PeerKey>,
+    entered: u64,
+    /// Messages that have begun.
+    begun: u64,
+}
+
+/// A message that wants to begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Applicant {
+    pub(super) peer: PeerKey,
+    pub(super) session: SessionId,
+    pub(super) id: MessageId,
+    pub(super) role: Role,
+    /// Bytes that it may take.
+    pub(super) memory: usize,
+}
+
+impl Waiter {
+    const fn is(&self, applicant: &Applicant) -> bool {
+        self.session.0 == applicant.session.0 && self.id.0 == applicant.id.0
+    }
+
+    fn is_there(&self, now: Instant) -> bool {
+        now.saturating_since(self.last_asked) <= WAITER_PATIENCE
+    }
+
+    /// The room that is kept for it when `begun` messages have overtaken it.
+    const fn kept(&self, begun: u64) -> usize {
+        if begun >= MAX_OVERTAKEN { self.memory + ENDING_BYTES } else { 0 }
+    }
+}
+
+impl RoomQueue {
+    fn enter(&mut self, peer: PeerKey) -> u64 {
+        self.entered += 1;
+        self.queue.insert(self.entered, peer);
+        self.entered
+    }
+
+    pub(super) fn leave(&mut self, waiter: &Waiter) {
+        if let Some(place) = waiter.place {
+            self.queue.remove(&place);
+        }
+    }
+}
+
+impl Receiver {
+    /// Whether a message may begin. If not, it waits for room from now on.
+    pub(super) fn admit(&mut self, now: Instant, applicant: &Applicant) -> bool {
+        if !self.has_backlog_room(&applicant.peer, applicant.role) {
+            return false;
+        }
+        let first = self.first_waiter(now);
+        let Some(peer) = self.peers.get_mut(&applicant.peer) else { return false };
+        let waiter = peer.waiter.filter(|waiter| waiter.is_there(now));
+        let others = |waiter: &Waiter| !waiter.is(applicant);
+        let kept_own = waiter.filter(others).map_or(0, |w| w.kept(peer.begun - w.before[0]));
+        let kept_all =
+            first.filter(others).map_or(0, |w| w.kept(self.room_queue.begun - w.before[1]));
+        let fits = |held: Held, kept: usize, limit: usize| {
+            let (taken, endings) = (held.memory + kept, held.endings * ENDING_BYTES);
+            // One message always fits, whatever its bookkeeping takes: else it would never arrive.
+            taken == 0 && endings < limit
+                || taken + endings + applicant.memory + ENDING_BYTES <= limit
+        };
+        // Many peers that remember much must not keep out those that remember little.
+        let endings = if peer.held.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
+        let all = Held { endings, ..self.held };
+        let has_own = fits(peer.held, kept_own, self.config.decode_bytes_per_peer);
+        let has_shared = fits(all, kept_all, self.config.decode_bytes);
+        if has_own && has_shared {
+            self.on_admitted(applicant);
+        } else {
+            self.on_refused(now, applicant, has_shared);
+        }
+        has_own && has_shared
+    }
+
+    /// Whether more messages of a role may wait for the application. There is a share for each role,
+    /// so that one which nobody takes leaves room for the others. It is the same for messages of
+    /// all lengths: short ones must not pass long ones.
+    pub(super) fn has_backlog_room(&self, peer: &PeerKey, role: Role) -> bool {
+        let fits = |held: &Held, limit: usize| {
+            let backlog = held.backlog[role as usize];
+            backlog == 0 || backlog < limit / BACKLOG_SHARE
+        };
+        self.peers.get(peer).is_none_or(|own| fits(&own.held, self.config.decode_bytes_per_peer))
+            && fits(&self.held, self.config.decode_bytes)
+    }
+
+    /// The message that has waited for everybody's room for the longest.
+    fn first_waiter(&mut self, now: Instant) -> Option<Waiter> {
+        while let Some((&place, key)) = self.room_queue.queue.first_key_value() {
+            step();
+            let waiter = self.peers.get(key).and_then(|peer| peer.waiter);
+            match waiter.filter(|waiter| waiter.is_there(now) && waiter.place == Some(place)) {
+                Some(waiter) => return Some(waiter),
+                None => drop(self.room_queue.queue.remove(&place)),
+            }
+        }
+        None
+    }
+
+    /// A message begins: it waits no more, and overtakes those that do.
+    fn on_admitted(&mut self, applicant: &Applicant) {
+        self.room_queue.begun += 1;
+        let Some(peer) = self.peers.get_mut(&applicant.peer) else { return };
+        peer.begun += 1;
+        if let Some(waiter) = peer.waiter.take_if(|waiter| waiter.is(applicant)) {
+            self.room_queue.leave(&waiter);
+        }
+    }
+
+    /// There is no room: of the messages of a peer, the oldest of a session waits for it.
+    fn on_refused(&mut self, now: Instant, applicant: &Applicant, has_shared: bool) {
+        let Applicant { peer: key, session, id, memory, .. } = *applicant;
+        let Some(peer) = self.peers.get_mut(&key) else { return };
+        if let Some(gone) = peer.waiter.take_if(|waiter| !waiter.is_there(now)) {
+            self.room_queue.leave(&gone);
+        }
+        let waiter = peer.waiter.get_or_insert(Waiter {
+            session,
+            id,
+            memory,
+            last_asked: now,
+            before: [peer.begun, self.room_queue.begun],
+            place: None,
+        });
+        if waiter.session != session || waiter.id < id {
+            return;
+        }
+        (waiter.id, waiter.memory, waiter.last_asked) = (id, memory, now);
+        if !has_shared && waiter.place.is_none() {
+            waiter.place = Some(self.room_queue.enter(key));
+        } else if has_shared {
+            self.room_queue.leave(waiter);
+            waiter.place = None;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A long message waits for room, and short ones that come later do not pass it for ever.
+
+use super::crowd::{Crowd, Says, Voice};
+use cloudburst_core::config::Config;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::wire::Verdict;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+/// Short messages that could pass the long one.
+const SHORT: u64 = 5_000;
+/// How many may.
+const FEW: u64 = 40;
+
+#[test]
+fn what_waits_for_the_application_is_delivered_in_order() {
+    let mut crowd = Crowd::new(Config { receive_bytes: 20_000, ..Config::default() });
+    let mut peer = crowd.meet(1);
+    crowd.fill(&mut peer, 0..20, 1_000);
+    let mut untaken: VecDeque<_> = crowd.messages().into();
+    assert_eq!(crowd.say(&mut peer, Says::whole(20, 10_000)), Some(Verdict::Busy));
+    let overtaken = (21..21 + SHORT).take_while(|id| {
+        crowd.hear(&mut peer, Says { age: 30, ..Says::whole(*id, 1_000) });
+        crowd.discard_answers();
+        untaken.extend(crowd.messages());
+        let taken = untaken.pop_front().unwrap();
+        crowd.receiver.release(taken.role, taken.bytes.len());
+        untaken.extend(crowd.messages());
+        untaken.iter().all(|message| message.id != MessageId(20))
+    });
+    let overtaken = overtaken.count() as u64;
+    assert!(overtaken <= FEW, "overtaken by {overtaken} of {SHORT}");
+}
+
+/// Messages of two symbols that a peer keeps under way, as many as there is room for.
+struct Stream {
+    voice: Voice,
+    next: u64,
+    under_way: VecDeque<u64>,
+}
+
+impl Stream {
+    fn new(voice: Voice) -> Self {
+        Self { voice, next: 1, under_way: VecDeque::new() }
+    }
+
+    /// Begins messages until there is no room; how many. The message 0 is not finished with.
+    fn begin(&mut self, crowd: &mut Crowd) -> u64 {
+        let before = self.next;
+        loop {
+            let id = self.next;
+            let says = Says { age: id as u32, ..Says::part(id, 2_000) };
+            if crowd.say(&mut self.voice, says) == Some(Verdict::Busy) {
+                return self.next - before;
+            }
+            self.under_way.push_back(id);
+            self.next += 1;
+        }
+    }
+
+    fn finish_oldest(&mut self, crowd: &mut Crowd) {
+        let Some(id) = self.under_way.pop_front() else { return };
+        let says = Says { age: id as u32, symbol: 1, ..Says::part(id, 2_000) };
+        assert!(crowd.delivers(&mut self.voice, says));
+        crowd.take_all();
+    }
+}
+
+fn small() -> Config {
+    Config {
+        max_message: 10_000,
+        decode_bytes: 400_000,
+        decode_bytes_per_peer: 400_000,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn what_waits_for_its_peers_room_gets_it() {
+    let mut crowd = Crowd::new(Config { decode_bytes: 1 << 20, ..small() });
+    let mut stream = Stream::new(crowd.meet(1));
+    stream.begin(&mut crowd);
+    let mut overtaken = 0;
+    while overtaken < SHORT
+        && crowd.say(&mut stream.voice, Says::part(0, 10_000)) == Some(Verdict::Busy)
+    {
+        stream.finish_oldest(&mut crowd);
+        overtaken += stream.begin(&mut crowd);
+        crowd.wait(Duration::from_millis(10));
+    }
+    assert!(overtaken <= FEW, "overtaken by {overtaken} of {SHORT}");
+}
+
+#[test]
+fn what_waits_for_everybodys_room_gets_it_in_turn() {
+    let mut crowd = Crowd::new(small());
+    let mut streams: Vec<Stream> = (1..=10).map(|who| Stream::new(crowd.meet(who))).collect();
+    let mut long: VecDeque<Voice> = (11..=13).map(|who| crowd.meet(who)).collect();
+    for stream in &mut streams {
+        stream.begin(&mut crowd);
+    }
+    let mut overtaken = 0;
+    while overtaken < SHORT && !long.is_empty() {
+        long.retain_mut(|peer| crowd.say(peer, Says::part(0, 10_000)) == Some(Verdict::Busy));
+        for stream in &mut streams {
+            stream.finish_oldest(&mut crowd);
+            overtaken += stream.begin(&mut crowd);
+        }
+        crowd.wait(Duration::from_millis(10));
+    }
+    assert!(overtaken <= 3 * FEW, "{} of 3 overtaken by {overtaken} of {SHORT}", long.len());
+}
+
+#[test]
+fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
+    let mut crowd = Crowd::new(Config { decode_bytes: 1 << 20, ..small() });
+    let mut stream = Stream::new(crowd.meet(1));
+    stream.begin(&mut crowd);
+    let full = stream.under_way.len();
+    for _ in 0..FEW {
+        assert_eq!(crowd.say(&mut stream.voice, Says::part(0, 10_000)), Some(Verdict::Busy));
+        stream.finish_oldest(&mut crowd);
+        stream.begin(&mut crowd);
+        if stream.under_way.len() + 3 < full {
+            break;
+        }
+    }
+    assert!(stream.under_way.len() + 3 < full, "room is kept");
+    crowd.wait(Duration::from_secs(2));
+    stream.begin(&mut crowd);
+    // Endings take some room as well.
+    assert!(stream.under_way.len() + 3 > full, "{} of {full}", stream.under_way.len());
+}
