@@ -33,9 +33,10 @@ pub(super) const ALIVE_FOR: Duration = Duration::from_secs(120);
 /// it for [`STALE_AFTER`].
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
 
-/// HELLO_ACKs that wait to be sent.
+/// HELLO_ACKs that wait to be sent, shared out among their initiators.
 pub(super) const MAX_ACKS: usize = 256;
-/// Answers that wait to be sent; older ones give way, for the next symbol asks again.
+/// Answers that wait to be sent, shared out among their sessions; older ones give way, for the next
+/// symbol asks again.
 pub(super) const MAX_ANSWERS: usize = 4096;
 
 /// What remembering the ending of one message takes, about.

@@ -3,19 +3,19 @@
 use super::Receiver;
 use super::routes::copies;
 use crate::id::{PathId, SessionId};
-use crate::proto::limits::MAX_ANSWERS;
+use crate::path::Via;
 use crate::proto::{Contents, Transmit, marking};
 use crate::wire::{Answer, Prefix, Verdict};
 
 /// Answers of one batch.
 const MAX_JOINED: usize = 16;
-/// Of these, so many are looked at for one to the same block.
+/// Of the answers to a peer that wait, so many are looked at for one to the same block; and of peers,
+/// so many for one that symbols go to.
 const LOOK_BACK: usize = 64;
 
 /// An answer that waits to be sent.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    session: SessionId,
     /// The path of the symbol that it answers, if it does.
     path: Option<PathId>,
     answer: Answer,
@@ -24,74 +24,98 @@ pub(super) struct Outbound {
     detours: usize,
 }
 
+impl Outbound {
+    /// It leaves by a route, once.
+    const fn is_plain(&self) -> bool {
+        !self.routed && self.detours == 0
+    }
+}
+
 impl Receiver {
     /// Appends the next datagrams for one path to `buffer`. Answers are not paced: none is larger
     /// than the packet that caused it.
+    ///
+    /// HELLO_ACKs and answers take turns, and within either do peers.
     pub(in crate::proto) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let sent = if self.acks_turn {
+            self.transmit_ack(buffer).or_else(|| self.transmit_answers(buffer))
+        } else {
+            self.transmit_answers(buffer).or_else(|| self.transmit_ack(buffer))
+        };
+        self.acks_turn ^= sent.is_some();
+        sent
+    }
+
+    fn transmit_ack(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let initiator = self.acks.next()?;
+        let next = self.acks.queue(initiator).and_then(|queue| queue.pop_front());
+        self.acks.pass();
+        let (via, ack) = next?;
         let start = buffer.len();
-        let marking = marking::control(&self.config);
-        if let Some((via, ack)) = self.acks.pop_front() {
-            ack.write(&self.identity.hello_key, buffer);
-            let len = buffer.len() - start;
-            return Some(Transmit {
-                contents: Contents::Answers,
-                via,
-                segment_size: len,
-                len,
-                marking,
-            });
-        }
-        while let Some(mut outbound) = self.answers.pop_front() {
-            let Some(session) = self.sessions.get_mut(&outbound.session) else { continue };
-            let way = if outbound.routed {
-                outbound.detours -= 1;
-                session.routes.take_detour(&*self.path_map)
-            } else {
-                session.routes.take()
-            };
-            let Some((path, via)) = way else { continue };
-            let alone = outbound.routed || outbound.detours > 0;
-            outbound.routed = true;
-            let len = outbound.answer.sealed_len();
-            for joined in 1.. {
-                session.write_answer(&outbound.answer, path, buffer);
-                self.counters.on_answer(outbound.answer.kind());
-                // Answers of equal length to one peer are one system call, by one route.
-                let joins = |next: &mut Outbound| {
-                    next.session == outbound.session
-                        && !next.routed
-                        && next.detours == 0
-                        && next.answer.sealed_len() == len
-                };
-                if alone || joined == MAX_JOINED {
-                    break;
-                }
-                let Some(next) = self.answers.pop_front_if(joins) else { break };
-                outbound = next;
+        ack.write(&self.identity.hello_key, buffer);
+        let len = buffer.len() - start;
+        Some(self.transmit_of(via, len, len))
+    }
+
+    fn transmit_answers(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(name) = self.answers.next() {
+            let sent = self.transmit_answers_to(name, buffer);
+            self.answers.pass();
+            if sent.is_some() {
+                return sent;
             }
-            if outbound.detours > 0 {
-                self.answers.push_front(outbound);
-            }
-            let sent = buffer.len() - start;
-            return Some(Transmit {
-                contents: Contents::Answers,
-                via,
-                segment_size: len,
-                len: sent,
-                marking,
-            });
         }
         None
     }
 
+    fn transmit_answers_to(&mut self, name: SessionId, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let queue = self.answers.queue(name)?;
+        let Some(session) = self.sessions.get_mut(&name) else {
+            queue.clear();
+            return None;
+        };
+        let start = buffer.len();
+        let mut outbound = queue.pop_front()?;
+        let (path, via) = if outbound.routed {
+            outbound.detours -= 1;
+            session.routes.take_detour(&*self.path_map)?
+        } else {
+            session.routes.take()?
+        };
+        let alone = !outbound.is_plain();
+        outbound.routed = true;
+        let len = outbound.answer.sealed_len();
+        for joined in 1.. {
+            session.write_answer(&outbound.answer, path, buffer);
+            self.counters.on_answer(outbound.answer.kind());
+            // Answers of equal length to one peer are one system call, by one route.
+            let joins = |next: &mut Outbound| next.is_plain() && next.answer.sealed_len() == len;
+            if alone || joined == MAX_JOINED {
+                break;
+            }
+            let Some(next) = queue.pop_front_if(joins) else { break };
+            outbound = next;
+        }
+        if outbound.detours > 0 {
+            queue.push_front(outbound);
+        }
+        let sent = buffer.len() - start;
+        Some(self.transmit_of(via, len, sent))
+    }
+
+    fn transmit_of(&self, via: Via, segment_size: usize, len: usize) -> Transmit {
+        let marking = marking::control(&self.config);
+        Transmit { contents: Contents::Answers, via, segment_size, len, marking }
+    }
+
     /// Whether something waits to be sent.
     pub(crate) fn has_output(&self) -> bool {
-        !self.acks.is_empty() || !self.answers.is_empty()
+        self.acks.next().is_some() || self.answers.next().is_some()
     }
 
     /// Whether what waits should wait no longer for symbols to leave with.
     pub(in crate::proto) fn is_overdue(&self) -> bool {
-        !self.acks.is_empty() || (self.overdue && !self.answers.is_empty())
+        self.acks.next().is_some() || (self.overdue && self.answers.next().is_some())
     }
 
     /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it is
@@ -110,15 +134,12 @@ impl Receiver {
             return batch;
         }
         let sessions = &self.sessions;
-        let fits = |waiting: &Outbound| {
-            !waiting.routed
-                && waiting.detours == 0
-                && waiting.answer.sealed_len() <= room
-                && sessions.get(&waiting.session).is_some_and(|known| known.own == via.remote)
-        };
-        let found = self.answers.iter().take(LOOK_BACK).position(fits);
-        let Some(outbound) = found.and_then(|at| self.answers.remove(at)) else { return batch };
-        let Some(session) = self.sessions.get_mut(&outbound.session) else { return batch };
+        let goes_there =
+            |name: SessionId| sessions.get(&name).is_some_and(|known| known.own == via.remote);
+        let fits = |waiting: &Outbound| waiting.is_plain() && waiting.answer.sealed_len() <= room;
+        let taken = self.answers.take_first(LOOK_BACK, goes_there, fits);
+        let Some((name, outbound)) = taken else { return batch };
+        let Some(session) = self.sessions.get_mut(&name) else { return batch };
         session.write_answer(&outbound.answer, PathId(via.lane), buffer);
         self.counters.on_answer(outbound.answer.kind());
         Transmit { len: buffer.len(), ..batch }
@@ -141,27 +162,25 @@ impl Receiver {
         let path = symbol.map(|symbol| symbol.path);
         let again = symbol.is_some_and(|symbol| symbol.again);
         let detours = if again { copies(answer.sealed_len(), limit) - 1 } else { 0 };
-        let outbound = Outbound { session: name, path, answer, routed: false, detours };
+        let outbound = Outbound { path, answer, routed: false, detours };
         // What has not left yet is out of date: this has all that it said of the block. So symbols
         // that came together are answered together, but those of each path apart, unless the peer hears
         // nothing anyway: an answer is news of the path of the one that it names.
         let same = |waiting: &&mut Outbound| {
-            waiting.session == name
-                && (again || waiting.path == path)
+            (again || waiting.path == path)
                 && waiting.answer.message == outbound.answer.message
                 && waiting.answer.block == outbound.answer.block
         };
-        if let Some(waiting) = self.answers.iter_mut().rev().take(LOOK_BACK).find(same) {
-            *waiting = outbound;
-            return;
-        }
-        if self.answers.is_empty() {
+        if self.answers.next().is_none() {
             self.overdue = false;
         }
-        if self.answers.len() == MAX_ANSWERS {
-            self.answers.pop_front();
+        let waiting = self.answers.queue(name);
+        if let Some(waiting) =
+            waiting.and_then(|queue| queue.iter_mut().rev().take(LOOK_BACK).find(same))
+        {
+            *waiting = outbound;
+        } else if self.answers.push(name, outbound) {
             self.counters.answers_dropped += 1;
         }
-        self.answers.push_back(outbound);
     }
 }

@@ -4,7 +4,7 @@ use super::session::Session;
 use super::Receiver;
 use crate::id::SessionId;
 use crate::path::Via;
-use crate::proto::limits::{ALIVE_FOR, MAX_ACKS};
+use crate::proto::limits::ALIVE_FOR;
 use crate::proto::session::{Peering, ports};
 use crate::time::Instant;
 use crate::wire::packet::Prefix;
@@ -73,10 +73,8 @@ impl Receiver {
             self.half_open.insert(now, name, peer, hello.more_ports, ack);
             0
         };
-        if self.acks.len() < MAX_ACKS {
-            let via = self.way_of_ack(via, answered);
-            self.acks.push_back((via, ack));
-        }
+        let via = self.way_of_ack(via, answered);
+        self.acks.push(hello.initiator, (via, ack));
     }
 
     /// The way of a HELLO_ACK, after so many of the same handshake. Some go back the way of the

@@ -13,6 +13,7 @@ mod routes;
 mod session;
 mod steps;
 mod symbols;
+mod turns;
 mod window;
 
 use self::answers::Outbound;
@@ -22,13 +23,15 @@ use self::incoming::Incoming;
 use self::peers::{Held, Peer, PeerKey};
 use self::room::RoomQueue;
 use self::session::Session;
+use self::turns::Turns;
 use self::window::Ending;
+use super::limits::{MAX_ACKS, MAX_ANSWERS};
 use super::session::HalfOpen;
 use super::session::{Identity, Peering};
 use super::stats::ReceivedFrom;
 use super::timers::Timers;
 use crate::config::Config;
-use crate::id::{MessageId, SessionId};
+use crate::id::{Incarnation, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{PathMap, Via};
 use crate::time::Instant;
@@ -108,10 +111,13 @@ pub struct Receiver {
     /// What all sessions remember.
     held: Held,
     room_queue: RoomQueue,
-    acks: VecDeque<(Via, HelloAck)>,
+    /// HELLO_ACKs to be sent, by initiator.
+    acks: Turns<Incarnation, (Via, HelloAck)>,
+    /// The next transmission is theirs to have.
+    acks_turn: bool,
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
-    answers: VecDeque<Outbound>,
+    answers: Turns<SessionId, Outbound>,
     /// A batch of symbols has left since answers began to wait.
     overdue: bool,
     events: VecDeque<ReceiverEvent>,
@@ -153,8 +159,9 @@ impl Receiver {
             peers: HashMap::new(),
             held: Held::default(),
             room_queue: RoomQueue::default(),
-            acks: VecDeque::new(),
-            answers: VecDeque::new(),
+            acks: Turns::new(MAX_ACKS),
+            acks_turn: true,
+            answers: Turns::new(MAX_ANSWERS),
             overdue: false,
             events: VecDeque::new(),
             confirmed: VecDeque::new(),

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each behaviour uses its part of the crowd")]
 
 mod crowd;
+mod fair_answers;
 mod limits;
 mod overtaking;
 mod peers;

@@ -1,0 +1,140 @@
+//! Queues that take turns, so that what waits for one peer is in no other's way.
+
+use core::hash::Hash;
+use foldhash::{HashMap, HashMapExt};
+use std::collections::VecDeque;
+
+/// Queues whose memory is kept for others, when they are empty.
+const SPARE: usize = 64;
+
+/// A queue for each key, of which all together hold some `limit` items.
+///
+/// Where all are full, each may hold `limit` divided by the number of queues: so at most
+/// `limit (1 + ln limit)` items are held, and one key cannot push out what is for another.
+#[derive(Debug)]
+pub(super) struct Turns<K, V> {
+    queues: HashMap<K, VecDeque<V>>,
+    /// Those that hold something, in turn.
+    ring: VecDeque<K>,
+    spare: Vec<VecDeque<V>>,
+    limit: usize,
+}
+
+impl<K: Copy + Eq + Hash, V> Turns<K, V> {
+    pub(super) fn new(limit: usize) -> Self {
+        let (queues, ring) = (HashMap::new(), VecDeque::new());
+        Self { queues, ring, spare: Vec::new(), limit }
+    }
+
+    /// Appends an item to its queue; returns whether one had to give way, which is the queue's oldest,
+    /// or this one, if there are too many queues.
+    pub(super) fn push(&mut self, key: K, item: V) -> bool {
+        if !self.queues.contains_key(&key) {
+            if self.ring.len() >= self.limit {
+                return true;
+            }
+            self.ring.push_back(key);
+            self.queues.insert(key, self.spare.pop().unwrap_or_default());
+        }
+        let share = self.limit / self.ring.len();
+        let Some(queue) = self.queues.get_mut(&key) else { return true };
+        let full = queue.len() >= share;
+        if full {
+            queue.pop_front();
+        }
+        queue.push_back(item);
+        full
+    }
+
+    /// The items of `key`.
+    pub(super) fn queue(&mut self, key: K) -> Option<&mut VecDeque<V>> {
+        self.queues.get_mut(&key)
+    }
+
+    /// Whose turn it is.
+    pub(super) fn next(&self) -> Option<K> {
+        self.ring.front().copied()
+    }
+
+    /// Ends the turn of the first queue.
+    pub(super) fn pass(&mut self) {
+        let Some(key) = self.ring.pop_front() else { return };
+        if self.queues.get(&key).is_some_and(|queue| !queue.is_empty()) {
+            self.ring.push_back(key);
+        } else {
+            self.remove_queue(key);
+        }
+    }
+
+    /// Takes out of turn the first item that `fits`, of a key that does: of both, the first `looks`
+    /// are looked at.
+    pub(super) fn take_first(
+        &mut self,
+        looks: usize,
+        key_fits: impl Fn(K) -> bool,
+        fits: impl Fn(&V) -> bool,
+    ) -> Option<(K, V)> {
+        let (turn, key, at) =
+            self.ring.iter().take(looks).enumerate().find_map(|(turn, &key)| {
+                let queue = self.queues.get(&key).filter(|_| key_fits(key))?;
+                let at = queue.iter().take(looks).position(&fits)?;
+                Some((turn, key, at))
+            })?;
+        let queue = self.queues.get_mut(&key)?;
+        let item = queue.remove(at)?;
+        if queue.is_empty() {
+            self.ring.remove(turn);
+            self.remove_queue(key);
+        }
+        Some((key, item))
+    }
+
+    fn remove_queue(&mut self, key: K) {
+        if let Some(mut queue) = self.queues.remove(&key)
+            && self.spare.len() < SPARE
+        {
+            queue.clear();
+            self.spare.push(queue);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(turns: &mut Turns<u8, u32>) -> Vec<(u8, u32)> {
+        core::iter::from_fn(|| {
+            let key = turns.next()?;
+            let item = turns.queue(key)?.pop_front()?;
+            turns.pass();
+            Some((key, item))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn queues_take_turns_and_each_keeps_its_newest() {
+        let mut turns = Turns::new(4);
+        assert_eq!([1, 2, 3, 4].map(|item| turns.push(0, item)), [false; 4]);
+        assert!(turns.push(0, 5), "the oldest gives way");
+        assert!(!turns.push(1, 6));
+        assert_eq!(drain(&mut turns), [(0, 2), (1, 6), (0, 3), (0, 4), (0, 5)]);
+        assert_eq!(turns.next(), None);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_however_many_keys_there_are() {
+        let mut turns = Turns::new(16);
+        for item in 0..10_000 {
+            turns.push((item % 200) as u8, item);
+        }
+        assert_eq!(drain(&mut turns).len(), 16, "one for each of the first 16");
+        for key in 0..200 {
+            for item in 0..100 {
+                turns.push(key, item);
+            }
+        }
+        assert!(drain(&mut turns).len() <= 60, "16 (1 + ln 16)");
+    }
+}
