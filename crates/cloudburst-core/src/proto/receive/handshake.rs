@@ -105,6 +105,10 @@ impl Receiver {
     ) -> Result<usize, OpenError> {
         let name = prefix.session;
         let Some(pending) = self.half_open.get(name) else { return Err(OpenError::Forged) };
+        // What was refused for want of room must not begin a session when it is replayed.
+        if pending.refused.is_some_and(|newest| prefix.number <= newest) {
+            return Err(OpenError::Replayed);
+        }
         let keys = self.identity.key.session(&pending.ack);
         let incarnation = pending.ack.initiator;
         // The address is the symbol's, which was sealed; the HELLO's could have been anybody's.
@@ -113,12 +117,15 @@ impl Receiver {
         let ports = ports(pending.more_ports);
         let mut session = Session::new(now, peer, incarnation, keys.forward);
         let payload = session.opener.open(prefix.number, packet, payload_at)?.len();
-        self.half_open.remove(name);
         if self.enter(now, name, session) {
+            self.half_open.remove(name);
             self.counters.sessions_confirmed += 1;
             let (flow, port) = (keys.backward, peer.port());
             let peering = Peering { peer, incarnation, flow, port, ports };
             self.confirmed.push_back(peering);
+        } else {
+            // The peer is there and tries again: it must not take us for another incarnation.
+            self.half_open.refuse(now, name, prefix.number);
         }
         Ok(payload)
     }

@@ -18,7 +18,9 @@ pub(in crate::proto) struct Pending {
     pub(in crate::proto) ack: HelloAck,
     /// How often it was answered, or asked after.
     pub(in crate::proto) answered: usize,
-    /// Where the order of arrival has it.
+    /// The newest symbol that was authentic, and for which there was no room.
+    pub(in crate::proto) refused: Option<u64>,
+    /// Where the order has it: when it began, or when the newest symbol was refused.
     since: Option<Instant>,
 }
 
@@ -27,7 +29,7 @@ pub(in crate::proto) struct HalfOpen {
     pending: HashMap<SessionId, Pending>,
     /// By initiator and nonce, so that a repeated HELLO gets the same answer.
     by_hello: HashMap<(Incarnation, u64), SessionId>,
-    /// In order of arrival.
+    /// The oldest first.
     order: Timers<SessionId>,
 }
 
@@ -54,7 +56,8 @@ impl HalfOpen {
             self.pop();
         }
         self.by_hello.insert((ack.initiator, ack.nonce), name);
-        let mut pending = Pending { peer, more_ports, ack, answered: 1, since: None };
+        let mut pending =
+            Pending { peer, more_ports, ack, answered: 1, refused: None, since: None };
         self.order.set(&mut pending.since, Some(now), name);
         self.pending.insert(name, pending);
     }
@@ -75,6 +78,15 @@ impl HalfOpen {
 
     pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&Pending> {
         self.pending.get(&name)
+    }
+
+    /// A symbol newer than all before was authentic, but there was no room for its session: the
+    /// handshake is as good as new.
+    pub(in crate::proto) fn refuse(&mut self, now: Instant, name: SessionId, number: u64) {
+        if let Some(pending) = self.pending.get_mut(&name) {
+            pending.refused = Some(number);
+            self.order.set(&mut pending.since, Some(now), name);
+        }
     }
 
     /// The first symbol came.

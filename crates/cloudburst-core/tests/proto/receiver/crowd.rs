@@ -98,6 +98,12 @@ impl Crowd {
         self.meet_again(who, 1)
     }
 
+    /// Hands in a copy of a packet of the peer `who`.
+    pub(super) fn replay(&mut self, who: u32, packet: &[u8]) {
+        let via = Via { lane: 0, remote: address(who) };
+        self.receiver.handle_datagram(self.now, via, &mut packet.to_vec());
+    }
+
     /// Hands in a symbol of zeros; the answers stay with the receiver.
     pub(super) fn hear(&mut self, voice: &mut Voice, says: Says) {
         let mut packet = voice.symbol(says);

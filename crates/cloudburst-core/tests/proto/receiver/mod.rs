@@ -4,6 +4,7 @@
 
 mod crowd;
 mod fair_answers;
+mod full;
 mod limits;
 mod overtaking;
 mod peers;

@@ -1,0 +1,67 @@
+//! More peers than a receiver remembers: the last ones wait, and are not told that it restarted.
+
+use super::crowd::{Crowd, Says};
+use crate::common::{Pair, Setup, Side, message};
+use cloudburst_core::config::Config;
+use cloudburst_core::error::Outcome;
+use cloudburst_core::proto::SendOptions;
+use core::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
+    let mut crowd = Crowd::new(Config { max_peers: 1, ..Config::default() });
+    let mut active = [crowd.meet(1), crowd.meet(2)];
+    let mut third = crowd.meet(3);
+    for id in 0..60 {
+        for peer in &mut active {
+            assert!(crowd.delivers(peer, Says::whole(id, 10)));
+        }
+        assert_eq!(crowd.say(&mut third, Says::whole(0, 10)), None);
+        let ack = crowd.greet(3, Crowd::hello(3, 9, third.session())).unwrap();
+        assert!(ack.current_alive, "after {id} s");
+        crowd.wait(SECOND);
+    }
+    // The others fall silent, and there is room.
+    crowd.wait(10 * SECOND);
+    assert_eq!(crowd.say(&mut third, Says::whole(0, 10)), None);
+    crowd.wait(10 * SECOND);
+    assert_eq!(crowd.say(&mut third, Says::whole(0, 10)), None);
+    crowd.wait(12 * SECOND);
+    assert!(crowd.delivers(&mut third, Says::whole(0, 10)));
+}
+
+#[test]
+fn what_a_stranger_replays_keeps_no_refused_session() {
+    let mut crowd = Crowd::new(Config { max_peers: 1, ..Config::default() });
+    let mut active = [crowd.meet(1), crowd.meet(2)];
+    let mut third = crowd.meet(3);
+    let captured = third.symbol(Says::whole(0, 10));
+    for id in 0..30 {
+        for peer in &mut active {
+            assert!(crowd.delivers(peer, Says::whole(id, 10)));
+        }
+        crowd.replay(3, &captured);
+        crowd.wait(SECOND);
+    }
+    let ack = crowd.greet(3, Crowd::hello(3, 9, third.session())).unwrap();
+    assert!(!ack.current_alive);
+}
+
+#[test]
+fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
+    let b = Config { max_peers: 1, port: 7000, ..Config::default() };
+    // The receiver is silent meanwhile, and that takes symbols.
+    let a = Config { max_redundancy: 1_000, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { a, b, ..Setup::default() });
+    // Two former lives of A hold both places.
+    for life in 0..2 {
+        pair.deliver(message(10, life));
+        pair.restart(Side::A);
+    }
+    let options = SendOptions { deadline: Some(60 * SECOND), ..SendOptions::default() };
+    let id = pair.send_from(Side::A, message(5_000, 9), options);
+    let outcome = pair.outcome(id);
+    assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+}
