@@ -127,6 +127,11 @@ impl LockedParts {
         ReceiverGuard { guard: lock(&self.receiver), glance: &self.glance }
     }
 
+    /// The receiver, if it has output.
+    pub(super) fn lock_answering(&self) -> Option<ReceiverGuard<'_>> {
+        self.glance.has_output.load(SeqCst).then(|| self.lock_receiver())
+    }
+
     /// How many messages of `role` are in the application's queue.
     pub(super) fn readable(&self, role: Role) -> usize {
         match role {
@@ -161,7 +166,7 @@ impl Parts for &LockedParts {
     }
 
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
-        self.glance.has_output.load(SeqCst).then(|| self.lock_receiver())
+        self.lock_answering()
     }
 }
 

@@ -320,7 +320,10 @@ impl<I: PacketIo> Shared<I> {
     fn plan(&self, who: Who, soon: Option<Instant>) -> Option<Instant> {
         let calling = self.parts.lock_calling();
         let mut sending = self.parts.lock_sending();
-        let timeouts = [soon, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
+        // Answers that wait for the rate are the sending thread's, too: the receiving thread sleeps
+        // as long as it meant to before they came.
+        let answers = self.parts.lock_answering().and_then(|receiver| receiver.next_transmit());
+        let timeouts = [soon, answers, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
         let wake_at = timeouts.into_iter().flatten().min();
         match who {
             Who::SendingThread => sending.planned = wake_at,

@@ -69,12 +69,12 @@ pub(crate) fn poll_transmit(
 ) -> Option<Transmit> {
     if let Some(mut receiver) = parts.answering()
         && receiver.is_overdue()
-        && let Some(answers) = receiver.poll_transmit(buffer)
+        && let Some(answers) = receiver.poll_transmit(now, buffer)
     {
         return Some(answers);
     }
     poll_symbols(parts, now, buffer)
-        .or_else(|| parts.answering().and_then(|mut receiver| receiver.poll_transmit(buffer)))
+        .or_else(|| parts.answering().and_then(|mut receiver| receiver.poll_transmit(now, buffer)))
 }
 
 /// The same for symbols and handshakes alone, and for what leaves with them: answers by themselves

@@ -4,7 +4,9 @@ use super::Receiver;
 use super::routes::copies;
 use crate::id::{PathId, SessionId};
 use crate::path::Via;
+use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
+use crate::time::Instant;
 use crate::wire::{Answer, Prefix, Verdict};
 
 /// Answers of one batch.
@@ -32,18 +34,33 @@ impl Outbound {
 }
 
 impl Receiver {
-    /// Appends the next datagrams for one path to `buffer`. Answers are not paced: none is larger
-    /// than the packet that caused it.
+    /// Appends the next datagrams for one path to `buffer`, unless they would exceed the rate of the
+    /// link. No answer is larger than the packet that caused it, so those to a link's worth of
+    /// packets leave at once.
     ///
     /// HELLO_ACKs and answers take turns, and within either do peers.
-    pub(in crate::proto) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+    pub(in crate::proto) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        if self.pacer.ready_at() > now {
+            return None;
+        }
         let sent = if self.acks_turn {
             self.transmit_ack(buffer).or_else(|| self.transmit_answers(buffer))
         } else {
             self.transmit_answers(buffer).or_else(|| self.transmit_ack(buffer))
-        };
-        self.acks_turn ^= sent.is_some();
-        sent
+        }?;
+        self.acks_turn = !self.acks_turn;
+        let overhead = headers(&sent.via) + self.path_map.overhead(sent.via);
+        self.pacer.charge(now, sent.len + sent.len / sent.segment_size * overhead);
+        Some(sent)
+    }
+
+    /// When the next answer may leave; `None` if none waits.
+    pub(crate) fn next_transmit(&self) -> Option<Instant> {
+        self.has_output().then(|| self.pacer.ready_at())
     }
 
     fn transmit_ack(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {

@@ -15,7 +15,8 @@ pub(super) const QUIET_GRAIN: Duration = Duration::from_secs(1);
 pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
 
 impl Receiver {
-    /// Forgets what has expired.
+    /// Forgets what has expired, and delivers what had to wait for it: what comes of that can be
+    /// polled right after.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
             step();
@@ -28,10 +29,11 @@ impl Receiver {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do next, or
+    /// [`poll_transmit`](Self::poll_transmit) something to send.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let deadlines = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
-        deadlines.into_iter().flatten().min()
+        let forgets = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
+        forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
 
     /// A message may have brought nothing new for too long. Its timer does not move with every

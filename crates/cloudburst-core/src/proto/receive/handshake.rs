@@ -1,7 +1,7 @@
 //! Sessions: answering a HELLO, confirming it by the first symbol, making room, forgetting.
 
-use super::session::Session;
 use super::Receiver;
+use super::session::Session;
 use crate::id::SessionId;
 use crate::path::Via;
 use crate::proto::limits::ALIVE_FOR;

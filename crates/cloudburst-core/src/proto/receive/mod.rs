@@ -33,7 +33,7 @@ use super::timers::Timers;
 use crate::config::Config;
 use crate::id::{Incarnation, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
-use crate::path::{PathMap, Via};
+use crate::path::{Pacer, PathMap, Via};
 use crate::time::Instant;
 use crate::wire::answer::NO_ECHO;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
@@ -120,6 +120,8 @@ pub struct Receiver {
     answers: Turns<SessionId, Outbound>,
     /// A batch of symbols has left since answers began to wait.
     overdue: bool,
+    /// Answers do not exceed the rate of the link either.
+    pacer: Pacer,
     events: VecDeque<ReceiverEvent>,
     /// Peers that proved that they are there: the sender half may talk to them without a handshake.
     confirmed: VecDeque<Peering>,
@@ -148,6 +150,7 @@ impl ReceiverCounters {
 
 impl Receiver {
     pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
+        let pacer = Pacer::new(config.capacity, config.rate);
         Self {
             path_map,
             config,
@@ -163,6 +166,7 @@ impl Receiver {
             acks_turn: true,
             answers: Turns::new(MAX_ANSWERS),
             overdue: false,
+            pacer,
             events: VecDeque::new(),
             confirmed: VecDeque::new(),
             timers: Timers::default(),

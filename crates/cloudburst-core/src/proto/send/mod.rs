@@ -21,6 +21,7 @@ use self::leg::Leg;
 use self::peer::Peer;
 use self::schedule::Schedule;
 use self::source::Source;
+pub(super) use self::transmit::headers;
 use super::limits::MESSAGE_WINDOW;
 use super::session::{Identity, Peering};
 use super::stats::SentTo;

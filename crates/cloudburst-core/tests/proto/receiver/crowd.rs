@@ -53,6 +53,11 @@ impl Says {
 }
 
 impl Crowd {
+    /// Where nothing waits for the link.
+    pub(super) fn unpaced(config: Config) -> Self {
+        Self::new(Config { capacity: 1_000_000_000_000, ..config })
+    }
+
     pub(super) fn new(config: Config) -> Self {
         let security = Security::pre_shared(KEY);
         let endpoint =
@@ -133,7 +138,7 @@ impl Crowd {
     }
 
     pub(super) fn poll_transmit(&mut self, packet: &mut Vec<u8>) -> Option<Via> {
-        self.receiver.poll_transmit(packet).map(|transmit| transmit.via)
+        self.receiver.poll_transmit(self.now, packet).map(|transmit| transmit.via)
     }
 
     pub(super) fn discard_answers(&mut self) {
@@ -158,14 +163,19 @@ impl Crowd {
         }
     }
 
-    /// Goes on to the moment `after` from now, and does what is due on the way.
+    /// Goes on to the moment `after` from now, and does what is due on the way. Answers that nobody
+    /// has polled stay where they are.
     pub(super) fn wait(&mut self, after: Duration) {
         let until = self.now + after;
         while let Some(at) = self.receiver.poll_timeout().filter(|at| *at <= until) {
-            self.now = self.now.max(at);
+            if at <= self.now {
+                break;
+            }
+            self.now = at;
             self.receiver.handle_timeout(self.now);
         }
         self.now = until;
+        self.receiver.handle_timeout(self.now);
     }
 }
 

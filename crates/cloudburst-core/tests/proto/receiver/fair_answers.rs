@@ -26,7 +26,7 @@ fn small() -> Config {
 
 #[test]
 fn answers_to_one_peer_push_out_none_to_another() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let (mut modest, mut loud) = (crowd.meet(1), crowd.meet(2));
     crowd.hear(&mut modest, Says::whole(0, 10));
     flood(&mut crowd, &mut loud);
@@ -36,7 +36,7 @@ fn answers_to_one_peer_push_out_none_to_another() {
 
 #[test]
 fn answers_to_one_peer_hold_up_none_to_another() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let (mut modest, mut loud) = (crowd.meet(1), crowd.meet(2));
     flood(&mut crowd, &mut loud);
     crowd.hear(&mut modest, Says::whole(0, 10));
@@ -46,7 +46,7 @@ fn answers_to_one_peer_hold_up_none_to_another() {
 
 #[test]
 fn handshakes_of_one_peer_hold_up_none_of_another() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let hear = |crowd: &mut Crowd, who, nonce| {
         let via = Via { lane: 0, remote: super::crowd::address(who) };
         let mut hello = Crowd::hello(who, nonce, SessionId(0));
@@ -64,7 +64,7 @@ fn handshakes_of_one_peer_hold_up_none_of_another() {
 
 #[test]
 fn handshakes_and_answers_take_turns() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let mut peer = crowd.meet(1);
     flood(&mut crowd, &mut peer);
     let via = Via { lane: 0, remote: peer.address };

@@ -11,7 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
-    let mut crowd = Crowd::new(Config { max_peers: 1, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config { max_peers: 1, ..Config::default() });
     let mut active = [crowd.meet(1), crowd.meet(2)];
     let mut third = crowd.meet(3);
     for id in 0..60 {
@@ -34,7 +34,7 @@ fn a_peer_that_finds_no_room_keeps_its_session_for_as_long_as_it_tries() {
 
 #[test]
 fn what_a_stranger_replays_keeps_no_refused_session() {
-    let mut crowd = Crowd::new(Config { max_peers: 1, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config { max_peers: 1, ..Config::default() });
     let mut active = [crowd.meet(1), crowd.meet(2)];
     let mut third = crowd.meet(3);
     let captured = third.symbol(Says::whole(0, 10));

@@ -7,6 +7,7 @@ mod fair_answers;
 mod full;
 mod limits;
 mod overtaking;
+mod pace;
 mod peers;
 mod replays;
 mod unserved;

@@ -14,7 +14,7 @@ const FEW: u64 = 40;
 
 #[test]
 fn what_waits_for_the_application_is_delivered_in_order() {
-    let mut crowd = Crowd::new(Config { receive_bytes: 20_000, ..Config::default() });
+    let mut crowd = Crowd::unpaced(Config { receive_bytes: 20_000, ..Config::default() });
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..20, 1_000);
     let mut untaken: VecDeque<_> = crowd.messages().into();
@@ -77,7 +77,7 @@ fn small() -> Config {
 
 #[test]
 fn what_waits_for_its_peers_room_gets_it() {
-    let mut crowd = Crowd::new(Config { decode_bytes: 1 << 20, ..small() });
+    let mut crowd = Crowd::unpaced(Config { decode_bytes: 1 << 20, ..small() });
     let mut stream = Stream::new(crowd.meet(1));
     stream.begin(&mut crowd);
     let mut overtaken = 0;
@@ -93,7 +93,7 @@ fn what_waits_for_its_peers_room_gets_it() {
 
 #[test]
 fn what_waits_for_everybodys_room_gets_it_in_turn() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let mut streams: Vec<Stream> = (1..=10).map(|who| Stream::new(crowd.meet(who))).collect();
     let mut long: VecDeque<Voice> = (11..=13).map(|who| crowd.meet(who)).collect();
     for stream in &mut streams {
@@ -113,7 +113,7 @@ fn what_waits_for_everybodys_room_gets_it_in_turn() {
 
 #[test]
 fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
-    let mut crowd = Crowd::new(Config { decode_bytes: 1 << 20, ..small() });
+    let mut crowd = Crowd::unpaced(Config { decode_bytes: 1 << 20, ..small() });
     let mut stream = Stream::new(crowd.meet(1));
     stream.begin(&mut crowd);
     let full = stream.under_way.len();

@@ -32,7 +32,7 @@ fn delivers(crowd: &mut Crowd, voice: &mut Voice, id: u64) -> bool {
 
 #[test]
 fn several_handshakes_share_the_memory_of_their_peer() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let begun: Vec<u64> = (0..3)
         .map(|nonce| {
             let mut session = crowd.meet_again(1, nonce);
@@ -47,7 +47,7 @@ fn several_handshakes_share_the_memory_of_their_peer() {
 
 #[test]
 fn several_handshakes_share_the_endings_of_their_peer() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let mut first = crowd.meet_again(1, 1);
     let full = (0..1_000).find(|id| !delivers(&mut crowd, &mut first, *id)).unwrap();
     assert!((400..=40_000 / 64).contains(&full), "{full} endings of 64 bytes in 40,000");
@@ -59,7 +59,7 @@ fn several_handshakes_share_the_endings_of_their_peer() {
 
 #[test]
 fn what_a_peer_held_is_free_when_its_sessions_are_forgotten() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     for nonce in 0..20 {
         let mut session = crowd.meet_again(1, nonce);
         assert_eq!(begin_all(&mut crowd, &mut session), 3, "handshake {nonce}");

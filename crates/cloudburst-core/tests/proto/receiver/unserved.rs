@@ -32,7 +32,7 @@ fn flood(crowd: &mut Crowd, role: Role) -> Vec<Voice> {
 
 #[test]
 fn requests_that_nobody_serves_are_not_in_the_way_of_plain_messages() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let mut peers = flood(&mut crowd, Role::Request);
     assert_eq!(crowd.messages().len(), 2);
     let mut honest = crowd.meet(11);
@@ -46,7 +46,7 @@ fn requests_that_nobody_serves_are_not_in_the_way_of_plain_messages() {
 
 #[test]
 fn responses_get_through_where_nothing_else_is_taken() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     flood(&mut crowd, Role::Request);
     flood(&mut crowd, Role::Plain);
     let mut callee = crowd.meet(11);
@@ -58,7 +58,7 @@ fn responses_get_through_where_nothing_else_is_taken() {
 
 #[test]
 fn a_whole_message_whose_sender_is_silent_is_dropped_and_may_be_sent_again() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..2, 100);
     let taken = crowd.messages();
@@ -75,7 +75,7 @@ fn a_whole_message_whose_sender_is_silent_is_dropped_and_may_be_sent_again() {
 
 #[test]
 fn a_whole_message_whose_sender_asks_after_it_waits_for_as_long() {
-    let mut crowd = Crowd::new(small());
+    let mut crowd = Crowd::unpaced(small());
     let mut peer = crowd.meet(1);
     crowd.fill(&mut peer, 0..2, 100);
     let taken = crowd.messages();

@@ -17,7 +17,7 @@ use core::time::Duration;
 const ROUND_TIME: Duration = Duration::from_micros(200);
 
 /// IP and UDP headers, which a packet on the wire has beside its payload.
-const fn headers(via: &Via) -> usize {
+pub(in crate::proto) const fn headers(via: &Via) -> usize {
     if via.remote.is_ipv4() { 28 } else { 48 }
 }
 

@@ -1,0 +1,89 @@
+//! The receiver keeps time: answers leave at the rate of the link, and deadlines are exact.
+
+use super::crowd::{Crowd, Says};
+use cloudburst_core::config::Config;
+use cloudburst_core::wire::Verdict;
+use core::time::Duration;
+
+/// Bytes of IP and UDP headers.
+const HEADERS: usize = 28;
+const NANO: Duration = Duration::from_nanos(1);
+
+fn small() -> Config {
+    Config { max_message: 10_000, ..Config::default() }
+}
+
+/// A symbol of a message that is too large, answered by REJECT.
+fn refused(id: u64) -> Says {
+    Says { symbol_size: 1, ..Says::part(id, 100_000) }
+}
+
+#[test]
+fn a_flood_of_answers_does_not_exceed_the_link() {
+    let mut crowd = Crowd::new(Config { capacity: 100_000_000, ..small() });
+    let mut peer = crowd.meet(1);
+    (0..4_000).for_each(|id| crowd.hear(&mut peer, refused(id)));
+    let (start, mut sent) = (crowd.now, 0);
+    loop {
+        let mut batch = Vec::new();
+        while crowd.poll_transmit(&mut batch).is_some() {
+            sent += batch.len() + batch.len() / 57 * HEADERS;
+            batch.clear();
+        }
+        let elapsed = crowd.now.saturating_since(start);
+        // Half a millisecond may leave at once, and a batch is not divided.
+        let allowed = (elapsed + Duration::from_micros(500)).as_nanos() as usize / 80 + 16 * 85;
+        assert!(sent <= allowed, "{sent} bytes of {allowed} after {elapsed:?}");
+        if crowd.receiver.counters().rejects_sent == 4_000 {
+            break;
+        }
+        let due = crowd.receiver.poll_timeout().unwrap();
+        assert!(due > crowd.now);
+        crowd.now = due;
+    }
+    let took = crowd.now.saturating_since(start).as_micros();
+    assert!((26_000..=27_200).contains(&took), "{took} us for 340 KB at 100 Mb/s");
+}
+
+#[test]
+fn the_next_answer_leaves_at_the_nanosecond_that_is_said() {
+    let mut crowd = Crowd::new(Config { capacity: 1_000_000, ..small() });
+    let mut peer = crowd.meet(1);
+    (0..100).for_each(|id| crowd.hear(&mut peer, refused(id)));
+    crowd.discard_answers();
+    let due = crowd.receiver.poll_timeout().unwrap();
+    crowd.now = due - NANO;
+    assert_eq!(crowd.poll_transmit(&mut Vec::new()), None);
+    crowd.now = due;
+    assert!(crowd.poll_transmit(&mut Vec::new()).is_some());
+}
+
+#[test]
+fn answers_to_what_a_full_link_brings_wait_for_nothing() {
+    let mut crowd = Crowd::new(Config { capacity: 100_000_000, ..small() });
+    let mut peer = crowd.meet(1);
+    for id in 0..2_000 {
+        // 86 bytes and headers at 100 Mb/s; the answer has 57.
+        crowd.now += Duration::from_nanos(80 * (86 + HEADERS as u64));
+        assert!(crowd.say(&mut peer, refused(id)).is_some(), "symbol {id}");
+    }
+}
+
+#[test]
+fn what_a_timeout_brings_forth_can_be_had_at_once() {
+    let mut crowd = Crowd::new(Config { receive_bytes: 10_000, ..small() });
+    let (mut first, mut gone, mut patient) = (crowd.meet(1), crowd.meet(2), crowd.meet(3));
+    assert!(crowd.delivers(&mut first, Says::whole(0, 9_000)));
+    assert_eq!(crowd.messages().len(), 1);
+    assert_eq!(crowd.say(&mut gone, Says::whole(0, 5_000)), Some(Verdict::Busy));
+    crowd.wait(Duration::from_secs(1));
+    assert_eq!(crowd.say(&mut patient, Says::whole(0, 1_000)), Some(Verdict::Busy));
+    // There is room for the second, but the first came before, until it is forgotten.
+    crowd.wait(Duration::from_secs(14) - NANO);
+    assert_eq!(crowd.messages(), []);
+    crowd.wait(NANO);
+    assert_eq!(crowd.messages().len(), 1);
+    let mut packet = Vec::new();
+    assert_eq!(crowd.poll_transmit(&mut packet).map(|via| via.remote), Some(patient.address));
+    assert!(matches!(patient.open(&mut packet).verdict, Verdict::Delivered { .. }));
+}
