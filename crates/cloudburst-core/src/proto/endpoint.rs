@@ -246,6 +246,7 @@ impl Endpoint {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.sender.check_invariants();
+        self.receiver.check_invariants();
         self.calls.check_invariants();
     }
 

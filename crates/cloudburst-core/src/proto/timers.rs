@@ -58,6 +58,16 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.pop_first().map(|(_, timer)| timer)
     }
 
+    /// How many timers there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether `timer` is set to the moment `key`.
+    pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
+        key.is_some_and(|at| self.0.contains(&(at, timer)))
+    }
+
     /// Moves `timer` from the moment `key` to the moment `to`.
     pub(super) fn set(&mut self, key: &mut Option<Instant>, to: Option<Instant>, timer: T) {
         if *key != to {

@@ -51,6 +51,18 @@ impl Inbox {
         self.waiting.remove(&place);
     }
 
+    /// The message at a place.
+    pub(super) fn at(&self, place: Option<u64>) -> Option<(SessionId, MessageId)> {
+        self.waiting.get(&place?).copied()
+    }
+
+    /// Panics unless `waiting` messages wait, and no more than `messages` were delivered.
+    pub(super) fn check_invariants(&self, waiting: usize, messages: usize) {
+        assert_eq!(self.waiting.len(), waiting, "only whole messages wait");
+        assert!(self.messages <= messages, "{} messages of {messages}", self.messages);
+        assert!(self.messages > 0 || self.bytes == 0, "{} bytes of no message", self.bytes);
+    }
+
     /// The message that has waited for the longest.
     pub(super) fn first_waiting(&self) -> Option<(SessionId, MessageId)> {
         self.waiting.first_key_value().map(|(_, first)| *first)

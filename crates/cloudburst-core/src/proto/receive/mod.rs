@@ -7,6 +7,7 @@ mod deadlines;
 mod handshake;
 mod inbox;
 mod incoming;
+mod invariants;
 mod peers;
 mod room;
 mod routes;

@@ -74,6 +74,21 @@ impl RoomQueue {
     }
 }
 
+impl RoomQueue {
+    /// Panics unless the queue is that of the waiters which have a place in it.
+    pub(super) fn check_invariants<'a>(
+        &self,
+        waiters: impl Iterator<Item = (&'a PeerKey, &'a Waiter)>,
+    ) {
+        let places = waiters.filter_map(|(key, waiter)| Some((waiter.place?, *key)));
+        for (place, key) in &self.queue {
+            assert!(*place <= self.entered, "{key:?} has entered");
+        }
+        let there = places.filter(|(place, key)| self.queue.get(place) == Some(key)).count();
+        assert_eq!(self.queue.len(), there, "each place is somebody's");
+    }
+}
+
 impl Receiver {
     /// Whether a message may begin. If not, it waits for room from now on.
     pub(super) fn admit(&mut self, now: Instant, applicant: &Applicant) -> bool {

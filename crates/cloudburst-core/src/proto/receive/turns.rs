@@ -89,6 +89,16 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         Some((key, item))
     }
 
+    /// Panics unless each queue holds something, has one turn, and keeps to the limit.
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.queues.len(), self.ring.len(), "one turn for each queue");
+        assert!(self.ring.len() <= self.limit, "{} queues", self.ring.len());
+        for key in &self.ring {
+            let items = self.queues.get(key).map_or(0, VecDeque::len);
+            assert!((1..=self.limit).contains(&items), "{items} items of a queue");
+        }
+    }
+
     fn remove_queue(&mut self, key: K) {
         if let Some(mut queue) = self.queues.remove(&key)
             && self.spare.len() < SPARE

@@ -142,4 +142,31 @@ impl Window {
         }
         dropped
     }
+
+    /// All messages that have not ended.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (MessageId, &Incoming)> {
+        self.receiving.iter().map(|(id, incoming)| (*id, incoming)).chain(self.whole_messages())
+    }
+
+    /// The messages that wait for the application.
+    pub(super) fn whole_messages(&self) -> impl Iterator<Item = (MessageId, &Incoming)> {
+        self.whole.iter().map(|(id, incoming)| (*id, incoming))
+    }
+
+    /// Panics unless sums agree with messages, and only whole ones are below the watermark.
+    pub(super) fn check_invariants(&self) {
+        let memory: usize = self.messages().map(|(_, incoming)| incoming.memory()).sum();
+        assert_eq!(self.memory, memory, "memory of the messages held");
+        let mut backlog = [0; 3];
+        for (id, incoming) in self.whole_messages() {
+            assert!(incoming.is_whole() && !self.ended.contains_key(&id), "{id} is whole");
+            backlog[incoming.role as usize] += incoming.memory();
+        }
+        assert_eq!(self.backlog, backlog, "memory of the messages that are whole");
+        for (id, incoming) in &self.receiving {
+            let open = !incoming.is_whole() && !self.ended.contains_key(id);
+            assert!(open && *id >= self.floor, "{id} is being received");
+        }
+        assert!(self.ended.keys().all(|id| *id >= self.floor), "endings below the watermark");
+    }
 }

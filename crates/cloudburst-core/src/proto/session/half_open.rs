@@ -112,6 +112,18 @@ impl HalfOpen {
         self.pending.len()
     }
 
+    /// Panics unless each handshake is found by its HELLO, and is in order.
+    pub(in crate::proto) fn check_invariants(&self) {
+        let handshakes = self.pending.len();
+        assert!(handshakes <= MAX_HALF_OPEN, "{handshakes} handshakes");
+        assert_eq!((self.by_hello.len(), self.order.len()), (handshakes, handshakes));
+        for (name, pending) in &self.pending {
+            let hello = (pending.ack.initiator, pending.ack.nonce);
+            assert_eq!(self.by_hello.get(&hello), Some(name), "found by its HELLO");
+            assert!(self.order.has(pending.since, *name), "{name:?} is in order");
+        }
+    }
+
     fn pop(&mut self) {
         if let Some(oldest) = self.order.pop_first() {
             self.remove(oldest);

@@ -179,6 +179,14 @@ impl Crowd {
     }
 }
 
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.receiver.check_invariants();
+        }
+    }
+}
+
 impl Voice {
     pub(super) fn session(&self) -> SessionId {
         self.sealer.session()

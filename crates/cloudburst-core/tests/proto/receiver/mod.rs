@@ -9,5 +9,6 @@ mod limits;
 mod overtaking;
 mod pace;
 mod peers;
+mod random;
 mod replays;
 mod unserved;

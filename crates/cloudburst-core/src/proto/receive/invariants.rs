@@ -1,0 +1,87 @@
+//! What holds between any two calls of a receiver, for tests and fuzzers.
+
+use super::Receiver;
+use super::deadlines::{MessageTimer, QUIET_GRAIN};
+use super::peers::{Held, PeerKey};
+use foldhash::{HashMap, HashMapExt};
+
+impl Receiver {
+    /// Checks that the sums, queues and deadlines of the receiver agree with what they are of. It
+    /// looks at everything that is held.
+    ///
+    /// # Panics
+    ///
+    /// When anything disagrees, which is a bug of this crate, whatever peers send.
+    pub fn check_invariants(&self) {
+        self.check_sums();
+        self.check_deadlines();
+        self.check_waiting();
+        self.half_open.check_invariants();
+        self.acks.check_invariants();
+        self.answers.check_invariants();
+        for (name, session) in &self.sessions {
+            assert_eq!(session.opener.session(), *name, "a session opens its own packets");
+            session.window.check_invariants();
+        }
+        let most = self.config.max_peers.saturating_mul(2);
+        assert!(self.sessions.len() <= most, "{} sessions of {most}", self.sessions.len());
+    }
+
+    /// What peers hold, and all together, is what their sessions hold.
+    fn check_sums(&self) {
+        let (mut all, mut peers) = (Held::default(), HashMap::<PeerKey, (usize, Held)>::new());
+        for session in self.sessions.values() {
+            let held = session.window.held();
+            all.replace(Held::default(), held);
+            let (sessions, sum) = peers.entry(session.key()).or_default();
+            *sessions += 1;
+            sum.replace(Held::default(), held);
+        }
+        assert_eq!(self.held, all, "all sessions together");
+        assert_eq!(self.peers.len(), peers.len(), "a peer has a session");
+        for (key, peer) in &self.peers {
+            assert_eq!(peers.get(key), Some(&(peer.sessions, peer.held)), "{key:?}");
+        }
+    }
+
+    /// Each message has a deadline, and each session without messages a place among the quiet ones.
+    fn check_deadlines(&self) {
+        let (mut messages, mut quiet) = (0, 0);
+        for (name, session) in &self.sessions {
+            for (id, incoming) in session.window.messages() {
+                messages += 1;
+                let timer = MessageTimer(*name, id);
+                assert!(self.timers.has(incoming.timer, timer), "{timer:?} is armed");
+                let deadline = incoming.last_wanted() + self.config.decode_timeout;
+                assert!(incoming.timer <= Some(deadline), "{timer:?} is not late");
+            }
+            assert_eq!(session.quiet.is_some(), session.window.is_idle(), "{name:?} is quiet");
+            if let Some(at) = session.quiet {
+                quiet += 1;
+                assert!(self.quiet.has(Some(at), *name), "{name:?} is in order");
+                let behind = session.last_heard.saturating_since(at);
+                assert!(at <= session.last_heard && behind < QUIET_GRAIN, "{behind:?}");
+            }
+        }
+        assert_eq!(self.timers.len(), messages, "one deadline for each message");
+        assert_eq!(self.quiet.len(), quiet, "one place for each quiet session");
+    }
+
+    /// What waits, for the application or for room, is there.
+    fn check_waiting(&self) {
+        let mut waiting = [0; 3];
+        for (name, session) in &self.sessions {
+            for (id, incoming) in session.window.whole_messages() {
+                let role = incoming.role as usize;
+                waiting[role] += 1;
+                let there = self.inboxes[role].at(incoming.place);
+                assert_eq!(there, Some((*name, id)), "it has its place");
+            }
+        }
+        for (inbox, waiting) in self.inboxes.iter().zip(waiting) {
+            inbox.check_invariants(waiting, self.config.receive_messages);
+        }
+        let places = self.peers.iter().filter_map(|(key, peer)| Some((key, peer.waiter.as_ref()?)));
+        self.room_queue.check_invariants(places);
+    }
+}

@@ -1,0 +1,66 @@
+//! Random calls by random peers: whatever they do, the receiver's books agree.
+
+use super::crowd::{Crowd, Says, Voice};
+use cloudburst_core::config::Config;
+use cloudburst_core::rng::SplitMix64;
+use cloudburst_core::wire::Role;
+use core::time::Duration;
+
+#[test]
+fn the_books_of_a_receiver_agree_after_any_call() {
+    let (mut delivered, mut dropped, mut refused) = (0, 0, 0);
+    for seed in 0..60 {
+        let mut rng = SplitMix64::new(seed);
+        let mut below = |bound: u64| rng.next_u64() % bound;
+        let mut crowd = Crowd::new(Config {
+            max_message: 10_000,
+            max_peers: 2,
+            receive_messages: 3,
+            decode_bytes: 60_000,
+            decode_bytes_per_peer: 25_000,
+            ..Config::default()
+        });
+        let mut voices: Vec<Voice> = Vec::new();
+        let mut untaken = Vec::new();
+        for step in 0..400 {
+            if voices.is_empty() || below(20) == 0 {
+                crowd.discard_answers();
+                crowd.wait(Duration::from_millis(1));
+                voices.push(crowd.meet_again(below(6) as u32, seed << 32 | step));
+            }
+            let speaker = below(voices.len() as u64) as usize;
+            let voice = &mut voices[speaker];
+            voice.role = [Role::Plain, Role::Request, Role::Response][below(3) as usize];
+            let id = step / 8 + below(12);
+            let len = [10, 900, 2_000, 10_000][below(4) as usize];
+            let kept = below(id + 1) as u32;
+            let part = Says { symbol: below(4) as u32, ask: below(2) == 0, ..Says::part(id, len) };
+            match below(10) {
+                0..=3 => crowd.hear(voice, Says { age: kept, ..part }),
+                4..=6 => crowd.hear(voice, Says { age: kept, ..Says::whole(id, len) }),
+                7 => {
+                    let hello = Crowd::hello(below(6) as u32, step, voice.session());
+                    crowd.replay(66, &hello);
+                }
+                8 => {
+                    let seconds = [0, 1, 20, 200][below(4) as usize];
+                    crowd.discard_answers();
+                    crowd.wait(Duration::from_millis(1 + seconds * 1_000));
+                }
+                _ if untaken.is_empty() => crowd.discard_answers(),
+                _ => {
+                    let (role, len) = untaken.swap_remove(below(untaken.len() as u64) as usize);
+                    crowd.receiver.release(role, len);
+                }
+            }
+            let taken = crowd.messages();
+            untaken.extend(taken.into_iter().map(|message| (message.role, message.bytes.len())));
+            crowd.receiver.check_invariants();
+        }
+        let counters = crowd.receiver.counters();
+        delivered += counters.messages_delivered;
+        dropped += counters.messages_dropped + counters.decoders_expired;
+        refused += counters.peers_refused + counters.busies_sent;
+    }
+    assert!(delivered > 100 && dropped > 100 && refused > 100, "{delivered} {dropped} {refused}");
+}
