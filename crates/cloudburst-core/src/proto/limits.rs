@@ -42,8 +42,8 @@ pub(super) const MAX_ANSWERS: usize = 4096;
 /// What remembering the ending of one message takes, about.
 pub(super) const ENDING_BYTES: usize = 64;
 /// Of the memory for messages being received, a peer's and everybody's, the whole messages of one role
-/// that wait for the application may take one part of so many: less than half even if nobody takes
-/// plain messages nor requests, so that responses get through.
+/// that wait for the application may take one part of so many, and what the last of them is longer:
+/// so responses get through even if nobody takes plain messages nor requests.
 pub(super) const BACKLOG_SHARE: usize = 4;
 /// Messages that may begin while an older one waits for the room that they take.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
