@@ -58,13 +58,8 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.pop_first().map(|(_, timer)| timer)
     }
 
-    /// How many timers there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether `timer` is set to the moment `key`.
-    pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
+    /// Whether `timer` is set, to the moment `key`.
+    pub(super) fn is_set(&self, key: Option<Instant>, timer: T) -> bool {
         key.is_some_and(|at| self.0.contains(&(at, timer)))
     }
 

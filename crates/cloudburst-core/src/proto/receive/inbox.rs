@@ -59,8 +59,9 @@ impl Inbox {
     /// Panics unless `waiting` messages wait, and no more than `messages` were delivered.
     pub(super) fn check_invariants(&self, waiting: usize, messages: usize) {
         assert_eq!(self.waiting.len(), waiting, "only whole messages wait");
-        assert!(self.messages <= messages, "{} messages of {messages}", self.messages);
-        assert!(self.messages > 0 || self.bytes == 0, "{} bytes of no message", self.bytes);
+        assert!(self.len() <= messages, "{} messages of {messages}", self.len());
+        let bytes: usize = self.messages.iter().map(|message| message.bytes.len()).sum();
+        assert_eq!(bytes, self.bytes, "bytes of the messages in the queue");
     }
 
     /// The message that has waited for the longest.

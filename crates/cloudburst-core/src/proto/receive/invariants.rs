@@ -51,14 +51,14 @@ impl Receiver {
             for (id, incoming) in session.window.messages() {
                 messages += 1;
                 let timer = MessageTimer(*name, id);
-                assert!(self.timers.has(incoming.timer, timer), "{timer:?} is armed");
+                assert!(self.timers.is_set(incoming.timer, timer), "{timer:?} is armed");
                 let deadline = incoming.last_wanted() + self.config.decode_timeout;
                 assert!(incoming.timer <= Some(deadline), "{timer:?} is not late");
             }
             assert_eq!(session.quiet.is_some(), session.window.is_idle(), "{name:?} is quiet");
             if let Some(at) = session.quiet {
                 quiet += 1;
-                assert!(self.quiet.has(Some(at), *name), "{name:?} is in order");
+                assert!(self.quiet.is_set(Some(at), *name), "{name:?} is in order");
                 let behind = session.last_heard.saturating_since(at);
                 assert!(at <= session.last_heard && behind < QUIET_GRAIN, "{behind:?}");
             }

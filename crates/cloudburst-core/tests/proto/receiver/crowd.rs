@@ -1,11 +1,11 @@
-//! A receiving half, and any number of peers that a test speaks for.
+//! An endpoint that receives, and any number of peers that a test speaks for.
 
 use crate::common::KEY;
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{Endpoint, Message, Receiver, ReceiverEvent};
+use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
@@ -16,7 +16,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 pub(super) struct Crowd {
-    pub(super) receiver: Receiver,
+    pub(super) receiver: Endpoint,
     pub(super) now: Instant,
 }
 
@@ -60,9 +60,8 @@ impl Crowd {
 
     pub(super) fn new(config: Config) -> Self {
         let security = Security::pre_shared(KEY);
-        let endpoint =
+        let receiver =
             Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Lanes(1))).unwrap();
-        let (_, receiver) = endpoint.split();
         Self { receiver, now: Instant::from_nanos(1_000_000_000) }
     }
 
@@ -138,29 +137,39 @@ impl Crowd {
     }
 
     pub(super) fn poll_transmit(&mut self, packet: &mut Vec<u8>) -> Option<Via> {
-        self.receiver.poll_transmit(self.now, packet).map(|transmit| transmit.via)
+        loop {
+            let transmit = self.receiver.poll_transmit(self.now, packet)?;
+            if !matches!(transmit.contents, Contents::Hello(_)) {
+                return Some(transmit.via);
+            }
+            packet.clear();
+        }
+    }
+
+    pub(super) fn counters(&self) -> ReceiverCounters {
+        self.receiver.counters().receiver
     }
 
     pub(super) fn discard_answers(&mut self) {
         while self.poll_transmit(&mut Vec::new()).is_some() {}
     }
 
-    /// Messages that came up; the application has not taken them.
-    pub(super) fn messages(&mut self) -> Vec<Message> {
+    /// The roles of messages that came up, in order; the application has not taken them.
+    pub(super) fn messages(&mut self) -> Vec<Role> {
         let events = core::iter::from_fn(|| self.receiver.poll_event());
         events
             .filter_map(|event| match event {
-                ReceiverEvent::Message(message) => Some(message),
-                ReceiverEvent::Confirmed(_) => None,
+                Event::Readable(role) => Some(role),
+                Event::Ended(..) | Event::Answered(..) => None,
             })
             .collect()
     }
 
-    /// The application takes what came up.
+    /// The application takes what came up. Requests of zeros are none.
     pub(super) fn take_all(&mut self) {
-        for message in self.messages() {
-            self.receiver.release(message.role, message.bytes.len());
-        }
+        self.messages();
+        while self.receiver.recv().is_some() {}
+        assert_eq!(self.receiver.recv_request(self.now), None);
     }
 
     /// Goes on to the moment `after` from now, and does what is due on the way. Answers that nobody

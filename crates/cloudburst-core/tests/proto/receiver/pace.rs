@@ -34,7 +34,7 @@ fn a_flood_of_answers_does_not_exceed_the_link() {
         // Half a millisecond may leave at once, and a batch is not divided.
         let allowed = (elapsed + Duration::from_micros(500)).as_nanos() as usize / 80 + 16 * 85;
         assert!(sent <= allowed, "{sent} bytes of {allowed} after {elapsed:?}");
-        if crowd.receiver.counters().rejects_sent == 4_000 {
+        if crowd.counters().rejects_sent == 4_000 {
             break;
         }
         let due = crowd.receiver.poll_timeout().unwrap();

@@ -39,8 +39,8 @@ fn several_handshakes_share_the_memory_of_their_peer() {
             begin_all(&mut crowd, &mut session)
         })
         .collect();
-    assert_eq!(begun, [3, 0, 0], "{} bytes of 40,000", crowd.receiver.memory());
-    assert!(crowd.receiver.memory() <= 40_000);
+    assert_eq!(begun, [3, 0, 0], "{} bytes of 40,000", crowd.receiver.receive_memory());
+    assert!(crowd.receiver.receive_memory() <= 40_000);
     let mut other = crowd.meet(2);
     assert_eq!(begin_all(&mut crowd, &mut other), 3);
 }
@@ -64,6 +64,6 @@ fn what_a_peer_held_is_free_when_its_sessions_are_forgotten() {
         let mut session = crowd.meet_again(1, nonce);
         assert_eq!(begin_all(&mut crowd, &mut session), 3, "handshake {nonce}");
         crowd.wait(Duration::from_secs(200));
-        assert_eq!(crowd.receiver.memory(), 0);
+        assert_eq!(crowd.receiver.receive_memory(), 0);
     }
 }

@@ -48,16 +48,15 @@ fn the_books_of_a_receiver_agree_after_any_call() {
                     crowd.wait(Duration::from_millis(1 + seconds * 1_000));
                 }
                 _ if untaken.is_empty() => crowd.discard_answers(),
-                _ => {
-                    let (role, len) = untaken.swap_remove(below(untaken.len() as u64) as usize);
-                    crowd.receiver.release(role, len);
-                }
+                _ => match untaken.swap_remove(below(untaken.len() as u64) as usize) {
+                    Role::Plain => drop(crowd.receiver.recv()),
+                    _ => drop(crowd.receiver.recv_request(crowd.now)),
+                },
             }
-            let taken = crowd.messages();
-            untaken.extend(taken.into_iter().map(|message| (message.role, message.bytes.len())));
+            untaken.extend(crowd.messages());
             crowd.receiver.check_invariants();
         }
-        let counters = crowd.receiver.counters();
+        let counters = crowd.counters();
         delivered += counters.messages_delivered;
         dropped += counters.messages_dropped + counters.decoders_expired;
         refused += counters.peers_refused + counters.busies_sent;
