@@ -236,22 +236,30 @@ impl Sender {
         self.next_id = next_id;
         self.bytes += len;
 
-        let handshake = self.peer(peer).map(|known| {
-            known.check_stale(now);
-            known.push_message(id);
-            !known.usable
-        });
-        if handshake == Some(true) {
-            self.begin_handshake(now, peer);
-        }
-        self.reschedule_peer(peer);
         let code = options.code.unwrap_or(self.config.code);
         let source = Source::new(id, role, bytes, code, self.config.max_symbol(code));
         let leg = Leg::new(now, peer, source.layout, options, &self.config);
         self.messages.insert(id, Outgoing { source, leg });
-        self.reschedule(id);
-        self.hold_if_silent(now, peer, id);
+        self.begin(now, peer, id);
         Ok(id)
+    }
+
+    /// Enters a new message with its peer, which is met first if need be.
+    fn begin(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.check_stale(now);
+        peer.push_message(id);
+        self.idle.set(&mut peer.idle_key, None, address);
+        let (usable, lasting) = (peer.usable, peer.silence.is_lasting());
+        if !usable {
+            self.begin_handshake(now, address);
+        }
+        if lasting {
+            self.hold(now, address, id);
+            self.probe_peer(now, address);
+        } else {
+            self.reschedule(id);
+        }
     }
 
     /// Stops the burst of a message at once. Does nothing if it has ended.
@@ -400,10 +408,6 @@ impl Sender {
         self.reschedule(id);
     }
 
-    fn peer(&mut self, address: SocketAddr) -> Option<&mut Peer> {
-        self.peers.get_mut(&address)
-    }
-
     fn finish(&mut self, id: MessageId, outcome: Outcome) {
         let Some(Outgoing { source, mut leg }) = self.messages.remove(&id) else { return };
         self.schedule.set_ready(&mut leg.place, None, id);
@@ -412,9 +416,8 @@ impl Sender {
         if let Some(peer) = self.peers.get_mut(&leg.peer) {
             peer.silence.remove(&mut leg.probe_key, id);
             peer.finish_message(id, &outcome);
-            if peer.is_idle() {
-                self.reschedule_peer(leg.peer);
-            }
+            let idle_since = peer.idle_since();
+            self.idle.set(&mut peer.idle_key, idle_since, leg.peer);
         }
         match &outcome {
             Outcome::Delivered(receipt) => {

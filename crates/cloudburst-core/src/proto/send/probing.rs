@@ -17,16 +17,8 @@ impl Sender {
         }
     }
 
-    /// Holds a new message, if its peer has not answered for long. It may be a probe itself, if the peer
-    /// has credit for one.
-    pub(super) fn hold_if_silent(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
-        if self.peers.get(&address).is_some_and(|peer| peer.silence.is_lasting()) {
-            self.hold(now, address, id);
-            self.probe_peer(now, address);
-        }
-    }
-
-    fn hold(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
+    /// Holds a message, which waits for probes from now on.
+    pub(super) fn hold(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
         leg.hold();
@@ -50,10 +42,13 @@ impl Sender {
 
     /// The peer was heard: what waited for that goes on.
     pub(super) fn go_on(&mut self, now: Instant, address: SocketAddr, which: GoOn) {
+        if which == GoOn::None {
+            return;
+        }
         let Some(peer) = self.peers.get(&address) else { return };
         let all_well = peer.paths.all_well();
         let ids = match which {
-            GoOn::None => return,
+            GoOn::None => Vec::new(),
             GoOn::Waiting(ids) => ids,
             GoOn::All => peer.unfinished(),
         };

@@ -24,7 +24,8 @@ impl Rtt {
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId) {
         // A packet that an answer may still name must not be forgotten for this one: without
         // samples, the wait would stay as it was when the line was idle.
-        self.sent_times.on_sent(now, number, path, self.wait() * 2);
+        let needed = || wait(self.smoothed, self.variation) * 2;
+        self.sent_times.on_sent(now, number, path, needed);
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due, if at all.
@@ -63,12 +64,16 @@ impl Rtt {
 
     /// After how long an unanswered question has probably been lost.
     pub(super) fn wait(&self) -> Duration {
-        if self.smoothed.is_zero() {
-            return MAX_WAIT / 10;
-        }
-        // Twice the variation, not four times as in RFC 6298: to be wrong costs two packets.
-        (self.smoothed + self.variation * 2).clamp(MIN_WAIT, MAX_WAIT)
+        wait(self.smoothed, self.variation)
     }
+}
+
+fn wait(smoothed: Duration, variation: Duration) -> Duration {
+    if smoothed.is_zero() {
+        return MAX_WAIT / 10;
+    }
+    // Twice the variation, not four times as in RFC 6298: to be wrong costs two packets.
+    (smoothed + variation * 2).clamp(MIN_WAIT, MAX_WAIT)
 }
 
 #[cfg(test)]

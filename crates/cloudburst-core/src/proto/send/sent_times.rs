@@ -11,10 +11,11 @@ use core::time::Duration;
 const SHRINK_EVERY: Duration = Duration::from_secs(1);
 /// By how much it grows and shrinks.
 const FACTOR: usize = 4;
+const _: () = assert!(SENT_TIMES.is_power_of_two() && FACTOR.is_power_of_two());
 
 #[derive(Debug)]
 pub(super) struct SentTimes {
-    /// Packet `number`, at `number % ring.len()`.
+    /// Packet `number`, at [`at`](Self::at).
     ring: Vec<Option<(u64, Instant, PathId)>>,
     /// The packet sent last.
     newest: u64,
@@ -29,10 +30,16 @@ impl SentTimes {
 
     /// Packet `number` is being sent. Others may still be answered for `needed` after they were
     /// sent.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId, needed: Duration) {
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        number: u64,
+        path: PathId,
+        needed: impl FnOnce() -> Duration,
+    ) {
         if let Some((_, before, _)) = self.ring[self.at(number)]
-            && now.saturating_since(before) < needed
             && self.ring.len() < MAX_SENT_TIMES
+            && now.saturating_since(before) < needed()
         {
             self.resize(self.ring.len() * FACTOR);
             self.shrink_at.get_or_insert(now + SHRINK_EVERY);
@@ -81,8 +88,9 @@ impl SentTimes {
         }
     }
 
+    /// Where packet `number` is: rings are as long as a power of two.
     const fn at(&self, number: u64) -> usize {
-        (number % self.ring.len() as u64) as usize
+        number as usize & (self.ring.len() - 1)
     }
 }
 
@@ -99,7 +107,7 @@ mod tests {
     /// One packet a microsecond.
     fn burst(packets: u64) -> SentTimes {
         let mut times = SentTimes::new();
-        (0..packets).for_each(|number| times.on_sent(at(number), number, PathId(0), NEEDED));
+        (0..packets).for_each(|number| times.on_sent(at(number), number, PathId(0), || NEEDED));
         times
     }
 
@@ -113,7 +121,7 @@ mod tests {
         assert_eq!(times.get(oldest), Some((at(oldest), PathId(0))));
         // One a millisecond is few, however many have gone before.
         let mut times = SentTimes::new();
-        (0..1_000).for_each(|n| times.on_sent(at(n * 1_000), n, PathId(0), NEEDED / 4));
+        (0..1_000).for_each(|n| times.on_sent(at(n * 1_000), n, PathId(0), || NEEDED / 4));
         assert_eq!(times.ring.len(), SENT_TIMES);
     }
 
@@ -125,7 +133,7 @@ mod tests {
         // 1,000 of the last 20 ms: one of four sizes less than all is enough.
         let first = end.as_nanos() / 1_000 - 20_000;
         for n in 0..1_000 {
-            times.on_sent(at(first + n * 20), sent + n, PathId(1), NEEDED);
+            times.on_sent(at(first + n * 20), sent + n, PathId(1), || NEEDED);
         }
         times.on_timeout(end - Duration::from_nanos(1), NEEDED);
         assert_eq!(times.ring.len(), MAX_SENT_TIMES, "not yet");
@@ -144,7 +152,7 @@ mod tests {
     fn a_session_that_begins_with_packet_0_again_is_no_burst() {
         let mut times = burst(4 * MAX_SENT_TIMES as u64);
         let end = times.wake_at().unwrap();
-        times.on_sent(end, 0, PathId(0), NEEDED);
+        times.on_sent(end, 0, PathId(0), || NEEDED);
         times.on_timeout(end, NEEDED);
         assert_eq!((times.ring.len(), times.wake_at()), (SENT_TIMES, None));
         assert_eq!(times.get(0), Some((end, PathId(0))));

@@ -119,12 +119,20 @@ impl Sender {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let message = self.messages.get_mut(&id)?;
-        let peer = self.peers.get_mut(&message.leg.peer)?;
+        let address = message.leg.peer;
+        let peer = self.peers.get_mut(&address)?;
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
         let marking = marking::symbols(&self.config, message.leg.answered);
         let train = Train::choose(now, message, peer, self.config.run)?;
         let requested = train.fill(now, message, peer, buffer)?;
-        self.account_for(now, id, &train, requested, buffer.len());
+        let wakes_peer = train.account_for(now, message, peer, requested);
+        self.counters.symbols_sent += train.packets as u64;
+        self.counters.symbol_bytes_sent += buffer.len() as u64;
+        self.pacer.charge(now, buffer.len() + train.packets * self.overhead(&train.via));
+        self.reschedule(id);
+        if wakes_peer {
+            self.reschedule_peer(address);
+        }
         Some(Transmit {
             contents: Contents::Symbols(id),
             via: train.via,
@@ -132,35 +140,5 @@ impl Sender {
             len: buffer.len(),
             marking,
         })
-    }
-
-    /// Books `train`, which is `bytes` long: with its message, its peer, the pacer and the counters.
-    fn account_for(
-        &mut self,
-        now: Instant,
-        id: MessageId,
-        train: &Train,
-        requested: bool,
-        bytes: usize,
-    ) {
-        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
-        let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
-        let (address, packets) = (leg.peer, train.packets as u64);
-        leg.on_sent(now, train.path, train.packets);
-        peer.tally.symbols_sent += packets;
-        peer.tally.retries += if train.is_retry { packets } else { 0 };
-        // An answer is due from the first question on.
-        let falls_silent = requested && peer.silence.on_asked(now);
-        let waits = leg.on_probed(train.packets);
-        if waits {
-            peer.silence.push_again(now, &mut leg.probe_key, id);
-        }
-        self.counters.symbols_sent += packets;
-        self.counters.symbol_bytes_sent += bytes as u64;
-        self.pacer.charge(now, bytes + train.packets * self.overhead(&train.via));
-        self.reschedule(id);
-        if falls_silent || waits {
-            self.reschedule_peer(address);
-        }
     }
 }

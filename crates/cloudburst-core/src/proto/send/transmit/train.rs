@@ -19,7 +19,7 @@ pub(super) struct Train {
     pub(super) via: Via,
     pub(super) packets: usize,
     /// It follows a silence.
-    pub(super) is_retry: bool,
+    is_retry: bool,
     block: u32,
     /// It finds out about a path, and is on top of what the block was granted.
     probe: bool,
@@ -79,6 +79,27 @@ impl Train {
             block.recovery.on_sent(now, number, peer.rtt.wait());
         }
         Some(requested)
+    }
+
+    /// Books the train with its message and its peer; `requested`: it requests an ACK. Says whether the
+    /// peer is to be woken at another time because of it.
+    pub(super) fn account_for(
+        &self,
+        now: Instant,
+        Outgoing { source, leg }: &mut Outgoing,
+        peer: &mut Peer,
+        requested: bool,
+    ) -> bool {
+        leg.on_sent(now, self.path, self.packets);
+        peer.tally.symbols_sent += self.packets as u64;
+        peer.tally.retries += if self.is_retry { self.packets as u64 } else { 0 };
+        // An answer is due from the first question on.
+        let falls_silent = requested && peer.silence.on_asked(now);
+        let waits = leg.on_probed(self.packets);
+        if waits {
+            peer.silence.push_again(now, &mut leg.probe_key, source.id);
+        }
+        falls_silent || waits
     }
 
     fn prefix(&self, source: &Source, block: &LegBlock, sealer: &Sealer, partial: bool) -> Prefix {
