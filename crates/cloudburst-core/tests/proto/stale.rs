@@ -27,7 +27,8 @@ fn a_message_leaves_as_soon_as_a_late_answer_shows_that_a_stale_session_lives() 
     pair.set_links(Side::A, None, &crate::common::lossy(1.0));
     let hellos = pair.a.counters().sender.hellos_sent;
     let id = pair.send(message(5_000, 2));
-    pair.run(|pair| pair.now.saturating_since(idle_since) >= Duration::from_millis(34_990));
+    let before = idle_since + Duration::from_millis(34_990);
+    pair.run_for(before.saturating_since(pair.now));
     assert!(pair.a.counters().sender.hellos_sent > hellos, "the session is stale");
     pair.set_links(Side::A, None, &Setup::default().link);
 
