@@ -1,13 +1,14 @@
 //! Every limit of the protocol, once: what an endpoint remembers, and for how long.
 //!
-//! Limits that can be set are in [`Config`](crate::config::Config).
+//! Limits that can be set are in [`Config`](crate::config::Config). Some are small with the feature
+//! `small-limits`.
 
 use core::time::Duration;
 
 pub(super) use crate::config::{MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
 
 /// Messages to one peer, from the oldest unfinished on. Bounds what the receiver must remember.
-pub(super) const MESSAGE_WINDOW: usize = 65_536;
+pub(super) const MESSAGE_WINDOW: usize = if cfg!(feature = "small-limits") { 16 } else { 65_536 };
 /// Paths of one message whose arrivals a receiver counts; arrivals on others are counted nowhere.
 pub(super) const MAX_COUNTED_PATHS: usize = 64;
 /// Reverse paths that a receiver remembers of one peer.
@@ -26,7 +27,7 @@ pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(20);
 pub(super) const HALF_OPEN_ALIVE_FOR: Duration = Duration::from_secs(14);
 /// How many handshakes may be without a first symbol. Strangers who replay handshakes push out
 /// those of others only if they are faster than these two limits allow.
-pub(super) const MAX_HALF_OPEN: usize = 4096;
+pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } else { 4096 };
 /// A receiver says that a session is alive until this long after its last authentic symbol.
 pub(super) const ALIVE_FOR: Duration = Duration::from_secs(120);
 /// A receiver forgets a session that idled for this long: whoever was told that it is alive relies on

@@ -24,7 +24,7 @@ fn senders_pause_while_the_queue_is_full_and_go_on_when_it_is_not() {
         pair.send(message(5_000, seed));
     }
     pair.run_for(Duration::from_secs(2));
-    assert_eq!((pair.a.delivered(), pair.b.readable), (3, 3));
+    assert_eq!((pair.a.delivered(), pair.b.inbox.len()), (3, 3));
     assert!(pair.a.counters().sender.busies_received > 0);
     let sent = pair.a.counters().sender.symbols_sent;
     pair.run_for(Duration::from_secs(2));
@@ -46,7 +46,7 @@ fn bytes_bound_the_queue_as_messages_do() {
         pair.send(message(40_000, seed));
     }
     pair.run_for(Duration::from_secs(1));
-    assert_eq!(pair.b.readable, 2);
+    assert_eq!(pair.b.inbox.len(), 2);
     // A message larger than the whole queue goes through when the queue is empty.
     pair.b.takes = true;
     pair.b.take_all(pair.now);
@@ -65,8 +65,8 @@ fn what_waits_at_the_deadline_is_unknown_and_still_delivered_once() {
     pair.outcome(first);
     let second = pair.send(message(500, 2));
     assert_eq!(pair.outcome(second), Outcome::Unknown(Doubt::Deadline));
-    assert_eq!(pair.b.readable, 1);
+    assert_eq!(pair.b.inbox.len(), 1);
     pair.b.take_all(pair.now);
     pair.run_for(Duration::from_secs(1));
-    assert_eq!(pair.b.readable, 2, "whole, and waiting: it is not thrown away");
+    assert_eq!(pair.b.inbox.len(), 2, "whole, and waiting: it is not thrown away");
 }

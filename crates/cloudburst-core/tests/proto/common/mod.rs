@@ -1,4 +1,4 @@
-//! Two endpoints, emulated links between them, and a virtual clock.
+//! Two hosts of `cloudburst-world`, links between them, and a clock: what most tests need.
 //!
 //! A link carries what goes from one lane of one side to one of the other. It is on the path whose
 //! number is the sum of theirs, modulo the number of paths: so from lane `k` to lane 0, and back,
@@ -15,15 +15,14 @@ use bytes::Bytes;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Lanes, Via};
-use cloudburst_core::proto::{
-    CallFailure, CallId, Counters, Endpoint, Event, Marking, Message, Request, SendOptions,
-};
-use cloudburst_core::rng::{Seed, SplitMix64};
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::{Marking, SendOptions};
+use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Loss};
+use cloudburst_world::drive::{self, Watch};
+use cloudburst_world::{Departure, Hop, Host, Network, Recipe};
 use core::time::Duration;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 pub mod peer;
@@ -77,58 +76,70 @@ impl Default for Setup {
     }
 }
 
-pub fn lossy(share: f64) -> LinkConfig {
-    LinkConfig { loss: Loss::Independent(share), ..Setup::default().link }
+impl Setup {
+    fn recipe(&self, side: Side) -> Recipe {
+        let (config, security) = match side {
+            Side::A => (&self.a, &self.key_a),
+            Side::B => (&self.b, &self.key_b),
+        };
+        let mut secret = [side as u8 + 1; 32];
+        secret[2..10].copy_from_slice(&self.seed.to_be_bytes());
+        Recipe {
+            config: config.clone(),
+            security: security.clone(),
+            secret,
+            lanes: self.paths,
+            addr: side.address(0),
+            ports: 1_000,
+            shared: None,
+        }
+    }
 }
 
-pub struct Host {
-    pub endpoint: Endpoint,
-    /// Messages that were put into the application's queue, taken or not.
-    pub readable: usize,
-    /// Plain messages that the application has taken, in order.
-    pub inbox: Vec<Message>,
-    /// Requests that it has taken.
-    pub requests: Vec<Request>,
-    /// How calls ended.
-    pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
-    /// How sends ended.
-    pub outcomes: BTreeMap<MessageId, Outcome>,
-    /// Whether the application takes each message at once.
-    pub takes: bool,
-    incarnations: u8,
+pub fn lossy(share: f64) -> LinkConfig {
+    LinkConfig { loss: Loss::Independent(share), ..Setup::default().link }
 }
 
 pub struct Pair {
     pub now: Instant,
     pub a: Host,
     pub b: Host,
-    setup: Setup,
-    links: BTreeMap<(Side, u16, u16), Link>,
-    /// When the last packet left.
-    wire_free: Instant,
+    paths: u16,
+    network: Network,
     /// Every datagram that was put on a link, where a test wants to see them.
     pub tap: Option<Vec<(Side, Via, Vec<u8>)>>,
-    /// The marking of each of them, in the same order.
+    /// How each of them was marked, in the same order.
     pub markings: Vec<Marking>,
-    buffer: Vec<u8>,
+}
+
+/// Notes what is put on links.
+struct Tap<'a>(&'a mut Option<Vec<(Side, Via, Vec<u8>)>>, &'a mut Vec<Marking>);
+
+impl Watch for Tap<'_> {
+    fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
+        if let (Some(tap), Some(hop)) = (&mut self.0, hop) {
+            let side = if hop.from == 0 { Side::A } else { Side::B };
+            tap.push((side, departure.transmit.via, departure.packet.clone()));
+            self.1.push(departure.transmit.marking);
+        }
+        hop
+    }
 }
 
 impl Pair {
     pub fn new(setup: Setup) -> Self {
         let mut pair = Self {
             now: Instant::from_nanos(1_000_000_000),
-            a: Host::new(&setup, Side::A, 0),
-            b: Host::new(&setup, Side::B, 0),
-            links: BTreeMap::new(),
-            wire_free: Instant::ZERO,
-            setup,
+            a: Host::new(setup.recipe(Side::A)),
+            b: Host::new(setup.recipe(Side::B)),
+            paths: setup.paths,
+            network: Network::new(setup.seed, setup.link),
             tap: None,
             markings: Vec::new(),
-            buffer: Vec::new(),
         };
         for side in [Side::A, Side::B] {
-            for lane in 0..pair.setup.paths {
-                for to in 0..pair.setup.paths {
+            for lane in 0..pair.paths {
+                for to in 0..pair.paths {
                     pair.link(side, lane, to);
                 }
             }
@@ -145,55 +156,39 @@ impl Pair {
 
     /// The link on which packets leave `side` by `lane` for lane `to` of the other.
     pub fn link(&mut self, side: Side, lane: u16, to: u16) -> &mut Link {
-        let (config, seed) = (&self.setup.link, self.setup.seed);
-        self.links.entry((side, lane, to)).or_insert_with(|| {
-            let place = u64::from(lane) << 16 | u64::from(to) << 32 | (side as u64) << 48;
-            Link::new(config.clone(), SplitMix64::new(seed ^ place).next_u64()).unwrap()
-        })
+        let (from, other) = (side as usize, side.other() as usize);
+        self.network.link(Hop { from, to: other, lane: to, source: side.address(lane) })
+    }
+
+    /// The links of path `path`, or all, in one direction, or both.
+    fn links(&mut self, from: Option<Side>, path: Option<u16>) -> impl Iterator<Item = &mut Link> {
+        let paths = self.paths;
+        let is_on = move |hop: &Hop| {
+            let lane = hop.source.port() - Side::A.address(0).port();
+            from.is_none_or(|from| hop.from == from as usize)
+                && path.is_none_or(|path| path == (lane + hop.lane) % paths)
+        };
+        self.network.links().filter(move |(hop, _)| is_on(hop)).map(|(_, link)| link)
     }
 
     /// Reconfigures path `path`, or all, in one direction.
     pub fn set_links(&mut self, from: Side, path: Option<u16>, config: &LinkConfig) {
-        let paths = self.setup.paths;
-        for (&(side, lane, to), link) in &mut self.links {
-            if side == from && path.is_none_or(|path| path == (lane + to) % paths) {
-                link.reconfigure(config.clone()).unwrap();
-            }
-        }
+        self.links(Some(from), path).for_each(|link| link.reconfigure(config.clone()).unwrap());
     }
 
     /// Black-holes or heals path `path` in both directions.
     pub fn set_down(&mut self, path: u16, down: bool) {
-        let paths = self.setup.paths;
-        for (&(_, lane, to), link) in &mut self.links {
-            if path == (lane + to) % paths {
-                link.set_down(down);
-            }
-        }
+        self.links(None, Some(path)).for_each(|link| link.set_down(down));
     }
 
     /// What happened on all links that leave `side`.
     pub fn link_stats(&self, side: Side) -> LinkStats {
-        let mut sum = LinkStats::default();
-        for link in self.links.iter().filter(|((from, ..), _)| *from == side).map(|(_, l)| l) {
-            let stats = link.stats();
-            sum.sent += stats.sent;
-            sum.delivered += stats.delivered;
-            sum.lost += stats.lost;
-            sum.duplicated += stats.duplicated;
-            sum.reordered += stats.reordered;
-            sum.corrupted += stats.corrupted;
-            sum.truncated += stats.truncated;
-            sum.extended += stats.extended;
-            sum.blackholed += stats.blackholed;
-        }
-        sum
+        self.network.stats(side as usize)
     }
 
     /// Kills a side and starts it again as a new incarnation. What it had is gone.
     pub fn restart(&mut self, side: Side) {
-        let incarnations = self.host(side).incarnations + 1;
-        *self.host(side) = Host::new(&self.setup, side, incarnations);
+        self.host(side).restart();
     }
 
     /// Sends from A to B.
@@ -257,114 +252,21 @@ impl Pair {
 
     /// Goes to the next moment at which something happens, at most to `limit`.
     fn advance(&mut self, limit: Instant) -> bool {
-        let timeouts = [self.a.endpoint.poll_timeout(), self.b.endpoint.poll_timeout()];
-        let arrivals = self.links.values().filter_map(Link::next_at).min().map(instant);
-        let next = timeouts.into_iter().flatten().chain(arrivals).min();
+        let next = drive::next_at(&[&mut self.a, &mut self.b], &self.network);
         self.now = next.unwrap_or(limit).clamp(self.now, limit);
-        for side in [Side::A, Side::B] {
-            for (&(from, lane, to), link) in &mut self.links {
-                if from != side.other() {
-                    continue;
-                }
-                while let Some(mut packet) = link.poll(duration(self.now)) {
-                    let via = Via { lane: to, remote: from.address(lane) };
-                    let host = if side == Side::A { &mut self.a } else { &mut self.b };
-                    host.endpoint.handle_datagram(self.now, via, &mut packet);
-                }
-            }
-            let now = self.now;
-            self.host(side).endpoint.handle_timeout(now);
-        }
+        let watch = &mut Tap(&mut self.tap, &mut self.markings);
+        let hosts = &mut [&mut self.a, &mut self.b];
+        drive::run_moment(hosts, &mut self.network, self.now, watch);
         next.is_some()
     }
 
     /// Drains the outputs of both sides.
     pub fn drain(&mut self) {
-        for side in [Side::A, Side::B] {
-            loop {
-                self.buffer.clear();
-                let mut buffer = core::mem::take(&mut self.buffer);
-                let now = self.now;
-                let transmit = self.host(side).endpoint.poll_transmit(now, &mut buffer);
-                self.buffer = buffer;
-                let Some(transmit) = transmit else { break };
-                assert_eq!(self.buffer.len(), transmit.len);
-                // What goes to anybody else's port leaves the pair.
-                let Some(to) = transmit.via.remote.port().checked_sub(7000) else { continue };
-                let buffer = core::mem::take(&mut self.buffer);
-                for packet in buffer.chunks(transmit.segment_size) {
-                    // One after the other, if only by nanoseconds: equal links keep their order.
-                    self.wire_free = (self.wire_free + Duration::from_nanos(1)).max(now);
-                    let now = self.wire_free;
-                    if let Some(tap) = &mut self.tap {
-                        tap.push((side, transmit.via, packet.to_vec()));
-                        self.markings.push(transmit.marking);
-                    }
-                    self.link(side, transmit.via.lane, to).send(duration(now), packet);
-                }
-                self.buffer = buffer;
-            }
-            let now = self.now;
-            let host = self.host(side);
-            if host.endpoint.unfinished() < 64 {
-                host.endpoint.check_invariants();
-            }
-            let before = host.readable;
-            while let Some(event) = host.endpoint.poll_event() {
-                match event {
-                    Event::Ended(id, outcome) => {
-                        assert!(host.outcomes.insert(id, outcome).is_none(), "ended twice");
-                    }
-                    Event::Answered(call, answer) => {
-                        assert!(host.answers.insert(call, answer).is_none(), "ended twice");
-                    }
-                    Event::Readable(_) => host.readable += 1,
-                }
-            }
-            if host.takes && host.readable > before {
-                host.take_all(now);
-                // Taking may have made more to say.
-                self.drain();
-                return;
-            }
+        let watch = &mut Tap(&mut self.tap, &mut self.markings);
+        for number in 0..2 {
+            let hosts = &mut [&mut self.a, &mut self.b];
+            drive::drain(hosts, &mut self.network, self.now, number, watch);
         }
-    }
-}
-
-impl Host {
-    fn new(setup: &Setup, side: Side, incarnations: u8) -> Self {
-        let (config, security) = match side {
-            Side::A => (&setup.a, &setup.key_a),
-            Side::B => (&setup.b, &setup.key_b),
-        };
-        let mut secret = [side as u8 + 1; 32];
-        secret[1] = incarnations;
-        secret[2..10].copy_from_slice(&setup.seed.to_be_bytes());
-        let map = Box::new(Lanes(setup.paths));
-        Self {
-            endpoint: Endpoint::new(config.clone(), security, Seed::new(secret), map).unwrap(),
-            readable: 0,
-            inbox: Vec::new(),
-            requests: Vec::new(),
-            answers: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
-            takes: true,
-            incarnations,
-        }
-    }
-
-    /// The application takes everything that was delivered.
-    pub fn take_all(&mut self, now: Instant) {
-        self.inbox.extend(core::iter::from_fn(|| self.endpoint.recv()));
-        self.requests.extend(core::iter::from_fn(|| self.endpoint.recv_request(now)));
-    }
-
-    pub fn counters(&self) -> Counters {
-        self.endpoint.counters()
-    }
-
-    pub fn delivered(&self) -> usize {
-        self.outcomes.values().filter(|o| matches!(o, Outcome::Delivered(_))).count()
     }
 }
 
@@ -372,12 +274,4 @@ impl Host {
 pub fn message(length: usize, seed: u64) -> Bytes {
     let mut rng = SplitMix64::new(seed);
     (0..length).map(|_| rng.next_u64() as u8).collect::<Vec<u8>>().into()
-}
-
-fn duration(now: Instant) -> Duration {
-    Duration::from_nanos(now.as_nanos())
-}
-
-fn instant(at: Duration) -> Instant {
-    Instant::from_nanos(at.as_nanos() as u64)
 }

@@ -1,0 +1,33 @@
+//! Old handshakes, said again by a stranger.
+
+use crate::common::{Pair, Setup, Side, message};
+use cloudburst_core::config::Config;
+use cloudburst_core::path::Via;
+use cloudburst_core::wire::Kind;
+use core::time::Duration;
+
+#[test]
+fn they_keep_no_dead_session_so_that_a_newcomer_finds_room() {
+    let b = Config { max_peers: 1, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    let mut old = Vec::new();
+    for life in 0..2 {
+        pair.deliver(message(10, life));
+        // The session is stale, so it is asked after.
+        pair.run_for(Duration::from_secs(40));
+        pair.tap = Some(Vec::new());
+        pair.deliver(message(10, life));
+        let sent = pair.tap.take().unwrap().into_iter().map(|(.., packet)| packet);
+        old.extend(sent.filter(|packet| Kind::of(packet) == Ok(Kind::Hello)));
+        pair.restart(Side::A);
+    }
+    assert!(old.len() >= 2);
+    for _ in 0..20 {
+        pair.run_for(Duration::from_secs(25));
+        for packet in &old {
+            let via = Via { lane: 0, remote: ([192, 0, 2, 1], 9).into() };
+            pair.b.endpoint.handle_datagram(pair.now, via, &mut packet.clone());
+        }
+    }
+    pair.deliver(message(10, 2));
+}

@@ -1,0 +1,55 @@
+//! What a host got from each address, and what it sent there: nobody can be flooded by proxy.
+
+use crate::trace::hash;
+use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::symbol::SYMBOL_OVERHEAD;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+/// An address that nobody has shown to be there gets at most this many times what came from it
+/// (RFC 9000, section 8.1).
+const AMPLIFICATION: usize = 3;
+
+/// The accounts of all hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    /// By host: bytes that it may answer, and bytes that it has answered.
+    answers: HashMap<usize, (usize, usize)>,
+    /// By host and address: bytes that came from there, and bytes that went there.
+    traffic: HashMap<(usize, IpAddr), (usize, usize)>,
+    /// All packets that an endpoint made.
+    made: HashSet<u64>,
+}
+
+impl Accounts {
+    pub(crate) fn on_arrival(&mut self, host: usize, from: IpAddr, packet: &[u8]) {
+        self.traffic.entry((host, from)).or_default().0 += packet.len();
+        if self.made.contains(&hash(packet)) {
+            self.answers.entry(host).or_default().0 += packet.len();
+        }
+    }
+
+    /// The application of `host` has a message: one that found no room before is answered when it
+    /// finds some.
+    pub(crate) fn on_message(&mut self, host: usize) {
+        self.answers.entry(host).or_default().0 += SYMBOL_OVERHEAD;
+    }
+
+    /// # Panics
+    ///
+    /// When `host` answers more than genuine packets asked of it, or sends too much to an address
+    /// where, unless it is `known`, nobody is.
+    pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
+        self.made.insert(hash(packet));
+        let kind = Kind::of(packet).expect("an endpoint sends packets of kinds that there are");
+        if !matches!(kind, Kind::Hello | Kind::Symbol) {
+            let (asked, answered) = self.answers.entry(host).or_default();
+            *answered += packet.len();
+            assert!(answered <= asked, "host {host} answers {answered} bytes to {asked}");
+        }
+        let (received, sent) = self.traffic.entry((host, to)).or_default();
+        *sent += packet.len();
+        let may = AMPLIFICATION * *received;
+        assert!(known || *sent <= may, "host {host} sends {sent} bytes to {to} for {received}");
+    }
+}

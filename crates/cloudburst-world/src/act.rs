@@ -1,0 +1,134 @@
+//! What each step does to a world.
+
+use crate::adversary::Tampering;
+use crate::drive;
+use crate::host::Host;
+use crate::ledger::Name;
+use crate::setup::{address, host_at};
+use crate::step::Step;
+use crate::weather::weather;
+use crate::world::World;
+use cloudburst_core::error::{Doubt, Outcome, Rejection};
+use cloudburst_core::id::MessageId;
+use cloudburst_core::proto::SendOptions;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// Messages and bytes that the steps of one world may send.
+const MAX_SENDS: usize = 40;
+const MAX_BYTES: usize = 500_000;
+/// A process that is stopped for longer than this sleeps.
+const NAP: Duration = Duration::from_millis(100);
+
+impl World {
+    pub(crate) fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Send { from, to, len, ref options } => {
+                self.send_within_bounds(from, address(to, 0), len, options);
+            }
+            Step::Reply(host, len, ref options) => {
+                let anybody = self.scope.forged_addresses;
+                let taken = |peer: &SocketAddr| host_at(*peer, self.hosts.len()).is_some();
+                let peer = self.book.profiles[host].last_peer;
+                if let Some(peer) = peer.filter(|peer| anybody || taken(peer)) {
+                    self.send_within_bounds(host, peer, len, options);
+                }
+            }
+            Step::Cancel(host, choice) => self.cancel(host, choice),
+            Step::Take { host, all, from_now_on } => self.take(host, all, from_now_on),
+            Step::Close(host) => {
+                self.book.on_closed(host);
+                self.hosts[host].endpoint.close();
+                self.drain(host);
+            }
+            Step::Restart(host) => self.restart(host),
+            Step::Pause(host) => self.hosts[host].pause(),
+            Step::Resume(host) => self.resume(host),
+            Step::Stall(time) => {
+                self.hosts.iter_mut().for_each(Host::pause);
+                self.wait(time);
+                self.resume_all(|_| {});
+            }
+            Step::Wait(time) => self.pass(time),
+            Step::Next => {
+                let next = drive::next_at(&self.hosts, &self.network);
+                self.pass(next.map_or(Duration::ZERO, |at| at.saturating_since(self.now)));
+            }
+            Step::Weather(from, to, kind) => {
+                self.network.set_weather(from, to, &weather(kind));
+            }
+            Step::Lane(lane, down) => {
+                let port = address(0, lane).port();
+                for (hop, link) in self.network.links() {
+                    if hop.lane == lane || hop.source.port() == port {
+                        link.set_down(down);
+                    }
+                }
+            }
+            Step::Rule(rule) => self.book.adversary.rule = rule,
+            Step::Again(choice, ref tampering) => {
+                let adversary = &self.book.adversary;
+                if let Some(packet) = adversary.past(choice) {
+                    let said = adversary.tamper(packet, tampering);
+                    self.say(said);
+                }
+            }
+            Step::Release { choice, deliver, keep } => self.release(choice, deliver, keep),
+            Step::ReleaseSome(count) => (0..count).for_each(|_| self.release(0, true, false)),
+        }
+    }
+
+    fn send_within_bounds(&mut self, from: usize, to: SocketAddr, len: usize, how: &SendOptions) {
+        if self.book.ledger.len() < MAX_SENDS && self.bytes_sent + len <= MAX_BYTES {
+            self.send(from, to, len, how);
+        }
+    }
+
+    fn cancel(&mut self, host: usize, choice: u8) {
+        if !self.hosts[host].is_running() {
+            return;
+        }
+        let open = self.book.ledger.open(host, self.hosts[host].life());
+        let open: Vec<Name> = open.map(|sent| sent.name).collect();
+        let chosen = usize::from(choice).checked_rem(open.len()).map(|at| open[at]);
+        let id = chosen.map_or(MessageId(choice.into()), |(_, _, id)| id);
+        self.hosts[host].endpoint.cancel(id);
+        self.drain(host);
+        if let Some(sent) = chosen.and_then(|name| self.book.ledger.find(name)) {
+            let cancelled = matches!(
+                sent.outcome,
+                Some(Outcome::Unknown(Doubt::Cancelled) | Outcome::Rejected(Rejection::Cancelled))
+            );
+            assert!(cancelled, "{sent:?}");
+        }
+    }
+
+    fn restart(&mut self, host: usize) {
+        // Beyond that many lives, it stays as it is.
+        if self.hosts[host].life() < u8::MAX {
+            let (lost, _) = self.hosts[host].untaken();
+            self.hosts[host].restart();
+            self.book.on_restarted(host, self.hosts[host].life(), lost);
+        }
+    }
+
+    /// Lets time pass. Where nobody sleeps, processes that are stopped go on before long.
+    fn pass(&mut self, time: Duration) {
+        if time > NAP && !self.scope.sleepers {
+            self.resume_all(|_| {});
+        }
+        self.wait(time);
+    }
+
+    fn release(&mut self, choice: u8, deliver: bool, keep: bool) {
+        let adversary = &mut self.book.adversary;
+        let Some(packet) = adversary.take_held(choice) else { return };
+        let said = adversary.tamper(&packet, &Tampering::None);
+        if keep {
+            adversary.hold(packet);
+        }
+        if deliver {
+            self.say(said);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Somebody on the way, without the key: sees every packet, keeps some, and says them again to
+//! whom and as whom it likes.
+
+use crate::choices::Choices;
+use crate::host::Departure;
+use crate::network::Hop;
+use crate::setup::{PORT, address};
+use cloudburst_core::path::Via;
+use cloudburst_core::wire::Kind;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// Packets that are remembered, to be replayed.
+const MAX_PAST: usize = 256;
+/// Packets that are held back at a time; older ones are lost.
+const MAX_HELD: usize = 600;
+
+/// What becomes of packets as they leave, until there is another rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// They go where they should.
+    #[default]
+    Pass,
+    /// They are held back.
+    Hold,
+    /// Those of `from` to `to` come back to `from`, as if `to` had said them.
+    Mirror {
+        /// Who hears itself.
+        from: usize,
+        /// Whom it means.
+        to: usize,
+    },
+    /// Those of `from` to `meant` go to `instead`, and the answers come as if `meant` gave them.
+    Relay {
+        /// Who is deceived.
+        from: usize,
+        /// Whom it means.
+        meant: usize,
+        /// Who gets its packets.
+        instead: usize,
+    },
+}
+
+/// What is done to a packet before it is said again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tampering {
+    /// Nothing.
+    None,
+    /// Its source and destination are swapped.
+    Reflect,
+    /// It goes to another host.
+    Redirect(usize),
+    /// It comes from another lane of its sender.
+    FromLane(u16),
+    /// It comes from another host.
+    FromHost(usize),
+    /// It comes from where no host is.
+    FromStranger(u8),
+    /// Its bytes are damaged.
+    Damage(Damage),
+}
+
+/// Damage to a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// One bit of it is flipped, counted modulo its length.
+    Flip(u16),
+    /// It is cut, modulo its length.
+    Cut(u16),
+    /// These bytes are appended.
+    Extend(Vec<u8>),
+    /// From here on, modulo its length, these bytes are in place of its own.
+    Overwrite(u16, Vec<u8>),
+    /// It has the tail of another packet to its receiver from here on, modulo its length.
+    Splice(u16, u8),
+    /// It is nothing but these bytes.
+    Replace(Vec<u8>),
+}
+
+/// A packet, and the way that it was to take.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    hop: Hop,
+    destination: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Adversary {
+    pub(crate) rule: Rule,
+    past: VecDeque<Packet>,
+    held: VecDeque<Packet>,
+}
+
+impl Adversary {
+    /// Sees a packet leave, and says which way it goes.
+    pub(crate) fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
+        let Departure { source, ref transmit, ref packet, .. } = *departure;
+        let hop = hop?;
+        let destination = transmit.via.remote;
+        let seen = Packet { hop, destination, bytes: packet.clone() };
+        push(&mut self.past, seen.clone(), MAX_PAST);
+        match self.rule {
+            Rule::Pass => Some(hop),
+            Rule::Hold => {
+                self.hold(seen);
+                None
+            }
+            Rule::Mirror { from, to } if (hop.from, hop.to) == (from, to) => {
+                let lane = transmit.via.lane;
+                Some(Hop { from, to: from, lane, source: destination })
+            }
+            Rule::Relay { from, meant, instead } if (hop.from, hop.to) == (from, meant) => {
+                Some(Hop { to: instead, ..hop })
+            }
+            Rule::Relay { from, meant, instead } if (hop.from, hop.to) == (instead, from) => {
+                Some(Hop { source: address(meant, source.port() - PORT), ..hop })
+            }
+            Rule::Mirror { .. } | Rule::Relay { .. } => Some(hop),
+        }
+    }
+
+    /// Holds a packet back, behind all others.
+    pub(crate) fn hold(&mut self, packet: Packet) {
+        push(&mut self.held, packet, MAX_HELD);
+    }
+
+    /// A packet that was sent before, whatever became of it; 0 is the latest.
+    pub(crate) fn past(&self, choice: u8) -> Option<&Packet> {
+        let back = usize::from(choice).checked_rem(self.past.len())?;
+        self.past.iter().rev().nth(back)
+    }
+
+    /// Handshakes that were sent before.
+    pub(crate) fn handshakes(&self) -> impl Iterator<Item = &Packet> {
+        self.past.iter().filter(|packet| Kind::of(&packet.bytes) == Ok(Kind::Hello))
+    }
+
+    /// Any packet that is held back, and no longer is.
+    pub(crate) fn take_held(&mut self, choice: u8) -> Option<Packet> {
+        let at = usize::from(choice).checked_rem(self.held.len())?;
+        self.held.remove(at)
+    }
+
+    /// Goes away, with all that it holds back.
+    pub(crate) fn leave(&mut self) {
+        self.rule = Rule::Pass;
+        self.held.clear();
+    }
+
+    /// Who gets `packet`, how, and what, after `tampering`.
+    pub(crate) fn tamper(&self, packet: &Packet, tampering: &Tampering) -> (usize, Via, Vec<u8>) {
+        let Packet { hop, destination, ref bytes } = *packet;
+        let (mut to, mut via, mut bytes) = (hop.to, hop.via(), bytes.clone());
+        match tampering {
+            Tampering::None => {}
+            Tampering::Reflect => {
+                to = hop.from;
+                via = Via { lane: hop.source.port() - PORT, remote: destination };
+            }
+            Tampering::Redirect(host) => to = *host,
+            Tampering::FromLane(lane) => via.remote = address(hop.from, *lane),
+            Tampering::FromHost(host) => via.remote = address(*host, hop.source.port() - PORT),
+            Tampering::FromStranger(number) => via.remote = ([192, 0, 2, *number], 9).into(),
+            Tampering::Damage(damage) => self.damage(hop, &mut bytes, damage),
+        }
+        (to, via, bytes)
+    }
+
+    fn damage(&self, hop: Hop, bytes: &mut Vec<u8>, damage: &Damage) {
+        let len = bytes.len();
+        let place = |at: u16| usize::from(at) % len.max(1);
+        match damage {
+            Damage::Flip(bit) => {
+                let bit = usize::from(*bit) % (8 * len).max(1);
+                bytes.iter_mut().skip(bit / 8).take(1).for_each(|byte| *byte ^= 1 << (bit % 8));
+            }
+            Damage::Cut(at) => bytes.truncate(place(*at)),
+            Damage::Extend(more) => bytes.extend(more),
+            Damage::Overwrite(at, new) => {
+                bytes.iter_mut().skip(place(*at)).zip(new).for_each(|(byte, new)| *byte = *new);
+            }
+            Damage::Splice(at, other) => {
+                let at = place(*at);
+                bytes.truncate(at);
+                // Spliced with one for another host, it could become that one: see `Redirect`.
+                let other = self.past(*other).filter(|other| other.hop.to == hop.to);
+                let other = other.and_then(|other| other.bytes.get(at..));
+                bytes.extend_from_slice(other.unwrap_or_default());
+            }
+            Damage::Replace(new) => bytes.clone_from(new),
+        }
+    }
+}
+
+impl Damage {
+    pub(crate) fn read(choices: &mut Choices<'_>) -> Self {
+        let (kind, at) = (choices.below(6), choices.u16());
+        match kind {
+            0 => Self::Flip(at),
+            1 => Self::Cut(at),
+            2 => Self::Extend(choices.take(1 + usize::from(at % 40))),
+            3 => Self::Overwrite(at, choices.take(4)),
+            4 => Self::Splice(at, choices.u8()),
+            _ => Self::Replace(choices.take(usize::from(at % 100))),
+        }
+    }
+}
+
+fn push(queue: &mut VecDeque<Packet>, packet: Packet, max: usize) {
+    if queue.len() == max {
+        queue.pop_front();
+    }
+    queue.push_back(packet);
+}

@@ -1,0 +1,146 @@
+//! Everything that is noted of a world while it runs, and held against what was promised.
+
+use crate::accounts::Accounts;
+use crate::adversary::Adversary;
+use crate::drive::Watch;
+use crate::host::{Departure, Host};
+use crate::ledger::Ledger;
+use crate::network::Hop;
+use crate::scope::Scope;
+use crate::setup::{Setup, host_at};
+use crate::trace::Trace;
+use crate::verdict::Facts;
+use cloudburst_core::path::Via;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Kind;
+use std::net::SocketAddr;
+
+/// What is true of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    life: u8,
+    pub(crate) closed: bool,
+    /// A life was closed: what it said may still be on its way.
+    was_closed: bool,
+    max_message: usize,
+    max_peers: usize,
+    /// It was told BUSY or FORGOTTEN: what it sends because of that is beyond the cap on a block's
+    /// packets.
+    pub(crate) capless: bool,
+    /// Its application does not take each message at once.
+    pub(crate) lets_lie: bool,
+    /// A life ended with messages in the queue.
+    lost_queue: bool,
+    /// Where the message that came in last says it is from.
+    pub(crate) last_peer: Option<SocketAddr>,
+}
+
+/// The watcher of a world.
+pub(crate) struct Book {
+    pub(crate) now: Instant,
+    pub(crate) adversary: Adversary,
+    pub(crate) ledger: Ledger,
+    pub(crate) accounts: Accounts,
+    pub(crate) trace: Trace,
+    pub(crate) profiles: Vec<Profile>,
+    start: Instant,
+    scope: Scope,
+}
+
+impl Book {
+    pub(crate) fn new(setup: &Setup, scope: Scope, trace: Trace) -> Self {
+        let profile = |config: &cloudburst_core::config::Config| Profile {
+            life: 0,
+            closed: false,
+            was_closed: false,
+            max_message: config.max_message,
+            max_peers: config.max_peers,
+            capless: false,
+            lets_lie: false,
+            lost_queue: false,
+            last_peer: None,
+        };
+        Self {
+            now: setup.start,
+            adversary: Adversary::default(),
+            ledger: Ledger::default(),
+            accounts: Accounts::default(),
+            trace,
+            profiles: setup.configs.iter().map(profile).collect(),
+            start: setup.start,
+            scope,
+        }
+    }
+
+    pub(crate) fn on_closed(&mut self, host: usize) {
+        (self.profiles[host].closed, self.profiles[host].was_closed) = (true, true);
+    }
+
+    /// A host begins its life `life`; so many messages were in the queue of the former one.
+    pub(crate) fn on_restarted(&mut self, host: usize, life: u8, lost: usize) {
+        let profile = &mut self.profiles[host];
+        (profile.life, profile.closed, profile.last_peer) = (life, false, None);
+        profile.lets_lie = false;
+        profile.lost_queue |= lost > 0;
+    }
+
+    /// Whether a host has room for the sessions of all lives that its peers have had: each may have
+    /// shaken hands more than once.
+    pub(crate) fn is_roomy(&self, host: usize) -> bool {
+        let lives: usize = self.profiles.iter().map(|peer| 1 + usize::from(peer.life)).sum();
+        self.profiles[host].max_peers >= 2 * lives
+    }
+
+    fn facts(&self, from: usize, to: Option<usize>) -> Facts {
+        let peer = to.map(|to| &self.profiles[to]);
+        Facts {
+            start: self.start,
+            now: self.now,
+            peer_life: peer.map_or(0, |peer| peer.life),
+            peer_lets_lie: peer.is_some_and(|peer| peer.lets_lie),
+            peer_lost_queue: peer.is_some_and(|peer| peer.lost_queue),
+            peer_restarted: to.is_some_and(|to| self.profiles[to].life > 0 || !self.is_roomy(to)),
+            peer_closed: peer.is_some_and(|peer| peer.was_closed),
+            peer_max: peer.map_or(0, |peer| peer.max_message),
+            capped: !self.profiles[from].capless,
+        }
+    }
+}
+
+impl Watch for Book {
+    fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
+        let Departure { from, ref transmit, ref packet, .. } = *departure;
+        let destination = transmit.via.remote;
+        let to = host_at(destination, self.profiles.len());
+        let known = to.is_some() || !self.scope.forged_addresses;
+        self.accounts.on_departure(from, destination.ip(), known, packet);
+        self.trace.note(self.now, 0, from, packet);
+        let (kind, lane) = (Kind::of(packet), transmit.via.lane);
+        let said = format_args!("{from}.{lane} -> {destination} {kind:?} {}", packet.len());
+        self.trace.say(self.now, said);
+        if let (Some(to), Ok(Kind::Busy | Kind::Forgotten)) = (to, Kind::of(packet)) {
+            self.profiles[to].capless = true;
+        }
+        self.adversary.on_departure(departure, hop)
+    }
+
+    fn on_arrival(&mut self, to: usize, via: Via, packet: &[u8]) {
+        self.accounts.on_arrival(to, via.remote.ip(), packet);
+    }
+
+    fn on_served(&mut self, number: usize, host: &mut Host) {
+        for message in host.inbox.drain(..) {
+            self.trace.note(self.now, 1, number, &message.bytes);
+            self.ledger.on_message(number, &message);
+            self.accounts.on_message(number);
+            self.profiles[number].last_peer = Some(message.peer);
+        }
+        for (id, outcome) in core::mem::take(&mut host.outcomes) {
+            self.trace.note(self.now, 2, number, &id.0.to_be_bytes());
+            let name = (number, host.life(), id);
+            self.trace.say(self.now, format_args!("{name:?} {outcome:?}"));
+            let to = self.ledger.find(name).and_then(|sent| sent.to);
+            self.ledger.on_ended(name, outcome, self.facts(number, to));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Hosts and links on one clock: what leaves a host goes onto a link, what leaves a link goes to a
+//! host, and timers are served when they are due.
+//!
+//! Time is an argument, and so are the hosts: whoever has them keeps them where it likes.
+
+use crate::host::{Departure, Host, Out};
+use crate::network::{Hop, Network};
+use cloudburst_core::path::Via;
+use cloudburst_core::time::Instant;
+use core::borrow::BorrowMut;
+use std::net::SocketAddr;
+
+/// How often an endpoint may want to be served again at one moment.
+const MAX_SPINS: usize = 4;
+
+/// Sees what goes on, and decides what becomes of packets. All methods have a default: to watch
+/// nothing, and to let everything pass.
+pub trait Watch {
+    /// A host put a packet on the wire; `hop` is where it would go, `None` where nobody is.
+    /// Returns where it goes.
+    fn on_departure(&mut self, _departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
+        hop
+    }
+
+    /// A packet comes to a host that is running.
+    fn on_arrival(&mut self, _to: usize, _via: Via, _packet: &[u8]) {}
+
+    /// A host was given an input and has been drained; what it put on the wire departs next.
+    fn on_served(&mut self, _number: usize, _host: &mut Host) {}
+}
+
+/// Watches nothing.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Watch for Nobody {}
+
+/// When something happens next.
+pub fn next_at<H: BorrowMut<Host>>(hosts: &[H], network: &Network) -> Option<Instant> {
+    let timeouts = hosts.iter().filter_map(|host| host.borrow().poll_timeout());
+    timeouts.chain(network.next_at()).min()
+}
+
+/// Drains a host that was given an input.
+pub fn drain<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    network: &mut Network,
+    now: Instant,
+    number: usize,
+    watch: &mut impl Watch,
+) {
+    serve(hosts, network, now, number, watch, |host, out| host.drain(now, out));
+}
+
+/// Gives a host a packet that came in by `via`, from a link or from somewhere else.
+pub fn hand_in<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    network: &mut Network,
+    now: Instant,
+    (to, via, packet): (usize, Via, Vec<u8>),
+    watch: &mut impl Watch,
+) {
+    if hosts[to].borrow().is_running() {
+        watch.on_arrival(to, via, &packet);
+    }
+    serve(hosts, network, now, to, watch, |host, out| host.handle(now, via, packet, out));
+}
+
+/// Does everything that is due at `now`: packets first, then timers.
+///
+/// # Panics
+///
+/// When an endpoint wants to be served at this moment however often it was.
+pub fn run_moment<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    network: &mut Network,
+    now: Instant,
+    watch: &mut impl Watch,
+) {
+    while let Some((hop, packet)) = network.poll(now) {
+        hand_in(hosts, network, now, (hop.to, hop.via(), packet), watch);
+    }
+    for number in 0..hosts.len() {
+        run_timers(hosts, network, now, number, watch);
+    }
+}
+
+/// Lets a paused host go on: the packets that waited for it come before its timers.
+pub fn resume<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    network: &mut Network,
+    now: Instant,
+    number: usize,
+    watch: &mut impl Watch,
+) {
+    for (via, packet) in hosts[number].borrow_mut().resume() {
+        hand_in(hosts, network, now, (number, via, packet), watch);
+    }
+    run_timers(hosts, network, now, number, watch);
+}
+
+fn run_timers<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    network: &mut Network,
+    now: Instant,
+    number: usize,
+    watch: &mut impl Watch,
+) {
+    for _ in 0..MAX_SPINS {
+        serve(hosts, network, now, number, watch, |host, out| host.handle_timeout(now, out));
+        if hosts[number].borrow().poll_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+    }
+    panic!("host {number} wants to be served again and again at {now:?}");
+}
+
+fn serve<H: BorrowMut<Host>>(
+    hosts: &mut [H],
+    network: &mut Network,
+    now: Instant,
+    number: usize,
+    watch: &mut impl Watch,
+    input: impl FnOnce(&mut Host, &mut Out<'_>),
+) {
+    let mut sent = Vec::new();
+    let mut out = |transmit, packet: &[u8]| sent.push((transmit, packet.to_vec()));
+    input(hosts[number].borrow_mut(), &mut out);
+    watch.on_served(number, hosts[number].borrow_mut());
+    for (transmit, packet) in sent {
+        let source = hosts[number].borrow().recipe().address(transmit.via.lane);
+        let departure = Departure { from: number, source, transmit, packet };
+        let hop = route(hosts, number, source, transmit.via.remote);
+        if let Some(hop) = watch.on_departure(&departure, hop) {
+            network.send(now, hop, &departure.packet);
+        }
+    }
+}
+
+/// Where a packet goes. Among hosts that share the address, the port that it comes from decides.
+pub fn route<H: BorrowMut<Host>>(
+    hosts: &[H],
+    from: usize,
+    source: SocketAddr,
+    destination: SocketAddr,
+) -> Option<Hop> {
+    let lane_of = |(to, host): (usize, &H)| {
+        let host: &Host = host.borrow();
+        let lane = host.is_alive().then(|| host.recipe().lane_at(destination)).flatten()?;
+        Some(Hop { from, to, lane, source })
+    };
+    let takers: Vec<Hop> = hosts.iter().enumerate().filter_map(lane_of).collect();
+    let dealt = usize::from(source.port()).checked_rem(takers.len())?;
+    Some(takers[dealt])
+}

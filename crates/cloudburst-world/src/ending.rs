@@ -1,0 +1,136 @@
+//! How worlds end: the network heals, or stays dark for good.
+
+use crate::adversary::Rule;
+use crate::host::Host;
+use crate::invariants;
+use crate::ledger::Name;
+use crate::setup::{End, address};
+use crate::world::World;
+use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::proto::SendOptions;
+use core::time::Duration;
+
+/// Once nothing is in the way, a message arrives in this time, handshake included.
+pub const LIVELY: Duration = Duration::from_millis(500);
+
+/// Every deadline that steps set has passed then.
+const ALL_DEADLINES: Duration = Duration::from_secs(15);
+/// Sessions that idle for this long are stale, and give way to others.
+const STALE: Duration = Duration::from_secs(40);
+/// What is left of messages is forgotten in this time.
+const FORGOTTEN: Duration = Duration::from_secs(10);
+/// Bytes of a message that must arrive.
+const LEN: usize = 500;
+
+/// Ends a world. If the network heals, new messages between all hosts arrive at the first attempt,
+/// and nothing is left of old ones; if not, every send ends all the same.
+///
+/// # Panics
+///
+/// When one does not arrive in [`LIVELY`] or does not end, or something is left.
+pub(crate) fn end(world: &mut World) {
+    match world.setup.end {
+        End::Heals { rest, haunted } => {
+            world.heal();
+            finish_all(world);
+            // What has arrived of messages that were given up takes room until it is forgotten.
+            world.run(FORGOTTEN, |world| receive_memory(world) == 0);
+            if !world.scope.sleepers {
+                // What was answered when processes went on has arrived then.
+                world.wait(LIVELY);
+            }
+            let roomy = (0..world.hosts.len()).all(|host| world.book.is_roomy(host));
+            rest_for(world, rest + if roomy { Duration::ZERO } else { STALE }, haunted);
+            let sent = send_to_all(world);
+            all_arrive(world, sent);
+        }
+        End::Sleeps if world.scope.sleepers => {
+            world.heal();
+            world.hosts.iter_mut().for_each(Host::pause);
+            world.wait(STALE);
+            let mut sent = Vec::new();
+            world.resume_all(|world| {
+                (0..world.hosts.len()).for_each(|host| world.take(host, true, true));
+                sent = send_to_all(world);
+            });
+            all_arrive(world, sent);
+            finish_all(world);
+        }
+        End::Sleeps | End::Dark => {
+            world.book.adversary.rule = Rule::Hold;
+            return finish_all(world);
+        }
+    }
+    world.wait(FORGOTTEN);
+    assert_eq!(receive_memory(world), 0, "nothing is being received");
+    invariants::check(world);
+}
+
+fn receive_memory(world: &World) -> usize {
+    world.hosts.iter().map(|host| host.endpoint.receive_memory()).sum()
+}
+
+/// All processes go on, and applications take what there is, until all sends have ended.
+fn finish_all(world: &mut World) {
+    world.resume_all(|_| {});
+    (0..world.hosts.len()).for_each(|host| world.take(host, true, true));
+    world.run(ALL_DEADLINES, |world| world.unfinished() == 0);
+    assert_eq!(world.unfinished(), 0, "every deadline has passed");
+    invariants::check(world);
+}
+
+fn rest_for(world: &mut World, time: Duration, haunted: bool) {
+    /// A session that is asked after this often is not idle.
+    const EVERY: Duration = Duration::from_secs(10);
+    let until = world.now + time;
+    while world.now < until {
+        if haunted && world.scope.haunting {
+            world.haunt();
+        }
+        world.wait(until.saturating_since(world.now).min(EVERY));
+    }
+}
+
+/// Every host that takes messages sends one to every other that does.
+fn send_to_all(world: &mut World) -> Vec<Name> {
+    let hosts = 0..world.hosts.len();
+    let open: Vec<usize> = hosts.filter(|&host| !world.book.profiles[host].closed).collect();
+    let mut sent = Vec::new();
+    for &from in &open {
+        for &to in open.iter().filter(|&&to| to != from) {
+            sent.extend(send(world, from, to));
+        }
+    }
+    sent
+}
+
+/// `None` where what is under way leaves no room.
+fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
+    let options = SendOptions { deadline: Some(Duration::from_secs(10)), ..SendOptions::default() };
+    world.send(from, address(to, 0), LEN, &options)
+}
+
+fn all_arrive(world: &mut World, sent: Vec<Name>) {
+    let lost = lost_of(world, sent);
+    let mut again = Vec::new();
+    for name in lost {
+        let sent = world.book.ledger.find(name).expect("it was sent");
+        let restarted = sent.outcome == Some(Outcome::Unknown(Doubt::PeerRestarted))
+            && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
+        let excused = restarted && !world.scope.unnoticed_restarts;
+        assert!(excused, "nothing is in the way for {LIVELY:?}: {sent:?}");
+        let (from, to) = (name.0, sent.to.expect("it was for a host"));
+        again.extend(send(world, from, to));
+    }
+    let lost = lost_of(world, again);
+    let lost: Vec<_> = lost.into_iter().map(|name| world.book.ledger.find(name)).collect();
+    assert!(lost.is_empty(), "nothing is in the way for {LIVELY:?}: {lost:?}");
+}
+
+/// Which messages have not arrived in [`LIVELY`].
+fn lost_of(world: &mut World, mut sent: Vec<Name>) -> Vec<Name> {
+    let outcome = |world: &World, name| world.book.ledger.find(name)?.outcome.clone();
+    world.run(LIVELY, |world| sent.iter().all(|&name| outcome(world, name).is_some()));
+    sent.retain(|&name| !matches!(outcome(world, name), Some(Outcome::Delivered(_))));
+    sent
+}

@@ -1,0 +1,230 @@
+//! One endpoint and its application.
+//!
+//! This file alone knows the driving contract of [`Endpoint`]: one input, then all outputs.
+
+use crate::recipe::Recipe;
+use bytes::Bytes;
+use cloudburst_core::error::Outcome;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::proto::{
+    CallFailure, CallId, Counters, Endpoint, Event, Message, Request, Transmit,
+};
+use cloudburst_core::rng::Seed;
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Role;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+/// A host of the world.
+#[derive(Debug)]
+pub struct Host {
+    /// The endpoint. Whoever hands it an input drains the host afterwards.
+    pub endpoint: Endpoint,
+    /// Plain messages that were put into the application's queue, in order, taken or not.
+    pub inbox: Vec<Message>,
+    /// Requests that the application has taken.
+    pub requests: Vec<Request>,
+    /// How calls ended.
+    pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
+    /// How sends ended.
+    pub outcomes: BTreeMap<MessageId, Outcome>,
+    /// Whether the application takes each message at once.
+    pub takes: bool,
+    recipe: Recipe,
+    /// Times that it was restarted.
+    life: u8,
+    /// The roles of messages that the application has not taken, in order.
+    untaken: VecDeque<Role>,
+    alive: bool,
+    paused: bool,
+    /// Packets that came while it was paused.
+    waiting: VecDeque<(Via, Vec<u8>)>,
+}
+
+/// A datagram that a host put on the wire.
+#[derive(Clone, Debug)]
+pub struct Departure {
+    /// The number of the host.
+    pub from: usize,
+    /// The address that it left from.
+    pub source: SocketAddr,
+    /// The batch that it was in.
+    pub transmit: Transmit,
+    /// Its bytes.
+    pub packet: Vec<u8>,
+}
+
+/// Takes a datagram that leaves, and the batch that it is in.
+pub type Out<'a> = dyn FnMut(Transmit, &[u8]) + 'a;
+
+impl Host {
+    /// A host in its first life.
+    ///
+    /// # Panics
+    ///
+    /// When the configuration is refused.
+    pub fn new(recipe: Recipe) -> Self {
+        Self::live(recipe, 0)
+    }
+
+    fn live(recipe: Recipe, life: u8) -> Self {
+        let mut secret = recipe.secret;
+        secret[1] = life;
+        let (seed, map) = (Seed::new(secret), Box::new(Lanes(recipe.lanes)));
+        let endpoint = Endpoint::new(recipe.config.clone(), &recipe.security, seed, map);
+        Self {
+            endpoint: endpoint.expect("the configuration is in its ranges"),
+            inbox: Vec::new(),
+            requests: Vec::new(),
+            answers: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            takes: true,
+            recipe,
+            life,
+            untaken: VecDeque::new(),
+            alive: true,
+            paused: false,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Kills it and starts it again as a new incarnation. What it had is gone.
+    pub fn restart(&mut self) {
+        *self = Self::live(self.recipe.clone(), self.life.wrapping_add(1));
+    }
+
+    /// Ends it for good: it says nothing more, and packets to it are lost.
+    pub fn kill(&mut self) {
+        self.alive = false;
+    }
+
+    /// Stops the process. Packets that come wait in its sockets.
+    pub fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Lets the process go on: first with the packets that wait, then with the timers. Hand what is
+    /// returned to [`handle`](Self::handle), and call [`handle_timeout`](Self::handle_timeout).
+    pub fn resume(&mut self) -> VecDeque<(Via, Vec<u8>)> {
+        self.paused = false;
+        core::mem::take(&mut self.waiting)
+    }
+
+    /// Hands in a packet, which waits if the host is paused; the outputs go to `out`.
+    pub fn handle(&mut self, now: Instant, via: Via, mut packet: Vec<u8>, out: &mut Out<'_>) {
+        if self.paused {
+            self.waiting.push_back((via, packet));
+        } else if self.alive {
+            self.endpoint.handle_datagram(now, via, &mut packet);
+            self.drain(now, out);
+        }
+    }
+
+    /// Has the endpoint do what is due; the outputs go to `out`.
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut Out<'_>) {
+        if self.is_running() {
+            self.endpoint.handle_timeout(now);
+            self.drain(now, out);
+        }
+    }
+
+    /// Drains all outputs: packets to `out`, the rest to the application.
+    pub fn drain(&mut self, now: Instant, out: &mut Out<'_>) {
+        if !self.is_running() {
+            return;
+        }
+        let mut buffer = Vec::new();
+        loop {
+            while let Some(event) = self.endpoint.poll_event() {
+                self.handle_event(event);
+            }
+            while let Some(transmit) = self.endpoint.poll_transmit(now, &mut buffer) {
+                assert_eq!(buffer.len(), transmit.len, "{transmit:?}");
+                buffer.chunks(transmit.segment_size).for_each(|packet| out(transmit, packet));
+                buffer.clear();
+            }
+            // To take messages is an input as well: it may have made more to say.
+            if !self.takes || self.untaken.is_empty() {
+                return;
+            }
+            self.take_all(now);
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Ended(id, outcome) => {
+                assert!(self.outcomes.insert(id, outcome).is_none(), "{id} ended twice");
+            }
+            Event::Answered(call, answer) => {
+                assert!(self.answers.insert(call, answer).is_none(), "{call:?} ended twice");
+            }
+            Event::Readable(role) => {
+                if role == Role::Plain {
+                    let known = self.untaken.iter().filter(|role| **role == Role::Plain).count();
+                    let message = self.endpoint.queued().nth(known);
+                    self.inbox.push(message.expect("it is in the queue").clone());
+                }
+                self.untaken.push_back(role);
+            }
+        }
+    }
+
+    /// The application takes the oldest message that it has not. Returns whether there was one.
+    pub fn take(&mut self, now: Instant) -> bool {
+        let oldest = self.untaken.pop_front();
+        match oldest {
+            Some(Role::Request) => self.requests.extend(self.endpoint.recv_request(now)),
+            Some(_) => drop(self.endpoint.recv()),
+            None => {}
+        }
+        oldest.is_some()
+    }
+
+    /// The application takes everything that was delivered.
+    pub fn take_all(&mut self, now: Instant) {
+        while self.take(now) {}
+    }
+
+    /// Plain messages that the application has not taken, and their bytes.
+    pub fn untaken(&self) -> (usize, usize) {
+        let lengths = self.endpoint.queued().map(|message| message.bytes.len());
+        lengths.fold((0, 0), |(messages, bytes), len| (messages + 1, bytes + len))
+    }
+
+    /// When the endpoint wants to be served next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.is_running().then(|| self.endpoint.poll_timeout()).flatten()
+    }
+
+    /// What it is made of, its addresses included.
+    pub const fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// How often it was restarted.
+    pub const fn life(&self) -> u8 {
+        self.life
+    }
+
+    /// Whether it has not been killed.
+    pub const fn is_alive(&self) -> bool {
+        self.alive
+    }
+
+    /// Whether it is alive and not paused.
+    pub const fn is_running(&self) -> bool {
+        self.alive && !self.paused
+    }
+
+    /// What its endpoint has counted.
+    pub fn counters(&self) -> Counters {
+        self.endpoint.counters()
+    }
+
+    /// How many of its sends were delivered.
+    pub fn delivered(&self) -> usize {
+        self.outcomes.values().filter(|o| matches!(o, Outcome::Delivered(_))).count()
+    }
+}

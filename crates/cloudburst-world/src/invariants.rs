@@ -1,0 +1,60 @@
+//! What must hold after every step.
+
+use crate::world::World;
+use cloudburst_core::code::{BlockShape, Code, Decoder, MAX_SOURCE_SYMBOLS};
+use cloudburst_core::config::Config;
+
+/// A message's bytes beyond the payload of a packet, at most: the symbols of a long message are
+/// smaller than packets by no more than this.
+const LONGEST_HEADER: usize = 120;
+
+/// # Panics
+///
+/// When an endpoint holds more than it may, says less than the truth, or is late.
+pub(crate) fn check(world: &World) {
+    (0..world.hosts.len()).for_each(|host| check_host(world, host));
+}
+
+fn check_host(world: &World, number: usize) {
+    let (host, configs) = (&world.hosts[number], &world.setup.configs);
+    let (config, life) = (&configs[number], host.life());
+    host.endpoint.check_invariants();
+
+    // One message always fits, whatever it takes.
+    let of_peer = |peer: &Config| memory_of_one(config.max_message, peer.max_datagram);
+    let one = configs.iter().map(of_peer).max().unwrap_or_default();
+    let memory = host.endpoint.receive_memory();
+    assert!(memory <= config.decode_bytes.max(one), "{memory} bytes: {config:?}");
+
+    let (messages, bytes) = host.untaken();
+    let one = if messages == 1 { config.max_message } else { 0 };
+    assert!(messages <= config.receive_messages, "{messages} messages: {config:?}");
+    assert!(bytes <= config.receive_bytes.max(one), "{bytes} bytes: {config:?}");
+
+    let open = world.book.ledger.open(number, life);
+    assert_eq!(host.endpoint.unfinished(), open.count());
+    if host.is_running() {
+        let late = world.book.ledger.open(number, life).find(|sent| sent.deadline < world.now);
+        assert!(late.is_none(), "past its deadline: {late:?}");
+    }
+
+    let counters = host.counters();
+    let smallest = config.max_datagram - LONGEST_HEADER;
+    let cap = world.book.ledger.packet_cap(number, life, smallest) as u64;
+    let capped = counters.sender.symbols_sent <= cap || world.book.profiles[number].capless;
+    assert!(capped, "more than {cap} symbols: {counters:?}");
+    assert_eq!((counters.receiver.corrupt_blocks, counters.receiver.nonsense), (0, 0));
+}
+
+/// What the accounts of a receiver may say of one message, at most.
+fn memory_of_one(max_message: usize, max_datagram: usize) -> usize {
+    /// Blocks of a message that are decoded at a time.
+    const MAX_DECODING: usize = 8;
+    /// What stands beside the bytes and the decoders.
+    const BOOKKEEPING: usize = 8_192;
+    let symbols = max_message / (max_datagram - LONGEST_HEADER) + 1;
+    let shape = BlockShape::new(symbols.min(MAX_SOURCE_SYMBOLS), max_datagram)
+        .expect("no block of a datagram's size is too large");
+    let blocks = symbols.div_ceil(MAX_SOURCE_SYMBOLS).min(MAX_DECODING);
+    max_message + blocks * Decoder::memory(Code::Rlf256, shape) + BOOKKEEPING
+}

@@ -1,0 +1,148 @@
+//! What was sent, what came in, how it ended.
+
+use crate::verdict::{self, Facts};
+use bytes::Bytes;
+use cloudburst_core::config::Config;
+use cloudburst_core::error::Outcome;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::proto::{Message, SendOptions};
+use cloudburst_core::rng::SplitMix64;
+use cloudburst_core::time::Instant;
+use std::sync::LazyLock;
+
+/// The name of a send: the host, its life, and what the endpoint called it.
+pub(crate) type Name = (usize, u8, MessageId);
+
+/// One message, from its send on.
+pub(crate) struct Sent {
+    pub(crate) name: Name,
+    /// The host that it is for, if any is there.
+    pub(crate) to: Option<usize>,
+    pub(crate) bytes: Bytes,
+    pub(crate) sent_at: Instant,
+    pub(crate) deadline: Instant,
+    pub(crate) max_redundancy: usize,
+    /// The receiver's application has it.
+    pub(crate) arrived: bool,
+    pub(crate) outcome: Option<Outcome>,
+    /// The life of the receiver that has it in its queue, if it was reported as delivered.
+    promised_by: Option<u8>,
+}
+
+/// All messages of a world.
+#[derive(Default)]
+pub(crate) struct Ledger(Vec<Sent>);
+
+impl Ledger {
+    /// Bytes for the next message of a host in its life `life`: about `len` of them, and like no
+    /// others. Fewer than eight bytes cannot be, so they are for one life of one host alone.
+    pub(crate) fn content(&self, host: usize, life: u8, len: usize) -> Bytes {
+        static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+            let mut rng = SplitMix64::new(1);
+            (0..200_000).map(|_| rng.next_u64() as u8).collect()
+        });
+        // Two hosts, and two lives, give the same ids: their messages must differ.
+        if len < 8 && (host, life) == (0, 0) {
+            return Bytes::copy_from_slice(&PATTERN[..len]);
+        }
+        let mut bytes = PATTERN[..len.max(8)].to_vec();
+        bytes[..8].copy_from_slice(&(self.0.len() as u64).to_be_bytes());
+        bytes.into()
+    }
+
+    pub(crate) fn on_sent(
+        &mut self,
+        name: Name,
+        to: Option<usize>,
+        (bytes, sent_at): (Bytes, Instant),
+        options: &SendOptions,
+        config: &Config,
+    ) {
+        assert!(self.find(name).is_none(), "{name:?} was given twice");
+        self.0.push(Sent {
+            name,
+            to,
+            bytes,
+            sent_at,
+            deadline: sent_at + options.deadline.unwrap_or(config.deadline),
+            max_redundancy: config.max_redundancy as usize,
+            arrived: false,
+            outcome: None,
+            promised_by: None,
+        });
+    }
+
+    /// The application of host `at` was given a message.
+    pub(crate) fn on_message(&mut self, at: usize, message: &Message) {
+        let is_it = |sent: &&mut Sent| sent.name.2 == message.id && sent.bytes == message.bytes;
+        let Some(sent) = self.0.iter_mut().find(is_it) else {
+            panic!("message {} of {} bytes was never sent so", message.id, message.bytes.len());
+        };
+        assert_eq!(sent.to, Some(at), "it is for somebody else: {sent:?}");
+        assert!(!sent.arrived, "delivered twice: {sent:?}");
+        sent.arrived = true;
+        let rejected = matches!(sent.outcome, Some(Outcome::Rejected(_)));
+        assert!(!rejected, "delivered after it was rejected: {sent:?}");
+    }
+
+    /// A send has ended. `facts` are true of it and of the host that it was for.
+    pub(crate) fn on_ended(&mut self, name: Name, outcome: Outcome, facts: Facts) {
+        let Some(sent) = self.0.iter_mut().find(|sent| sent.name == name) else {
+            panic!("{name:?} ended and was never sent");
+        };
+        assert_eq!(sent.outcome, None, "ended twice");
+        verdict::check(sent, &outcome, facts);
+        if matches!(outcome, Outcome::Delivered(_)) && !facts.peer_lost_queue {
+            sent.promised_by = Some(facts.peer_life);
+        }
+        sent.outcome = Some(outcome);
+    }
+
+    /// The application of host `at`, in its life `life`, has taken everything.
+    pub(crate) fn on_emptied(&self, at: usize, life: u8) {
+        let promised = |sent: &&Sent| (sent.to, sent.promised_by) == (Some(at), Some(life));
+        let missing = self.0.iter().filter(promised).find(|sent| !sent.arrived);
+        assert!(missing.is_none(), "reported as delivered, and not in the queue: {missing:?}");
+    }
+
+    pub(crate) fn find(&self, name: Name) -> Option<&Sent> {
+        self.0.iter().find(|sent| sent.name == name)
+    }
+
+    /// Sends of a host's life that have not ended.
+    pub(crate) fn open(&self, host: usize, life: u8) -> impl Iterator<Item = &Sent> {
+        let of_life = move |sent: &&Sent| (sent.name.0, sent.name.1) == (host, life);
+        self.0.iter().filter(of_life).filter(|sent| sent.outcome.is_none())
+    }
+
+    /// The most packets that the sends of a host's life may ever cost.
+    pub(crate) fn packet_cap(&self, host: usize, life: u8, max_symbol: usize) -> usize {
+        let of_life = |sent: &&Sent| (sent.name.0, sent.name.1) == (host, life);
+        self.0.iter().filter(of_life).map(|sent| sent.packet_cap(max_symbol)).sum()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Sent {
+    fn packet_cap(&self, max_symbol: usize) -> usize {
+        let symbols = self.bytes.len().div_ceil(max_symbol).max(1);
+        symbols * self.max_redundancy + symbols.div_ceil(128) * 256
+    }
+}
+
+impl core::fmt::Debug for Sent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sent")
+            .field("name", &self.name)
+            .field("to", &self.to)
+            .field("len", &self.bytes.len())
+            .field("sent_at", &self.sent_at)
+            .field("deadline", &self.deadline)
+            .field("arrived", &self.arrived)
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! One adversarial network of endpoints in virtual time.
+//!
+//! Tests of the core, the fuzzer and seeded soaks drive endpoints through this crate alone, so
+//! there is one driver of the contract, one model of the network, and one clock.
+//!
+//! ```text
+//!   application ─► host ── Endpoint ──► departure ─► link ─► arrival ──► Endpoint ── host
+//!                   ▲                     (Watch)   (netem)                           │
+//!                   └────────────── drive: packets first, then timers ◄───────────────┘
+//! ```
+//!
+//! | module | role |
+//! |---|---|
+//! | [`recipe`] | what a host is made of, and its addresses |
+//! | [`host`] | an endpoint and its application; the driving contract, once |
+//! | [`network`] | a link between each two lanes, made of `cloudburst_netem` |
+//! | [`drive`] | hosts and links on one clock |
+//! | `choices` | where decisions come from: a seed, or the bytes of a fuzzer |
+//! | `setup`, `weather`, `step`, `scope` | what can be decided: configurations, links, steps, and which faults there are |
+//! | `adversary` | packets that are held back, damaged, replayed, reflected, redirected, forged |
+//! | `ledger`, `verdict`, `accounts` | what was sent, what came in, how it ended; whether that is true; who got how much |
+//! | `book`, `trace` | what is noted while a world runs, and its hash |
+//! | `world`, `act`, `invariants`, `ending`, `play` | what there is, what a step does, what holds after each, how it ends, all in turn |
+//!
+//! # A world from a seed
+//!
+//! ```
+//! use cloudburst_world::{Choices, Scope, play};
+//!
+//! assert_eq!(play(Choices::seed(1), Scope::SURVIVED), play(Choices::seed(1), Scope::SURVIVED));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod act;
+mod adversary;
+mod book;
+mod choices;
+pub mod drive;
+mod ending;
+pub mod host;
+mod invariants;
+mod ledger;
+pub mod network;
+mod play;
+pub mod recipe;
+mod scope;
+mod setup;
+mod step;
+mod trace;
+mod verdict;
+mod weather;
+mod world;
+
+pub use choices::Choices;
+pub use ending::LIVELY;
+pub use host::{Departure, Host};
+pub use network::{Hop, Network};
+pub use play::{play, play_aloud};
+pub use recipe::Recipe;
+pub use scope::Scope;

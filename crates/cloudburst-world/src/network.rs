@@ -1,0 +1,137 @@
+//! Links: one from each address that packets leave from to each lane that they come in on.
+
+use cloudburst_core::path::Via;
+use cloudburst_core::rng::SplitMix64;
+use cloudburst_core::time::Instant;
+use cloudburst_netem::{Link, LinkConfig, LinkStats};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hop {
+    /// The host that sends.
+    pub from: usize,
+    /// The host that receives.
+    pub to: usize,
+    /// The lane that the packet comes in on.
+    pub lane: u16,
+    /// The address that it says it comes from.
+    pub source: SocketAddr,
+}
+
+/// All links of the world.
+#[derive(Debug)]
+pub struct Network {
+    links: BTreeMap<Hop, Link>,
+    /// How links from one host to another are, where that is not as `plain`.
+    weather: BTreeMap<(usize, usize), LinkConfig>,
+    plain: LinkConfig,
+    seed: u64,
+    /// When the last packet left.
+    wire_free: Instant,
+}
+
+impl Hop {
+    /// How the receiver sees the way.
+    pub const fn via(&self) -> Via {
+        Via { lane: self.lane, remote: self.source }
+    }
+}
+
+impl Network {
+    /// Links like `plain`, whose faults `seed` determines.
+    pub fn new(seed: u64, plain: LinkConfig) -> Self {
+        let (links, weather) = (BTreeMap::new(), BTreeMap::new());
+        Self { links, weather, plain, seed, wire_free: Instant::ZERO }
+    }
+
+    /// The link of `hop`, which is made if there is none.
+    pub fn link(&mut self, hop: Hop) -> &mut Link {
+        self.links.entry(hop).or_insert_with(|| {
+            let place = (hop.from as u64) << 48
+                | (hop.to as u64) << 40
+                | u64::from(hop.lane) << 16
+                | u64::from(hop.source.port());
+            let config = self.weather.get(&(hop.from, hop.to)).unwrap_or(&self.plain);
+            let seed = SplitMix64::new(self.seed ^ place).next_u64();
+            Link::new(config.clone(), seed).expect("the link's configuration is in its ranges")
+        })
+    }
+
+    /// All links that were made.
+    pub fn links(&mut self) -> impl Iterator<Item = (&Hop, &mut Link)> {
+        self.links.iter_mut()
+    }
+
+    /// Makes all links from one host to another like `config`, those to come as well.
+    pub fn set_weather(&mut self, from: usize, to: usize, config: &LinkConfig) {
+        self.weather.insert((from, to), config.clone());
+        for (hop, link) in &mut self.links {
+            if (hop.from, hop.to) == (from, to) {
+                let set = link.reconfigure(config.clone());
+                set.expect("the link's configuration is in its ranges");
+            }
+        }
+    }
+
+    /// Makes all links plain again, and heals the black holes.
+    pub fn heal(&mut self) {
+        self.weather.clear();
+        for link in self.links.values_mut() {
+            link.set_down(false);
+            link.reconfigure(self.plain.clone()).expect("it was made so before");
+        }
+    }
+
+    /// Puts a packet on its way. Packets leave one after the other, if only by nanoseconds: so
+    /// equal links keep their order.
+    pub fn send(&mut self, now: Instant, hop: Hop, packet: &[u8]) {
+        self.wire_free = (self.wire_free + Duration::from_nanos(1)).max(now);
+        let at = duration(self.wire_free);
+        self.link(hop).send(at, packet);
+    }
+
+    /// When the next packet arrives.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.links.values().filter_map(Link::next_at).min().map(instant)
+    }
+
+    /// The earliest packet that has arrived by `now`.
+    pub fn poll(&mut self, now: Instant) -> Option<(Hop, Vec<u8>)> {
+        let arrivals = self.links.iter_mut();
+        let (hop, link) =
+            arrivals.min_by_key(|(_, link)| link.next_at().unwrap_or(Duration::MAX))?;
+        let packet = link.poll(duration(now))?;
+        Some((*hop, packet))
+    }
+
+    /// What happened on all links from `host`.
+    pub fn stats(&self, host: usize) -> LinkStats {
+        let mut sum = LinkStats::default();
+        for (_, link) in self.links.iter().filter(|(hop, _)| hop.from == host) {
+            let stats = link.stats();
+            sum.sent += stats.sent;
+            sum.delivered += stats.delivered;
+            sum.lost += stats.lost;
+            sum.queue_dropped += stats.queue_dropped;
+            sum.duplicated += stats.duplicated;
+            sum.reordered += stats.reordered;
+            sum.corrupted += stats.corrupted;
+            sum.truncated += stats.truncated;
+            sum.extended += stats.extended;
+            sum.too_long += stats.too_long;
+            sum.blackholed += stats.blackholed;
+        }
+        sum
+    }
+}
+
+fn duration(now: Instant) -> Duration {
+    now.saturating_since(Instant::ZERO)
+}
+
+fn instant(at: Duration) -> Instant {
+    Instant::ZERO + at
+}

@@ -1,0 +1,154 @@
+//! What a world is made of: its hosts, their configurations, how it ends.
+
+use crate::choices::Choices;
+use crate::recipe::Recipe;
+use cloudburst_core::code::{Code, Degree};
+use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::path::Order;
+use cloudburst_core::proto::SendOptions;
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// The port of lane 0 of every host; that of lane `k` is `k` higher.
+pub(crate) const PORT: u16 = 7000;
+const MAX_HOSTS: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) configs: Vec<Config>,
+    pub(crate) security: Security,
+    pub(crate) lanes: u16,
+    pub(crate) start: Instant,
+    /// What the faults of links are drawn from.
+    pub(crate) seed: u64,
+    pub(crate) end: End,
+}
+
+/// How a world ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// Nothing arrives any more.
+    Dark,
+    /// The network heals, and nothing is sent for so long. If `haunted`, somebody goes on saying
+    /// old handshakes again.
+    Heals { rest: Duration, haunted: bool },
+    /// The network heals while all processes are stopped. When they go on, applications send before
+    /// the packets that waited are read.
+    Sleeps,
+}
+
+impl End {
+    fn read(choices: &mut Choices<'_>) -> Self {
+        let byte = choices.u8();
+        match byte % 8 {
+            0..=3 => Self::Heals {
+                rest: Duration::from_secs(5) * u32::from(byte >> 5),
+                haunted: byte & 16 != 0,
+            },
+            4 | 5 => Self::Sleeps,
+            _ => Self::Dark,
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) fn read(choices: &mut Choices<'_>) -> Self {
+        let flags = choices.u8();
+        let hosts = 2 + choices.below(MAX_HOSTS - 1);
+        Self {
+            end: End::read(choices),
+            security: if flags & 1 != 0 {
+                Security::trusted_network()
+            } else {
+                Security::pre_shared([7; 32])
+            },
+            lanes: 1 + u16::from(flags >> 2 & 3),
+            start: Instant::from_nanos(if flags & 16 != 0 { 0 } else { 1_000_000_000 }),
+            seed: choices.u8().into(),
+            configs: (0..hosts).map(|_| config(choices, hosts)).collect(),
+        }
+    }
+
+    pub(crate) fn recipe(&self, host: usize) -> Recipe {
+        let mut secret = [0x5e; 32];
+        secret[0] = host as u8;
+        Recipe {
+            config: self.configs[host].clone(),
+            security: self.security.clone(),
+            secret,
+            lanes: self.lanes,
+            addr: address(host, 0),
+            ports: self.lanes,
+            shared: None,
+        }
+    }
+}
+
+/// Where a host is.
+pub(crate) fn address(host: usize, lane: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1 + host as u8], PORT + lane))
+}
+
+/// Who is there, if any of `hosts` hosts is.
+pub(crate) fn host_at(address: SocketAddr, hosts: usize) -> Option<usize> {
+    (0..hosts).find(|&host| self::address(host, 0).ip() == address.ip())
+}
+
+fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
+    let max_message = choices.pick(&[131_072, 2_000, 16_384]);
+    let config = Config {
+        max_message,
+        max_datagram: choices.pick(&[548, 1452]),
+        capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]),
+        rate: choices.pick(&[1.0, 0.5]),
+        run: choices.pick(&[4, 1, 16]),
+        code: choices.pick(&CODES),
+        policy: choices.pick(&POLICIES),
+        deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),
+        max_redundancy: choices.pick(&[32, 2, 8]),
+        blocks_in_flight: choices.pick(&[2, 1, 3]),
+        send_messages: choices.pick(&[64, 4, 8]),
+        send_bytes: choices.pick(&[1 << 20, 2_000, 20_000]),
+        receive_messages: choices.pick(&[1024, 1, 2]),
+        receive_bytes: choices.pick(&[1 << 20, 1_000, 10_000]),
+        decode_bytes: 2 * max_message + choices.pick(&[1 << 20, 0, 10_000]),
+        decode_bytes_per_peer: 2 * max_message + choices.pick(&[1 << 20, 0, 10_000]),
+        decode_timeout: choices.pick(&[5_000, 100, 10].map(Duration::from_millis)),
+        max_peers: choices.pick(&[4096, hosts, hosts + 1]),
+        port: PORT,
+        ports: 1,
+        order: Order::default(),
+        ..Config::default()
+    };
+    config.check().expect("every choice above is in its range");
+    config
+}
+
+/// What one message wants otherwise.
+pub(crate) fn options(choices: &mut Choices<'_>) -> SendOptions {
+    let byte = choices.u8();
+    let deadline = [None, Some(1), Some(20), Some(200), Some(2_000)][usize::from(byte % 5)];
+    SendOptions {
+        deadline: deadline.map(Duration::from_millis),
+        code: CODES.get(usize::from(byte / 5) % (CODES.len() + 1)).copied(),
+        policy: POLICIES.get(usize::from(byte / 35)).copied(),
+        priority: byte % (SendOptions::MAX_PRIORITY + 1),
+    }
+}
+
+const CODES: [Code; 6] = [
+    Code::Rlf256,
+    Code::Lt(Degree::Fixed(5)),
+    Code::LtSystematic(Degree::Dense),
+    Code::Lt(Degree::RobustSoliton),
+    Code::Lt(Degree::Fixed(2)),
+    Code::LtSystematic(Degree::IdealSoliton),
+];
+
+const POLICIES: [BurstPolicy; 4] = [
+    BurstPolicy::Budgeted { margin: 1.0 / 16.0 },
+    BurstPolicy::Budgeted { margin: 0.0 },
+    BurstPolicy::Oblivious,
+    BurstPolicy::Budgeted { margin: 4.0 },
+];

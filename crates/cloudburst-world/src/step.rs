@@ -1,0 +1,164 @@
+//! The vocabulary: everything that can happen to a world.
+
+use crate::adversary::{Damage, Rule, Tampering};
+use crate::choices::Choices;
+use crate::scope::Scope;
+use crate::{setup, weather};
+use cloudburst_core::proto::SendOptions;
+use core::time::Duration;
+
+/// One thing that happens. Hosts are numbers below the number of hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// An application sends a message of about so many bytes.
+    Send {
+        /// Whose it is.
+        from: usize,
+        /// For whom.
+        to: usize,
+        /// Its bytes, at least eight but for the first life of the first host.
+        len: usize,
+        /// What it wants otherwise than the configuration.
+        options: SendOptions,
+    },
+    /// An application answers the message that came in last, where that says it is from.
+    Reply(usize, usize, SendOptions),
+    /// An application cancels one of its sends.
+    Cancel(usize, u8),
+    /// An application takes one message, or all, and each at once from now on, or not.
+    Take {
+        /// Which host's.
+        host: usize,
+        /// All, or one.
+        all: bool,
+        /// Whether it takes each message at once from now on.
+        from_now_on: bool,
+    },
+    /// An endpoint takes no new messages any more.
+    Close(usize),
+    /// A host is killed, and starts again as another incarnation.
+    Restart(usize),
+    /// A process is stopped: packets wait, timers do not fire.
+    Pause(usize),
+    /// A process goes on.
+    Resume(usize),
+    /// All processes are stopped for so long.
+    Stall(Duration),
+    /// Time passes.
+    Wait(Duration),
+    /// Time passes until something happens.
+    Next,
+    /// Links from one host to another change.
+    Weather(usize, usize, usize),
+    /// All links from and to a lane become black holes, or heal.
+    Lane(u16, bool),
+    /// The adversary begins to do something to all packets.
+    Rule(Rule),
+    /// The adversary says a packet again that was sent before.
+    Again(u8, Tampering),
+    /// The adversary lets go of a packet that it holds: delivers it, and may keep a copy.
+    Release {
+        /// Which one.
+        choice: u8,
+        /// Whether it is delivered.
+        deliver: bool,
+        /// Whether it is held as before.
+        keep: bool,
+    },
+    /// The adversary delivers so many of those that it holds, oldest first.
+    ReleaseSome(u8),
+}
+
+impl Step {
+    /// The next step of a world of `hosts` hosts with `lanes` lanes each.
+    pub(crate) fn read(choices: &mut Choices<'_>, hosts: usize, lanes: u16, scope: &Scope) -> Self {
+        let host = |choices: &mut Choices<'_>| choices.below(hosts);
+        let millis = |choices: &mut Choices<'_>| Duration::from_millis(choices.u8().into());
+        match choices.u8() % 40 {
+            0..=7 => {
+                let (from, to) = two(choices, hosts);
+                Self::Send { from, to, len: length(choices), options: setup::options(choices) }
+            }
+            8 => Self::Reply(host(choices), length(choices), setup::options(choices)),
+            9 => Self::Cancel(host(choices), choices.u8()),
+            10 | 11 => {
+                let (host, how) = (host(choices), choices.u8());
+                Self::Take { host, all: how & 1 != 0, from_now_on: how & 2 != 0 }
+            }
+            12 => match choices.u8() {
+                byte @ 0..=199 => Self::Restart(usize::from(byte) % hosts),
+                byte => Self::Close(usize::from(byte) % hosts),
+            },
+            13 => Self::Pause(host(choices)),
+            14 => Self::Resume(host(choices)),
+            15 if scope.sleepers => Self::Stall(millis(choices) * 200),
+            15 => Self::Stall(millis(choices) / 3),
+            16..=18 => Self::Wait(Duration::from_micros(10) * u32::from(choices.u8())),
+            19..=21 => Self::Wait(Duration::from_micros(100) * u32::from(choices.u8())),
+            22 => Self::Wait(millis(choices) * 4),
+            23 => Self::Wait(millis(choices) * 100),
+            24 | 25 => Self::Next,
+            26..=28 => {
+                let (from, to) = two(choices, hosts);
+                Self::Weather(from, to, choices.below(weather::KINDS))
+            }
+            29 => Self::Lane(u16::from(choices.u8()) % lanes, choices.below(3) == 2),
+            30 => Self::Rule(rule(choices, hosts, scope)),
+            31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, lanes, scope)),
+            33 => Self::Again(choices.u8(), Tampering::Damage(Damage::read(choices))),
+            34 => Self::Again(choices.u8(), Tampering::None),
+            35 | 36 => {
+                let (choice, how) = (choices.u8(), choices.u8());
+                Self::Release { choice, deliver: how & 1 == 0, keep: how & 2 != 0 }
+            }
+            37 => Self::ReleaseSome(choices.u8() % 16),
+            38 => Self::Rule(Rule::Hold),
+            _ => Self::Rule(Rule::Pass),
+        }
+    }
+}
+
+/// Two hosts: mostly two different ones.
+fn two(choices: &mut Choices<'_>, hosts: usize) -> (usize, usize) {
+    let byte = usize::from(choices.u8());
+    let from = byte % hosts;
+    let away = byte / hosts % (2 * hosts);
+    let others = 1 + away % (hosts - 1);
+    (from, if away == 2 * hosts - 1 { from } else { (from + others) % hosts })
+}
+
+/// Lengths that matter: nothing, about one symbol, one block, more than one.
+fn length(choices: &mut Choices<'_>) -> usize {
+    match choices.u8() {
+        tiny @ 0..=31 => tiny.into(),
+        small @ 32..=127 => 10 * usize::from(small),
+        medium @ 128..=223 => 100 * (usize::from(medium) - 127),
+        large => 59_000 + 2_300 * (usize::from(large) - 224),
+    }
+}
+
+fn rule(choices: &mut Choices<'_>, hosts: usize, scope: &Scope) -> Rule {
+    let (kind, from, other, third) =
+        (choices.below(2), choices.below(hosts), choices.u8(), choices.u8());
+    let other_than =
+        |host: usize, choice: u8| (host + 1 + usize::from(choice) % (hosts - 1)) % hosts;
+    let to = other_than(from, other);
+    let instead = other_than(to, third);
+    match kind {
+        0 if scope.mirrors => Rule::Mirror { from, to },
+        1 if scope.relays && instead != from => Rule::Relay { from, meant: to, instead },
+        _ => Rule::Pass,
+    }
+}
+
+fn tampering(choices: &mut Choices<'_>, hosts: usize, lanes: u16, scope: &Scope) -> Tampering {
+    let (kind, who) = (choices.below(5), choices.u8());
+    let host = usize::from(who) % hosts;
+    match kind {
+        0 if scope.mirrors => Tampering::Reflect,
+        1 if scope.relays => Tampering::Redirect(host),
+        2 => Tampering::FromLane(u16::from(who) % lanes),
+        3 if scope.forged_addresses => Tampering::FromHost(host),
+        _ => Tampering::FromStranger(who),
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether what an endpoint says of a send is true.
+
+use crate::ledger::Sent;
+use cloudburst_core::error::{Doubt, Outcome, Receipt, Rejection};
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::RejectReason;
+use core::time::Duration;
+
+/// Sessions are forgotten after this long at the earliest: until then, no peer seems to have
+/// restarted that has not.
+const FORGETFUL_AFTER: Duration = Duration::from_secs(5);
+
+/// What is true when a send ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) start: Instant,
+    pub(crate) now: Instant,
+    /// The peer's life.
+    pub(crate) peer_life: u8,
+    /// The peer's application lets messages lie in the queue.
+    pub(crate) peer_lets_lie: bool,
+    /// A life of the peer ended with messages in its queue: what it said of them may still come.
+    pub(crate) peer_lost_queue: bool,
+    /// The peer has restarted before, or has no room for another session, which looks like it.
+    pub(crate) peer_restarted: bool,
+    /// The peer has closed before, in one of its lives.
+    pub(crate) peer_closed: bool,
+    /// The longest message that the peer takes.
+    pub(crate) peer_max: usize,
+    /// The cap on a block's packets holds without exception.
+    pub(crate) capped: bool,
+}
+
+/// Checks that `outcome` is true of `sent`.
+///
+/// # Panics
+///
+/// When it is not.
+pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
+    match outcome {
+        Outcome::Delivered(receipt) => {
+            // One that lies in the queue is missed only when the application has emptied it.
+            let lies = facts.peer_lets_lie || facts.peer_lost_queue;
+            assert!(sent.arrived || lies, "reported as delivered: {sent:?}");
+            check_receipt(sent, receipt, facts.capped);
+        }
+        Outcome::Rejected(rejection) => {
+            assert!(!sent.arrived, "{rejection:?}, and it was delivered: {sent:?}");
+            check_rejection(sent, *rejection, facts);
+        }
+        Outcome::Unknown(doubt) => check_doubt(sent, *doubt, facts),
+    }
+}
+
+fn check_receipt(sent: &Sent, receipt: &Receipt, capped: bool) {
+    let Receipt { bytes, blocks, source_symbols, packets, ref arrivals, .. } = *receipt;
+    assert_eq!(bytes, sent.bytes.len());
+    assert_eq!(blocks, source_symbols.div_ceil(128));
+    let cap = source_symbols * sent.max_redundancy + blocks * 256;
+    assert!(packets >= source_symbols && (packets <= cap || !capped), "{receipt:?}");
+    let arrived: usize = arrivals.iter().map(|on| usize::from(on.count)).sum();
+    assert!(arrived <= packets, "{receipt:?}");
+}
+
+fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
+    match rejection {
+        Rejection::ByPeer(RejectReason::TooLarge) => {
+            assert!(sent.bytes.len() > facts.peer_max, "{sent:?}");
+        }
+        Rejection::ByPeer(RejectReason::Closing) => assert!(facts.peer_closed, "{sent:?}"),
+        // Damage is found by the tag; and all hosts are of one make.
+        Rejection::ByPeer(RejectReason::Corrupt | RejectReason::Unsupported) => {
+            panic!("{rejection:?}: {sent:?}");
+        }
+        Rejection::NoAnswer | Rejection::NotStarted => {
+            assert!(sent.deadline <= facts.now, "too early: {sent:?}");
+        }
+        Rejection::Cancelled => {}
+        Rejection::Local(error) => panic!("nobody said so: {error}: {sent:?}"),
+    }
+}
+
+fn check_doubt(sent: &Sent, doubt: Doubt, facts: Facts) {
+    let early = facts.now.saturating_since(facts.start) < FORGETFUL_AFTER;
+    match doubt {
+        Doubt::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
+        Doubt::PeerRestarted => assert!(facts.peer_restarted || !early, "it did not: {sent:?}"),
+        Doubt::Cancelled => {}
+        Doubt::Local(error) => panic!("nobody said so: {error}: {sent:?}"),
+    }
+}

@@ -1,0 +1,56 @@
+//! What links do to packets, from clear to foul.
+
+use cloudburst_netem::{LinkConfig, Loss};
+use core::time::Duration;
+
+/// How long a packet takes where nothing is in the way.
+pub(crate) const HOP: Duration = Duration::from_micros(20);
+
+/// How many kinds of weather there are; the first is clear.
+pub(crate) const KINDS: usize = 14;
+
+/// The weather of a kind below [`KINDS`].
+pub(crate) fn weather(kind: usize) -> LinkConfig {
+    let clear = LinkConfig { delay: HOP, ..LinkConfig::default() };
+    let lossy = |share| LinkConfig { loss: Loss::Independent(share), ..clear.clone() };
+    let bursts = Loss::Bursty { to_bad: 0.05, to_good: 0.2, loss_good: 0.0, loss_bad: 1.0 };
+    match kind {
+        1 => lossy(0.1),
+        2 => lossy(0.5),
+        3 => lossy(1.0),
+        4 => LinkConfig { loss: bursts, ..clear },
+        5 => LinkConfig { duplicate: 0.3, ..clear },
+        6 => LinkConfig { reorder: 0.3, reorder_by: HOP * 20, ..clear },
+        7 => LinkConfig { corrupt: 0.3, ..clear },
+        8 => LinkConfig { truncate: 0.3, ..clear },
+        9 => LinkConfig { extend: 0.3, ..clear },
+        10 => LinkConfig { rate: Some(10_000_000), queue: 8, ..clear },
+        11 => LinkConfig { delay: HOP * 1_000, jitter: HOP * 100, ..clear },
+        12 => LinkConfig { mtu: Some(600), ..clear },
+        13 => LinkConfig {
+            loss: Loss::Independent(0.1),
+            duplicate: 0.1,
+            reorder: 0.1,
+            reorder_by: HOP * 20_000,
+            corrupt: 0.1,
+            truncate: 0.1,
+            extend: 0.1,
+            jitter: HOP * 5,
+            ..clear
+        },
+        _ => clear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_in_its_ranges_and_another_than_clear() {
+        for kind in 0..KINDS {
+            weather(kind).check().expect("it is in its ranges");
+            assert_eq!(weather(kind) == weather(0), kind == 0, "{kind}");
+        }
+    }
+}

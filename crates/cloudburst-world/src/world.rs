@@ -1,0 +1,148 @@
+//! A world: its hosts, its network, its clock.
+
+use crate::adversary::Tampering;
+use crate::book::Book;
+use crate::drive;
+use crate::host::Host;
+use crate::ledger::Name;
+use crate::network::Network;
+use crate::scope::Scope;
+use crate::setup::{Setup, host_at};
+use crate::trace::Trace;
+use crate::weather::weather;
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::SendOptions;
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// Moments at which something may happen in one step.
+const MAX_MOMENTS: usize = 200_000;
+
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) network: Network,
+    pub(crate) book: Book,
+    pub(crate) setup: Setup,
+    pub(crate) scope: Scope,
+    pub(crate) bytes_sent: usize,
+}
+
+impl World {
+    pub(crate) fn new(setup: Setup, scope: Scope, trace: Trace) -> Self {
+        Self {
+            now: setup.start,
+            hosts: (0..setup.configs.len()).map(|host| Host::new(setup.recipe(host))).collect(),
+            network: Network::new(setup.seed, weather(0)),
+            book: Book::new(&setup, scope, trace),
+            setup,
+            scope,
+            bytes_sent: 0,
+        }
+    }
+
+    /// Sends from a host to whoever is at `peer`; `None` where the endpoint refuses, or nobody
+    /// runs it.
+    pub(crate) fn send(
+        &mut self,
+        from: usize,
+        peer: SocketAddr,
+        len: usize,
+        options: &SendOptions,
+    ) -> Option<Name> {
+        let life = self.hosts[from].life();
+        let bytes = self.book.ledger.content(from, life, len);
+        let host = self.hosts.get_mut(from).filter(|host| host.is_running())?;
+        let id = host.endpoint.send(self.now, peer, bytes.clone(), options).ok()?;
+        self.bytes_sent += bytes.len();
+        let (name, to) = ((from, life, id), host_at(peer, self.hosts.len()));
+        let config = &self.setup.configs[from];
+        self.book.ledger.on_sent(name, to, (bytes, self.now), options, config);
+        self.drain(from);
+        Some(name)
+    }
+
+    /// An application takes one message, or all, and each at once from now on, or not.
+    pub(crate) fn take(&mut self, host: usize, all: bool, from_now_on: bool) {
+        if !self.hosts[host].is_running() {
+            return;
+        }
+        self.hosts[host].takes = from_now_on;
+        self.book.profiles[host].lets_lie = !from_now_on;
+        while self.hosts[host].take(self.now) {
+            self.drain(host);
+            if !all {
+                return;
+            }
+        }
+        self.book.ledger.on_emptied(host, self.hosts[host].life());
+    }
+
+    /// A process goes on, if it was stopped.
+    pub(crate) fn resume(&mut self, host: usize) {
+        if !self.hosts[host].is_running() {
+            drive::resume(&mut self.hosts, &mut self.network, self.now, host, &mut self.book);
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.run(time, |_| false);
+    }
+
+    /// Lets time pass, at most until `done`.
+    pub(crate) fn run(&mut self, time: Duration, done: impl Fn(&Self) -> bool) {
+        let until = self.now + time;
+        for _ in 0..MAX_MOMENTS {
+            if done(self) || self.now >= until {
+                return;
+            }
+            let next = drive::next_at(&self.hosts, &self.network);
+            self.now = next.unwrap_or(until).clamp(self.now, until);
+            self.book.now = self.now;
+            drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
+        }
+        let left = until.saturating_since(self.now);
+        panic!("time does not pass: {MAX_MOMENTS} moments, {left:?} to go");
+    }
+
+    /// Hands a host a packet out of turn.
+    pub(crate) fn say(&mut self, said: (usize, Via, Vec<u8>)) {
+        drive::hand_in(&mut self.hosts, &mut self.network, self.now, said, &mut self.book);
+    }
+
+    /// Drains a host that was given an input.
+    pub(crate) fn drain(&mut self, host: usize) {
+        drive::drain(&mut self.hosts, &mut self.network, self.now, host, &mut self.book);
+    }
+
+    /// Sends of all hosts that have not ended.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.hosts.iter().map(|host| host.endpoint.unfinished()).sum()
+    }
+
+    /// The adversary goes, and links are as good as new.
+    pub(crate) fn heal(&mut self) {
+        self.book.adversary.leave();
+        self.network.heal();
+    }
+
+    /// Processes go on, and `first` is what they do before they look at what waits for them.
+    pub(crate) fn resume_all(&mut self, first: impl FnOnce(&mut Self)) {
+        let waiting: Vec<_> = self.hosts.iter_mut().map(Host::resume).collect();
+        first(self);
+        for (host, waiting) in waiting.into_iter().enumerate() {
+            waiting.into_iter().for_each(|(via, packet)| self.say((host, via, packet)));
+        }
+        drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
+    }
+
+    /// Somebody says every handshake again that was seen, from where nobody is.
+    pub(crate) fn haunt(&mut self) {
+        let adversary = &self.book.adversary;
+        let again = |packet| adversary.tamper(packet, &Tampering::FromStranger(1));
+        let said: Vec<_> = adversary.handshakes().map(again).collect();
+        said.into_iter().for_each(|said| self.say(said));
+    }
+}
