@@ -195,135 +195,225 @@ fn decoder() -> Files {
 
 /// Schedules that a person would think of.
 fn pair() -> Files {
+    // Steps, by their first byte; what follows is in `cloudburst_world`'s `step.rs`.
     const SEND: u8 = 0;
-    const SEND_B: u8 = 3;
-    const SERVE: u8 = 19;
-    let plain = setup(0, [0; 18], [0; 18]);
+    const REPLY: u8 = 8;
+    const CANCEL: u8 = 9;
+    const TAKE: u8 = 10;
+    const RESTART: u8 = 12;
+    const PAUSE: u8 = 13;
+    const RESUME: u8 = 14;
+    const STALL: u8 = 15;
+    const MICROS: u8 = 16;
+    const MILLIS: u8 = 22;
+    const LONG: u8 = 23;
+    const NEXT: u8 = 24;
+    const WEATHER: u8 = 26;
+    const LANE: u8 = 29;
+    const AGAIN_FROM: u8 = 31;
+    const DAMAGE: u8 = 33;
+    const AGAIN: u8 = 34;
+    const RELEASE: u8 = 35;
+    const RELEASE_SOME: u8 = 37;
+    const HOLD: u8 = 38;
+    const PASS: u8 = 39;
+    // Of two hosts: from the first to the second, and back.
+    const AB: u8 = 0;
+    const BA: u8 = 1;
+    // Ways in which worlds end.
+    const HEALS: u8 = 0;
+    const HEALS_LATE: u8 = 7 << 5 | 16;
+    const SLEEPS: u8 = 4;
+    const DARK: u8 = 6;
+
+    let plain = [0; 18];
     let field = |at: usize, choice: u8| {
-        let mut fields = [0; 18];
+        let mut fields = plain;
         fields[at] = choice;
         fields
     };
-    let steps: [(&str, Vec<u8>, &[u8]); 26] = [
-        ("one-message", plain.clone(), &[SEND, 60, 0, 25, 200, 0]),
-        ("nothing-sent", plain.clone(), &[SERVE, 17, 255, SERVE]),
-        ("empty-message", plain.clone(), &[SEND, 0, 0, 25, 200, 0]),
+    let two = |end| setup(0, end, &[plain; 2]);
+    let steps: [(&str, Vec<u8>, &[u8]); 32] = [
+        ("one-message", two(HEALS), &[SEND, AB, 60, 0, MICROS, 200]),
+        ("nothing-sent", two(HEALS), &[NEXT, MILLIS, 255, NEXT]),
+        ("empty-message", two(HEALS), &[SEND, AB, 0, 0, MICROS, 200]),
         (
             "both-ways",
-            plain.clone(),
-            &[SEND, 60, 0, SEND_B, 70, 0, 25, 50, 0, SEND_B, 9, 0, 25, 50, 0],
+            two(HEALS_LATE),
+            &[SEND, AB, 60, 0, SEND, BA, 70, 0, MICROS, 50, SEND, BA, 9, 0, MICROS, 50],
         ),
-        ("two-blocks", plain.clone(), &[SEND, 240, 0, 25, 250, 0]),
-        ("lossy", plain.clone(), &[SEND, 200, 4, 28, 80, 20, 20, 100, 1, SEND, 90, 4, 27, 200, 2]),
-        ("dark", setup(1, [0; 18], [0; 18]), &[SEND, 60, 0, SEND_B, 3, 4]),
-        ("dark-under-way", setup(1, [0; 18], [0; 18]), &[SEND, 250, 0, 25, 4, 0]),
-        ("stop-lost", plain.clone(), &[SEND, 60, 4, 25, 3, 0, 29, 0, 100, 0, 25, 100, 0]),
+        ("reply", two(HEALS), &[SEND, AB, 60, 0, MILLIS, 1, REPLY, 1, 70, 0, MILLIS, 1]),
+        ("two-blocks", two(HEALS), &[SEND, AB, 240, 0, MILLIS, 2]),
+        (
+            "lossy",
+            two(HEALS),
+            &[
+                WEATHER, AB, 2, WEATHER, BA, 1, SEND, AB, 200, 4, MILLIS, 9, SEND, AB, 90, 4, LONG,
+                2,
+            ],
+        ),
+        ("bursty", two(HEALS), &[WEATHER, AB, 4, SEND, AB, 250, 4, MILLIS, 99]),
+        ("foul", two(HEALS), &[WEATHER, AB, 13, WEATHER, BA, 13, SEND, AB, 210, 4, LONG, 9]),
+        ("slow", two(HEALS), &[WEATHER, AB, 10, WEATHER, BA, 11, SEND, AB, 220, 4, LONG, 9]),
+        (
+            "small-mtu",
+            setup(0, HEALS, &[field(1, 1); 2]),
+            &[WEATHER, AB, 12, SEND, AB, 200, 4, LONG, 9],
+        ),
+        ("dark", two(DARK), &[SEND, AB, 60, 0, SEND, BA, 3, 4]),
+        ("dark-under-way", two(DARK), &[SEND, AB, 250, 0, MICROS, 8]),
+        ("stop-lost", two(HEALS), &[SEND, AB, 60, 4, MICROS, 5, WEATHER, BA, 3, MILLIS, 50]),
         (
             "receiver-restarts",
-            plain.clone(),
-            &[SEND, 60, 0, 25, 100, 0, SEND, 200, 4, 25, 2, 0, 24, 0, 25, 250, 0],
+            two(HEALS),
+            &[SEND, AB, 60, 0, MILLIS, 9, SEND, AB, 200, 4, MICROS, 2, RESTART, 1, MILLIS, 99],
         ),
         (
             "sender-restarts",
-            plain.clone(),
-            &[SEND, 200, 4, 25, 6, 0, 24, 1, SEND, 200, 4, 26, 250, 0],
+            two(HEALS),
+            &[SEND, AB, 200, 4, MICROS, 6, RESTART, 0, SEND, AB, 200, 4, MILLIS, 99],
         ),
         (
             "both-restart",
-            plain.clone(),
-            &[SEND, 60, 0, 25, 60, 0, 24, 0, 24, 1, SEND_B, 60, 0, SEND, 60, 0, 26, 250, 0],
+            two(HEALS),
+            &[SEND, AB, 60, 0, MILLIS, 9, RESTART, 0, RESTART, 1, SEND, BA, 60, 0, SEND, AB, 60, 0],
         ),
-        ("cancel-early", plain.clone(), &[SEND, 60, 0, 22, 0, 0, 25, 60, 0]),
+        ("cancel-early", two(HEALS), &[SEND, AB, 60, 0, CANCEL, 0, 0, MILLIS, 9]),
         (
             "cancel-late",
-            plain.clone(),
-            &[SEND, 250, 4, 25, 4, 0, 22, 0, 0, SEND, 60, 0, 25, 200, 0],
+            two(HEALS),
+            &[SEND, AB, 250, 4, MICROS, 8, CANCEL, 0, 0, SEND, AB, 60, 0, MILLIS, 9],
         ),
         (
             "receiver-closes",
-            plain.clone(),
-            &[SEND, 60, 0, 25, 60, 0, 24, 202, SEND, 60, 0, 25, 60, 0],
+            two(HEALS),
+            &[SEND, AB, 60, 0, MILLIS, 9, RESTART, 201, SEND, AB, 60, 0, MILLIS, 9],
         ),
         (
             "replays",
-            plain.clone(),
-            &[SEND, 60, 0, 25, 60, 0, 13, 0, 13, 1, 13, 2, 13, 3, 13, 4, 13, 5, 13, 6, 13, 7],
+            two(HEALS),
+            &[
+                SEND, AB, 60, 0, MILLIS, 9, AGAIN, 0, AGAIN, 1, AGAIN, 2, AGAIN, 3, AGAIN, 4,
+                AGAIN, 5,
+            ],
         ),
         (
-            "spoofed",
-            plain.clone(),
-            &[SEND, 60, 0, 14, 0, 200, 25, 60, 0, 14, 1, 3, 14, 2, 220, SEND_B, 60, 0, 25, 60, 0],
+            "strangers",
+            two(HEALS_LATE),
+            &[
+                SEND, AB, 60, 0, AGAIN_FROM, 0, 4, 200, MILLIS, 9, AGAIN_FROM, 1, 2, 3, SEND, BA,
+                60, 0,
+            ],
         ),
         (
             "damaged",
-            plain.clone(),
+            two(HEALS),
             &[
-                SEND, 60, 4, 25, 2, 0, 11, 0, 0, 0, 0, 9, 11, 1, 0, 1, 0, 9, 11, 3, 1, 2, 0, 2, 1,
-                2, 3, 11, 2, 1, 3, 0, 30, 26, 200, 0,
+                SEND, AB, 60, 4, MICROS, 9, DAMAGE, 0, 0, 0, 9, DAMAGE, 0, 1, 0, 9, DAMAGE, 1, 3,
+                0, 2, 1, 2, 3, 4, DAMAGE, 2, 4, 0, 30, 1, DAMAGE, 1, 5, 0, 4, 0x13, 0, 1, 2,
+                MILLIS, 9,
             ],
         ),
         (
-            "junk",
-            plain.clone(),
+            "held-back",
+            two(HEALS),
             &[
-                SEND, 60, 0, 25, 60, 0, 11, 0, 0, 5, 0, 20, 0x13, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0,
-                1, 2, 3, 4, 5, 6, 7, 8, 26, 60, 0,
-            ],
-        ),
-        (
-            "backwards",
-            plain.clone(),
-            &[
-                SEND, 160, 4, 4, 15, 4, 15, SERVE, 6, 255, 6, 254, 10, 0, 10, 0, 6, 200, 9, 3, 26,
-                200, 0,
+                HOLD,
+                SEND,
+                AB,
+                160,
+                4,
+                MICROS,
+                9,
+                RELEASE,
+                1,
+                2,
+                RELEASE,
+                0,
+                0,
+                PASS,
+                MILLIS,
+                1,
+                HOLD,
+                SEND,
+                AB,
+                90,
+                4,
+                MICROS,
+                9,
+                RELEASE,
+                3,
+                1,
+                RELEASE_SOME,
+                15,
+                PASS,
+                MILLIS,
+                9,
             ],
         ),
         (
             "slow-application",
-            setup(0, [0; 18], field(12, 1)),
+            setup(0, HEALS, &[plain, field(12, 1)]),
             &[
-                23, 1, 0, SEND, 40, 4, SEND, 41, 4, SEND, 42, 4, 26, 250, 0, 23, 1, 1, 26, 250, 0,
-                23, 1, 3, 26, 250, 0,
+                TAKE, 1, 0, SEND, AB, 40, 4, SEND, AB, 41, 4, SEND, AB, 42, 4, MILLIS, 60, TAKE, 1,
+                1, MILLIS, 60, TAKE, 1, 3, MILLIS, 60,
             ],
         ),
         (
             "little-memory",
-            setup(0, [0; 18], {
-                let mut b = field(0, 1);
-                (b[14], b[15]) = (1, 1);
-                b
-            }),
-            &[
-                SEND, 146, 4, SEND, 146, 4, SEND, 146, 4, SEND, 146, 4, 28, 20, 100, 0, 0, 7, 24,
-                1, SEND, 145, 4, 28, 20, 100, 0, 0, 7,
-            ],
+            setup(
+                0,
+                HEALS,
+                &[plain, {
+                    let mut b = field(0, 1);
+                    (b[14], b[15]) = (1, 1);
+                    b
+                }],
+            ),
+            &[WEATHER, AB, 1, SEND, AB, 146, 4, SEND, AB, 146, 4, SEND, AB, 145, 4, LONG, 2],
         ),
-        ("too-large", setup(0, [0; 18], field(0, 1)), &[SEND, 150, 0, 25, 60, 0]),
+        ("too-large", setup(0, HEALS, &[plain, field(0, 1)]), &[SEND, AB, 150, 0, MILLIS, 9]),
         (
             "trusted-four-lanes",
-            setup(2 | 12, [0; 18], [0; 18]),
-            &[SEND, 200, 4, SEND_B, 200, 4, 27, 200, 3],
+            setup(1 | 12, HEALS, &[plain; 2]),
+            &[SEND, AB, 200, 4, LANE, 1, 2, SEND, BA, 200, 4, MILLIS, 50],
         ),
         (
             "idle-then-on",
-            setup(16, [0; 18], [0; 18]),
+            setup(16, HEALS_LATE, &[plain; 2]),
+            &[SEND, AB, 60, 0, LONG, 255, LONG, 255, SEND, AB, 60, 4, LONG, 255, SEND, BA, 60, 4],
+        ),
+        (
+            "stopped",
+            two(SLEEPS),
             &[
-                SEND, 60, 0, 30, 1, 0, 30, 255, 0, 30, 255, 0, SEND, 60, 4, 30, 255, 0, 18, 255,
-                18, 255, 18, 255, SEND_B, 60, 4, 30, 10, 0,
+                SEND, AB, 60, 4, MILLIS, 1, PAUSE, 1, SEND, AB, 90, 4, MILLIS, 9, RESUME, 1, SEND,
+                AB, 90, 4, STALL, 255, SEND, BA, 60, 0, MICROS, 9,
             ],
         ),
         (
             "oblivious-at-a-crawl",
             setup(
                 0,
-                {
-                    let mut a = field(6, 2);
-                    a[2] = 2;
-                    a
-                },
-                [0; 18],
+                HEALS,
+                &[
+                    {
+                        let mut a = field(6, 2);
+                        a[2] = 2;
+                        a
+                    },
+                    plain,
+                ],
             ),
-            &[SEND, 200, 4, SEND, 20, 4, 28, 60, 0, 0, 250, 9],
+            &[WEATHER, AB, 1, SEND, AB, 200, 4, SEND, AB, 20, 4, LONG, 9],
+        ),
+        (
+            "four-hosts",
+            setup(4, HEALS, &[plain; 4]),
+            &[
+                SEND, 0, 60, 4, SEND, 1, 60, 4, SEND, 6, 60, 4, SEND, 11, 60, 4, SEND, 28, 9, 4,
+                LONG, 9,
+            ],
         ),
     ];
     steps
@@ -332,7 +422,7 @@ fn pair() -> Files {
         .collect()
 }
 
-/// The bytes that stand for two configurations; all zeros is the plainest.
-fn setup(flags: u8, a: [u8; 18], b: [u8; 18]) -> Vec<u8> {
-    [&[flags][..], &a, &b].concat()
+/// The bytes that stand for two to four hosts; all zeros are the plainest.
+fn setup(flags: u8, end: u8, hosts: &[[u8; 18]]) -> Vec<u8> {
+    [&[flags, hosts.len() as u8 - 2, end, 0][..], hosts.as_flattened()].concat()
 }

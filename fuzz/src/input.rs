@@ -26,10 +26,6 @@ impl<'a> Input<'a> {
         u32::from_be_bytes(self.array())
     }
 
-    pub(crate) fn flag(&mut self) -> bool {
-        self.u8() & 1 != 0
-    }
-
     /// One of `choices`, which are not none.
     pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[usize::from(self.u8()) % choices.len()]

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | [`wire()`] | one packet | what parses is written back as it was; only sealed packets open, once |
 //! | [`decoder()`] | a code, a block, a list of symbols and lies | the rank alone decides, and the block is the one that the symbols describe |
-//! | [`pair()`] | two configurations and a schedule | at most one delivery, true outcomes, deadlines, quotas, progress after faults |
+//! | [`pair()`] | configurations of two to four hosts and a schedule | at most one delivery, true outcomes, deadlines, quotas, progress after faults |
 //!
 //! Nothing here needs libFuzzer: it is in the binaries alone, behind the feature `libfuzzer`.
 

@@ -62,7 +62,7 @@ fn random_symbols_hold() {
 #[test]
 fn random_schedules_hold() {
     for seed in 0..RANDOM {
-        run("pair", &format!("seed {seed}"), &random(seed, 250), pair);
+        run("pair", &format!("seed {seed}"), &random(seed, 400), pair);
     }
 }
 
