@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut late = Histogram::<u64>::new(3)?;
         for _ in 0..WAITS {
             let begun = Instant::now();
-            io.receive(wait, &mut |_, _| {});
+            io.take(io.wait(wait), &mut |_, _| {});
             late.record(begun.elapsed().saturating_sub(wait).as_nanos() as u64)?;
         }
         let at = |quantile| Duration::from_nanos(late.value_at_quantile(quantile));

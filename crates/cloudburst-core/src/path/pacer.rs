@@ -16,12 +16,19 @@ const CATCH_UP: Duration = Duration::from_micros(500);
 pub struct Pacer {
     nanos_per_byte: f64,
     ready_at: Instant,
+    depth: Duration,
 }
 
 impl Pacer {
     /// `capacity` in bits a second; `rate` is the share of it that may be used.
     pub fn new(capacity: u64, rate: f64) -> Self {
-        Self { nanos_per_byte: 8e9 / (capacity as f64 * rate), ready_at: Instant::ZERO }
+        let nanos_per_byte = 8e9 / (capacity as f64 * rate);
+        Self { nanos_per_byte, ready_at: Instant::ZERO, depth: CATCH_UP }
+    }
+
+    /// With a bucket of another depth, in time at the rate, than 500 us.
+    pub const fn with_depth(self, depth: Duration) -> Self {
+        Self { depth, ..self }
     }
 
     /// When the next round may start.
@@ -32,7 +39,7 @@ impl Pacer {
     /// Charges `bytes` that go on the wire at `now`.
     pub fn charge(&mut self, now: Instant, bytes: usize) {
         let cost = Duration::from_nanos((bytes as f64 * self.nanos_per_byte) as u64);
-        self.ready_at = self.ready_at.max(now - CATCH_UP) + cost;
+        self.ready_at = self.ready_at.max(now - self.depth) + cost;
     }
 }
 

@@ -3,8 +3,17 @@
 
 use crate::path::Pacer;
 use crate::time::Instant;
+use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+
+/// Bits a second that repeated HELLOs may have, however fast the link: some 2,900 packets, which cost
+/// a host no more than a fiftieth of a processor.
+const MAX_RETRY_RATE: f64 = 2_500_000.0;
+
+/// What of that may go at once, in time at that rate: all HELLOs of an attempt to reach one peer, or
+/// four.
+const RETRY_BURST: Duration = Duration::from_millis(25);
 
 /// Where a peer stands among those to which HELLOs are due. Who was asked least often goes first: a
 /// new peer does not wait for those that have not answered for long.
@@ -34,9 +43,11 @@ pub(super) struct Hellos {
 }
 
 impl Hellos {
-    /// For a link of `capacity` bits a second, of which repeated HELLOs may have `share`.
+    /// For a link of `capacity` bits a second, of which repeated HELLOs may have `share`, or
+    /// [`MAX_RETRY_RATE`] if that is less.
     pub(super) fn new(capacity: u64, share: f64) -> Self {
-        Self { due: BTreeSet::new(), retries: Pacer::new(capacity, share) }
+        let share = share.min(MAX_RETRY_RATE / capacity as f64);
+        Self { due: BTreeSet::new(), retries: Pacer::new(capacity, share).with_depth(RETRY_BURST) }
     }
 
     /// Peers to which HELLOs are due.

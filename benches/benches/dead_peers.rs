@@ -1,0 +1,139 @@
+//! What peers that do not answer cost one that does, over loopback at 1 Gb/s.
+//!
+//! Times from the call to STOP of messages of 5 KB to a living peer: while nothing else is under way;
+//! while 4,000 messages wait for a peer that has died; while 2,000 peers are asked that were never there.
+//! The three take turns, each with an endpoint of its own, so that whatever else this machine does
+//! hits all of them alike.
+
+use cloudburst_net::{Endpoint, PathMap, Security, blocking};
+use std::error::Error;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+const ROUNDS: usize = 5;
+/// Messages of a turn.
+const MESSAGES: usize = 2_000;
+const BACKLOG: usize = 4_000;
+const DEAD_PEERS: u16 = 2_000;
+/// How long it is since a peer died when a turn begins.
+const SILENT_FOR: Duration = Duration::from_millis(300);
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    // `cargo test` runs benches too.
+    if !env::args().any(|argument| argument == "--bench") {
+        println!("dead_peers: skipped, it is not a test: cargo bench -p cloudburst-benches");
+        return ExitCode::SUCCESS;
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dead_peers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let server = endpoint()?;
+    let living = server.local_addr();
+    let taking = {
+        let server = server.clone();
+        thread::spawn(move || while server.recv().is_ok() {})
+    };
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        let client = endpoint()?;
+        measure(&client, living, &mut times[0])?;
+        drop(client);
+
+        let client = endpoint()?;
+        let (_dead, backlog) = kill_a_peer(&client)?;
+        measure(&client, living, &mut times[1])?;
+        drop((backlog, client));
+
+        let client = endpoint()?;
+        let (_sockets, asked) = ask_nobody(&client)?;
+        measure(&client, living, &mut times[2])?;
+        drop((asked, client));
+    }
+    server.close(Duration::from_millis(100));
+    taking.join().map_err(|_| "the server's thread panicked")?;
+    print(&mut times);
+    Ok(())
+}
+
+fn endpoint() -> Result<blocking::Endpoint> {
+    let builder = Endpoint::builder()
+        .bind("127.0.0.1:0".parse()?)
+        .paths(PathMap::ecmp(4))
+        .capacity(1_000_000_000)
+        .security(Security::pre_shared([7; 32]));
+    Ok(builder.build()?.blocking())
+}
+
+/// A peer that was there, and a backlog of messages to it.
+fn kill_a_peer(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
+    let peer = endpoint()?;
+    let address = peer.local_addr();
+    client.send(address, "hello")?;
+    drop(peer);
+    // Nobody else answers at its port, not even the system.
+    let silent = UdpSocket::bind(address)?;
+    let backlog = (0..BACKLOG).map(|_| client.try_send(address, vec![7; 100]));
+    let backlog = backlog.collect::<std::result::Result<_, _>>()?;
+    thread::sleep(SILENT_FOR);
+    Ok((silent, backlog))
+}
+
+/// Messages to peers that were never there. One socket hears for all of them, and says nothing.
+fn ask_nobody(client: &blocking::Endpoint) -> Result<(UdpSocket, Vec<blocking::Sending>)> {
+    let silent = UdpSocket::bind("0.0.0.0:0")?;
+    let port = silent.local_addr()?.port();
+    let address = |peer: u16| {
+        let [a, b] = peer.to_be_bytes();
+        SocketAddr::from(([127, 1, a, b], port))
+    };
+    let asked = (0..DEAD_PEERS).map(|peer| client.try_send(address(peer), vec![7; 100]));
+    let asked = asked.collect::<std::result::Result<_, _>>()?;
+    thread::sleep(SILENT_FOR);
+    Ok((silent, asked))
+}
+
+fn measure(
+    client: &blocking::Endpoint,
+    living: SocketAddr,
+    times: &mut Vec<Duration>,
+) -> Result<()> {
+    // The handshake is not what is measured.
+    client.send(living, "hello")?;
+    for _ in 0..MESSAGES {
+        let start = Instant::now();
+        client.send(living, vec![7; 5_000])?;
+        times.push(start.elapsed());
+    }
+    Ok(())
+}
+
+fn print(times: &mut [Vec<Duration>; 3]) {
+    println!("| while | p50 | p99 | p99 of idle |");
+    println!("|---|---:|---:|---:|");
+    let names = [
+        "nothing else is under way",
+        "4,000 messages wait for a dead peer",
+        "2,000 dead peers are asked",
+    ];
+    times.iter_mut().for_each(|times| times.sort_unstable());
+    let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
+    let idle = p99(&times[0]);
+    for (name, times) in names.into_iter().zip(&*times) {
+        let (p50, p99) = (times[times.len() / 2], p99(times));
+        println!(
+            "| {name} | {p50:.1?} | {p99:.1?} | {:.2} |",
+            p99.as_secs_f64() / idle.as_secs_f64()
+        );
+    }
+}
