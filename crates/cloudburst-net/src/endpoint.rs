@@ -279,7 +279,7 @@ impl Endpoint {
         let mut begun = begin();
         if is_full(&begun) {
             // Entered before trying again, so that it hears of the room that is left right after.
-            let place = self.inner.room.enter();
+            let place = self.inner.room.enter(self.inner.process);
             begun = begin();
             while is_full(&begun) {
                 place.pass().await;

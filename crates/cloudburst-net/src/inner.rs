@@ -5,6 +5,7 @@ use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
 use crate::lane_map::Usable;
 use crate::path_map::{PathMap, PathMapError};
+use crate::process::Process;
 use crate::room::Room;
 use crate::watch::Watch;
 use cloudburst_core::burst::{Driven, Engine, News};
@@ -14,7 +15,7 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
-use std::{io, mem, process};
+use std::{io, mem};
 use tokio::sync::{Notify, watch};
 
 /// What the clones share. Sends under way refer to it weakly, engine threads not at all: so its
@@ -88,22 +89,6 @@ struct Paths {
     changes: u64,
 }
 
-/// The process that built an endpoint.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Process(u32);
-
-impl Process {
-    /// # Errors
-    ///
-    /// [`SendError::Forked`] in a fork of it.
-    pub(crate) fn check(self) -> Result<(), SendError> {
-        match process::id() {
-            here if here == self.0 => Ok(()),
-            here => Err(SendError::Forked { built_in: self.0, here }),
-        }
-    }
-}
-
 impl Inner {
     pub(crate) fn new(
         engine: Engine<UdpIo>,
@@ -123,7 +108,7 @@ impl Inner {
             room,
             over: watch::channel(false).0,
             closed: RwLock::new(None),
-            process: Process(process::id()),
+            process: Process::this(),
         }
     }
 
@@ -190,14 +175,16 @@ impl Inner {
     }
 
     pub(crate) fn cancel(&self, id: MessageId) {
-        if !self.is_forked() {
-            self.unless_closed(|engine| engine.cancel(id));
-        }
+        self.unless_closed(|engine| engine.cancel(id));
     }
 
     /// Runs `act` before closing ends, or not at all. Never waits, because `act` may wake a task
     /// that comes by here as well.
     pub(crate) fn unless_closed(&self, act: impl FnOnce(&Engine<UdpIo>)) {
+        if self.is_forked() {
+            // Whoever held a lock of the engine at the fork does not exist here.
+            return;
+        }
         // Where this fails, closing is waiting for the lock: the engine has stopped.
         let Ok(closed) = self.closed.try_read() else { return };
         if closed.is_none() {
@@ -284,7 +271,7 @@ mod tests {
     #[test]
     fn a_fork_of_the_process_can_neither_send_nor_receive_nor_hang() {
         let original = inner();
-        let here = process::id();
+        let here = std::process::id();
         // What a fork would see.
         let fork = Inner {
             engine: original.engine.clone(),
@@ -294,13 +281,13 @@ mod tests {
             room: original.room.clone(),
             over: watch::channel(false).0,
             closed: RwLock::new(None),
-            process: Process(here.wrapping_add(1)),
+            process: Process::other(here.wrapping_add(1)),
             usable: original.usable,
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };
         // Who waits in the parent at the fork is not woken by the child.
         let over = fork.over.subscribe();
-        let place = original.room.enter();
+        let place = original.room.enter(Process::this());
         let mut room = pin!(place.pass());
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(room.as_mut().poll(&mut context), Poll::Pending);

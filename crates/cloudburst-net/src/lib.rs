@@ -101,6 +101,7 @@ mod limits;
 mod names;
 mod park;
 mod path_map;
+mod process;
 mod reactor;
 mod room;
 mod sending;

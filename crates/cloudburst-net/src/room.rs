@@ -1,5 +1,6 @@
 //! Senders that wait until there is room for their messages.
 
+use crate::process::Process;
 use cloudburst_core::burst::contain;
 use core::future::poll_fn;
 use core::ops::Bound;
@@ -31,6 +32,7 @@ struct Waiting {
 pub(crate) struct Place {
     room: Arc<Room>,
     number: u64,
+    process: Process,
 }
 
 impl Room {
@@ -52,12 +54,12 @@ impl Room {
         wakers.into_iter().for_each(|waker| contain(|| waker.wake()));
     }
 
-    pub(crate) fn enter(self: &Arc<Self>) -> Place {
+    pub(crate) fn enter(self: &Arc<Self>, process: Process) -> Place {
         let mut waiters = self.lock();
         let number = waiters.next;
         waiters.next += 1;
         waiters.waiting.insert(number, Waiting::default());
-        Place { room: self.clone(), number }
+        Place { room: self.clone(), number, process }
     }
 
     fn wake_next(&self, after: Bound<u64>) {
@@ -79,10 +81,16 @@ impl Room {
 }
 
 impl Place {
-    /// There was not enough room for this one: the next may try. Then waits for its turn.
+    /// There was not enough room for this one: the next may try. Then waits for its turn; not in a
+    /// fork, where nobody makes room.
     pub(crate) async fn pass(&self) {
-        self.room.wake_next(Bound::Excluded(self.number));
+        if self.process.check().is_ok() {
+            self.room.wake_next(Bound::Excluded(self.number));
+        }
         poll_fn(|context| {
+            if self.process.check().is_err() {
+                return Poll::Ready(());
+            }
             let mut waiters = self.room.lock();
             let Some(waiting) = waiters.waiting.get_mut(&self.number) else {
                 return Poll::Ready(());
@@ -99,6 +107,10 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.process.check().is_err() {
+            // Whoever held the lock at the fork does not exist here.
+            return;
+        }
         self.room.lock().waiting.remove(&self.number);
         // It has what it needs, or wants it no more: others may find room.
         self.room.left();
@@ -119,10 +131,10 @@ mod tests {
     #[test]
     fn room_that_is_too_small_for_the_first_is_offered_to_the_next() {
         let room = Arc::new(Room::default());
-        let first = room.enter();
+        let first = room.enter(Process::this());
         let mut one = pin!(first.pass());
         assert!(!is_woken(&mut one));
-        let second = room.enter();
+        let second = room.enter(Process::this());
         let mut two = pin!(second.pass());
         assert!(!is_woken(&mut two));
         room.left();
@@ -137,7 +149,7 @@ mod tests {
     #[test]
     fn room_that_is_left_before_anybody_sleeps_is_not_lost() {
         let room = Arc::new(Room::default());
-        let place = room.enter();
+        let place = room.enter(Process::this());
         room.left();
         assert!(is_woken(&mut pin!(place.pass())));
     }
@@ -145,12 +157,12 @@ mod tests {
     #[test]
     fn whoever_leaves_makes_way() {
         let room = Arc::new(Room::default());
-        let (first, second) = (room.enter(), room.enter());
+        let (first, second) = (room.enter(Process::this()), room.enter(Process::this()));
         let mut two = pin!(second.pass());
         assert!(!is_woken(&mut two));
         drop(first);
         assert!(is_woken(&mut two));
-        let third = room.enter();
+        let third = room.enter(Process::this());
         let mut three = pin!(third.pass());
         assert!(!is_woken(&mut three));
         room.close();

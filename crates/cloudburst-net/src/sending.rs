@@ -1,7 +1,8 @@
 //! A send under way.
 
 use crate::error::SendError;
-use crate::inner::{Inner, Process};
+use crate::inner::Inner;
+use crate::process::Process;
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use core::future::Future;

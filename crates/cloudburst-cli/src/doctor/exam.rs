@@ -135,12 +135,14 @@ impl Examiner {
         let since = |of: fn(&Vitals) -> u64| of(&last.vitals).saturating_sub(of(&first.vitals));
         let sent = last.sent.saturating_sub(first.sent);
         let answers = since(|vitals| vitals.answers);
+        let came = last.answers.saturating_sub(first.answers);
         let paths = self.endpoint.paths(self.peer);
         Ok(Some(Findings {
             sent,
             lost_there: sent.saturating_sub(since(|vitals| vitals.symbols)),
             answers,
-            lost_back: answers.saturating_sub(last.answers.saturating_sub(first.answers)),
+            // A receiver may count before the STOP of the question leaves, and the other time after it.
+            lost_back: answers.saturating_sub(came + 1),
             round_trip: paths.first().and_then(|path| path.round_trip),
             foreign_there: since(|vitals| vitals.foreign_dscp),
             foreign_back: io.foreign_dscp - foreign_before,

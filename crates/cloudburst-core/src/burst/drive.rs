@@ -122,8 +122,13 @@ impl Driving {
         self.polls.store(false, SeqCst);
     }
 
+    /// The calling thread is the receiving thread. Before it rests for the first time, so that whoever
+    /// ends its rest finds it.
+    pub(super) fn register(&self) {
+        let _ = self.receiving_thread.set(thread::current());
+    }
+
     fn park_while(&self, turns: u64) {
-        self.receiving_thread.get_or_init(thread::current);
         self.parked.store(true, SeqCst);
         if self.turns.load(SeqCst) == turns {
             thread::park();

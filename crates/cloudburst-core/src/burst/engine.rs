@@ -133,7 +133,9 @@ impl<I: PacketIo> Engine<I> {
         let now = self.shared.io.now();
         let called = coupling::call(&mut &self.shared.parts, now, peer, call, options);
         if called.is_err() {
-            self.shared.parts.lock_calling().on_answer.remove(&call.id());
+            let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call.id());
+            // Without the lock: it may hold whatever it likes.
+            drop(on_answer);
             return called;
         }
         self.shared.pump(Who::Other);

@@ -98,6 +98,7 @@ impl<I: PacketIo> Shared<I> {
     }
 
     pub(super) fn run_receiving(&self) {
+        self.driving.register();
         while !self.is_stopping() {
             match self.driving.turn() {
                 drive::Turn::Poll => {
@@ -260,12 +261,12 @@ impl<I: PacketIo> Shared<I> {
                     self.report();
                 }
                 if who == Who::Other && batches == HELP {
-                    return self.plan(who, Some(Instant::ZERO));
+                    return self.plan(who, Some(Instant::ZERO), Answers::Now);
                 }
                 let now = self.io.now();
                 match coupling::poll_transmit(&mut &self.parts, now, buffer) {
                     Some(transmit) => self.transmit(&transmit, buffer),
-                    None => return self.plan(who, None),
+                    None => return self.plan(who, None, Answers::Now),
                 }
             }
             None
@@ -282,7 +283,7 @@ impl<I: PacketIo> Shared<I> {
                     None => break,
                 }
             }
-            self.plan(Who::Other, None);
+            self.plan(Who::Other, None, Answers::AfterApplication);
         });
     }
 
@@ -316,13 +317,16 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Sees to it that the sending thread wakes as soon as there is something to do, or at `soon`;
-    /// returns when that is.
-    fn plan(&self, who: Who, soon: Option<Instant>) -> Option<Instant> {
+    /// returns when that is. Answers that are held back for the application are nothing to do.
+    fn plan(&self, who: Who, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
         let calling = self.parts.lock_calling();
         let mut sending = self.parts.lock_sending();
         // Answers that wait for the rate are the sending thread's, too: the receiving thread sleeps
         // as long as it meant to before they came.
-        let answers = self.parts.lock_answering().and_then(|receiver| receiver.next_transmit());
+        let answers = match answers {
+            Answers::Now => self.parts.lock_answering().and_then(|r| r.next_transmit()),
+            Answers::AfterApplication => None,
+        };
         let timeouts = [soon, answers, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
         let wake_at = timeouts.into_iter().flatten().min();
         match who {

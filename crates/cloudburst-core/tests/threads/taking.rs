@@ -324,3 +324,26 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
     });
     ends.recv_timeout(Duration::from_secs(20)).expect("it does not hang");
 }
+
+#[test]
+fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
+    let config = Config { port: SERVER.1, ..Config::default() };
+    let server = server(config.clone(), drop);
+    let (mut client, now) = (endpoint(1, config), server.clock.now());
+    for number in 0..20 {
+        client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
+        if number == 0 {
+            server.meet(&mut client);
+        }
+        for packet in packets(&mut client, now) {
+            server.inbox.send(packet).unwrap();
+        }
+        assert!(server.engine.take());
+        // The sending thread looks once when it starts; after that, nothing should wake it.
+        (0..1_000).for_each(|_| std::thread::yield_now());
+        assert!(number == 0 || server.outbox.is_empty(), "the STOP of message {number}");
+        server.engine.flush();
+        server.answer(&mut client);
+    }
+    assert_eq!(client.counters().sender.delivered, 20);
+}

@@ -3,7 +3,8 @@
 use super::call::{InFlight, answer};
 use crate::endpoint::Endpoint;
 use crate::error::{CallError, SendError};
-use crate::inner::{Inner, Process};
+use crate::inner::Inner;
+use crate::process::Process;
 use crate::wakers::contained;
 use async_channel::{Receiver, Sender};
 use bytes::Bytes;

@@ -98,10 +98,17 @@ impl Receiver {
         let first = self.first_waiter(now);
         let Some(peer) = self.peers.get_mut(&applicant.peer) else { return false };
         let waiter = peer.waiter.filter(|waiter| waiter.is_there(now));
-        let others = |waiter: &Waiter| !waiter.is(applicant);
-        let kept_own = waiter.filter(others).map_or(0, |w| w.kept(peer.begun - w.before[0]));
-        let kept_all =
-            first.filter(others).map_or(0, |w| w.kept(self.room_queue.begun - w.before[1]));
+        let kept =
+            |waiter: Option<Waiter>, begun: [u64; 2], at: usize, held: &Held, limit: usize| {
+                let other = waiter.filter(|waiter| !waiter.is(applicant));
+                let kept = other.map_or(0, |waiter| waiter.kept(begun[at] - waiter.before[at]));
+                // What the application does not take may stay for long: where that alone is in the
+                // waiter's way, to keep others out would not help it.
+                if held.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept }
+            };
+        let begun = [peer.begun, self.room_queue.begun];
+        let kept_own = kept(waiter, begun, 0, &peer.held, self.config.decode_bytes_per_peer);
+        let kept_all = kept(first, begun, 1, &self.held, self.config.decode_bytes);
         let fits = |held: Held, kept: usize, limit: usize| {
             let (taken, endings) = (held.memory + kept, held.endings * ENDING_BYTES);
             // One message always fits, whatever its bookkeeping takes: else it would never arrive.

@@ -89,6 +89,7 @@ impl Sender {
         assert!(self.schedule.has(leg.place, id), "{id:?}: it is not in the schedule");
         assert!(peer.silence.has(leg.probe_key, id), "{id:?}: it is not among those that wait");
         assert_eq!(leg.is_held(), peer.silence.is_lasting(), "{id:?}: held, and its peer silent");
+        assert!(leg.is_pause_probed(), "{id:?}: it pauses and has nothing to probe with");
         assert!(leg.blocks().eq(source.blocks()), "{id:?}: blocks under way");
     }
 }

@@ -3,7 +3,7 @@
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::wire::Verdict;
+use cloudburst_core::wire::{Role, Verdict};
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -126,4 +126,33 @@ fn a_message_that_nobody_asks_after_any_more_keeps_no_room() {
     stream.begin(&mut crowd);
     // Endings take some room as well.
     assert!(stream.under_way.len() + 3 > full, "{} of {full}", stream.under_way.len());
+}
+
+#[test]
+fn no_room_is_kept_for_a_message_that_only_the_application_is_in_the_way_of() {
+    let mut crowd = Crowd::unpaced(Config {
+        max_message: 10_000,
+        decode_bytes: 20_000,
+        decode_bytes_per_peer: 20_000,
+        receive_messages: 1,
+        ..Config::default()
+    });
+    // Requests that nobody serves, and whose sender goes on asking.
+    let mut requests = crowd.meet(1);
+    requests.role = Role::Request;
+    let ask = |crowd: &mut Crowd, requests: &mut Voice| {
+        for (id, len) in [(0, 10), (1, 4_000), (2, 10_000)] {
+            crowd.say(requests, Says { age: id as u32, ..Says::whole(id, len) });
+        }
+    };
+    ask(&mut crowd, &mut requests);
+    let (mut plain, mut callee) = (crowd.meet(2), crowd.meet(3));
+    callee.role = Role::Response;
+    for id in 0..200 {
+        ask(&mut crowd, &mut requests);
+        assert_eq!(crowd.say(&mut plain, Says::whole(0, 10_000)), Some(Verdict::Busy));
+        let says = Says { age: id as u32, ..Says::whole(id, 100) };
+        assert!(crowd.delivers(&mut callee, says), "response {id}");
+        crowd.wait(Duration::from_millis(100));
+    }
 }

@@ -13,7 +13,8 @@ use crate::wire::{Answer, Arrivals};
 impl Leg {
     /// The receiver has no room for the message.
     pub(in crate::proto::send) fn on_busy(&mut self, now: Instant) {
-        if self.busy.until().is_none() {
+        // Without a block under way it is late, or there would be nothing to probe with.
+        if self.busy.until().is_none() && !self.active.is_empty() {
             self.busy.pause(now);
             self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }

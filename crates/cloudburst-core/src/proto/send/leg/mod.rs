@@ -213,6 +213,11 @@ impl Leg {
         1
     }
 
+    /// Whether a pause, if there is one, ends by itself: by probes of a block that is under way.
+    pub(super) fn is_pause_probed(&self) -> bool {
+        self.busy.until().is_none() || !self.active.is_empty()
+    }
+
     /// Why the host did not take its last packets; `None`: it did.
     pub(super) fn local_error(&self) -> Option<LocalError> {
         let (packets, error) = self.not_sent?;

@@ -1,4 +1,4 @@
-//! A message that begins again.
+//! Messages that begin again, and pauses.
 
 use super::*;
 use crate::id::{Incarnation, MessageId};
@@ -45,4 +45,21 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
     let first = leg.turn(&mut source, &key, 1).unwrap().index;
     assert_eq!(first, 0, "else it begins with the first");
     assert!(source.block(0).is_some() && source.block(1).is_none());
+}
+
+#[test]
+fn a_late_busy_does_not_stop_a_message_that_begins_again() {
+    let (key, config) = (digest_key(), Config::default());
+    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+    let bytes = Bytes::from(vec![7; 900_000]);
+    let max_symbol = config.max_symbol(config.code);
+    let mut source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
+    let options = SendOptions::default();
+    let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
+    leg.turn(&mut source, &key, 1).unwrap();
+    leg.on_block_done(0, &mut source);
+    leg.on_forgotten(&mut source);
+    // It is of symbols that were sent before the news that all begins again.
+    leg.on_busy(Instant::ZERO);
+    assert!(leg.is_pause_probed() && leg.is_ready());
 }
