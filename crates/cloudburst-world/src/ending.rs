@@ -19,6 +19,8 @@ const ALL_DEADLINES: Duration = Duration::from_secs(15);
 const STALE: Duration = Duration::from_secs(40);
 /// What is left of messages is forgotten in this time.
 const FORGOTTEN: Duration = Duration::from_secs(10);
+/// The longest `decode_timeout` of a host.
+const DECODE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a message that must arrive.
 const LEN: usize = 500;
 
@@ -128,9 +130,22 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
 }
 
 /// Which messages have not arrived in [`LIVELY`].
+///
+/// A process that slept reads symbols of messages that were given up meanwhile. They take room, and
+/// its senders hear BUSY, until they are forgotten: only then time begins.
 fn lost_of(world: &mut World, mut sent: Vec<Name>) -> Vec<Name> {
     let outcome = |world: &World, name| world.book.ledger.find(name)?.outcome.clone();
-    world.run(LIVELY, |world| sent.iter().all(|&name| outcome(world, name).is_some()));
+    let waits = |world: &World, name: Name| outcome(world, name).is_none();
+    world.run(LIVELY, |world| !sent.iter().any(|&name| waits(world, name)));
+    let is_full = |world: &World, name| {
+        let to = world.book.ledger.find(name).and_then(|sent| sent.to);
+        to.is_some_and(|to| world.hosts[to].endpoint.receive_memory() > 0)
+    };
+    let late = sent.iter().filter(|&&name| waits(world, name));
+    if matches!(world.setup.end, End::Sleeps) && late.clone().all(|&name| is_full(world, name)) {
+        let late: Vec<Name> = late.copied().collect();
+        world.run(DECODE_TIMEOUT + LIVELY, |world| !late.iter().any(|&name| waits(world, name)));
+    }
     sent.retain(|&name| !matches!(outcome(world, name), Some(Outcome::Delivered(_))));
     sent
 }
