@@ -20,11 +20,18 @@ pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 /// The same for a session in which no symbol was answered yet, which receivers keep for a shorter
 /// time ([`HALF_OPEN_FOR`]).
 pub(super) const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
+/// How old a HELLO may be when its HELLO_ACK comes: the responder may have forgotten since what it said.
+/// A handshake that takes longer begins anew.
+pub(super) const HANDSHAKE_FOR: Duration = Duration::from_secs(5);
 /// How long a handshake may be without a first symbol.
 pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(20);
-/// For how long its session is said to be alive: whoever is told so relies on it for
-/// [`UNCONFIRMED_STALE_AFTER`].
-pub(super) const HALF_OPEN_ALIVE_FOR: Duration = Duration::from_secs(14);
+/// For how long its session is said to be alive: whoever is told so, which takes at most
+/// [`HANDSHAKE_FOR`], relies on it for [`UNCONFIRMED_STALE_AFTER`].
+pub(super) const HALF_OPEN_ALIVE_FOR: Duration = Duration::from_secs(10);
+const _: () = assert!(
+    HALF_OPEN_ALIVE_FOR.as_secs() + HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs()
+        <= HALF_OPEN_FOR.as_secs()
+);
 /// How many handshakes may be without a first symbol. Strangers who replay handshakes push out
 /// those of others only if they are faster than these two limits allow.
 pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } else { 4096 };
@@ -33,6 +40,9 @@ pub(super) const ALIVE_FOR: Duration = Duration::from_secs(120);
 /// A receiver forgets a session that idled for this long: whoever was told that it is alive relies on
 /// it for [`STALE_AFTER`].
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
+const _: () = assert!(
+    ALIVE_FOR.as_secs() + HANDSHAKE_FOR.as_secs() + STALE_AFTER.as_secs() <= IDLE_AFTER.as_secs()
+);
 
 /// HELLO_ACKs that wait to be sent, shared out among their initiators.
 pub(super) const MAX_ACKS: usize = 256;

@@ -1,7 +1,7 @@
-//! A session that idled for long is asked after before use, and answers of it that come late meanwhile
-//! say that it lives.
+//! A session that idled for long is asked after before use, and what was said long ago, and comes late
+//! meanwhile, does not answer that.
 
-use crate::common::{Pair, Setup, Side, message};
+use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::LinkConfig;
@@ -11,31 +11,56 @@ fn delayed(delay: Duration) -> LinkConfig {
     LinkConfig { delay, ..Setup::default().link }
 }
 
+fn within(seconds: u64) -> SendOptions {
+    SendOptions { deadline: Some(Duration::from_secs(seconds)), ..SendOptions::default() }
+}
+
 #[test]
-fn a_message_leaves_as_soon_as_a_late_answer_shows_that_a_stale_session_lives() {
+fn late_answers_in_a_stale_session_leave_its_handshake_alone() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(1, 0));
     let idle_since = pair.now;
     // The answers to this one are on their way for 35 s; nobody waits for them after 1 s.
     pair.set_links(Side::B, None, &delayed(Duration::from_secs(35)));
-    let short = SendOptions { deadline: Some(Duration::from_secs(1)), ..SendOptions::default() };
-    let unheard = pair.send_from(Side::A, message(5_000, 1), short);
+    let unheard = pair.send_from(Side::A, message(5_000, 1), within(1));
     pair.outcome(unheard);
     pair.set_links(Side::B, None, &Setup::default().link);
 
     pair.run_for(Duration::from_secs(33));
-    pair.set_links(Side::A, None, &crate::common::lossy(1.0));
+    pair.set_links(Side::A, None, &lossy(1.0));
     let hellos = pair.a.counters().sender.hellos_sent;
     let id = pair.send(message(5_000, 2));
-    let before = idle_since + Duration::from_millis(34_990);
-    pair.run_for(before.saturating_since(pair.now));
+    pair.run_for((idle_since + Duration::from_millis(34_990)).saturating_since(pair.now));
     assert!(pair.a.counters().sender.hellos_sent > hellos, "the session is stale");
-    pair.set_links(Side::A, None, &Setup::default().link);
 
-    let late = pair.a.counters().sender.late_answers;
+    let (late, symbols) =
+        (pair.a.counters().sender.late_answers, pair.a.counters().sender.symbols_sent);
     pair.run(|pair| pair.a.counters().sender.late_answers > late + 1);
-    let heard = pair.now;
+    assert_eq!(pair.a.counters().sender.symbols_sent, symbols, "nothing is begun in it");
+    pair.set_links(Side::A, None, &Setup::default().link);
+    let healed = pair.now;
     assert!(matches!(pair.outcome(id), Outcome::Delivered(_)), "{:?}", pair.a.outcomes[&id]);
-    let waited = pair.now.saturating_since(heard);
-    assert!(waited < Duration::from_millis(2), "{waited:?}");
+    let waited = pair.now.saturating_since(healed);
+    assert!(waited < Duration::from_millis(250), "{waited:?}");
+}
+
+#[test]
+fn a_late_hello_ack_opens_no_session_that_its_responder_has_forgotten() {
+    let mut pair = Pair::new(Setup::default());
+    pair.set_links(Side::B, None, &delayed(Duration::from_secs(35)));
+    let id = pair.send_from(Side::A, message(5_000, 0), within(60));
+    // One attempt gets there.
+    pair.run_for(Duration::from_micros(500));
+    pair.set_links(Side::A, None, &lossy(1.0));
+    pair.run_for(Duration::from_secs(30));
+    pair.set_links(Side::B, None, &Setup::default().link);
+    let late = pair.a.counters().sender.late_answers;
+    pair.run_for(Duration::from_millis(5_100));
+    assert!(pair.a.counters().sender.late_answers > late);
+    assert_eq!(pair.a.counters().sender.sessions_opened, 0);
+    pair.set_links(Side::A, None, &Setup::default().link);
+    let healed = pair.now;
+    assert!(matches!(pair.outcome(id), Outcome::Delivered(_)), "{:?}", pair.a.outcomes[&id]);
+    let waited = pair.now.saturating_since(healed);
+    assert!(waited < Duration::from_millis(250), "{waited:?}");
 }

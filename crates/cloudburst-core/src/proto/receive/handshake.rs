@@ -30,6 +30,8 @@ impl Receiver {
             Ok(None) => return self.counters.refused_hellos += 1,
             Err(_) => return self.counters.malformed += 1,
         };
+        // The process may have slept since the timer was due.
+        self.half_open.expire(now);
         let current = self.sessions.get_mut(&hello.current);
         // A stranger can say the same again: what a HELLO asks after is not refreshed by it, but
         // by the symbol that follows. So it is alive only as long as there is time for that.
@@ -104,7 +106,7 @@ impl Receiver {
         payload_at: usize,
     ) -> Result<usize, OpenError> {
         let name = prefix.session;
-        let Some(pending) = self.half_open.get(name) else { return Err(OpenError::Forged) };
+        let Some(pending) = self.half_open.get(now, name) else { return Err(OpenError::Forged) };
         // What was refused for want of room must not begin a session when it is replayed.
         if pending.refused.is_some_and(|newest| prefix.number <= newest) {
             return Err(OpenError::Replayed);

@@ -34,7 +34,7 @@ impl Receiver {
             Some(session) => {
                 session.opener.open(prefix.number, packet, payload_at).map(|payload| payload.len())
             }
-            None if self.half_open.get(name).is_some() => {
+            None if self.half_open.get(now, name).is_some() => {
                 self.confirm(now, via, &prefix, packet, payload_at)
             }
             None => return self.counters.unknown_session += 1,

@@ -30,19 +30,19 @@ impl Sender {
         let Some(session) = &mut peer.session else { return };
         let payload_at = packet.len() - TAG_LEN;
         match session.opener.open(prefix.number, packet, payload_at) {
-            Ok(_) => session.confirmed = true,
+            Ok(_) => {}
             Err(OpenError::Replayed) => return self.counters.replayed += 1,
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
-        // Asked because of its silence, it has answered so.
-        let answered_so = peer.usable && peer.opening.is_some();
-        let go_on = peer.heard(now);
         peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.
-        if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.echo) {
+        let echoed = peer.rtt.on_answer(now, answer.echo);
+        if let Some((path, rtt)) = echoed {
             peer.paths.answered(now, path, rtt);
         }
-        if answered_so {
+        let go_on = peer.answered(now, echoed.map(|(_, rtt)| rtt));
+        // Asked because of its silence, it has answered so.
+        if peer.usable {
             self.end_handshake(address);
         }
         self.reschedule_peer(address);

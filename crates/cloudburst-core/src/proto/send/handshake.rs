@@ -49,7 +49,17 @@ impl Sender {
         let Some(address) = self.answered_by(&ack) else {
             return self.counters.late_answers += 1;
         };
+        let outdated = |peer: &Peer| peer.opening.as_ref().is_some_and(|o| o.is_outdated(now));
+        if self.peers.get(&address).is_some_and(|peer| !peer.is_idle() && outdated(peer)) {
+            self.counters.late_answers += 1;
+            self.renew_handshake(now, address);
+            return self.begin_handshake(now, address);
+        }
         let Some(opening) = self.end_handshake(address) else { return };
+        if opening.is_outdated(now) {
+            self.counters.late_answers += 1;
+            return self.reschedule_peer(address);
+        }
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(sample) = opening.round_trip(now, ack.path) {
             peer.rtt.sample(sample);
@@ -61,7 +71,7 @@ impl Sender {
         self.learn_ports(address, port, ports);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if ack.current_alive && peer.session.is_some() {
-            let go_on = peer.heard(now);
+            let go_on = peer.confirmed_alive(now);
             self.reschedule_peer(address);
             self.go_on(now, address, go_on);
         } else {
@@ -142,20 +152,46 @@ impl Sender {
         if in_vain {
             self.end_handshake(address);
         }
+        let Some(peer) = self.peers.get(&address) else { return };
+        match &peer.opening {
+            Some(opening) if opening.is_due(now) && opening.is_outdated(now) => {
+                self.renew_handshake(now, address);
+            }
+            Some(_) => {}
+            None => {
+                let opening = Opening::new(now, self.draw_nonce(address), port, asked);
+                if let Some(peer) = self.peers.get_mut(&address) {
+                    peer.opening = Some(opening);
+                }
+            }
+        }
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let opening = peer.opening.get_or_insert_with(|| {
-            self.handshakes += 1;
-            let drawn = self.identity.seed.derive("hello nonce", self.handshakes);
-            let nonce = u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"));
-            self.openings.insert(nonce, address);
-            Opening::new(now, nonce, port, asked)
-        });
+        let Some(opening) = &mut peer.opening else { return };
         if opening.is_due(now) {
             opening.attempt(peer.paths.len());
             let rank = opening.attempt_to_send().map(|attempt| HelloRank { attempt, since: now });
             self.hellos.set(&mut peer.hello_key, rank, address);
         }
         self.reschedule_peer(address);
+    }
+
+    /// A handshake has lasted for so long that the answers to its first HELLOs may be out of date: it
+    /// goes on under another nonce.
+    fn renew_handshake(&mut self, now: Instant, address: SocketAddr) {
+        let nonce = self.draw_nonce(address);
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let Some(opening) = &mut peer.opening else { return };
+        self.openings.remove(&opening.nonce);
+        opening.renew(now, nonce);
+    }
+
+    /// The nonce of a handshake with a peer, which is found by it from now on.
+    fn draw_nonce(&mut self, address: SocketAddr) -> u64 {
+        self.handshakes += 1;
+        let drawn = self.identity.seed.derive("hello nonce", self.handshakes);
+        let nonce = u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"));
+        self.openings.insert(nonce, address);
+        nonce
     }
 
     /// Ends the handshake with a peer, if one is under way: no more HELLO of it is sent, and no

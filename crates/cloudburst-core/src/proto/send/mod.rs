@@ -247,12 +247,15 @@ impl Sender {
     /// Enters a new message with its peer, which is met first if need be.
     fn begin(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        peer.check_stale(now);
+        let wait = peer.check_stale(now);
         peer.push_message(id);
         self.idle.set(&mut peer.idle_key, None, address);
         let (usable, lasting) = (peer.usable, peer.silence.is_lasting());
         if !usable {
             self.begin_handshake(now, address);
+        }
+        if wait {
+            self.reschedule_all_of(address);
         }
         if lasting {
             self.hold(now, address, id);

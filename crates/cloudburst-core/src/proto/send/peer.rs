@@ -12,6 +12,7 @@ use crate::proto::stats::SentTo;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -51,7 +52,8 @@ pub(super) struct OpenSession {
     pub(super) sealer: Sealer,
     pub(super) opener: Opener,
     pub(super) digest: DigestKey,
-    /// The receiver holds the session for good: it has answered a symbol of it, or sent one in it.
+    /// The receiver holds the session for good: since it was last asked after it, it has answered a
+    /// symbol of it, or sent one in it.
     pub(super) confirmed: bool,
 }
 
@@ -111,7 +113,30 @@ impl Peer {
         let _ = self.heard(now);
     }
 
-    /// Something authentic came from the peer. Says which messages may go on because of that.
+    /// An answer came in the session, to a packet that was sent so long ago, if that is known. Says which
+    /// messages may go on because of that.
+    ///
+    /// It may be old, above all where the process slept: it tells that the peer had the session when
+    /// the packet got there, and not since when it may have been forgotten. So it makes no session
+    /// usable which a handshake asks after.
+    #[must_use]
+    pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> GoOn {
+        self.tally.last_heard = Some(now);
+        if !self.usable {
+            return GoOn::None;
+        }
+        if let Some(sent_at) = age.map(|age| now - age)
+            && sent_at >= self.last_heard
+        {
+            self.last_heard = sent_at;
+            if let Some(session) = &mut self.session {
+                session.confirmed = true;
+            }
+        }
+        self.silence.end()
+    }
+
+    /// The peer proved that it has the session. Says which messages may go on because of that.
     #[must_use]
     pub(super) fn heard(&mut self, now: Instant) -> GoOn {
         self.last_heard = now;
@@ -121,13 +146,24 @@ impl Peer {
         if self.usable && !was_usable { GoOn::All } else { after_silence }
     }
 
-    /// Takes note that a session which idled for too long must be confirmed before use.
-    pub(super) fn check_stale(&mut self, now: Instant) {
+    /// The peer said that it has the session. Until a symbol is answered it may give it up before long.
+    #[must_use]
+    pub(super) fn confirmed_alive(&mut self, now: Instant) -> GoOn {
+        if let Some(session) = &mut self.session {
+            session.confirmed = false;
+        }
+        self.heard(now)
+    }
+
+    /// Takes note that a session of which nothing was heard for too long must be confirmed before another
+    /// message begins in it. Says whether messages that are under way must wait for that, too.
+    pub(super) fn check_stale(&mut self, now: Instant) -> bool {
         let confirmed = self.session.as_ref().is_some_and(|session| session.confirmed);
         let limit = if confirmed { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
-        if self.is_idle() && now.saturating_since(self.last_heard) > limit {
-            self.usable = false;
-        }
+        let stale = now.saturating_since(self.last_heard) > limit;
+        let stops = self.usable && stale;
+        self.usable &= !stale;
+        stops && !self.is_idle()
     }
 
     pub(super) fn push_message(&mut self, id: MessageId) {

@@ -8,6 +8,9 @@ use core::time::Duration;
 /// The shortest wait for an answer: threads that wake late must not look like loss.
 const MIN_WAIT: Duration = Duration::from_micros(500);
 const MAX_WAIT: Duration = Duration::from_millis(100);
+/// Packets that took longer have waited for a process that slept, at either end. Such a sample would
+/// govern the next dozens.
+const MAX_SAMPLE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Rtt {
@@ -49,6 +52,9 @@ impl Rtt {
     }
 
     pub(super) fn sample(&mut self, rtt: Duration) {
+        if rtt > MAX_SAMPLE {
+            return;
+        }
         if self.smoothed.is_zero() {
             (self.smoothed, self.variation) = (rtt, rtt / 2);
         } else {
@@ -92,6 +98,8 @@ mod tests {
         assert_eq!(rtt.on_answer(Instant::from_nanos(9_000_000), 7 + SENT_TIMES as u64), None);
         assert_eq!(rtt.wait(), Duration::from_millis(2));
         rtt.sample(Duration::from_secs(5));
+        assert_eq!(rtt.wait(), Duration::from_millis(2));
+        rtt.sample(MAX_SAMPLE);
         assert_eq!(rtt.wait(), MAX_WAIT);
     }
 }

@@ -76,8 +76,10 @@ impl HalfOpen {
         })
     }
 
-    pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&Pending> {
-        self.pending.get(&name)
+    /// A handshake that can still be confirmed: a process that slept may be late to forget it.
+    pub(in crate::proto) fn get(&self, now: Instant, name: SessionId) -> Option<&Pending> {
+        let lives = |since: Instant| now < since + HALF_OPEN_FOR;
+        self.pending.get(&name).filter(|pending| pending.since.is_some_and(lives))
     }
 
     /// A symbol newer than all before was authentic, but there was no room for its session: the

@@ -1,6 +1,7 @@
 //! A handshake, from the initiator's side: which HELLOs went where, and when the next are due.
 
 use crate::id::{Incarnation, PathId};
+use crate::proto::limits::HANDSHAKE_FOR;
 use crate::time::Instant;
 use core::time::Duration;
 
@@ -20,6 +21,7 @@ pub(in crate::proto) struct Opening {
     pub(in crate::proto) port: u16,
     /// Who is asked; `None`: whoever is there.
     pub(in crate::proto) asked: Option<Incarnation>,
+    began_at: Instant,
     next_at: Instant,
     attempts: u32,
     /// HELLOs of this attempt that are still to be sent.
@@ -36,7 +38,19 @@ impl Opening {
         port: u16,
         asked: Option<Incarnation>,
     ) -> Self {
-        Self { nonce, port, asked, next_at: now, attempts: 0, copies: 0, sent: Vec::new() }
+        let (began_at, next_at) = (now, now);
+        Self { nonce, port, asked, began_at, next_at, attempts: 0, copies: 0, sent: Vec::new() }
+    }
+
+    /// A HELLO_ACK may answer a HELLO that is too old to tell anything of the responder now.
+    pub(in crate::proto) fn is_outdated(&self, now: Instant) -> bool {
+        now.saturating_since(self.began_at) > HANDSHAKE_FOR
+    }
+
+    /// Goes on under another nonce: nothing that answers the HELLOs so far is taken any more.
+    pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
+        (self.nonce, self.began_at, self.next_at) = (nonce, now, now);
+        self.sent.clear();
     }
 
     /// The owner of the session has been asked for long enough, and another attempt is due.
