@@ -44,6 +44,13 @@ const _: () = assert!(
     ALIVE_FOR.as_secs() + HANDSHAKE_FOR.as_secs() + STALE_AFTER.as_secs() <= IDLE_AFTER.as_secs()
 );
 
+/// How long a session that was said to be alive gives way to no other: until its peer, which has
+/// [`HANDSHAKE_FOR`] to hear of it, has used it or asks again.
+pub(super) const KEPT_FOR: Duration =
+    Duration::from_secs(HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs());
+/// Handshakes between two symbols of a session that keep it so: a stranger may repeat old ones.
+pub(super) const MAX_KEEPING: usize = 4;
+
 /// HELLO_ACKs that wait to be sent, shared out among their initiators.
 pub(super) const MAX_ACKS: usize = 256;
 /// Answers that wait to be sent, shared out among their sessions; older ones give way, for the next

@@ -75,6 +75,9 @@ impl Receiver {
             self.half_open.insert(now, name, peer, hello.more_ports, ack);
             0
         };
+        if ack.current_alive {
+            self.keep(now, hello.current, hello.nonce);
+        }
         let via = self.way_of_ack(via, answered);
         self.acks.push(hello.initiator, (via, ack));
     }

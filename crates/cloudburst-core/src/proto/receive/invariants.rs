@@ -59,8 +59,9 @@ impl Receiver {
             if let Some(at) = session.quiet {
                 quiet += 1;
                 assert!(self.quiet.is_set(Some(at), *name), "{name:?} is in order");
-                let behind = session.last_heard.saturating_since(at);
-                assert!(at <= session.last_heard && behind < QUIET_GRAIN, "{behind:?}");
+                let since = session.quiet_since();
+                let behind = since.saturating_since(at);
+                assert!(at <= since && behind < QUIET_GRAIN, "{behind:?}");
             }
         }
         assert_eq!(self.timers.len(), messages, "one deadline for each message");

@@ -62,7 +62,7 @@ impl Receiver {
         let before = session.window.held();
         let result = change(session);
         let after = session.window.held();
-        let quiet = session.window.is_idle().then_some(session.last_heard);
+        let quiet = session.window.is_idle().then(|| session.quiet_since());
         if quiet.is_some() != session.quiet.is_some() {
             self.quiet.set(&mut session.quiet, quiet, name);
         }
@@ -78,9 +78,19 @@ impl Receiver {
     /// Something authentic came in a session.
     pub(super) fn heard(&mut self, now: Instant, name: SessionId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
-        session.last_heard = now;
+        session.on_heard(now);
         if session.quiet.is_some_and(|at| now.saturating_since(at) >= QUIET_GRAIN) {
             self.quiet.set(&mut session.quiet, Some(now), name);
+        }
+    }
+
+    /// The handshake with `nonce` is told that a session is alive.
+    pub(super) fn keep(&mut self, now: Instant, name: SessionId, nonce: u64) {
+        let Some(session) = self.sessions.get_mut(&name) else { return };
+        session.keep(now, nonce);
+        let since = session.quiet_since();
+        if session.quiet.is_some() {
+            self.quiet.set(&mut session.quiet, Some(since), name);
         }
     }
 

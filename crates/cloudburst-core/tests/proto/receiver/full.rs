@@ -65,3 +65,22 @@ fn a_message_that_meets_a_full_receiver_arrives_when_there_is_room() {
     let outcome = pair.outcome(id);
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
 }
+
+#[test]
+fn a_session_that_was_said_to_be_alive_gives_way_to_none_before_its_peer_can_use_it() {
+    let mut crowd = Crowd::unpaced(Config { max_peers: 1, ..Config::default() });
+    let mut asks = crowd.meet(1);
+    assert!(crowd.delivers(&mut asks, Says::whole(0, 10)));
+    crowd.wait(SECOND * 2);
+    let mut other = crowd.meet(2);
+    assert!(crowd.delivers(&mut other, Says::whole(0, 10)));
+    crowd.wait(40 * SECOND);
+    let ack = crowd.greet(1, Crowd::hello(1, 9, asks.session())).unwrap();
+    assert!(ack.current_alive);
+    let mut newcomer = crowd.meet(3);
+    assert!(crowd.delivers(&mut newcomer, Says::whole(0, 10)), "the other gives way");
+    crowd.wait(9 * SECOND);
+    let mut second = crowd.meet(4);
+    assert_eq!(crowd.say(&mut second, Says::whole(0, 10)), None);
+    assert!(crowd.delivers(&mut asks, Says::whole(1, 10)));
+}
