@@ -36,14 +36,14 @@ local CODES = {
     [0x30] = "RLF-256", [0x40] = "RaptorQ",
 }
 local ROLES = { [0] = "plain", [1] = "request", [2] = "response" }
-local NO_ECHO = UInt64.new(0xffffffff, 0xffffffff)
+local NONE_ACKNOWLEDGED = UInt64.new(0xffffffff, 0xffffffff)
 local TAG = 16
 
 local f = {
     version = ProtoField.uint8("cbrst.version", "Version", base.DEC, nil, 0xf0),
     kind = ProtoField.uint8("cbrst.kind", "Kind", base.DEC, KINDS, 0x0f),
     flags = ProtoField.uint8("cbrst.flags", "Flags", base.HEX),
-    ask = ProtoField.bool("cbrst.flags.ask", "Ask", 8, nil, 0x01),
+    ack_request = ProtoField.bool("cbrst.flags.ack_request", "ACK request", 8, nil, 0x01),
     partial = ProtoField.bool("cbrst.flags.partial", "Partial", 8, nil, 0x02),
     again = ProtoField.bool("cbrst.flags.again", "Again", 8, nil, 0x04),
     role = ProtoField.uint8("cbrst.flags.role", "Role", base.DEC, ROLES, 0x18),
@@ -63,7 +63,7 @@ local f = {
     index_set = ProtoField.bytes("cbrst.index_set", "Index set"),
     payload = ProtoField.bytes("cbrst.payload", "Payload (encrypted)"),
     tag = ProtoField.bytes("cbrst.tag", "Tag"),
-    echo = ProtoField.uint64("cbrst.echo", "Echo"),
+    acknowledged = ProtoField.uint64("cbrst.acknowledged", "Acknowledged packet"),
     scope = ProtoField.uint8("cbrst.scope", "Scope", base.DEC, SCOPES),
     needed = ProtoField.uint16("cbrst.needed", "Symbols needed"),
     reason = ProtoField.uint8("cbrst.reason", "Reason", base.DEC, REASONS),
@@ -164,7 +164,7 @@ end
 
 local function prefix(tvb, tree)
     local flags = tree:add(f.flags, tvb(1, 1))
-    flags:add(f.ask, tvb(1, 1))
+    flags:add(f.ack_request, tvb(1, 1))
     flags:add(f.partial, tvb(1, 1))
     flags:add(f.again, tvb(1, 1))
     flags:add(f.role, tvb(1, 1))
@@ -191,8 +191,8 @@ local function symbol(tvb, tree)
     if set > 0 then tree:add(f.index_set, tvb(69, set)) end
     if size > 0 then tree:add(f.payload, tvb(69 + set, size)) end
     tree:add(f.tag, tvb(69 + set + size, TAG))
-    local ask = tvb(1, 1):uint() % 2 == 1 and " ask" or ""
-    return info .. " block=" .. tvb(40, 4):uint() .. " symbol=" .. tvb(44, 4):uint() .. ask
+    local ack_request = tvb(1, 1):uint() % 2 == 1 and " ack-request" or ""
+    return info .. " block=" .. tvb(40, 4):uint() .. " symbol=" .. tvb(44, 4):uint() .. ack_request
 end
 
 local function arrivals(tvb, tree, at)
@@ -207,8 +207,8 @@ end
 local function answer(tvb, tree, kind)
     local info = prefix(tvb, tree) .. " block=" .. tvb(28, 4):uint()
     tree:add(f.block, tvb(28, 4))
-    local echo = tree:add(f.echo, tvb(32, 8))
-    if tvb(32, 8):uint64() == NO_ECHO then echo:append_text(" (to no symbol)") end
+    local acknowledged = tree:add(f.acknowledged, tvb(32, 8))
+    if tvb(32, 8):uint64() == NONE_ACKNOWLEDGED then acknowledged:append_text(" (to no symbol)") end
     if kind == 4 then
         local scope = tvb(40, 1):uint()
         tree:add(f.scope, tvb(40, 1))

@@ -38,7 +38,7 @@ pub(crate) fn render(endpoint: &Endpoint) -> String {
 }
 
 fn counters(page: &mut Page, counters: &Counters) {
-    let Counters { sender, receiver, io, calls } = counters;
+    let Counters { sender, receiver, io, calls, .. } = counters;
     page.counters(
         "cloudburst_messages_sent_total",
         "Messages sent, by how they ended.",
@@ -220,8 +220,8 @@ fn peers(page: &mut Page, endpoint: &Endpoint) {
         by_path(&|path| Some(f64::from(path.loss_permille) / 1000.0)),
     );
     page.families(
-        ("cloudburst_path_thinned", "gauge", "1 while the path delivers nothing."),
-        by_path(&|path| Some(f64::from(u8::from(path.thinned)))),
+        ("cloudburst_path_degraded", "gauge", "1 while the path delivers nothing."),
+        by_path(&|path| Some(f64::from(u8::from(path.degraded)))),
     );
     page.families(
         ("cloudburst_path_round_trip_seconds", "gauge", "Smoothed round trip."),

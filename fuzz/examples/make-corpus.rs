@@ -80,8 +80,8 @@ fn wire() -> Files {
         ("symbol-longest-index-set", [0x10, 5], 255, 1, true),
         ("symbol-full-datagram", [0x30, 0], 0, 1367, false),
     ];
-    for (name, code, index_set, symbol_size, ask) in symbols {
-        let mut packet = symbol(code, index_set, symbol_size, ask);
+    for (name, code, index_set, symbol_size, ack_request) in symbols {
+        let mut packet = symbol(code, index_set, symbol_size, ack_request);
         add(name, packet.clone());
         packet[0] = 0x23;
         add(&format!("{name}-other-version"), packet);
@@ -105,7 +105,7 @@ fn wire() -> Files {
         ("reject-closing", Verdict::Reject(RejectReason::Closing)),
     ];
     for (name, verdict) in verdicts {
-        let answer = Answer { message: MessageId(7), block: 1, echo: 9, verdict };
+        let answer = Answer { message: MessageId(7), block: 1, acknowledged: 9, verdict };
         let mut packet = Vec::new();
         answer.write(&prefix(answer.kind(), false), &mut packet);
         packet.extend_from_slice(&[0x77; TAG_LEN]);
@@ -117,12 +117,12 @@ fn wire() -> Files {
     files
 }
 
-fn prefix(kind: Kind, ask: bool) -> Prefix {
+fn prefix(kind: Kind, ack_request: bool) -> Prefix {
     let session = SessionId(0x0a0b_0c0d_0e0f_1011);
     Prefix {
         kind,
-        ask,
-        partial: ask,
+        ack_request,
+        partial: ack_request,
         again: false,
         role: Role::Plain,
         path: PathId(3),
@@ -131,7 +131,7 @@ fn prefix(kind: Kind, ask: bool) -> Prefix {
     }
 }
 
-fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ask: bool) -> Vec<u8> {
+fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) -> Vec<u8> {
     let header = SymbolHeader {
         message: MessageId(0x1122_3344),
         length: 93_000,
@@ -143,7 +143,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ask: bool) -> Vec<u
         digest: Digest([0xd4; 16]),
     };
     let mut packet = Vec::new();
-    header.write(&prefix(Kind::Symbol, ask), &vec![0xaa; index_set], &mut packet);
+    header.write(&prefix(Kind::Symbol, ack_request), &vec![0xaa; index_set], &mut packet);
     packet.resize(packet.len() + usize::from(symbol_size), 0x55);
     packet.extend_from_slice(&[0x77; TAG_LEN]);
     packet
@@ -209,7 +209,7 @@ fn pair() -> Files {
     const LONG: u8 = 23;
     const NEXT: u8 = 24;
     const WEATHER: u8 = 26;
-    const LANE: u8 = 29;
+    const EGRESS: u8 = 29;
     const AGAIN_FROM: u8 = 31;
     const DAMAGE: u8 = 33;
     const AGAIN: u8 = 34;
@@ -374,9 +374,9 @@ fn pair() -> Files {
         ),
         ("too-large", setup(0, HEALS, &[plain, field(0, 1)]), &[SEND, AB, 150, 0, MILLIS, 9]),
         (
-            "trusted-four-lanes",
+            "trusted-four-egresses",
             setup(1 | 12, HEALS, &[plain; 2]),
-            &[SEND, AB, 200, 4, LANE, 1, 2, SEND, BA, 200, 4, MILLIS, 50],
+            &[SEND, AB, 200, 4, EGRESS, 1, 2, SEND, BA, 200, 4, MILLIS, 50],
         ),
         (
             "idle-then-on",

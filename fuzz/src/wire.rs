@@ -95,6 +95,7 @@ fn check_error(error: Option<WireError>, data: &[u8]) {
         Some(WireError::Undefined { got, .. }) => {
             assert!(data.contains(&got) || got == data[0] & 0x0f);
         }
+        Some(other) => panic!("a packet is refused for no known reason: {other:?}"),
         None => {}
     }
 }

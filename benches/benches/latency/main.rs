@@ -7,7 +7,7 @@
 //! | `rate/5KB` | messages of 5 KB a second, 64 in flight |
 //! | `goodput/93KB` | bits of messages of 93 KB a second, 32 in flight |
 //! | `packets` | packets that Cloudburst sends for each source symbol, one message at a time |
-//! | `runs` | the two rows of 93 KB for Cloudburst alone, by packets back to back on a path |
+//! | `trains` | the two rows of 93 KB for Cloudburst alone, by packets back to back on a path |
 //! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
 //!
 //! The three take turns within each row, so that whatever else this machine does hits all of them
@@ -21,8 +21,8 @@
 mod cloudburst;
 mod quic;
 mod report;
-mod runs;
 mod tcp;
+mod trains;
 mod transport;
 
 use crate::cloudburst::Cloudburst;
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-/// The longest run.
+/// The longest packet train.
 const LONGEST_RUN: Duration = Duration::from_secs(220);
 /// Where the table is kept.
 const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
@@ -103,8 +103,8 @@ fn run(filter: &str) -> Result<()> {
     if wanted("packets") {
         notes.push(packets(&clean)?);
     }
-    if wanted("runs") {
-        notes.push(runs::table(&clean)?);
+    if wanted("trains") {
+        notes.push(trains::table(&clean)?);
     }
     let text = format!("{}\n{}", table(&rows), notes.join("\n"));
     print!("\n{text}");

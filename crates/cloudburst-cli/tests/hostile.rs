@@ -6,7 +6,7 @@
 mod common;
 
 use bytes::Bytes;
-use cloudburst_cli::protocol::{Body, FileName, Frame, Offer, Reason, SessionId, TransferId};
+use cloudburst_cli::protocol::{Body, FileName, Frame, InvocationId, Offer, Reason, TransferId};
 use cloudburst_net::{Endpoint, PathMap, Security, blocking};
 use common::*;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ impl Attacker {
     /// A transfer of a session that was not used before.
     fn transfer(&mut self) -> TransferId {
         self.session += 1;
-        TransferId { session: SessionId([self.session; 16]), file: 0 }
+        TransferId { session: InvocationId([self.session; 16]), file: 0 }
     }
 
     fn send(&self, transfer: TransferId, body: Body) {

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use cloudburst_cli::protocol::{
-    Body, Ending, FileName, Frame, FrameError, MAX_CHUNK, Offer, Outbound, Reason, SessionId,
+    Body, Ending, FileName, Frame, FrameError, InvocationId, MAX_CHUNK, Offer, Outbound, Reason,
     TransferId, Vitals, What,
 };
 use core::time::Duration;
 use std::time::Instant;
 
-const ID: TransferId = TransferId { session: SessionId([7; 16]), file: 3 };
+const ID: TransferId = TransferId { session: InvocationId([7; 16]), file: 3 };
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn offer() -> Offer {

@@ -66,12 +66,13 @@ impl Security {
 
 /// How long and how hard a sender bursts before it hears from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum BurstPolicy {
-    /// Algorithm 1: symbols at the rate until STOP, without asking. After eight times the block
-    /// the burst thins out to a trickle. Lowest latency under loss that nobody reports; one round
-    /// trip of needless packets a message.
+    /// Algorithm 1: symbols at the rate until STOP, without ACK requests. After eight times the
+    /// block the burst thins out to a trickle. Lowest latency under loss that nobody reports; one
+    /// round trip of needless packets a message.
     Oblivious,
-    /// Opens with as many symbols as decode without loss plus `margin` of them, then asks and
+    /// Opens with as many symbols as decode without loss plus `margin` of them, requests an ACK and
     /// sends what is missing (section III-D); thins out while nobody answers.
     Budgeted {
         /// Share of the block that is sent on top at once; 0.0 to 4.0. More hides more loss
@@ -98,15 +99,17 @@ pub struct Config {
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
     /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
     pub rate: f64,
-    /// Packets that go back to back on one path in a round, at most: one system call. Default 4, 1
-    /// to 64; Algorithm 1 says 1. A path that was not heard of for a second gets its share alone.
+    /// Longest packet train, in packets: packets sent back to back on one path by one system call.
+    /// Default 4, 1 to 64; Algorithm 1 says 1. A path that was not heard of for a second gets its
+    /// share alone.
     ///
-    /// Longer runs save calls, and want more places in the switches' queues, where runs of several
-    /// senders meet: at most half of what the tiny queue holds, then. Four pairs of hosts, 93 KB by
-    /// an address for each of four spines at 100 Mb/s (`fabric-runs` in `benches`), and 93 KB over
-    /// one link that loses nothing (`cargo bench -p cloudburst-benches --bench latency -- runs`):
+    /// Longer trains save calls, and want more places in the switches' queues, where trains of
+    /// several senders meet: at most half of what the tiny queue holds, then. Four pairs of hosts,
+    /// 93 KB by an address for each of four spines at 100 Mb/s (`fabric-trains` in `benches`), and
+    /// 93 KB over one link that loses nothing (`cargo bench -p cloudburst-benches --bench latency
+    /// -- trains`):
     ///
-    /// | run | 1 | 2 | 4 | 8 | 16 |
+    /// | train | 1 | 2 | 4 | 8 | 16 |
     /// |---|---:|---:|---:|---:|---:|
     /// | dropped by queues of 8 packets, % | 0.00 | 0.00 | 0.07 | 3.4 | 9.9 |
     /// | dropped by queues of 16 packets, % | 0.00 | 0.00 | 0.00 | 0.06 | 2.0 |
@@ -117,10 +120,10 @@ pub struct Config {
     ///
     /// Hashed paths collide: queues of 8 drop 5 to 7 % of these with up to 4, 14 % with 16. An
     /// incast overruns the queue with any.
-    pub run: usize,
+    pub train: usize,
     /// In which order packets visit the paths to a peer, each from a random place on. Default
     /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,
-    /// the more so the smaller `run` is. It must fit the path map, or every send is refused.
+    /// the more so the smaller `train` is. It must fit the path map, or every send is refused.
     pub order: Order,
     /// The code of messages that do not choose their own.
     pub code: Code,
@@ -152,11 +155,11 @@ pub struct Config {
     /// whole one that the application has not taken, when its sender has not asked after it for as
     /// long. Default 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
-    /// How long whoever waits for packets looks for them before it sleeps, if those before came as
-    /// soon as that. Default 50 us, which takes the wake-up out of round trips that follow each
-    /// other; it yields to whatever else wants the processor, and sleeps for a while where that takes
-    /// long. A service with cores to spare may look for longer; calls then notice their deadlines as
-    /// much later. 0: always sleep.
+    /// How long a thread that waits for packets busy-polls before it sleeps, if recent packets
+    /// arrived as quickly. Default 50 us, which takes the wake-up out of round trips that follow
+    /// each other; it yields to whatever else wants the processor, and sleeps for a while where
+    /// that takes long. A service with cores to spare may busy-poll for longer; calls then notice
+    /// their deadlines as much later. 0: always sleep.
     pub busy_poll: Duration,
     /// Peers to remember, sending and receiving each. Default 4,096.
     pub max_peers: usize,
@@ -190,7 +193,7 @@ impl Default for Config {
             max_datagram: 1452,
             capacity: 1_000_000_000,
             rate: 1.0,
-            run: 4,
+            train: 4,
             order: Order::default(),
             code: Code::default(),
             policy: BurstPolicy::default(),
@@ -254,8 +257,8 @@ impl Config {
         if !(self.rate > 0.0 && self.rate <= 1.0) {
             return refuse("rate", &self.rate, "above 0 and at most 1");
         }
-        if !(1..=64).contains(&self.run) {
-            return refuse("run", &self.run, "between 1 and 64 packets");
+        if !(1..=64).contains(&self.train) {
+            return refuse("train", &self.train, "between 1 and 64 packets");
         }
         if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
             return refuse("blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
@@ -357,7 +360,7 @@ mod tests {
             Config { rate: 0.0, ..Config::default() },
             Config { rate: f64::NAN, ..Config::default() },
             Config { max_datagram: 100, ..Config::default() },
-            Config { run: 0, ..Config::default() },
+            Config { train: 0, ..Config::default() },
             Config { max_peers: 0, ..Config::default() },
             Config { decode_bytes: 5, ..Config::default() },
             Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
@@ -375,7 +378,7 @@ mod tests {
                 "setting `rate` is 0: it must be above 0 and at most 1",
                 "setting `rate` is NaN: it must be above 0 and at most 1",
                 "setting `max_datagram` is 100: it must be between 548 and 65507 bytes",
-                "setting `run` is 0: it must be between 1 and 64 packets",
+                "setting `train` is 0: it must be between 1 and 64 packets",
                 "setting `max_peers` is 0: it must be at least 1",
                 "setting `decode_bytes` is 5: it must be at least twice `max_message`, or one \
                  never fits",

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 /// Why a message was not even queued. The blame is the caller's, and nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// Longer than the configuration allows.
     #[error("message of {len} bytes is larger than `max_message`, {max} bytes")]
@@ -49,6 +50,7 @@ pub enum SendError {
 
 /// Why this host did not send packets. The peer and the network are not to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum LocalError {
     /// No interface is up, or none has the address, or no route leads there.
     #[error("no interface, address or route of it leads to the peer")]
@@ -75,11 +77,12 @@ pub enum Outcome {
     /// The message was not delivered and never will be.
     Rejected(Rejection),
     /// The message may have been delivered, or not.
-    Unknown(Doubt),
+    Unknown(Indeterminate),
 }
 
 /// Why a message was certainly not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum Rejection {
     /// The receiver said so.
     #[error(transparent)]
@@ -92,7 +95,7 @@ pub enum Rejection {
         "nobody who shares this key answered before the deadline, and this host has not sent the \
          last packets: {0}"
     )]
-    Local(LocalError),
+    Local(#[source] LocalError),
     /// A session stood, but the rate or other messages left this one no turn before its deadline.
     #[error("the message got no turn before its deadline")]
     NotStarted,
@@ -103,13 +106,14 @@ pub enum Rejection {
 
 /// Why it is not known whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Doubt {
+#[non_exhaustive]
+pub enum Indeterminate {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]
     Deadline,
     /// The same, and the last packets to the peer did not even leave this host.
     #[error("no STOP came before the deadline, and this host has not sent the last packets: {0}")]
-    Local(LocalError),
+    Local(#[source] LocalError),
     /// The receiver restarted, or forgot the session, or another one on its port took its place,
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
@@ -123,6 +127,7 @@ pub enum Doubt {
 ///
 /// Packets here are SYMBOL packets of this message: handshakes and answers are in the counters.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Receipt {
     /// Bytes in the message.
     pub bytes: usize,

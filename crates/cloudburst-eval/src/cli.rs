@@ -190,9 +190,9 @@ fn run(command: Command) -> Result<(), Failure> {
             }
             say(
                 "\nSettings of a, b, c and d, behind a colon and with commas between them, such as \
-                 d:run=8,order=rb:\n  \
+                 d:train=8,order=rb:\n  \
                  code=rlf256|lt|lt-systematic:dense|...   policy=oblivious|budgeted   \
-                 margin=0.0625\n  order=rrb|rb|drb:4x2|...   run=4   rate=1   \
+                 margin=0.0625\n  order=rrb|rb|drb:4x2|...   train=4   rate=1   \
                  paths=ecmp:16|explicit   weight=8",
             )
         }
@@ -326,11 +326,11 @@ mod tests {
 
     #[test]
     fn experiments_and_schemes_are_read() {
-        let line = "cbrst-eval run schemes compare --scheme d:run=8 --scheme pias --load 400";
+        let line = "cbrst-eval run schemes compare --scheme d:train=8 --scheme pias --load 400";
         let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
         let Command::Run(run) = arguments.command else { panic!("not run") };
         assert_eq!(run.experiments, [Experiment::Schemes, Experiment::Compare]);
-        assert_eq!(run.schemes[0].to_string(), "d:run=8");
+        assert_eq!(run.schemes[0].to_string(), "d:train=8");
         assert_eq!(run.loads, [400.0]);
         for wrong in ["run nonsense", "run --scheme nonsense", "run --load 0", "run --cluster x"] {
             let line = format!("cbrst-eval {wrong}");

@@ -37,7 +37,7 @@ pub enum Failure {
     },
     /// A host could not do its part of a turn.
     #[error("host {host}: {reason}")]
-    Turn {
+    Trial {
         /// Its address.
         host: String,
         /// What its agent says.

@@ -140,7 +140,7 @@ impl Running<'_> {
             match turn::take(&mut self.site, case, repetition, &measure) {
                 Ok(taken) if taken.turn.stolen < calmest.turn.stolen => calmest = taken,
                 // There is one already.
-                Ok(_) | Err(Failure::Turn { .. }) => {}
+                Ok(_) | Err(Failure::Trial { .. }) => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -157,10 +157,10 @@ impl Running<'_> {
         let measure = measure(self.plan, &self.site);
         for is_last in [false, true] {
             let failure = match turn::take(&mut self.site, case, repetition, &measure) {
-                Err(Failure::Turn { .. }) if interrupted.load(Ordering::SeqCst) => {
+                Err(Failure::Trial { .. }) if interrupted.load(Ordering::SeqCst) => {
                     return Err(Error::Interrupted.into());
                 }
-                Err(failure @ Failure::Turn { .. }) => failure,
+                Err(failure @ Failure::Trial { .. }) => failure,
                 taken => return taken.map(Some),
             };
             let Case { experiment, name, .. } = case;

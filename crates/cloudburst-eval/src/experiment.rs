@@ -275,11 +275,11 @@ mod tests {
 
     #[test]
     fn schemes_and_loads_of_the_user_take_the_place_of_the_usual() {
-        let schemes = vec!["d:run=8".parse().unwrap()];
+        let schemes = vec!["d:train=8".parse().unwrap()];
         let choice = Choice { schemes, loads: vec![400.0], ..Choice::default() };
         let cases = Experiment::Schemes.cases(&choice).unwrap();
         assert_eq!(cases.len(), 1);
-        assert_eq!((cases[0].scheme.to_string().as_str(), cases[0].load), ("d:run=8", 400.0));
+        assert_eq!((cases[0].scheme.to_string().as_str(), cases[0].load), ("d:train=8", 400.0));
         assert!(Experiment::Incast.cases(&choice).unwrap().iter().all(|case| case.load == 0.0));
         assert!(Experiment::Compare.cases(&Choice::default()).unwrap_err().is_usage());
     }

@@ -50,5 +50,5 @@ mod workload;
 
 pub use cli::main;
 pub use error::Failure;
-pub use record::{About, Message, Run, Turn};
+pub use record::{About, Message, Run, Trial};
 pub use report::report;

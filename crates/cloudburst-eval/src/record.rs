@@ -8,7 +8,7 @@ pub struct Run {
     /// Where, when and how.
     pub about: About,
     /// In the order in which they ran.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<Trial>,
 }
 
 /// Where, when and how an evaluation ran.
@@ -49,7 +49,7 @@ pub struct About {
 
 /// One scheme at one point of one experiment, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct Trial {
     /// `design-choices`, `schemes`, `incast`, `failures`, `rate`, `loss`, `friendly` or `compare`.
     pub experiment: String,
     /// The scheme's name, as `cbrst-eval schemes` lists them.

@@ -86,8 +86,8 @@ pub(crate) struct Cloudburst {
     pub(crate) policy: BurstPolicy,
     /// `order=`: as `cbrst-send --order` has it.
     pub(crate) order: Order,
-    /// `run=`: `Config::run`.
-    pub(crate) run: usize,
+    /// `train=`: `Config::train`.
+    pub(crate) train: usize,
     /// `rate=`: `Config::rate`, which is r.
     pub(crate) rate: f64,
     /// `paths=explicit`, or `paths=ecmp:N`.
@@ -178,17 +178,17 @@ impl Scheme {
 
 impl Default for Cloudburst {
     fn default() -> Self {
-        let Config { code, policy, order, run, rate, .. } = Config::default();
+        let Config { code, policy, order, train, rate, .. } = Config::default();
         let paths = Paths::Map(PathMap::default());
-        Self { design: Design::D, code, policy, order, run, rate, paths, weight: WEIGHT }
+        Self { design: Design::D, code, policy, order, train, rate, paths, weight: WEIGHT }
     }
 }
 
 impl Cloudburst {
     /// As an endpoint takes it.
     pub(crate) fn config(&self) -> Config {
-        let Self { code, policy, order, run, rate, .. } = *self;
-        Config { code, policy, order, run, rate, ..Config::default() }
+        let Self { code, policy, order, train, rate, .. } = *self;
+        Config { code, policy, order, train, rate, ..Config::default() }
     }
 
     /// Whether a message has several paths.
@@ -251,7 +251,8 @@ impl Cloudburst {
             }
             "margin" => self.policy = BurstPolicy::Budgeted { margin: parse(value)? },
             "order" => self.order = parse(value)?,
-            "run" => self.run = parse(value)?,
+            // Records and command lines of earlier versions say `run`.
+            "train" | "run" => self.train = parse(value)?,
             "rate" => self.rate = parse(value)?,
             "paths" if value == "explicit" => self.paths = Paths::Explicit,
             "paths" if value.starts_with("ecmp:") => self.paths = Paths::Map(parse(value)?),
@@ -264,7 +265,7 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, order, run, rate, paths and weight".into()
+                    "there are code, policy, margin, order, train, rate, paths and weight".into()
                 );
             }
         }
@@ -308,12 +309,13 @@ impl fmt::Display for Cloudburst {
             policy if policy == usual.policy => {}
             BurstPolicy::Oblivious => settings.push("policy=oblivious".into()),
             BurstPolicy::Budgeted { margin } => settings.push(format!("margin={margin}")),
+            _ => return Err(fmt::Error),
         }
         if self.order != usual.order {
             settings.push(format!("order={}", self.order));
         }
-        if self.run != usual.run {
-            settings.push(format!("run={}", self.run));
+        if self.train != usual.train {
+            settings.push(format!("train={}", self.train));
         }
         if self.rate != usual.rate {
             settings.push(format!("rate={}", self.rate));
@@ -351,23 +353,25 @@ mod tests {
         let all = Scheme::LIST.map(|(name, _)| name);
         let set = [
             "d:code=lt,policy=oblivious",
-            "c:margin=0.25,order=rb,run=1,rate=0.5,paths=explicit,weight=4",
+            "c:margin=0.25,order=rb,train=1,rate=0.5,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
         ];
         for text in all.into_iter().chain(set) {
             assert_eq!(text.parse::<Scheme>().unwrap().to_string(), text);
         }
-        let usual: Scheme = "d:policy=budgeted,run=4".parse().unwrap();
+        let usual: Scheme = "d:policy=budgeted,train=4".parse().unwrap();
         assert_eq!(usual.to_string(), "d", "what is as usual is not said");
+        let earlier: Scheme = "d:run=8".parse().unwrap();
+        assert_eq!(earlier.to_string(), "d:train=8", "records of earlier versions");
     }
 
     #[test]
     fn what_is_wrong_with_a_scheme_is_said() {
         let wrong = |text: &str| text.parse::<Scheme>().unwrap_err();
         assert!(wrong("tcp").contains("cbrst-eval schemes"));
-        assert!(wrong("pias:run=3").contains("no scheme is called \"pias:run=3\""));
+        assert!(wrong("pias:train=3").contains("no scheme is called \"pias:train=3\""));
         assert!(wrong("d:colour=red").ends_with("rate, paths and weight"));
-        assert!(wrong("d:run=x").contains("scheme \"d:run=x\", run=x: invalid digit"));
+        assert!(wrong("d:train=x").contains("scheme \"d:train=x\", train=x: invalid digit"));
         assert!(wrong("d:weight=0").contains("1 to 100"));
     }
 

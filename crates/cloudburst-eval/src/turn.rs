@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::agent::{self, Answer, Command, Listen, Ran, Run};
 use crate::background::Background;
 use crate::experiment::Case;
-use crate::record::{Message, Turn};
+use crate::record::{Message, Trial};
 use crate::scheme::Congestion;
 use crate::site::Site;
 use crate::transport::{Listening, Peer, Reply};
@@ -40,7 +40,7 @@ pub(crate) struct Measure {
 
 /// A turn, and why calls failed in it.
 pub(crate) struct Taken {
-    pub(crate) turn: Turn,
+    pub(crate) turn: Trial,
     pub(crate) failures: BTreeMap<String, u32>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn take(
     let replies = stop(site)?;
     let window_us = ran.iter().map(|ran| ran.window_us).max().unwrap_or_default();
     let background_flows = if schedule.has_background { site.sides().0.len() as u32 } else { 0 };
-    let turn = Turn {
+    let turn = Trial {
         experiment: case.experiment.to_string(),
         scheme: case.name.clone(),
         load: case.load,

@@ -57,7 +57,7 @@ const BRIEF: &str = "--seconds 0.5 --warm-up 0.2 --repetitions 1";
 fn all_schemes_are_compared_and_reported() -> Result<(), Failed> {
     let out = tempfile::tempdir()?;
     let schemes = "tcp-cubic tcp-bbr tcp-short pias replicated-2 replicated-4 mptcp quic a b c d none \
-                   d:code=lt,policy=oblivious d:order=rb,run=1,paths=explicit,weight=2";
+                   d:code=lt,policy=oblivious d:order=rb,train=1,paths=explicit,weight=2";
     let mut arguments = format!("run compare {BRIEF} --load 400");
     for scheme in schemes.split_whitespace() {
         write!(arguments, " --scheme {scheme}")?;
@@ -241,7 +241,7 @@ fn what_makes_no_sense_is_refused_at_once() -> Result<(), Failed> {
     for (arguments, why) in [
         ("run compare", "`compare` wants schemes: --scheme NAME"),
         ("run nothing", "no experiment is called \"nothing\"; there are schemes"),
-        ("run --scheme d:run=0", "setting `run` is 0: it must be"),
+        ("run --scheme d:train=0", "setting `train` is 0: it must be"),
         ("run --link 0", "0 is not in 1..=10000"),
         ("run schemes --cluster /nonexistent --key-file /nonexistent", "cannot read /nonexistent"),
     ] {

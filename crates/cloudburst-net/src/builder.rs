@@ -1,11 +1,11 @@
 //! How endpoints are made.
 
 use crate::capacity;
+use crate::egress_map::Usable;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::inner::{self, Inner, Readable};
 use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
-use crate::lane_map::Usable;
 use crate::limits::MAX_UDP_PAYLOAD;
 use crate::path_map::PathMap;
 use crate::room::Room;
@@ -143,11 +143,12 @@ impl Builder {
     /// The DSCP of each class of packets, from one to eight of them, each from 0 to 63. Default
     /// [`DEFAULT_DSCP`] for all.
     ///
-    /// Class 0 is control: handshakes and answers. Class 1 is data: symbols. Classes beyond the last
-    /// DSCP share it. So `dscps([46, 43])` lets switches prefer answers, which are small and end
-    /// bursts, to symbols. An answer that leaves in one batch with symbols has their DSCP.
+    /// Class 0 is control: handshakes and answers. Class 1 is data: symbols. Classes beyond the
+    /// last DSCP share it. So `dscps([46, 43])` lets switches prefer answers, which are small and
+    /// end bursts, to symbols. An answer that leaves in one batch with symbols has their DSCP.
     ///
-    /// Both ends should have the same DSCPs: each warns, once, of packets that come with none of them.
+    /// Both ends should have the same DSCPs: each warns, once, of packets that come with none of
+    /// them.
     pub fn dscps(mut self, dscps: impl IntoIterator<Item = u8>) -> Self {
         self.dscps = dscps.into_iter().collect();
         self
@@ -160,8 +161,8 @@ impl Builder {
         self
     }
 
-    /// How long whoever waits for packets looks for them before it sleeps, if those before came as
-    /// soon as that. Default 50 us. See [`Config::busy_poll`].
+    /// How long a thread that waits for packets busy-polls before it sleeps, if recent packets
+    /// arrived as quickly. Default 50 us. See [`Config::busy_poll`].
     pub const fn busy_poll(mut self, time: Duration) -> Self {
         self.busy_poll = Some(time);
         self
@@ -175,18 +176,18 @@ impl Builder {
     /// endpoint answers one tells the peer a port of its own, and all that follows goes there: so a
     /// peer's messages and requests come to one of them, which replies. Peers know nothing of this:
     /// they send to the shared address, and what comes back is from there, as
-    /// [`Message::peer`](crate::Message::peer) has it. Only an endpoint that sends to a peer first is
-    /// known to it by its own address.
+    /// [`Message::peer`](crate::Message::peer) has it. Only an endpoint that sends to a peer first
+    /// is known to it by its own address.
     ///
     /// - Peers are spread unevenly, as hashes do it: of 32 peers over 4 endpoints, one may have 12
     ///   and another 4. How much they send is not looked at, and a few may all meet one endpoint.
-    /// - Each has its own limits of memory and its own pace: of n endpoints on one link, each should
-    ///   have an n-th of the [`rate`](Self::rate).
+    /// - Each has its own limits of memory and its own pace: of n endpoints on one link, each
+    ///   should have an n-th of the [`rate`](Self::rate).
     /// - When an endpoint is gone, its peers find out by its silence, ask it again for 0.25 s, and
     ///   go on with another: after 0.3 s, or more if their round trips are long. What was under way
-    ///   then ends as [`Doubt::PeerRestarted`](crate::Doubt::PeerRestarted). A peer that the
-    ///   network kept away for so long may change over as well. None does because an endpoint is
-    ///   added.
+    ///   then ends as [`Indeterminate::PeerRestarted`](crate::Indeterminate::PeerRestarted). A peer
+    ///   that the network kept away for so long may change over as well. None does because an
+    ///   endpoint is added.
     /// - An endpoint that is closing leaves new peers to others, but those that it has stay, and
     ///   their new messages are rejected, until it is dropped.
     /// - Firewalls must let peers in at ports that the system picks

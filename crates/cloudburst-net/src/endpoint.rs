@@ -57,6 +57,7 @@ pub struct Endpoint {
 
 /// What an endpoint has done and seen since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// The sending half.
     pub sender: SenderCounters,
@@ -75,14 +76,16 @@ impl Endpoint {
         Ok(Self { inner })
     }
 
-    /// The address that peers send to. Others may have it, too: see [`Builder::reuse_port`].
+    /// The address that peers send to. Others may have it, too: see
+    /// [`Builder::reuse_port`](crate::Builder::reuse_port).
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.engine.io().local_addr()
     }
 
     /// The addresses that packets leave from: the `k`-th is that of path `k` in a pool of source
-    /// ports. They are this endpoint's alone; with [`Builder::reuse_port`], [`local_addr`] is none
-    /// of them, and messages to the first one reach this endpoint and no other.
+    /// ports. They are this endpoint's alone; with
+    /// [`Builder::reuse_port`](crate::Builder::reuse_port), [`local_addr`] is none of them, and
+    /// messages to the first one reach this endpoint and no other.
     ///
     /// [`local_addr`]: Self::local_addr
     pub fn local_addrs(&self) -> &[SocketAddr] {
@@ -94,8 +97,8 @@ impl Endpoint {
         self.inner.engine.io().granted_buffers()
     }
 
-    /// The engine, unless it is another process's: whoever held its locks at the fork does not exist
-    /// here.
+    /// The engine, unless it is another process's: whoever held its locks at the fork does not
+    /// exist here.
     fn here(&self) -> Option<&Engine<UdpIo>> {
         (!self.inner.is_forked()).then_some(&self.inner.engine)
     }

@@ -2,7 +2,7 @@
 
 use crate::path_map::{PathMap, PathMapError};
 use cloudburst_core::config::ConfigError;
-use cloudburst_core::error::{Doubt, LocalError, Rejection, SendError as Refusal};
+use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
 use cloudburst_core::wire::RejectReason;
 use std::io;
 use std::net::SocketAddr;
@@ -88,14 +88,14 @@ impl BuildError {
 pub enum SendError {
     /// The message was not even queued; the caller, or this endpoint, is to blame.
     #[error("not sent: {0}")]
-    Refused(Refusal),
+    Refused(#[source] Refusal),
     /// The message was not delivered and never will be.
     #[error("not delivered: {0}; {advice}", advice = after_rejection(.0))]
-    Rejected(Rejection),
+    Rejected(#[source] Rejection),
     /// The message may have been delivered, or not. No more of it is sent, but what has left this
     /// host by now may yet make it whole.
-    #[error("perhaps not delivered: {0}; {advice}", advice = after_doubt(.0))]
-    Unknown(Doubt),
+    #[error("perhaps not delivered: {0}; {advice}", advice = after_indeterminate(.0))]
+    Unknown(#[source] Indeterminate),
     /// This endpoint was closed or dropped while the message was under way.
     #[error(
         "perhaps not delivered: this endpoint was closed while the message was under way; \
@@ -116,13 +116,34 @@ pub enum SendError {
     },
 }
 
+impl SendError {
+    /// Whether the deadline passed before the send ended. More time may help; see
+    /// [`may_have_been_delivered`](Self::may_have_been_delivered) before sending again.
+    pub const fn is_timeout(&self) -> bool {
+        matches!(
+            self,
+            Self::Rejected(Rejection::NoAnswer | Rejection::NotStarted | Rejection::Local(_))
+                | Self::Unknown(Indeterminate::Deadline | Indeterminate::Local(_))
+        )
+    }
+
+    /// Whether the receiver may have the message: sending it again may deliver it twice. If this is
+    /// `false`, the message was certainly not delivered and never will be.
+    ///
+    /// `true` for [`Forked`](Self::Forked), too: the process that built the endpoint may have sent
+    /// the message.
+    pub const fn may_have_been_delivered(&self) -> bool {
+        matches!(self, Self::Unknown(_) | Self::Closed | Self::Forked { .. })
+    }
+}
+
 /// Why a call has no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// The request was not delivered, or may not have been: see what became of it.
     #[error("no response, for the request was {0}")]
-    Request(SendError),
+    Request(#[source] SendError),
     /// The callee has the request, and its response was not here before the deadline.
     #[error(
         "no response before the deadline, though the callee has the request: it may act on it \
@@ -144,6 +165,28 @@ pub enum CallError {
     Closed,
 }
 
+impl CallError {
+    /// Whether the deadline passed before the response came. More time may help; see
+    /// [`may_have_been_delivered`](Self::may_have_been_delivered) before calling again.
+    pub const fn is_timeout(&self) -> bool {
+        match self {
+            Self::Request(error) => error.is_timeout(),
+            Self::Deadline => true,
+            Self::Unanswered | Self::Full { .. } | Self::Closed => false,
+        }
+    }
+
+    /// Whether the callee may have the request: calling again may run it twice. If this is `false`,
+    /// the request was certainly not delivered and never will be.
+    pub const fn may_have_been_delivered(&self) -> bool {
+        match self {
+            Self::Request(error) => error.may_have_been_delivered(),
+            Self::Deadline | Self::Unanswered | Self::Closed => true,
+            Self::Full { .. } => false,
+        }
+    }
+}
+
 /// The endpoint is closed, and its last message was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this endpoint is closed, and all its messages were taken")]
@@ -159,15 +202,17 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
         Rejection::Local(error) => after_local(error),
         Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
         Rejection::Cancelled => "the caller wanted it so",
+        _ => "see the log of the receiver",
     }
 }
 
-const fn after_doubt(doubt: &Doubt) -> &'static str {
-    match doubt {
-        Doubt::Deadline => "allow more time, or ask the peer before sending again",
-        Doubt::Local(error) => after_local(error),
-        Doubt::PeerRestarted => "ask the peer before sending again",
-        Doubt::Cancelled => "the caller wanted it so",
+const fn after_indeterminate(reason: &Indeterminate) -> &'static str {
+    match reason {
+        Indeterminate::Deadline => "allow more time, or ask the peer before sending again",
+        Indeterminate::Local(error) => after_local(error),
+        Indeterminate::PeerRestarted => "ask the peer before sending again",
+        Indeterminate::Cancelled => "the caller wanted it so",
+        _ => "ask the peer before sending again",
     }
 }
 
@@ -179,21 +224,69 @@ const fn after_local(error: &LocalError) -> &'static str {
         LocalError::Denied => "see the rules of the firewall for packets that leave this host",
         LocalError::NoBuffer => "lower `capacity`, or raise `socket_buffers`",
         LocalError::TooLarge => "lower `max_datagram`",
-        LocalError::Other => "see `dmesg`, and whether another program can send to the peer",
+        _ => "see `dmesg`, and whether another program can send to the peer",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::error::Error;
+
+    #[test]
+    fn who_may_send_again_and_who_may_wait_longer_is_told() {
+        use SendError::{Closed, Refused, Rejected, Unknown};
+        let forked = SendError::Forked { built_in: 1, here: 2 };
+        for (error, is_timeout, may_have_been_delivered) in [
+            (Refused(Refusal::Closing), false, false),
+            (Rejected(Rejection::NoAnswer), true, false),
+            (Rejected(Rejection::NotStarted), true, false),
+            (Rejected(Rejection::Local(LocalError::Denied)), true, false),
+            (Rejected(Rejection::Cancelled), false, false),
+            (Rejected(Rejection::ByPeer(RejectReason::Closing)), false, false),
+            (Unknown(Indeterminate::Deadline), true, true),
+            (Unknown(Indeterminate::Local(LocalError::Denied)), true, true),
+            (Unknown(Indeterminate::PeerRestarted), false, true),
+            (Unknown(Indeterminate::Cancelled), false, true),
+            (Closed, false, true),
+            (forked, false, true),
+        ] {
+            let expected = (is_timeout, may_have_been_delivered);
+            assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
+            let error = CallError::Request(error);
+            assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
+        }
+        for (error, expected) in [
+            (CallError::Deadline, (true, true)),
+            (CallError::Unanswered, (false, true)),
+            (CallError::Full { calls: 1 }, (false, false)),
+            (CallError::Closed, (false, true)),
+        ] {
+            assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_has_the_one_that_it_wraps_as_its_source() {
+        let local = Indeterminate::Local(LocalError::Denied);
+        let call = CallError::Request(SendError::Unknown(local));
+        let causes = core::iter::successors(call.source(), |cause| (*cause).source());
+        let causes: Vec<String> = causes.map(ToString::to_string).collect();
+        let expected = [
+            SendError::Unknown(local).to_string(),
+            local.to_string(),
+            LocalError::Denied.to_string(),
+        ];
+        assert_eq!(causes, expected);
+    }
 
     #[test]
     fn lines_say_what_is_certain_and_what_to_do() {
         let lines = [
             SendError::Refused(Refusal::TooLarge { len: 2, max: 1 }).to_string(),
             SendError::Rejected(Rejection::NoAnswer).to_string(),
-            SendError::Unknown(Doubt::Deadline).to_string(),
-            SendError::Unknown(Doubt::Local(LocalError::Denied)).to_string(),
+            SendError::Unknown(Indeterminate::Deadline).to_string(),
+            SendError::Unknown(Indeterminate::Local(LocalError::Denied)).to_string(),
         ];
         assert_eq!(
             lines,

@@ -1,9 +1,9 @@
 //! What the clones of an endpoint share, and how it ends.
 
 use crate::calls::CallLimit;
+use crate::egress_map::Usable;
 use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
-use crate::lane_map::Usable;
 use crate::path_map::{PathMap, PathMapError};
 use crate::process::Process;
 use crate::room::Room;

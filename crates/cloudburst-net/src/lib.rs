@@ -92,11 +92,11 @@ pub mod blocking;
 mod builder;
 mod calls;
 mod capacity;
+mod egress_map;
 mod endpoint;
 mod error;
 mod inner;
 pub mod io;
-mod lane_map;
 mod limits;
 mod names;
 mod park;
@@ -120,7 +120,9 @@ pub use sending::Sending;
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, Security};
-pub use cloudburst_core::error::{Doubt, LocalError, Receipt, Rejection, SendError as Refusal};
+pub use cloudburst_core::error::{
+    Indeterminate, LocalError, Receipt, Rejection, SendError as Refusal,
+};
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
 pub use cloudburst_core::path::{Order, OrderError, Shape, ShapeError};

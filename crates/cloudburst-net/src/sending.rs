@@ -63,7 +63,7 @@ impl Future for Sending {
         let result = match outcome {
             Ok(Outcome::Delivered(receipt)) => Ok(receipt),
             Ok(Outcome::Rejected(rejection)) => Err(SendError::Rejected(rejection)),
-            Ok(Outcome::Unknown(doubt)) => Err(SendError::Unknown(doubt)),
+            Ok(Outcome::Unknown(reason)) => Err(SendError::Unknown(reason)),
             // The engine was stopped and dropped whoever waited for it.
             Err(_) => Err(SendError::Closed),
         };

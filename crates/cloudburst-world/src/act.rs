@@ -8,7 +8,7 @@ use crate::setup::{address, host_at};
 use crate::step::Step;
 use crate::weather::weather;
 use crate::world::World;
-use cloudburst_core::error::{Doubt, Outcome, Rejection};
+use cloudburst_core::error::{Indeterminate, Outcome, Rejection};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
@@ -57,10 +57,10 @@ impl World {
             Step::Weather(from, to, kind) => {
                 self.network.set_weather(from, to, &weather(kind));
             }
-            Step::Lane(lane, down) => {
-                let port = address(0, lane).port();
+            Step::Egress(egress, down) => {
+                let port = address(0, egress).port();
                 for (hop, link) in self.network.links() {
-                    if hop.lane == lane || hop.source.port() == port {
+                    if hop.egress == egress || hop.source.port() == port {
                         link.set_down(down);
                     }
                 }
@@ -97,7 +97,10 @@ impl World {
         if let Some(sent) = chosen.and_then(|name| self.book.ledger.find(name)) {
             let cancelled = matches!(
                 sent.outcome,
-                Some(Outcome::Unknown(Doubt::Cancelled) | Outcome::Rejected(Rejection::Cancelled))
+                Some(
+                    Outcome::Unknown(Indeterminate::Cancelled)
+                        | Outcome::Rejected(Rejection::Cancelled)
+                )
             );
             assert!(cancelled, "{sent:?}");
         }

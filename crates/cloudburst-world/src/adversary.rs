@@ -50,8 +50,8 @@ pub(crate) enum Tampering {
     Reflect,
     /// It goes to another host.
     Redirect(usize),
-    /// It comes from another lane of its sender.
-    FromLane(u16),
+    /// It comes from another egress of its sender.
+    FromEgress(u16),
     /// It comes from another host.
     FromHost(usize),
     /// It comes from where no host is.
@@ -107,8 +107,8 @@ impl Adversary {
                 None
             }
             Rule::Mirror { from, to } if (hop.from, hop.to) == (from, to) => {
-                let lane = transmit.via.lane;
-                Some(Hop { from, to: from, lane, source: destination })
+                let egress = transmit.via.egress;
+                Some(Hop { from, to: from, egress, source: destination })
             }
             Rule::Relay { from, meant, instead } if (hop.from, hop.to) == (from, meant) => {
                 Some(Hop { to: instead, ..hop })
@@ -156,10 +156,10 @@ impl Adversary {
             Tampering::None => {}
             Tampering::Reflect => {
                 to = hop.from;
-                via = Via { lane: hop.source.port() - PORT, remote: destination };
+                via = Via { egress: hop.source.port() - PORT, remote: destination };
             }
             Tampering::Redirect(host) => to = *host,
-            Tampering::FromLane(lane) => via.remote = address(hop.from, *lane),
+            Tampering::FromEgress(egress) => via.remote = address(hop.from, *egress),
             Tampering::FromHost(host) => via.remote = address(*host, hop.source.port() - PORT),
             Tampering::FromStranger(number) => via.remote = ([192, 0, 2, *number], 9).into(),
             Tampering::Damage(damage) => self.damage(hop, &mut bytes, damage),

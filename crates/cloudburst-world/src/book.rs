@@ -115,8 +115,8 @@ impl Watch for Book {
         let known = to.is_some() || !self.scope.forged_addresses;
         self.accounts.on_departure(from, destination.ip(), known, packet);
         self.trace.note(self.now, 0, from, packet);
-        let (kind, lane) = (Kind::of(packet), transmit.via.lane);
-        let said = format_args!("{from}.{lane} -> {destination} {kind:?} {}", packet.len());
+        let (kind, egress) = (Kind::of(packet), transmit.via.egress);
+        let said = format_args!("{from}.{egress} -> {destination} {kind:?} {}", packet.len());
         self.trace.say(self.now, said);
         if let (Some(to), Ok(Kind::Busy | Kind::Forgotten)) = (to, Kind::of(packet)) {
             self.profiles[to].capless = true;

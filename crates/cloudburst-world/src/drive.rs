@@ -128,7 +128,7 @@ fn serve<H: BorrowMut<Host>>(
     input(hosts[number].borrow_mut(), &mut out);
     watch.on_served(number, hosts[number].borrow_mut());
     for (transmit, packet) in sent {
-        let source = hosts[number].borrow().recipe().address(transmit.via.lane);
+        let source = hosts[number].borrow().recipe().address(transmit.via.egress);
         let departure = Departure { from: number, source, transmit, packet };
         let hop = route(hosts, number, source, transmit.via.remote);
         if let Some(hop) = watch.on_departure(&departure, hop) {
@@ -144,12 +144,12 @@ pub fn route<H: BorrowMut<Host>>(
     source: SocketAddr,
     destination: SocketAddr,
 ) -> Option<Hop> {
-    let lane_of = |(to, host): (usize, &H)| {
+    let egress_of = |(to, host): (usize, &H)| {
         let host: &Host = host.borrow();
-        let lane = host.is_alive().then(|| host.recipe().lane_at(destination)).flatten()?;
-        Some(Hop { from, to, lane, source })
+        let egress = host.is_alive().then(|| host.recipe().egress_at(destination)).flatten()?;
+        Some(Hop { from, to, egress, source })
     };
-    let takers: Vec<Hop> = hosts.iter().enumerate().filter_map(lane_of).collect();
+    let takers: Vec<Hop> = hosts.iter().enumerate().filter_map(egress_of).collect();
     let dealt = usize::from(source.port()).checked_rem(takers.len())?;
     Some(takers[dealt])
 }

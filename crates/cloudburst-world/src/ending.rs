@@ -6,7 +6,7 @@ use crate::invariants;
 use crate::ledger::Name;
 use crate::setup::{End, address};
 use crate::world::World;
-use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 
@@ -117,7 +117,7 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
     let mut again = Vec::new();
     for name in lost {
         let sent = world.book.ledger.find(name).expect("it was sent");
-        let restarted = sent.outcome == Some(Outcome::Unknown(Doubt::PeerRestarted))
+        let restarted = sent.outcome == Some(Outcome::Unknown(Indeterminate::PeerRestarted))
             && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
         let excused = restarted && !world.scope.unnoticed_restarts;
         assert!(excused, "nothing is in the way for {LIVELY:?}: {sent:?}");

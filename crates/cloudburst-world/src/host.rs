@@ -6,7 +6,7 @@ use crate::recipe::Recipe;
 use bytes::Bytes;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{
     CallFailure, CallId, Counters, Endpoint, Event, Message, Request, Transmit,
 };
@@ -71,7 +71,7 @@ impl Host {
     fn live(recipe: Recipe, life: u8) -> Self {
         let mut secret = recipe.secret;
         secret[1] = life;
-        let (seed, map) = (Seed::new(secret), Box::new(Lanes(recipe.lanes)));
+        let (seed, map) = (Seed::new(secret), Box::new(Egresses(recipe.egresses)));
         let endpoint = Endpoint::new(recipe.config.clone(), &recipe.security, seed, map);
         Self {
             endpoint: endpoint.expect("the configuration is in its ranges"),
@@ -168,6 +168,7 @@ impl Host {
                 }
                 self.untaken.push_back(role);
             }
+            other => panic!("no host knows what to do with {other:?}"),
         }
     }
 

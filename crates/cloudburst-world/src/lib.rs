@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`recipe`] | what a host is made of, and its addresses |
 //! | [`host`] | an endpoint and its application; the driving contract, once |
-//! | [`network`] | a link between each two lanes, made of `cloudburst_netem` |
+//! | [`network`] | a link between each two egresses, made of `cloudburst_netem` |
 //! | [`drive`] | hosts and links on one clock |
 //! | `choices` | where decisions come from: a seed, or the bytes of a fuzzer |
 //! | `setup`, `weather`, `step`, `scope` | what can be decided: configurations, links, steps, and which faults there are |

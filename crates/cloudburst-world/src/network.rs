@@ -1,4 +1,4 @@
-//! Links: one from each address that packets leave from to each lane that they come in on.
+//! Links: one from each address that packets leave from to each egress that they come in on.
 
 use cloudburst_core::path::Via;
 use cloudburst_core::rng::SplitMix64;
@@ -15,8 +15,8 @@ pub struct Hop {
     pub from: usize,
     /// The host that receives.
     pub to: usize,
-    /// The lane that the packet comes in on.
-    pub lane: u16,
+    /// The egress that the packet comes in on.
+    pub egress: u16,
     /// The address that it says it comes from.
     pub source: SocketAddr,
 }
@@ -36,7 +36,7 @@ pub struct Network {
 impl Hop {
     /// How the receiver sees the way.
     pub const fn via(&self) -> Via {
-        Via { lane: self.lane, remote: self.source }
+        Via { egress: self.egress, remote: self.source }
     }
 }
 
@@ -52,7 +52,7 @@ impl Network {
         self.links.entry(hop).or_insert_with(|| {
             let place = (hop.from as u64) << 48
                 | (hop.to as u64) << 40
-                | u64::from(hop.lane) << 16
+                | u64::from(hop.egress) << 16
                 | u64::from(hop.source.port());
             let config = self.weather.get(&(hop.from, hop.to)).unwrap_or(&self.plain);
             let seed = SplitMix64::new(self.seed ^ place).next_u64();

@@ -47,13 +47,13 @@ pub fn play_aloud(choices: Choices<'_>, scope: Scope) -> u64 {
 fn play_in(mut choices: Choices<'_>, scope: Scope, trace: Trace) -> u64 {
     let setup = Setup::read(&mut choices);
     trace.say(setup.start, format_args!("{setup:?}"));
-    let (hosts, lanes) = (setup.configs.len(), setup.lanes);
+    let (hosts, egresses) = (setup.configs.len(), setup.egresses);
     let mut world = World::new(setup, scope, trace);
     for _ in 0..MAX_STEPS {
         if choices.is_empty() {
             break;
         }
-        let step = Step::read(&mut choices, hosts, lanes, &scope);
+        let step = Step::read(&mut choices, hosts, egresses, &scope);
         world.book.trace.say(world.now, format_args!("{step:?}"));
         world.apply(&step);
         invariants::check(&world);

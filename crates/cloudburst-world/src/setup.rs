@@ -10,7 +10,7 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// The port of lane 0 of every host; that of lane `k` is `k` higher.
+/// The port of egress 0 of every host; that of egress `k` is `k` higher.
 pub(crate) const PORT: u16 = 7000;
 const MAX_HOSTS: usize = 4;
 
@@ -18,7 +18,7 @@ const MAX_HOSTS: usize = 4;
 pub(crate) struct Setup {
     pub(crate) configs: Vec<Config>,
     pub(crate) security: Security,
-    pub(crate) lanes: u16,
+    pub(crate) egresses: u16,
     pub(crate) start: Instant,
     /// What the faults of links are drawn from.
     pub(crate) seed: u64,
@@ -63,7 +63,7 @@ impl Setup {
             } else {
                 Security::pre_shared([7; 32])
             },
-            lanes: 1 + u16::from(flags >> 2 & 3),
+            egresses: 1 + u16::from(flags >> 2 & 3),
             start: Instant::from_nanos(if flags & 16 != 0 { 0 } else { 1_000_000_000 }),
             seed: choices.u8().into(),
             configs: (0..hosts).map(|_| config(choices, hosts)).collect(),
@@ -77,17 +77,17 @@ impl Setup {
             config: self.configs[host].clone(),
             security: self.security.clone(),
             secret,
-            lanes: self.lanes,
+            egresses: self.egresses,
             addr: address(host, 0),
-            ports: self.lanes,
+            ports: self.egresses,
             shared: None,
         }
     }
 }
 
 /// Where a host is.
-pub(crate) fn address(host: usize, lane: u16) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, 1 + host as u8], PORT + lane))
+pub(crate) fn address(host: usize, egress: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1 + host as u8], PORT + egress))
 }
 
 /// Who is there, if any of `hosts` hosts is.
@@ -102,7 +102,7 @@ fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
         max_datagram: choices.pick(&[548, 1452]),
         capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]),
         rate: choices.pick(&[1.0, 0.5]),
-        run: choices.pick(&[4, 1, 16]),
+        train: choices.pick(&[4, 1, 16]),
         code: choices.pick(&CODES),
         policy: choices.pick(&POLICIES),
         deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),

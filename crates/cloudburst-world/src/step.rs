@@ -50,8 +50,8 @@ pub(crate) enum Step {
     Next,
     /// Links from one host to another change.
     Weather(usize, usize, usize),
-    /// All links from and to a lane become black holes, or heal.
-    Lane(u16, bool),
+    /// All links from and to an egress become black holes, or heal.
+    Egress(u16, bool),
     /// The adversary begins to do something to all packets.
     Rule(Rule),
     /// The adversary says a packet again that was sent before.
@@ -70,8 +70,13 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The next step of a world of `hosts` hosts with `lanes` lanes each.
-    pub(crate) fn read(choices: &mut Choices<'_>, hosts: usize, lanes: u16, scope: &Scope) -> Self {
+    /// The next step of a world of `hosts` hosts with `egresses` egresses each.
+    pub(crate) fn read(
+        choices: &mut Choices<'_>,
+        hosts: usize,
+        egresses: u16,
+        scope: &Scope,
+    ) -> Self {
         let host = |choices: &mut Choices<'_>| choices.below(hosts);
         let millis = |choices: &mut Choices<'_>| Duration::from_millis(choices.u8().into());
         match choices.u8() % 40 {
@@ -102,9 +107,9 @@ impl Step {
                 let (from, to) = two(choices, hosts);
                 Self::Weather(from, to, choices.below(weather::KINDS))
             }
-            29 => Self::Lane(u16::from(choices.u8()) % lanes, choices.below(3) == 2),
+            29 => Self::Egress(u16::from(choices.u8()) % egresses, choices.below(3) == 2),
             30 => Self::Rule(rule(choices, hosts, scope)),
-            31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, lanes, scope)),
+            31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, egresses, scope)),
             33 => Self::Again(choices.u8(), Tampering::Damage(Damage::read(choices))),
             34 => Self::Again(choices.u8(), Tampering::None),
             35 | 36 => {
@@ -151,13 +156,13 @@ fn rule(choices: &mut Choices<'_>, hosts: usize, scope: &Scope) -> Rule {
     }
 }
 
-fn tampering(choices: &mut Choices<'_>, hosts: usize, lanes: u16, scope: &Scope) -> Tampering {
+fn tampering(choices: &mut Choices<'_>, hosts: usize, egresses: u16, scope: &Scope) -> Tampering {
     let (kind, who) = (choices.below(5), choices.u8());
     let host = usize::from(who) % hosts;
     match kind {
         0 if scope.mirrors => Tampering::Reflect,
         1 if scope.relays => Tampering::Redirect(host),
-        2 => Tampering::FromLane(u16::from(who) % lanes),
+        2 => Tampering::FromEgress(u16::from(who) % egresses),
         3 if scope.forged_addresses => Tampering::FromHost(host),
         _ => Tampering::FromStranger(who),
     }

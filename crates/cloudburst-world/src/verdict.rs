@@ -1,7 +1,7 @@
 //! Whether what an endpoint says of a send is true.
 
 use crate::ledger::Sent;
-use cloudburst_core::error::{Doubt, Outcome, Receipt, Rejection};
+use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;
@@ -48,7 +48,7 @@ pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
             assert!(!sent.arrived, "{rejection:?}, and it was delivered: {sent:?}");
             check_rejection(sent, *rejection, facts);
         }
-        Outcome::Unknown(doubt) => check_doubt(sent, *doubt, facts),
+        Outcome::Unknown(reason) => check_indeterminate(sent, *reason, facts),
     }
 }
 
@@ -68,24 +68,23 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
             assert!(sent.bytes.len() > facts.peer_max, "{sent:?}");
         }
         Rejection::ByPeer(RejectReason::Closing) => assert!(facts.peer_closed, "{sent:?}"),
-        // Damage is found by the tag; and all hosts are of one make.
-        Rejection::ByPeer(RejectReason::Corrupt | RejectReason::Unsupported) => {
-            panic!("{rejection:?}: {sent:?}");
-        }
         Rejection::NoAnswer | Rejection::NotStarted => {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}");
         }
         Rejection::Cancelled => {}
-        Rejection::Local(error) => panic!("nobody said so: {error}: {sent:?}"),
+        // Damage is found by the tag; all hosts are of one make, and send what they want to.
+        other => panic!("nobody said so: {other:?}: {sent:?}"),
     }
 }
 
-fn check_doubt(sent: &Sent, doubt: Doubt, facts: Facts) {
+fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
     let early = facts.now.saturating_since(facts.start) < FORGETFUL_AFTER;
-    match doubt {
-        Doubt::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
-        Doubt::PeerRestarted => assert!(facts.peer_restarted || !early, "it did not: {sent:?}"),
-        Doubt::Cancelled => {}
-        Doubt::Local(error) => panic!("nobody said so: {error}: {sent:?}"),
+    match reason {
+        Indeterminate::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
+        Indeterminate::PeerRestarted => {
+            assert!(facts.peer_restarted || !early, "it did not: {sent:?}")
+        }
+        Indeterminate::Cancelled => {}
+        other => panic!("nobody said so: {other:?}: {sent:?}"),
     }
 }

@@ -46,9 +46,9 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
         }
     }
     println!(
-        "\nOnce healed, messages of {LARGE} bytes, one after the other, until no path is thinned; \
+        "\nOnce healed, messages of {LARGE} bytes, one after the other, until no path is degraded; \
          and packets of {TALKING} messages by each spine, before the failure and after that:\n\n\
-         | path map | dead of 4 | thinned | none after | before | after |\n|---|---|---|---|---|---|"
+         | path map | dead of 4 | degraded | none after | before | after |\n|---|---|---|---|---|---|"
     );
     healed.iter().for_each(|row| println!("{row}"));
     Ok(())
@@ -89,15 +89,15 @@ impl<'b> Case<'_, 'b> {
         for _ in 0..TALKING {
             tally.send(&pair, self.bytes)?;
         }
-        let (thinned, paths) = (thinned(&pair), pair.paths().len());
+        let (degraded, paths) = (degraded(&pair), pair.paths().len());
         self.rig.fabric.heal(None)?;
         let (healed, after) = (heal(&pair)?, spread(self.rig, &pair, self.bytes)?);
-        Ok((tally, format!("{thinned} of {paths} | {healed} | {before} | {after}")))
+        Ok((tally, format!("{degraded} of {paths} | {healed} | {before} | {after}")))
     }
 }
 
-fn thinned(pair: &Pair) -> usize {
-    pair.paths().iter().filter(|path| path.thinned).count()
+fn degraded(pair: &Pair) -> usize {
+    pair.paths().iter().filter(|path| path.degraded).count()
 }
 
 /// Sends messages, and says how many packets went by each spine.
@@ -111,11 +111,11 @@ fn spread(rig: &Rig, pair: &Pair, bytes: usize) -> Result<String, Failure> {
     Ok(maps::list(rig.spines()?.into_iter().zip(before).map(since).collect()).replace(',', ", "))
 }
 
-/// Sends messages until no path is thinned.
+/// Sends messages until no path is degraded.
 fn heal(pair: &Pair) -> Result<String, Failure> {
     let start = Instant::now();
     for messages in 0..HEALING {
-        if thinned(pair) == 0 {
+        if degraded(pair) == 0 {
             let took = start.elapsed().as_secs_f64() * 1e3;
             return Ok(format!("{took:.0} ms, {messages} messages"));
         }

@@ -29,7 +29,7 @@ pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
     );
     for text in ["rb", "rrb", "drb:4x2"] {
         let order: Order = text.parse().expect("a test of the library reads these three");
-        let config = Config { run: 1, ..Config::default() };
+        let config = Config { train: 1, ..Config::default() };
         let builder = rig.builder(rig.fabric.host(FROM)?.v4().into(), 0).config(config);
         let pair = rig.pair(builder.paths(map.clone()).order(order), peer.into())?;
         let spines = (1..=rig.fabric.topology().spines).map(Node::Spine);

@@ -2,7 +2,7 @@
 
 use super::{ExamError, FULL};
 use crate::plan::DoctorPlan;
-use crate::protocol::{Body, Frame, SessionId, TransferId, Vitals};
+use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
 use bytes::Bytes;
 use cloudburst_net::{
     BurstPolicy, Config, Endpoint, PathMap, Rejection, SendError, SendOptions, blocking,
@@ -18,7 +18,7 @@ const TRIES: usize = 32;
 pub(super) struct Examiner {
     pub(super) endpoint: blocking::Endpoint,
     peer: SocketAddr,
-    session: SessionId,
+    session: InvocationId,
     asked: u32,
     deadline: Duration,
 }
@@ -68,7 +68,7 @@ impl Examiner {
             builder = builder.capacity(Config::default().capacity);
         }
         let endpoint = builder.build()?.blocking();
-        let session = SessionId(rand::random());
+        let session = InvocationId(rand::random());
         Ok(Self { endpoint, peer, session, asked: 0, deadline: plan.deadline })
     }
 

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::{
-    FileName, MAX_CHUNK, MAX_WINDOW, NameError, Reason, SessionId, TransferId, VERSION, Vitals,
+    FileName, InvocationId, MAX_CHUNK, MAX_WINDOW, NameError, Reason, TransferId, VERSION, Vitals,
 };
 use bytes::Bytes;
 use core::time::Duration;
@@ -185,7 +185,7 @@ impl Frame {
             return Err(FrameError::Magic);
         }
         let (version, kind) = (cursor.u8()?, cursor.u8()?);
-        let session = SessionId(cursor.array()?);
+        let session = InvocationId(cursor.array()?);
         let transfer = TransferId { session, file: cursor.u32()? };
         if version != VERSION {
             return Err(FrameError::Version { transfer, got: version });

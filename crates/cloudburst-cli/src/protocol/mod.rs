@@ -94,9 +94,9 @@ pub const MAX_FRAME: usize = MAX_CHUNK + frame::CHUNK_HEAD_LEN;
 
 /// One run of `cbrst-send`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub [u8; 16]);
+pub struct InvocationId(pub [u8; 16]);
 
-impl fmt::Debug for SessionId {
+impl fmt::Debug for InvocationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -106,7 +106,7 @@ impl fmt::Debug for SessionId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferId {
     /// The session.
-    pub session: SessionId,
+    pub session: InvocationId,
     /// The file's number in it, from 0.
     pub file: u32,
 }

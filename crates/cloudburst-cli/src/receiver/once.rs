@@ -1,6 +1,6 @@
 //! When a receiver that serves one sender has served it.
 
-use crate::protocol::SessionId;
+use crate::protocol::InvocationId;
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(super) struct Once {
 #[derive(Debug)]
 struct Session {
     peer: SocketAddr,
-    id: SessionId,
+    id: InvocationId,
     files: u32,
     done: u32,
     ended: u32,
@@ -36,7 +36,7 @@ impl Once {
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        id: SessionId,
+        id: InvocationId,
         files: u32,
     ) -> bool {
         let first = Session { peer, id, files, done: 0, ended: 0, bye: false, last_heard: now };
@@ -45,14 +45,20 @@ impl Once {
     }
 
     /// A frame of some session came.
-    pub(super) fn on_heard(&mut self, now: Instant, peer: SocketAddr, id: SessionId) {
+    pub(super) fn on_heard(&mut self, now: Instant, peer: SocketAddr, id: InvocationId) {
         if let Some(session) = self.of(peer, id) {
             session.last_heard = now;
         }
     }
 
     /// A file of some session has ended.
-    pub(super) fn on_ended(&mut self, now: Instant, peer: SocketAddr, id: SessionId, done: bool) {
+    pub(super) fn on_ended(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        id: InvocationId,
+        done: bool,
+    ) {
         if let Some(session) = self.of(peer, id) {
             session.last_heard = now;
             session.ended += 1;
@@ -61,7 +67,7 @@ impl Once {
     }
 
     /// The sender of some session took leave.
-    pub(super) fn on_bye(&mut self, peer: SocketAddr, id: SessionId) {
+    pub(super) fn on_bye(&mut self, peer: SocketAddr, id: InvocationId) {
         if let Some(session) = self.of(peer, id) {
             session.bye = true;
         }
@@ -76,7 +82,7 @@ impl Once {
         over.then_some(all_ended && session.done >= session.files)
     }
 
-    fn of(&mut self, peer: SocketAddr, id: SessionId) -> Option<&mut Session> {
+    fn of(&mut self, peer: SocketAddr, id: InvocationId) -> Option<&mut Session> {
         self.session.as_mut().filter(|session| (session.peer, session.id) == (peer, id))
     }
 }
@@ -85,7 +91,7 @@ impl Once {
 mod tests {
     use super::*;
 
-    const ID: SessionId = SessionId([1; 16]);
+    const ID: InvocationId = InvocationId([1; 16]);
     const PATIENCE: Duration = Duration::from_secs(10);
 
     fn peer() -> SocketAddr {
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn strangers_neither_come_in_nor_end_it() {
         let (mut once, now) = serving(1);
-        let other = SessionId([2; 16]);
+        let other = InvocationId([2; 16]);
         assert!(!once.admits(now, peer(), other, 1));
         assert!(!once.admits(now, ([127, 0, 0, 1], 2).into(), ID, 1));
         once.on_bye(peer(), other);

@@ -9,7 +9,7 @@ use super::vitals;
 use crate::Exit;
 use crate::courier::{News, wait_until};
 use crate::plan::ReceivePlan;
-use crate::protocol::{Body, Frame, FrameError, Offer, Reason, SessionId, TransferId};
+use crate::protocol::{Body, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
 use crate::signals::Interrupts;
 use crate::ui::Ui;
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
@@ -320,7 +320,7 @@ impl Server {
         }
     }
 
-    fn handle_bye(&mut self, now: Instant, peer: SocketAddr, session: SessionId) {
+    fn handle_bye(&mut self, now: Instant, peer: SocketAddr, session: InvocationId) {
         let unfinished = |key: &Key, transfer: &Transfer| {
             key.0 == peer && key.1.session == session && !transfer.is_storing()
         };

@@ -12,7 +12,7 @@ use crate::Exit;
 use crate::courier::Courier;
 use crate::plan::key::hex;
 use crate::plan::{Input, SendPlan};
-use crate::protocol::{Body, Frame, MAX_FRAME, SessionId, TransferId, What};
+use crate::protocol::{Body, Frame, InvocationId, MAX_FRAME, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, Config, Endpoint, SendOptions};
@@ -36,7 +36,7 @@ enum StartError {
 
 /// One run of `cbrst-send`, and what all its transfers share.
 struct Session {
-    id: SessionId,
+    id: InvocationId,
     peer: SocketAddr,
     deadline: Duration,
     /// Bytes in a chunk.
@@ -96,7 +96,7 @@ impl Session {
             builder = builder.dscp(dscp);
         }
         let courier = Courier::new(builder.build()?);
-        let id = SessionId(rand::random());
+        let id = InvocationId(rand::random());
         let chunk = transfer::chunk_for(plan.capacity, plan.rate);
         Ok(Self { id, peer, deadline, chunk, courier, is_known: false, interrupts, ui })
     }

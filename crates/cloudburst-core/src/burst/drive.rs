@@ -43,7 +43,7 @@ pub(super) struct Driving {
 
 /// What the receiving thread should do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum PollerRole {
     /// Wait for packets.
     Poll,
     /// Take what is there.
@@ -77,7 +77,7 @@ impl Driving {
     }
 
     /// What the receiving thread should do; rests first if a caller is there, or was lately.
-    pub(super) fn turn(&self) -> Turn {
+    pub(super) fn poller_role(&self) -> PollerRole {
         let turns = self.turns.load(SeqCst);
         if turns == self.seen.swap(turns, SeqCst) {
             self.unchanged.fetch_add(1, SeqCst);
@@ -91,17 +91,17 @@ impl Driving {
             } else {
                 thread::park_timeout(LOOK_EVERY);
             }
-            return Turn::Leave;
+            return PollerRole::Leave;
         }
         if turns > 0 && unchanged <= LOOKS {
             thread::park_timeout(LOOK_EVERY);
             return if self.turns.load(SeqCst).is_multiple_of(2) {
-                Turn::Look
+                PollerRole::Look
             } else {
-                Turn::Leave
+                PollerRole::Leave
             };
         }
-        if self.begin_poll(turns) { Turn::Poll } else { Turn::Leave }
+        if self.begin_poll(turns) { PollerRole::Poll } else { PollerRole::Leave }
     }
 
     /// The receiving thread, which saw `turns`, waits for packets from now on: `false` if not.
@@ -150,8 +150,9 @@ impl Caller<'_> {
         self.driving.polls.load(SeqCst)
     }
 
-    /// The same for whoever is told of packets by what tells of this, too: `true` once for each wait,
-    /// or it would wake itself again and again until the receiving thread has had the processor.
+    /// The same for whoever is told of packets by what tells of this, too: `true` once for each
+    /// wait, or it would wake itself again and again until the receiving thread has had the
+    /// processor.
     pub(super) fn first_to_tell(&self) -> bool {
         self.polled_by_another() && !self.driving.told.swap(true, SeqCst)
     }
@@ -181,7 +182,7 @@ mod tests {
         drop(caller);
         assert!(!driving.begin_poll(seen));
         assert!(!driving.polls.load(SeqCst));
-        assert_eq!(driving.turn(), Turn::Look);
+        assert_eq!(driving.poller_role(), PollerRole::Look);
         assert!(driving.begin_poll(driving.turns.load(SeqCst)));
         assert!(driving.begin().unwrap().polled_by_another());
     }

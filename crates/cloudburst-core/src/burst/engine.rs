@@ -46,8 +46,8 @@ pub struct Engine<I: PacketIo> {
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_news` is called when callers should look again for what they wait for;
-    /// it must not block. It may do anything else with the engine.
+    /// Starts the threads. `on_news` is called when callers should look again for what they wait
+    /// for; it must not block. It may do anything else with the engine.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl<I: PacketIo> Engine<I> {
             busy_poll,
             soon: AtomicBool::new(false),
             crowded_until: AtomicU64::new(0),
-            owes: AtomicBool::new(false),
+            pending_flush: AtomicBool::new(false),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
@@ -222,8 +222,8 @@ impl<I: PacketIo> Engine<I> {
     /// waits for something has it sooner so than from another thread that must wake it. At most
     /// one thread does this at a time; meanwhile the receiving thread rests.
     ///
-    /// Answers to what this brings leave with what the caller sends next, or when it waits again, or
-    /// when the receiving thread looks: a response should not wait for them.
+    /// Answers to what this brings leave with what the caller sends next, or when it waits again,
+    /// or when the receiving thread looks: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;
         let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
@@ -252,9 +252,9 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Takes what has come in, without waiting, and returns whether anything had, or was reported
-    /// that another thread had taken: for tasks that are told by other means that packets are there.
-    /// Nothing is taken while another thread [drives](Self::drive). The receiving thread rests for a
-    /// while, looking now and then.
+    /// that another thread had taken: for tasks that are told by other means that packets are
+    /// there. Nothing is taken while another thread [drives](Self::drive). The receiving thread
+    /// rests for a while, looking now and then.
     ///
     /// Answers to what this brings leave with what is sent next, or by [`flush`](Self::flush), or
     /// when the receiving thread looks.
@@ -269,8 +269,8 @@ impl<I: PacketIo> Engine<I> {
         self.shared.receive(Duration::ZERO, Answers::AfterApplication).is_some()
     }
 
-    /// Does what the sending thread does when it wakes, on the thread that calls this: for tests whose
-    /// clock is not the system's, by which that thread sleeps.
+    /// Does what the sending thread does when it wakes, on the thread that calls this: for tests
+    /// whose clock is not the system's, by which that thread sleeps.
     #[doc(hidden)]
     pub fn run_sender(&self) {
         self.shared.pump(Who::SendingThread);
@@ -335,8 +335,8 @@ impl<I: PacketIo> Engine<I> {
         drained
     }
 
-    /// Stops the threads and every burst at once, and waits for those threads that another call does
-    /// not wait for already. A thread of this engine that calls this does not wait for itself.
+    /// Stops the threads and every burst at once, and waits for those threads that another call
+    /// does not wait for already. A thread of this engine that calls this does not wait for itself.
     pub fn stop(&self) {
         // Whoever took the last message has it: its sender should hear so.
         self.shared.flush();

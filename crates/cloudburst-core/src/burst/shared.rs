@@ -1,7 +1,7 @@
 //! What the threads of an engine share, and what each of them does with it.
 
 use super::PacketIo;
-use super::drive::{self, Driving};
+use super::drive::{Driving, PollerRole};
 use super::parts::LockedParts;
 use crate::proto::{Event, Transmit, coupling};
 use crate::time::Instant;
@@ -57,7 +57,7 @@ pub(super) struct Shared<I> {
     /// The last packets came within that time.
     pub(super) soon: AtomicBool,
     /// Answers were put off.
-    pub(super) owes: AtomicBool,
+    pub(super) pending_flush: AtomicBool,
     /// Signalled whenever a send has ended.
     pub(super) ended: Condvar,
     pub(super) stopping: AtomicBool,
@@ -100,13 +100,13 @@ impl<I: PacketIo> Shared<I> {
     pub(super) fn run_receiving(&self) {
         self.driving.register();
         while !self.is_stopping() {
-            match self.driving.turn() {
-                drive::Turn::Poll => {
+            match self.driving.poller_role() {
+                PollerRole::Poll => {
                     self.receive_for(MAX_SLEEP, Answers::Now, || false);
                     self.driving.polled();
                 }
-                drive::Turn::Look => drop(self.receive(Duration::ZERO, Answers::Now)),
-                drive::Turn::Leave => {}
+                PollerRole::Look => drop(self.receive(Duration::ZERO, Answers::Now)),
+                PollerRole::Leave => {}
             }
         }
     }
@@ -171,16 +171,16 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Takes packets, does what the receiver has to do by then, and sends what comes of both;
-    /// returns when packets came, if any did. It counts as such if this reported what another thread
-    /// took: whoever waits for it may be this thread, which does not wake itself.
+    /// returns when packets came, if any did. It counts as such if this reported what another
+    /// thread took: whoever waits for it may be this thread, which does not wake itself.
     pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
         let came = self.take(timeout);
-        // Whoever takes packets sees to it: while packets keep coming, nobody else may wait for them.
-        // And only whoever has read the sockets may believe that nothing has come in time.
+        // Whoever takes packets sees to it: while packets keep coming, nobody else may wait for
+        // them. And only whoever has read the sockets may believe that nothing has come in time.
         self.parts.lock_receiver().handle_timeout(self.io.now());
         let readable = self.report();
         let later = answers == Answers::AfterApplication && readable;
-        self.owes.fetch_or(later, Ordering::SeqCst);
+        self.pending_flush.fetch_or(later, Ordering::SeqCst);
         if later {
             self.pump_symbols();
         } else {
@@ -206,8 +206,8 @@ impl<I: PacketIo> Shared<I> {
 
     /// Tells the application what it should know; returns whether there is something new to read.
     ///
-    /// A callback may run what it wakes, which may bring forth more events: they are reported by the
-    /// call that is under way, or there would be one call within another for each of them.
+    /// A callback may run what it wakes, which may bring forth more events: they are reported by
+    /// the call that is under way, or there would be one call within another for each of them.
     pub(super) fn report(&self) -> bool {
         let here = ptr::from_ref(self).addr();
         if REPORTS.get() == here {
@@ -289,7 +289,7 @@ impl<I: PacketIo> Shared<I> {
 
     /// Sends the answers that were put off.
     pub(super) fn flush(&self) {
-        if self.owes.swap(false, Ordering::SeqCst) {
+        if self.pending_flush.swap(false, Ordering::SeqCst) {
             self.pump(Who::Other);
         }
     }
@@ -348,8 +348,8 @@ impl<I: PacketIo> Shared<I> {
     }
 }
 
-/// Runs a callback that wakes whoever waits, and goes on if it panics: wakers are the application's,
-/// and must take neither the thread that wakes with them nor what others wait for.
+/// Runs a callback that wakes whoever waits, and goes on if it panics: wakers are the
+/// application's, and must take neither the thread that wakes with them nor what others wait for.
 pub fn contain(callback: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
         tracing::error!("a waker, or what was dropped with it, panicked");

@@ -17,6 +17,7 @@ pub struct BlockShape {
 
 /// A shape that cannot be, or data that do not fit it: the fault of whoever chose the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ShapeError {
     /// No source symbols, or too many.
     #[error("{got} source symbols in a block: from 1 to {MAX_SOURCE_SYMBOLS} are possible")]

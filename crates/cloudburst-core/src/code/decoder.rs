@@ -43,6 +43,7 @@ pub enum Reception {
 
 /// A symbol that cannot be of this block: the fault of the peer, or of another block's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SymbolError {
     /// The payload is not as long as the block's symbols are.
     #[error("a payload of {got} bytes where symbols have {expected}")]

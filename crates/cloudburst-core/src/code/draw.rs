@@ -1,4 +1,4 @@
-//! The generator that belongs to a symbol id.
+//! The generator that belongs to an ESI.
 
 use crate::rng::SplitMix64;
 

@@ -1,4 +1,4 @@
-//! The encoder: (block, symbol id) to symbol, for every code.
+//! The encoder: (block, ESI) to symbol, for every code.
 
 use bytes::Bytes;
 
@@ -60,20 +60,21 @@ impl Encoder {
         self.block.shape()
     }
 
-    /// Writes symbol `id`: its index set, as bytes of the wire, and its payload.
+    /// Writes the symbol with the encoding symbol ID `esi`: its index set, as bytes of the wire,
+    /// and its payload.
     ///
     /// # Panics
     ///
     /// If `index_set` is not [`Code::index_set_len`] bytes long, or `payload` not
     /// [`BlockShape::symbol_size`]: the caller sized a buffer wrongly.
-    pub fn encode(&self, id: u32, index_set: &mut [u8], payload: &mut [u8]) {
+    pub fn encode(&self, esi: u32, index_set: &mut [u8], payload: &mut [u8]) {
         let shape = self.shape();
         let index_set_len = self.code.index_set_len(shape.source_symbols());
         assert_eq!(index_set.len(), index_set_len, "length of the buffer for the index set");
         assert_eq!(payload.len(), shape.symbol_size(), "length of the buffer for the payload");
         match &self.rule {
-            Rule::Lt(lt) => lt.encode(self.kernel, &self.block, id, index_set, payload),
-            Rule::Linear(rows) => linear::encode(self.kernel, *rows, &self.block, id, payload),
+            Rule::Lt(lt) => lt.encode(self.kernel, &self.block, esi, index_set, payload),
+            Rule::Linear(rows) => linear::encode(self.kernel, *rows, &self.block, esi, payload),
         }
     }
 }

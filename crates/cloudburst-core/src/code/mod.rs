@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!              Encoder                                    Decoder
-//!  bytes ──► n source symbols ──► symbol id ──► ... ──► rank n? ──► solve ──► bytes
+//!  bytes ──► n source symbols ──►    ESI    ──► ... ──► rank n? ──► solve ──► bytes
 //!             (block)              (lt, linear)          (lt_decoder, linear_decoder)
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! | `gf256`, `kernel` | the field; the inner loops over whole payloads, by instruction set |
 //! | `slab`, `workspace` | n symbols in one piece of memory; what solving takes besides |
 //! | `memory` | how kept memory becomes longer |
-//! | `draw` | the generator that belongs to a symbol id |
+//! | `draw` | the generator that belongs to an ESI |
 //!
 //! Nothing here knows of packets or of time, and nothing depends on the platform: equal
 //! (code, shape, data, id) give equal bytes everywhere. That mapping is part of the wire contract

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use super::degree::Degree;
 use super::overhead::expected_symbols;
 
-/// A code: the rule that makes the symbol from (block, symbol id).
+/// A code: the rule that makes the symbol from (block, ESI).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Code {
     /// The paper's code (III-A): every symbol is the XOR of a random set of source symbols, and
     /// the set travels with it.
@@ -29,6 +30,7 @@ pub enum Code {
 /// Text that names no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no code is called {got:?}; there are {ACCEPTED}")]
+#[non_exhaustive]
 pub struct CodeNameError {
     /// The text.
     pub got: String,

@@ -2,22 +2,22 @@
 
 use std::net::SocketAddr;
 
-/// How a packet gets onto a path: a lane of this host, and an address to send to.
+/// How a packet gets onto a path: an egress of this host, and an address to send to.
 ///
-/// A lane is a number that the owner of the sockets understands: a socket, or a socket with a
+/// An egress is a number that the owner of the sockets understands: a socket, or a socket with a
 /// flow label or an outer header. The core only hands it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Via {
-    /// The lane to send on, or that a packet came in on.
-    pub lane: u16,
+    /// The egress to send on, or that a packet came in on.
+    pub egress: u16,
     /// The address to send to, or that a packet came from.
     pub remote: SocketAddr,
 }
 
 /// Which paths lead to a peer.
 pub trait PathMap: Send + Sync {
-    /// The paths to `peer`, in order, each once; the order is what [`Order`](super::Order) goes by. Empty:
-    /// unreachable.
+    /// The paths to `peer`, in order, each once; the order is what [`Order`](super::Order) goes by.
+    /// Empty: unreachable.
     ///
     /// The peer takes messages at `ports` ports, as far as it has said so: that of `peer` and
     /// those right after it. One that has said nothing takes them at one.
@@ -35,15 +35,15 @@ pub trait PathMap: Send + Sync {
     }
 }
 
-/// Paths that differ in the lane alone: an ECMP pool of source ports is one.
+/// Paths that differ in the egress alone: an ECMP pool of source ports is one.
 #[derive(Clone, Copy, Debug)]
-pub struct Lanes(
-    /// How many lanes there are.
+pub struct Egresses(
+    /// How many egresses there are.
     pub u16,
 );
 
-impl PathMap for Lanes {
+impl PathMap for Egresses {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
-        (0..self.0).map(|lane| Via { lane, remote: peer }).collect()
+        (0..self.0).map(|egress| Via { egress, remote: peer }).collect()
     }
 }

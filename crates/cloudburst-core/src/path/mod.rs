@@ -23,12 +23,12 @@
 //! links, which is a [`Shape`]; where they share none below the spines, as in a leaf-spine, it is
 //! round robin.
 //!
-//! What takes a turn is a run of packets (`Config::run`): these distances are between runs, and
-//! between packets only if `run` is 1.
+//! What takes a turn is a packet train (`Config::train`): these distances are between trains, and
+//! between packets only if `train` is 1.
 //!
 //! # Health
 //!
-//! A path whose packets go missing while those sent later on others arrive is *thinned*: most of
+//! A path whose packets go missing while those sent later on others arrive is *degraded*: most of
 //! its turns pass to the next path in the order, and now and then one packet probes it. The first
 //! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
 
@@ -39,9 +39,9 @@ mod sequence;
 mod set;
 mod shape;
 
-pub use map::{Lanes, PathMap, Via};
+pub use map::{Egresses, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;
 pub use sequence::Sequence;
-pub use set::{PathSet, PathStats, Turn};
+pub use set::{Opportunity, PathSet, PathStats};
 pub use shape::{MAX_SHAPE_PATHS, Shape, ShapeError};

@@ -10,6 +10,7 @@ use core::str::FromStr;
 ///
 /// Every order begins at a random place for each peer; see [`Sequence`](super::Sequence).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Order {
     /// RB, random bouncing: a path drawn for each turn. The only order that does not visit every
     /// path once a round: by bad luck a small message misses the good ones, and at full load its
@@ -27,6 +28,7 @@ pub enum Order {
 
 /// Why an order cannot be used. The blame is on whoever configured it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OrderError {
     /// Text that names no order.
     #[error("setting `order` is {given:?}: it must be {ACCEPTED}")]

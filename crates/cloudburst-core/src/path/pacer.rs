@@ -3,9 +3,9 @@
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How much of a late start may be made up for: timers wake late, and a link that idled because
-/// of that would fall behind its rate.
-const CATCH_UP: Duration = Duration::from_micros(500);
+/// The depth of the token bucket, in time: how much of a late start may be made up for. Timers
+/// wake late, and a link that idled because of that would fall behind its rate.
+const BUCKET_DEPTH: Duration = Duration::from_micros(500);
 
 /// Spaces what all messages of an endpoint send together (Algorithm 1, line 5).
 ///
@@ -23,7 +23,7 @@ impl Pacer {
     /// `capacity` in bits a second; `rate` is the share of it that may be used.
     pub fn new(capacity: u64, rate: f64) -> Self {
         let nanos_per_byte = 8e9 / (capacity as f64 * rate);
-        Self { nanos_per_byte, ready_at: Instant::ZERO, depth: CATCH_UP }
+        Self { nanos_per_byte, ready_at: Instant::ZERO, depth: BUCKET_DEPTH }
     }
 
     /// With a bucket of another depth, in time at the rate, than 500 us.
@@ -60,10 +60,10 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_saves_up_no_more_than_the_catch_up() {
+    fn an_idle_link_saves_up_no_more_than_the_bucket_depth() {
         let mut pacer = Pacer::new(1_000_000_000, 1.0);
         let now = Instant::from_nanos(60_000_000_000);
         pacer.charge(now, 125);
-        assert_eq!(pacer.ready_at(), now - CATCH_UP + Duration::from_micros(1));
+        assert_eq!(pacer.ready_at(), now - BUCKET_DEPTH + Duration::from_micros(1));
     }
 }

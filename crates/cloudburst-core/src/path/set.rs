@@ -7,10 +7,10 @@ use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// Packets in a row that went missing on a path, for it to be thinned. With one in five lost at
+/// Packets in a row that went missing on a path, for it to be degraded. With one in five lost at
 /// random, so many are lost in a row once in 400,000 times.
-const THIN_AFTER: u32 = 8;
-/// Of so many turns of a thinned path one is taken, for a probe.
+const DEGRADE_AFTER: u32 = 8;
+/// Of so many turns of a degraded path one is taken, for a probe.
 const PROBE_EVERY: u32 = 16;
 /// Paths that are remembered, those that were removed among them; a map has fewer by far.
 const MAX_REMEMBERED: usize = 256;
@@ -21,6 +21,7 @@ const LOSS_MEMORY: u32 = 128;
 
 /// Live counts of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathStats {
     /// How packets get onto the path.
     pub via: Via,
@@ -33,9 +34,9 @@ pub struct PathStats {
     pub arrived: u64,
     /// When the peer last let know that anything arrived on it.
     pub last_heard: Option<Instant>,
-    /// Whether it is thinned to a trickle: its packets went missing, and those sent later on other
+    /// Whether it is degraded to a trickle: its packets went missing, and those sent later on other
     /// paths did not.
-    pub thinned: bool,
+    pub degraded: bool,
     /// Of 1,000 packets, how many are lost, or come when their message is whole without them: an
     /// estimate from the last 64 to 128 that are accounted for. What all paths lose alike may count
     /// as still on its way, for a packet is missed only when one sent later arrived.
@@ -45,22 +46,22 @@ pub struct PathStats {
     pub round_trip: Option<Duration>,
 }
 
-/// One turn: so many packets on this path.
+/// A transmit opportunity: so many packets on this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct Opportunity {
     /// The path.
     pub path: PathId,
     /// How packets get onto it.
     pub via: Via,
     /// Packets that it is charged with.
     pub packets: usize,
-    /// The path is thinned: what goes on it will hardly arrive.
+    /// The path is degraded: what goes on it will hardly arrive.
     pub probe: bool,
 }
 
 /// The paths to one peer, visited in an order from a random start.
 ///
-/// A path is thinned when [`account`](Self::account) has seen eight packets missing on it since it
+/// A path is degraded when [`account`](Self::account) has seen eight packets missing on it since it
 /// was last [`heard`](Self::heard) of; every sixteenth of its turns is then one packet, and the
 /// others pass to the next path. When it is heard of, it has all its turns again.
 ///
@@ -73,9 +74,9 @@ pub struct PathSet {
     health: Vec<Health>,
     /// Which path the order means by each of its numbers.
     places: Vec<usize>,
-    /// Paths in use, and how many of them are thinned.
+    /// Paths in use, and how many of them are degraded.
     used: usize,
-    thinned: usize,
+    degraded: usize,
     sequence: Sequence,
     hopeful: bool,
 }
@@ -85,7 +86,7 @@ pub struct PathSet {
 struct Health {
     /// Packets missing since the path was last heard of.
     missing: u32,
-    /// Turns that it did not get since it was thinned, or probed.
+    /// Turns that it did not get since it was degraded, or probed.
     passed: u32,
     /// Packets accounted for lately, and how many of them were lost.
     due: u32,
@@ -108,7 +109,7 @@ impl PathSet {
             health: Vec::new(),
             places: Vec::new(),
             used: 0,
-            thinned: 0,
+            degraded: 0,
             hopeful: false,
         };
         check_any(places, vias)?;
@@ -161,7 +162,7 @@ impl PathSet {
             sent: 0,
             arrived: 0,
             last_heard: None,
-            thinned: false,
+            degraded: false,
             loss_permille: 0,
             round_trip: None,
         };
@@ -183,14 +184,14 @@ impl PathSet {
         for (path, health) in self.paths.iter_mut().zip(&mut self.health) {
             let removed = !vias.contains(&path.via);
             if path.removed && !removed {
-                path.thinned = false;
+                path.degraded = false;
                 *health = Health::default();
             }
             path.removed = removed;
         }
         let in_use = || self.paths.iter().filter(|path| !path.removed);
-        (self.used, self.thinned) =
-            (in_use().count(), in_use().filter(|path| path.thinned).count());
+        (self.used, self.degraded) =
+            (in_use().count(), in_use().filter(|path| path.degraded).count());
     }
 
     /// How many paths are in use, at least one: packets in a round.
@@ -199,20 +200,20 @@ impl PathSet {
         self.used
     }
 
-    /// Whether every path in use has been heard of, and none is thinned.
+    /// Whether every path in use has been heard of, and none is degraded.
     pub fn all_well(&self) -> bool {
         let mut in_use = self.paths.iter().filter(|path| !path.removed);
-        self.thinned == 0 && in_use.all(|path| path.last_heard.is_some())
+        self.degraded == 0 && in_use.all(|path| path.last_heard.is_some())
     }
 
     /// The next path in the order, charged with `packets`, or with one if it is a probe. If it has
     /// not been heard of lately, which it may be dead for, no more than `few` are risked.
-    pub fn take_turn(&mut self, now: Instant, few: usize, packets: usize) -> Turn {
+    pub fn take_opportunity(&mut self, now: Instant, few: usize, packets: usize) -> Opportunity {
         loop {
             // This ends: a path that is passed over so often is probed.
             let at = self.next_path();
             let path = &self.paths[at];
-            if !path.thinned || self.thinned == self.used {
+            if !path.degraded || self.degraded == self.used {
                 let fresh = |at| now.saturating_since(at) < FRESH_FOR;
                 let known = path.last_heard.is_some_and(fresh);
                 return self.charge(at, if known { packets } else { few.min(packets) }, false);
@@ -226,27 +227,27 @@ impl PathSet {
         }
     }
 
-    /// The next path in the order, thinned or not, charged with `packets`: for when nothing is
+    /// The next path in the order, degraded or not, charged with `packets`: for when nothing is
     /// heard on any.
-    pub fn take_any_turn(&mut self, packets: usize) -> Turn {
+    pub fn take_any_opportunity(&mut self, packets: usize) -> Opportunity {
         let at = self.next_path();
         self.charge(at, packets, false)
     }
 
     /// The same, but every other turn is of the path that was heard of last: of many paths few may
     /// be alive.
-    pub fn take_hopeful_turn(&mut self, packets: usize) -> Turn {
+    pub fn take_hopeful_opportunity(&mut self, packets: usize) -> Opportunity {
         self.hopeful = !self.hopeful;
         let known = self.paths.iter().enumerate().filter(|(_, path)| !path.removed);
         let last = known.filter(|(_, path)| path.last_heard.is_some());
         match last.max_by_key(|(_, path)| path.last_heard) {
             Some((at, _)) if self.hopeful => self.charge(at, packets, false),
-            _ => self.take_any_turn(packets),
+            _ => self.take_any_opportunity(packets),
         }
     }
 
     /// The same, of the paths that are `wanted`; of any, if none is.
-    pub fn take_any_turn_of(&mut self, wanted: impl Fn(&Via) -> bool) -> Turn {
+    pub fn take_any_opportunity_of(&mut self, wanted: impl Fn(&Via) -> bool) -> Opportunity {
         for _ in 0..self.places.len() {
             let at = self.next_path();
             if wanted(&self.paths[at].via) {
@@ -256,7 +257,7 @@ impl PathSet {
         let in_use = |path: &PathStats| !path.removed && wanted(&path.via);
         match self.paths.iter().position(in_use) {
             Some(at) => self.charge(at, 1, false),
-            None => self.take_any_turn(1),
+            None => self.take_any_opportunity(1),
         }
     }
 
@@ -270,10 +271,10 @@ impl PathSet {
         }
     }
 
-    fn charge(&mut self, at: usize, packets: usize, probe: bool) -> Turn {
+    fn charge(&mut self, at: usize, packets: usize, probe: bool) -> Opportunity {
         let path = &mut self.paths[at];
         path.sent += packets as u64;
-        Turn { path: PathId(at as u16), via: path.via, packets, probe }
+        Opportunity { path: PathId(at as u16), via: path.via, packets, probe }
     }
 
     /// Notes that the peer has `more` symbols from `path` than it said before. Other numbers
@@ -284,9 +285,9 @@ impl PathSet {
         path.arrived = path.arrived.saturating_add(more);
         path.last_heard = Some(now);
         self.health[at].missing = 0;
-        if path.thinned && !path.removed {
-            path.thinned = false;
-            self.thinned -= 1;
+        if path.degraded && !path.removed {
+            path.degraded = false;
+            self.degraded -= 1;
         }
     }
 
@@ -319,10 +320,10 @@ impl PathSet {
             return;
         }
         health.missing = health.missing.saturating_add(u32::try_from(missing).unwrap_or(0));
-        if health.missing >= THIN_AFTER && !path.thinned {
-            path.thinned = true;
+        if health.missing >= DEGRADE_AFTER && !path.degraded {
+            path.degraded = true;
             health.passed = 0;
-            self.thinned += 1;
+            self.degraded += 1;
         }
     }
 

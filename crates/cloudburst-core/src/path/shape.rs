@@ -20,9 +20,11 @@ pub struct Shape {
     fan_outs: [u16; MAX_LAYERS],
 }
 
-/// A number in the shape of a fabric that no such fabric has. The blame is on whoever configured it.
+/// A number in the shape of a fabric that no such fabric has. The blame is on whoever configured
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("setting `order.{field}` is {value}: it must be {expected}")]
+#[non_exhaustive]
 pub struct ShapeError {
     /// The part of the shape.
     pub field: &'static str,

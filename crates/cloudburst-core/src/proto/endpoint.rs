@@ -34,6 +34,7 @@ pub struct Endpoint {
 
 /// What the application should know.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// One message more of this role is in the application's queue: see [`Endpoint::recv`] and
     /// [`Endpoint::recv_request`].
@@ -46,6 +47,7 @@ pub enum Event {
 
 /// What an endpoint has done and seen since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// The sending half.
     pub sender: SenderCounters,
@@ -57,6 +59,7 @@ pub struct Counters {
 
 /// How long an endpoint's messages took.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Latencies {
     /// Messages sent: from the call to STOP ([`Receipt::total`](crate::error::Receipt::total)), of
     /// those that were delivered.
@@ -97,7 +100,7 @@ impl Endpoint {
         (self.sender, self.receiver, self.calls)
     }
 
-    /// How long a thread that drives this should look for packets before it sleeps.
+    /// How long a thread that drives this should busy-poll before it sleeps.
     pub(crate) const fn busy_poll(&self) -> Duration {
         self.busy_poll
     }

@@ -9,9 +9,9 @@
 //!    [`Endpoint::handle_datagram`] or [`Endpoint::handle_timeout`].
 //! 2. Call [`Endpoint::poll_event`] until it returns `None`, and let the application act on each
 //!    event: what it does is another input.
-//! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, putting each batch on the wire. Of a
-//!    batch that the host does not take, tell [`Endpoint::not_sent`]. While the application may be
-//!    about to respond to what it has just got, a driver may call [`Endpoint::poll_symbols`]
+//! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, putting each batch on the wire. Of
+//!    a batch that the host does not take, tell [`Endpoint::not_sent`]. While the application may
+//!    be about to respond to what it has just got, a driver may call [`Endpoint::poll_symbols`]
 //!    instead, and [`Endpoint::poll_transmit`] a little later.
 //! 4. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When
 //!    the moment has come, hand in the datagrams that are there, and then the timeout: go to 1.
@@ -20,8 +20,8 @@
 //!
 //! - A message is in the application's queue before its STOP can leave, for the queue is a part of
 //!   the endpoint. [`Endpoint::recv`] takes from it, and makes room in it.
-//! - A peer that one half has met is known to the other before the datagram that told of it has been
-//!   handed in.
+//! - A peer that one half has met is known to the other before the datagram that told of it has
+//!   been handed in.
 //! - Answers to handshakes leave first. An answer leaves with symbols for the same peer where it
 //!   fits (a piggybacked ACK), and by itself after one batch of symbols at the latest.
 //!
@@ -71,7 +71,7 @@ pub enum Contents {
 pub struct Transmit {
     /// What is in them.
     pub contents: Contents,
-    /// The lane to send on and the address to send to.
+    /// The egress to send on and the address to send to.
     pub via: Via,
     /// Bytes in each datagram but the last.
     pub segment_size: usize,

@@ -8,9 +8,10 @@ use std::net::SocketAddr;
 /// What passed between this endpoint and one peer.
 ///
 /// A peer is remembered until it is idle and room is wanted for another (`Config::max_peers`), or,
-/// receiving, until it has been silent for two and a half minutes; when it comes back, its counts begin anew.
-/// What must never go back is in the endpoint's own counters.
+/// receiving, until it has been silent for two and a half minutes; when it comes back, its counts
+/// begin anew. What must never go back is in the endpoint's own counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerStats {
     /// Where it takes messages.
     pub peer: SocketAddr,
@@ -22,6 +23,7 @@ pub struct PeerStats {
 
 /// Messages to one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SentTo {
     /// Messages that ended Delivered.
     pub delivered: u64,
@@ -54,6 +56,7 @@ pub struct SentTo {
 
 /// Messages from one peer, in the sessions that are held: more than one where it restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceivedFrom {
     /// Messages that were put into the application's queue.
     pub delivered: u64,

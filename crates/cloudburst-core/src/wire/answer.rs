@@ -8,8 +8,8 @@ use super::{
 };
 use crate::id::{Digest, MessageId, PathId};
 
-/// The `echo` of an answer that no symbol asked for.
-pub const NO_ECHO: u64 = u64::MAX;
+/// The `acknowledged` of an answer that no symbol caused.
+pub const NONE_ACKNOWLEDGED: u64 = u64::MAX;
 
 const FIELDS_LEN: usize = 20;
 /// Bytes of one [`Arrivals`].
@@ -17,6 +17,7 @@ const ARRIVAL_LEN: usize = 4;
 
 /// Why a message will never be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum RejectReason {
     /// It is longer than the receiver accepts.
     #[error("the message is longer than the receiver accepts")]
@@ -80,8 +81,8 @@ pub struct Answer {
     pub message: MessageId,
     /// The block that the answered symbol belongs to.
     pub block: u32,
-    /// The packet number of the answered symbol, or [`NO_ECHO`].
-    pub echo: u64,
+    /// The packet number of the answered symbol, or [`NONE_ACKNOWLEDGED`].
+    pub acknowledged: u64,
     /// What the receiver says.
     pub verdict: Verdict,
 }
@@ -127,7 +128,7 @@ impl Answer {
         prefix.write(out);
         out.extend_from_slice(&self.message.0.to_be_bytes());
         out.extend_from_slice(&self.block.to_be_bytes());
-        out.extend_from_slice(&self.echo.to_be_bytes());
+        out.extend_from_slice(&self.acknowledged.to_be_bytes());
         match &self.verdict {
             Verdict::BlockDone { digest, arrivals } => {
                 out.push(0);
@@ -159,7 +160,7 @@ impl Answer {
         let prefix = Prefix::read(&mut cursor)?;
         let message = MessageId(cursor.u64()?);
         let block = cursor.u32()?;
-        let echo = cursor.u64()?;
+        let acknowledged = cursor.u64()?;
         let verdict = match prefix.kind {
             Kind::Stop => {
                 let scope = cursor.u8()?;
@@ -194,7 +195,7 @@ impl Answer {
         if cursor.remaining() > TAG_LEN {
             return Err(WireError::TooLong { expected, got });
         }
-        Ok((prefix, Self { message, block, echo, verdict }))
+        Ok((prefix, Self { message, block, acknowledged, verdict }))
     }
 }
 

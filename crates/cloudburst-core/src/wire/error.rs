@@ -2,6 +2,7 @@
 
 /// Why bytes are not a packet of ours. The blame is the peer's, or a stranger's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// The packet ends before its fields do.
     #[error("packet is too short: its fields need {needed} bytes, {got} came")]

@@ -10,7 +10,7 @@ pub const VERSION: u8 = 1;
 /// Bytes of a [`Prefix`].
 pub const PREFIX_LEN: usize = 20;
 
-const FLAG_ASK: u8 = 0b0000_0001;
+const FLAG_ACK_REQUEST: u8 = 0b0000_0001;
 const FLAG_PARTIAL: u8 = 0b0000_0010;
 const FLAG_AGAIN: u8 = 0b0000_0100;
 const ROLE_SHIFT: u32 = 3;
@@ -83,11 +83,11 @@ pub enum Role {
 pub struct Prefix {
     /// The packet's kind; never a handshake kind.
     pub kind: Kind,
-    /// The sender wants a [`Kind::Status`], or better, in return.
-    pub ask: bool,
+    /// An ACK request: the sender wants a [`Kind::Status`], or better, in return.
+    pub ack_request: bool,
     /// The receiver has said of some blocks of this message that they are done.
     pub partial: bool,
-    /// The sender has had no answer to what it asked about this block for long.
+    /// The sender has had no answer to its ACK requests for this block for long.
     pub again: bool,
     /// What the message is; [`Role::Plain`] in answers.
     pub role: Role,
@@ -117,7 +117,7 @@ impl Prefix {
             return Err(WireError::Undefined { field: "kind", got: kind as u8 });
         }
         let flags = cursor.u8()?;
-        if flags & !(FLAG_ASK | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK) != 0 {
+        if flags & !(FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK) != 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
         let role = match (flags & ROLE_MASK) >> ROLE_SHIFT {
@@ -128,7 +128,7 @@ impl Prefix {
         };
         Ok(Self {
             kind,
-            ask: flags & FLAG_ASK != 0,
+            ack_request: flags & FLAG_ACK_REQUEST != 0,
             partial: flags & FLAG_PARTIAL != 0,
             again: flags & FLAG_AGAIN != 0,
             role,
@@ -141,8 +141,14 @@ impl Prefix {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.push(self.kind.first_byte());
         let flag = |set, flag| if set { flag } else { 0 };
-        let (ask, again) = (flag(self.ask, FLAG_ASK), flag(self.again, FLAG_AGAIN));
-        out.push(ask | flag(self.partial, FLAG_PARTIAL) | again | (self.role as u8) << ROLE_SHIFT);
+        let (ack_request, again) =
+            (flag(self.ack_request, FLAG_ACK_REQUEST), flag(self.again, FLAG_AGAIN));
+        out.push(
+            ack_request
+                | flag(self.partial, FLAG_PARTIAL)
+                | again
+                | (self.role as u8) << ROLE_SHIFT,
+        );
         out.extend_from_slice(&self.path.0.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());
         out.extend_from_slice(&self.number.to_be_bytes());

@@ -17,6 +17,7 @@ pub const EPOCH_PACKETS: u64 = if cfg!(feature = "small-limits") { 1 << 7 } else
 
 /// Why a packet was not opened. Neither is worth an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Its number was seen before, or is too old to tell.
     #[error("packet is a replay, or older than the replay window")]
@@ -183,7 +184,7 @@ mod tests {
         let session = sealer.session();
         let prefix = Prefix {
             kind: Kind::Busy,
-            ask: false,
+            ack_request: false,
             partial: false,
             again: false,
             role: Role::Plain,

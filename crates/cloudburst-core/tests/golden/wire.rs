@@ -42,7 +42,7 @@ fn symbol(header: &SymbolHeader, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut sealer = Sealer::new(keys().forward.symbols);
     let prefix = Prefix {
         kind: Kind::Symbol,
-        ask: true,
+        ack_request: true,
         partial: false,
         again: false,
         role: Role::Plain,
@@ -73,11 +73,11 @@ fn header() -> SymbolHeader {
 }
 
 fn answer(verdict: Verdict) -> Vec<u8> {
-    let answer = Answer { message: header().message, block: 0, echo: 0, verdict };
+    let answer = Answer { message: header().message, block: 0, acknowledged: 0, verdict };
     let mut sealer = Sealer::new(keys().forward.answers);
     let prefix = Prefix {
         kind: answer.kind(),
-        ask: false,
+        ack_request: false,
         partial: false,
         again: false,
         role: Role::Plain,

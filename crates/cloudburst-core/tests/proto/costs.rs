@@ -1,10 +1,10 @@
-//! What one event costs a sender with very many peers and messages: counted in peers and messages that
-//! are looked at, not in time.
+//! What one event costs a sender with very many peers and messages: counted in peers and messages
+//! that are looked at, not in time.
 
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::SendError;
 use cloudburst_core::id::{Incarnation, PathId};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Contents, Endpoint, SendOptions};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -44,7 +44,7 @@ impl Crowd {
             ..Config::default()
         };
         let (security, seed) = (Security::pre_shared(key), Seed::new([1; 32]));
-        let sender = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
+        let sender = Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap();
         let now = Instant::from_nanos(1_000_000_000);
         Self { sender, now, hellos: BTreeMap::new(), key: PresharedKey::new(key) }
     }
@@ -99,7 +99,7 @@ impl Crowd {
     }
 
     fn take(&mut self, number: u32, packet: &mut [u8]) {
-        let via = Via { lane: 0, remote: peer(number) };
+        let via = Via { egress: 0, remote: peer(number) };
         self.sender.handle_datagram(self.now, via, packet);
     }
 

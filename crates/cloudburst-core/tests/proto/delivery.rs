@@ -146,7 +146,7 @@ fn packets_visit_paths_in_the_order_that_was_chosen() {
     for (order, expected) in
         [("drb:2x2", [0, 2, 1, 3]), ("drb:fat-tree:4", [0, 2, 1, 3]), ("rrb", [0, 1, 2, 3])]
     {
-        let a = Config { order: order.parse().unwrap(), run: 1, ..Setup::default().a };
+        let a = Config { order: order.parse().unwrap(), train: 1, ..Setup::default().a };
         let mut pair = Pair::new(Setup { a, ..Setup::default() });
         pair.tap = Some(Vec::new());
         for seed in 0..3 {
@@ -154,11 +154,17 @@ fn packets_visit_paths_in_the_order_that_was_chosen() {
         }
         // Handshakes and messages alike: the pair has one place in its order.
         let tap = pair.tap.take().unwrap();
-        let lanes: Vec<u16> =
-            tap.iter().filter(|(from, ..)| *from == Side::A).map(|(_, via, _)| via.lane).collect();
-        let start = expected.iter().position(|&lane| lane == lanes[0]).unwrap();
+        let egresses: Vec<u16> = tap
+            .iter()
+            .filter(|(from, ..)| *from == Side::A)
+            .map(|(_, via, _)| via.egress)
+            .collect();
+        let start = expected.iter().position(|&egress| egress == egresses[0]).unwrap();
         let turns = expected.iter().cycle().skip(start);
-        assert!(lanes.len() > 60 && lanes.iter().zip(turns).all(|(a, b)| a == b), "{lanes:?}");
+        assert!(
+            egresses.len() > 60 && egresses.iter().zip(turns).all(|(a, b)| a == b),
+            "{egresses:?}"
+        );
     }
 }
 

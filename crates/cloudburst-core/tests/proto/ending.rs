@@ -3,7 +3,7 @@
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
-use cloudburst_core::error::{Doubt, LocalError, Outcome, Rejection, SendError};
+use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, SendError};
 use cloudburst_core::proto::{Event, SendOptions};
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;
@@ -21,7 +21,7 @@ fn cancelling_stops_the_burst_at_once() {
     pair.run_for(Duration::from_millis(2));
     pair.a.endpoint.cancel(id);
     let sent = pair.a.counters().sender.symbols_sent;
-    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Cancelled));
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Cancelled));
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.a.counters().sender.symbols_sent, sent);
     // The next message tells the receiver to forget it.

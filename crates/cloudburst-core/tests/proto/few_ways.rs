@@ -5,14 +5,16 @@ use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::rng::SplitMix64;
 use core::time::Duration;
 
-const LANES: u16 = 16;
+const EGRESSES: u16 = 16;
 
-/// A pair. Each way from a lane to one of the other side is alive if `is_alive` says so.
+/// A pair. Each way from an egress to one of the other side is alive if `is_alive` says so.
 fn pair(seed: u64, is_alive: impl Fn(Side, u16, u16) -> bool) -> Pair {
-    let mut pair = Pair::new(Setup { seed, paths: LANES, ..Setup::default() });
+    let mut pair = Pair::new(Setup { seed, paths: EGRESSES, ..Setup::default() });
     for from in [Side::A, Side::B] {
-        for (lane, to) in (0..LANES).flat_map(|lane| (0..LANES).map(move |to| (lane, to))) {
-            pair.link(from, lane, to).set_down(!is_alive(from, lane, to));
+        for (egress, to) in
+            (0..EGRESSES).flat_map(|egress| (0..EGRESSES).map(move |to| (egress, to)))
+        {
+            pair.link(from, egress, to).set_down(!is_alive(from, egress, to));
         }
     }
     pair
@@ -31,14 +33,14 @@ fn meet(mut pair: Pair, seed: u64) -> Option<Duration> {
 fn where_ports_are_hashed_onto_one_living_path_of_four_all_meet_that_can() {
     let mut cut_off = 0;
     for seed in 0..1_000 {
-        let alive = |from: Side, lane: u16, to: u16| {
-            let ports = u64::from(lane) << 16 | u64::from(to) << 32 | (from as u64 + 1) << 48;
+        let alive = |from: Side, egress: u16, to: u16| {
+            let ports = u64::from(egress) << 16 | u64::from(to) << 32 | (from as u64 + 1) << 48;
             let drawn = SplitMix64::new(SplitMix64::new(seed).next_u64() ^ ports).next_u64();
             drawn.is_multiple_of(4)
         };
         // HELLOs go to one port, and their answers to wherever one came from.
-        let there = (0..LANES).filter(|&lane| alive(Side::A, lane, 0));
-        let back = |to: u16| (0..LANES).any(|lane| alive(Side::B, lane, to));
+        let there = (0..EGRESSES).filter(|&egress| alive(Side::A, egress, 0));
+        let back = |to: u16| (0..EGRESSES).any(|egress| alive(Side::B, egress, to));
         let can = there.into_iter().any(back);
         cut_off += u32::from(!can);
         let took = meet(pair(seed, alive), seed);
@@ -50,12 +52,12 @@ fn where_ports_are_hashed_onto_one_living_path_of_four_all_meet_that_can() {
 }
 
 #[test]
-fn whichever_one_lane_leads_back_is_found() {
-    for seed in 0..10 * u64::from(LANES) {
-        let lane_back = (seed % u64::from(LANES)) as u16;
-        let alive = |from, lane, _| match from {
-            Side::A => u64::from(lane % 4) == seed / 16 % 4,
-            Side::B => lane == lane_back,
+fn whichever_one_egress_leads_back_is_found() {
+    for seed in 0..10 * u64::from(EGRESSES) {
+        let egress_back = (seed % u64::from(EGRESSES)) as u16;
+        let alive = |from, egress, _| match from {
+            Side::A => u64::from(egress % 4) == seed / 16 % 4,
+            Side::B => egress == egress_back,
         };
         let took = meet(pair(seed, alive), seed);
         let limit = Duration::from_millis(1_500);

@@ -1,15 +1,15 @@
-//! Paths that deliver nothing are thinned to a trickle, and take part again when they deliver.
+//! Paths that deliver nothing are degraded to a trickle, and take part again when they deliver.
 
 use crate::common::{KEY, Pair, Setup, Side, lossy, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::{Incarnation, MessageId, PathId};
-use cloudburst_core::path::{Lanes, Order, PathStats, Via};
+use cloudburst_core::path::{Egresses, Order, PathStats, Via};
 use cloudburst_core::proto::{Endpoint, Event, SendOptions};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::answer::NO_ECHO;
+use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
 use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::Sealer;
@@ -24,9 +24,9 @@ fn paths(pair: &Pair) -> &[PathStats] {
     pair.a.endpoint.paths(Side::B.address(0))
 }
 
-fn thinned(pair: &Pair) -> Vec<usize> {
+fn degraded(pair: &Pair) -> Vec<usize> {
     let paths = paths(pair).iter().enumerate();
-    paths.filter(|(_, path)| path.thinned).map(|(at, _)| at).collect()
+    paths.filter(|(_, path)| path.degraded).map(|(at, _)| at).collect()
 }
 
 /// Packets that went on each path while `count` messages of `length` bytes were delivered, one
@@ -59,7 +59,7 @@ fn with_one_two_or_three_of_four_dead_packets_are_hardly_more_than_the_living_ne
                     set_dead(&mut pair, dead, true);
                 }
                 deliver(&mut pair, 40, length);
-                assert_eq!(thinned(&pair), (0..usize::from(dead)).collect::<Vec<_>>());
+                assert_eq!(degraded(&pair), (0..usize::from(dead)).collect::<Vec<_>>());
                 let sent = deliver(&mut pair, 100, length);
                 let (dead, living) = sent.split_at(usize::from(dead));
                 let ratio = sent.iter().sum::<u64>() as f64 / needed as f64;
@@ -79,7 +79,7 @@ fn with_one_two_or_three_of_four_dead_packets_are_hardly_more_than_the_living_ne
 }
 
 #[test]
-fn a_path_is_thinned_within_a_few_round_trips_and_has_its_share_again_within_a_few() {
+fn a_path_is_degraded_within_a_few_round_trips_and_has_its_share_again_within_a_few() {
     let mut times = Vec::new();
     for dead in 1..4 {
         let mut pair = Pair::new(Setup::default());
@@ -93,14 +93,14 @@ fn a_path_is_thinned_within_a_few_round_trips_and_has_its_share_again_within_a_f
         set_dead(&mut pair, dead, true);
         let died = pair.now;
         let all: Vec<usize> = (0..usize::from(dead)).collect();
-        pair.run(|pair| thinned(pair) == all);
-        let thin = pair.now.saturating_since(died);
+        pair.run(|pair| degraded(pair) == all);
+        let degraded_after = pair.now.saturating_since(died);
         pair.run_for(Duration::from_millis(20));
         set_dead(&mut pair, dead, false);
         let healed = pair.now;
-        pair.run(|pair| thinned(pair).is_empty());
+        pair.run(|pair| degraded(pair).is_empty());
         let full = pair.now.saturating_since(healed);
-        times.push((dead, thin, full));
+        times.push((dead, degraded_after, full));
         let before: Vec<u64> = paths(&pair).iter().map(|path| path.sent).collect();
         pair.run_for(Duration::from_millis(10));
         let more = paths(&pair).iter().zip(before).map(|(path, before)| path.sent - before);
@@ -110,9 +110,9 @@ fn a_path_is_thinned_within_a_few_round_trips_and_has_its_share_again_within_a_f
         pair.settle();
         assert_eq!(pair.a.delivered(), 3_010);
     }
-    println!("dead, until thinned, from healed to full rate: {times:?}");
-    for (_, thin, full) in times {
-        assert!(thin < Duration::from_millis(4), "{thin:?}");
+    println!("dead, until degraded, from healed to full rate: {times:?}");
+    for (_, degraded_after, full) in times {
+        assert!(degraded_after < Duration::from_millis(4), "{degraded_after:?}");
         assert!(full < Duration::from_millis(4), "{full:?}");
     }
 }
@@ -123,10 +123,10 @@ fn messages_one_at_a_time_find_a_healed_path_within_its_sixteenth_turn() {
         let mut pair = Pair::new(Setup::default());
         set_dead(&mut pair, 3, true);
         deliver(&mut pair, 60, length);
-        assert_eq!(thinned(&pair), [0, 1, 2]);
+        assert_eq!(degraded(&pair), [0, 1, 2]);
         set_dead(&mut pair, 3, false);
         let mut messages = 0;
-        while !thinned(&pair).is_empty() {
+        while !degraded(&pair).is_empty() {
             messages += deliver(&mut pair, 1, length).len() / 4;
             assert!(messages <= 32, "{length}: {:?}", paths(&pair));
         }
@@ -164,7 +164,7 @@ fn a_path_whose_answers_alone_are_lost_keeps_its_turns() {
             pair.set_links(Side::B, Some(path), &lossy(1.0));
         }
         let sent = deliver(&mut pair, 100, length);
-        assert_eq!(thinned(&pair), []);
+        assert_eq!(degraded(&pair), []);
         assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 7, "{sent:?}");
     }
 }
@@ -200,21 +200,21 @@ fn bursts_that_end_before_they_were_answered_are_held_against_no_path() {
         for length in [1, 1_300, 2_600, 20_000] {
             for seed in 0..100 {
                 pair.deliver(message(length, seed));
-                assert_eq!(thinned(&pair), [], "{order}, {length}");
+                assert_eq!(degraded(&pair), [], "{order}, {length}");
             }
         }
     }
 }
 
 #[test]
-fn a_path_that_is_always_too_late_is_thinned_until_messages_are_long_enough_for_it() {
+fn a_path_that_is_always_too_late_is_degraded_until_messages_are_long_enough_for_it() {
     let mut pair = Pair::new(Setup::default());
     let slow = LinkConfig { delay: Duration::from_millis(2), ..lossy(0.0) };
     pair.set_links(Side::A, Some(3), &slow);
     deliver(&mut pair, 100, 20_000);
-    assert_eq!(thinned(&pair), [3]);
+    assert_eq!(degraded(&pair), [3]);
     let sent = deliver(&mut pair, 2, 4_000_000);
-    assert_eq!(thinned(&pair), []);
+    assert_eq!(degraded(&pair), []);
     assert!(sent[3] * 10 > sent[0] * 7, "{sent:?}");
     let path = &paths(&pair)[3];
     assert!(path.round_trip.is_some_and(|took| took > Duration::from_millis(2)), "{path:?}");
@@ -228,18 +228,18 @@ fn when_nothing_arrives_no_path_is_blamed_and_all_are_used() {
     let options = SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() };
     pair.send_from(Side::A, message(93_000, 1), options);
     pair.run_for(Duration::from_secs(5));
-    assert_eq!(thinned(&pair), []);
+    assert_eq!(degraded(&pair), []);
     set_dead(&mut pair, 4, false);
     pair.settle();
     assert_eq!(pair.a.delivered(), 21);
 }
 
 #[test]
-fn when_the_last_living_path_dies_the_thinned_ones_are_tried_at_once() {
+fn when_the_last_living_path_dies_the_degraded_ones_are_tried_at_once() {
     let mut pair = Pair::new(Setup::default());
     set_dead(&mut pair, 3, true);
     deliver(&mut pair, 20, 20_000);
-    assert_eq!(thinned(&pair), [0, 1, 2]);
+    assert_eq!(degraded(&pair), [0, 1, 2]);
     // Path 1 heals at the moment at which path 3 dies.
     pair.set_down(1, false);
     pair.set_down(3, true);
@@ -247,7 +247,7 @@ fn when_the_last_living_path_dies_the_thinned_ones_are_tried_at_once() {
         let receipt = pair.deliver(message(20_000, seed));
         assert!(receipt.completed_in < Duration::from_millis(20), "{receipt:?}");
     }
-    assert_eq!(thinned(&pair), [0, 2, 3]);
+    assert_eq!(degraded(&pair), [0, 2, 3]);
 }
 
 #[test]
@@ -259,19 +259,19 @@ fn health_survives_a_restart_of_the_peer() {
     let doubtful = pair.send(message(1, 1));
     pair.outcome(doubtful);
     deliver(&mut pair, 20, 20_000);
-    assert_eq!(thinned(&pair), [0, 1]);
+    assert_eq!(degraded(&pair), [0, 1]);
     set_dead(&mut pair, 2, false);
     deliver(&mut pair, 20, 20_000);
-    assert_eq!(thinned(&pair), []);
+    assert_eq!(degraded(&pair), []);
 }
 
 #[test]
 fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
     let config = Config { port: 7000, ..Config::default() };
     let security = Security::pre_shared(KEY);
-    let map = Box::new(Lanes(4));
+    let map = Box::new(Egresses(4));
     let mut sender = Endpoint::new(config, &security, Seed::new([3; 32]), map).unwrap();
-    let liar = Via { lane: 0, remote: ([10, 0, 0, 2], 7000).into() };
+    let liar = Via { egress: 0, remote: ([10, 0, 0, 2], 7000).into() };
     let mut now = Instant::from_nanos(1_000_000_000);
     let key = PresharedKey::new(KEY);
     let mut packet = Vec::new();
@@ -303,15 +303,15 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
                 count: rng.next_u64() as u16 >> rng.below(16),
             })
             .collect();
-        let echo = [rng.below(2_000), NO_ECHO, 0][rng.below(3) as usize];
+        let acknowledged = [rng.below(2_000), NONE_ACKNOWLEDGED, 0][rng.below(3) as usize];
         let verdict = match digest {
             Some(digest) => Verdict::Delivered { digest, arrivals },
             None => Verdict::Status { needed: rng.below(9) as u16, arrivals },
         };
-        let answer = Answer { message, block: 0, echo, verdict };
+        let answer = Answer { message, block: 0, acknowledged, verdict };
         let prefix = Prefix {
             kind: answer.kind(),
-            ask: false,
+            ack_request: false,
             partial: false,
             again: false,
             role: Role::Plain,

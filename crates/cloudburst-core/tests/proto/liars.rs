@@ -113,7 +113,7 @@ fn a_floor_raised_too_far_forgets_only_the_liars_own_messages() {
     let mut far = peer.header(u64::MAX, b"x", 1, 0);
     far.age = 0;
     assert!(matches!(verdicts(peer.say(&far, false, b"x"))[..], [Verdict::Delivered { .. }]));
-    // Message 5 is older than the floor now: no answer, no memory, no delivery.
+    // Message 5 is older than the low watermark now: no answer, no memory, no delivery.
     assert_eq!(peer.say_message(5, b"12345678", 4), []);
     assert_eq!(peer.endpoint.receive_memory(), 0);
     assert_eq!(peer.messages().len(), 1);
@@ -196,7 +196,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     };
     let mut packet = Vec::new();
     hello.write(&key.hello_key(), &mut packet);
-    let via = Via { lane: 0, remote: ([10, 0, 0, 1], 6666).into() };
+    let via = Via { egress: 0, remote: ([10, 0, 0, 1], 6666).into() };
     pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
     let mut answer = Vec::new();
     pair.b.endpoint.poll_transmit(pair.now, &mut answer).unwrap();
@@ -205,7 +205,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     let mut sealer = Sealer::new(flow.symbols.clone());
     let prefix = Prefix {
         kind: Kind::Symbol,
-        ask: false,
+        ack_request: false,
         partial: false,
         again: false,
         role: Role::Plain,

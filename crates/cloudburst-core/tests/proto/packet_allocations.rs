@@ -1,7 +1,7 @@
 //! What is allocated is allocated for messages, not for packets.
 
 use cloudburst_core::config::{Config, Security};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{
     Class, Contents, Ecn, Endpoint, Event, Marking, SendOptions, Transmit,
 };
@@ -16,7 +16,7 @@ fn endpoint(host: u8) -> (Endpoint, SocketAddr) {
     let config = Config { port: 7000, capacity: 100_000_000_000, ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
-    let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(PATHS))).unwrap();
+    let endpoint = Endpoint::new(config, &security, seed, Box::new(Egresses(PATHS))).unwrap();
     (endpoint, SocketAddr::from(([10, 0, 0, host], 7000)))
 }
 
@@ -34,7 +34,7 @@ fn transmit(from: &mut Endpoint, batches: &mut [(Transmit, Vec<u8>)]) -> usize {
 
 fn take(to: &mut Endpoint, from: SocketAddr, batches: &mut [(Transmit, Vec<u8>)]) {
     for (transmit, buffer) in batches {
-        let via = Via { lane: transmit.via.lane, remote: from };
+        let via = Via { egress: transmit.via.egress, remote: from };
         for packet in buffer.chunks_mut(transmit.segment_size) {
             to.handle_datagram(NOW, via, packet);
         }
@@ -44,7 +44,7 @@ fn take(to: &mut Endpoint, from: SocketAddr, batches: &mut [(Transmit, Vec<u8>)]
 #[test]
 fn longer_messages_allocate_no_more_often() {
     let ((mut a, at_a), (mut b, at_b)) = (endpoint(1), endpoint(2));
-    let via = Via { lane: 0, remote: at_a };
+    let via = Via { egress: 0, remote: at_a };
     let marking = Marking { class: Class::CONTROL, ecn: Ecn::NotEct };
     let nothing = Transmit { contents: Contents::Answers, via, segment_size: 1, len: 0, marking };
     let mut batches: Vec<_> = (0..256).map(|_| (nothing, Vec::with_capacity(65_536))).collect();

@@ -13,10 +13,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Lanes, each with as many of the peer's ports.
+/// Egresses, each with as many of the peer's ports.
 #[derive(Clone, Default)]
 struct Pool {
-    lanes: Vec<u16>,
+    egresses: Vec<u16>,
     ports: u16,
     /// What peers said, at most.
     told: Arc<AtomicU16>,
@@ -25,18 +25,18 @@ struct Pool {
 impl PathMap for Pool {
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.told.fetch_max(ports, Ordering::SeqCst);
-        let via = |port, &lane| {
+        let via = |port, &egress| {
             let mut remote = peer;
             remote.set_port(peer.port() + port);
-            Via { lane, remote }
+            Via { egress, remote }
         };
         let ports = 0..ports.min(self.ports);
-        ports.flat_map(|port| self.lanes.iter().map(move |lane| via(port, lane))).collect()
+        ports.flat_map(|port| self.egresses.iter().map(move |egress| via(port, egress))).collect()
     }
 }
 
-fn pool(lanes: impl IntoIterator<Item = u16>, ports: u16) -> Arc<Pool> {
-    Arc::new(Pool { lanes: lanes.into_iter().collect(), ports, told: Arc::default() })
+fn pool(egresses: impl IntoIterator<Item = u16>, ports: u16) -> Arc<Pool> {
+    Arc::new(Pool { egresses: egresses.into_iter().collect(), ports, told: Arc::default() })
 }
 
 /// A pair of endpoints of which both take messages at four ports.
@@ -56,7 +56,7 @@ fn vias(pair: &Pair, side: Side, kind: Kind) -> BTreeSet<(u16, u16)> {
         .iter()
         .flatten()
         .filter(|(from, _, packet)| *from == side && Kind::of(packet) == Ok(kind));
-    seen.map(|(_, via, _)| (via.lane, via.remote.port() - 7000)).collect()
+    seen.map(|(_, via, _)| (via.egress, via.remote.port() - 7000)).collect()
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn symbols_go_to_all_ports_that_the_peer_has_said_it_has() {
     pair.tap = Some(Vec::new());
     pair.deliver(message(93_000, 1));
     let all: BTreeSet<(u16, u16)> =
-        (0..2).flat_map(|lane| (0..4).map(move |p| (lane, p))).collect();
+        (0..2).flat_map(|egress| (0..4).map(move |p| (egress, p))).collect();
     assert_eq!(vias(&pair, Side::A, Kind::Symbol), all);
     assert_eq!(pair.a.endpoint.paths(Side::B.address(0)).len(), 8);
     assert!(vias(&pair, Side::A, Kind::Hello).iter().all(|&(_, port)| port == 0));
@@ -102,20 +102,20 @@ fn paths_that_are_removed_carry_nothing_more_and_new_ones_do_while_a_message_is_
     let mut pair = Pair::new(Setup { paths: 8, ..Setup::default() });
     pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
     let id = pair.send(message(4_000_000, 1));
-    for lanes in [vec![0, 1], vec![0, 1, 2, 3], vec![1, 6, 7], vec![5]] {
+    for egresses in [vec![0, 1], vec![0, 1, 2, 3], vec![1, 6, 7], vec![5]] {
         pair.run_for(Duration::from_millis(3));
         pair.drain();
-        pair.a.endpoint.set_path_map(pool(lanes.clone(), 1)).unwrap();
+        pair.a.endpoint.set_path_map(pool(egresses.clone(), 1)).unwrap();
         pair.tap = Some(Vec::new());
         pair.run_for(Duration::from_millis(3));
-        let used = vias(&pair, Side::A, Kind::Symbol).into_iter().map(|(lane, _)| lane);
-        assert_eq!(used.collect::<Vec<_>>(), lanes);
+        let used = vias(&pair, Side::A, Kind::Symbol).into_iter().map(|(egress, _)| egress);
+        assert_eq!(used.collect::<Vec<_>>(), egresses);
         assert_eq!(pair.a.endpoint.unfinished(), 1, "the message is under way all the time");
     }
     pair.settle();
     assert!(pair.a.outcomes.contains_key(&id) && pair.a.delivered() == 1);
     let stats = pair.a.endpoint.paths(Side::B.address(0));
-    let in_use = stats.iter().filter(|path| !path.removed).map(|path| path.via.lane);
+    let in_use = stats.iter().filter(|path| !path.removed).map(|path| path.via.egress);
     assert_eq!(in_use.collect::<Vec<_>>(), [5]);
     assert_eq!(stats.len(), 7, "each path of all maps has kept its number");
     assert!(stats.iter().all(|path| path.arrived <= path.sent), "{stats:?}");
@@ -132,7 +132,7 @@ fn what_the_receiver_has_no_room_to_count_is_not_held_against_new_paths() {
     while pair.a.endpoint.unfinished() > 0 {
         pair.run_for(Duration::from_millis(1));
         let paths = pair.a.endpoint.paths(Side::B.address(0));
-        assert!(!paths.iter().any(|path| path.thinned && !path.removed), "{paths:?}");
+        assert!(!paths.iter().any(|path| path.degraded && !path.removed), "{paths:?}");
     }
     assert_eq!(pair.a.delivered(), 1);
 }
@@ -189,8 +189,8 @@ fn paths_that_do_not_fit_the_order_change_nothing() {
     let mut pair = Pair::new(Setup { a, paths: 5, ..Setup::default() });
     pair.a.endpoint.set_path_map(pool(0..4, 1)).unwrap();
     pair.deliver(message(20_000, 1));
-    for lanes in [vec![0, 1, 2, 3, 4], vec![0, 1, 3]] {
-        let refused = pair.a.endpoint.set_path_map(pool(lanes, 1));
+    for egresses in [vec![0, 1, 2, 3, 4], vec![0, 1, 3]] {
+        let refused = pair.a.endpoint.set_path_map(pool(egresses, 1));
         assert!(matches!(refused, Err(OrderError::Paths { expected: 4, .. })), "{refused:?}");
     }
     pair.tap = Some(Vec::new());

@@ -1,7 +1,7 @@
 //! An answer leaves with symbols for the same peer.
 
 use cloudburst_core::config::{Config, Security};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -13,7 +13,7 @@ const NOW: Instant = Instant::from_nanos(1_000_000_000);
 struct Host {
     endpoint: Endpoint,
     address: SocketAddr,
-    lanes: u16,
+    egresses: u16,
 }
 
 impl Host {
@@ -21,13 +21,13 @@ impl Host {
         Self::with(host, 1, Config::default())
     }
 
-    fn with(host: u8, lanes: u16, config: Config) -> Self {
+    fn with(host: u8, egresses: u16, config: Config) -> Self {
         let security = Security::pre_shared([7; 32]);
         let port = if config.reuse_port { config.port } else { 7000 };
         let config = Config { port, ..config };
-        let map = Box::new(Lanes(lanes));
+        let map = Box::new(Egresses(egresses));
         let endpoint = Endpoint::new(config, &security, Seed::new([host; 32]), map).unwrap();
-        Self { endpoint, address: SocketAddr::from(([10, 0, 0, host], 7000)), lanes }
+        Self { endpoint, address: SocketAddr::from(([10, 0, 0, host], 7000)), egresses }
     }
 
     fn send(&mut self, to: &Self, len: usize) {
@@ -45,9 +45,9 @@ impl Host {
             kinds.push(Kind::of(packet).unwrap());
             let to = batch.via.remote.ip();
             let host = hosts.iter_mut().find(|host| host.address.ip() == to).unwrap();
-            let lane = batch.via.lane % host.lanes;
-            let remote = SocketAddr::new(self.address.ip(), 7000 + batch.via.lane);
-            host.endpoint.handle_datagram(NOW, Via { lane, remote }, packet);
+            let egress = batch.via.egress % host.egresses;
+            let remote = SocketAddr::new(self.address.ip(), 7000 + batch.via.egress);
+            host.endpoint.handle_datagram(NOW, Via { egress, remote }, packet);
         }
         Some((kinds, batch.via.remote))
     }
@@ -84,7 +84,7 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
 #[test]
 fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
     // Symbols of one byte are shorter than a STOP that tells of four paths.
-    let config = Config { run: 1, ..Config::default() };
+    let config = Config { train: 1, ..Config::default() };
     let (mut a, mut b) = (Host::with(1, 4, config.clone()), Host::with(2, 4, config));
     send_without_stop(&mut a, &mut b, 20_000);
     (0..3).for_each(|_| b.send(&a, 1));

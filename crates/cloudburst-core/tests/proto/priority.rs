@@ -57,7 +57,7 @@ fn urgent_messages_go_first_and_background_ones_last() {
 
 #[test]
 fn a_long_message_is_not_starved_by_a_stream_of_short_ones() {
-    // 69 symbols in runs of 4 over 4 paths are 5 rounds, and a few more for what is asked for.
+    // 69 symbols in trains of 4 over 4 paths are 5 rounds, and a few more for what is asked for.
     // Each comes within 8 rounds for every other that was ready, and a short message is a round.
     let rounds = 8;
     let came = overtaken(4, 4);
@@ -93,7 +93,7 @@ fn a_short_message_does_not_wait_for_a_round_over_all_paths() {
     let start = pair.now;
     let short = pair.send_from(Side::A, message(1_000, 2), SendOptions::default());
     pair.outcome(short);
-    // A round of one packet on each of 16 paths takes 1.9 ms at that rate, a run of four 0.5.
+    // A round of one packet on each of 16 paths takes 1.9 ms at that rate, a train of four 0.5.
     let took = pair.now.saturating_since(start);
     assert!(took < core::time::Duration::from_millis(1), "{took:?}");
 }

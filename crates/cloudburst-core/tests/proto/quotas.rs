@@ -70,7 +70,7 @@ fn handshakes_without_symbols_are_bounded_and_forgotten() {
     let now = Instant::from_nanos(1);
     let key = PresharedKey::new(KEY).hello_key();
     for nonce in 0..10_000 {
-        let via = Via { lane: 0, remote: ([10, 1, (nonce / 256) as u8, nonce as u8], 1).into() };
+        let via = Via { egress: 0, remote: ([10, 1, (nonce / 256) as u8, nonce as u8], 1).into() };
         let initiator = Incarnation([1; 16]);
         let hello = Hello {
             path: PathId(0),
@@ -114,7 +114,7 @@ fn idle_peers_give_way_to_new_ones() {
         config,
         &Security::pre_shared(KEY),
         cloudburst_core::rng::Seed::new([1; 32]),
-        Box::new(cloudburst_core::path::Lanes(1)),
+        Box::new(cloudburst_core::path::Egresses(1)),
     )
     .unwrap();
     let now = Instant::from_nanos(1);

@@ -3,7 +3,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
-use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::{LinkConfig, Loss};
@@ -19,7 +19,7 @@ fn a_restarted_receiver_is_found_out_and_new_messages_reach_it() {
     pair.restart(Side::B);
     let waiting = pair.send(message(10, 2));
     let start = pair.now;
-    assert_eq!(pair.outcome(under_way), Outcome::Unknown(Doubt::PeerRestarted));
+    assert_eq!(pair.outcome(under_way), Outcome::Unknown(Indeterminate::PeerRestarted));
     assert!(pair.now.saturating_since(start) < Duration::from_millis(500));
     pair.outcome(waiting);
     let after = pair.deliver(message(5_000, 3));
@@ -57,14 +57,14 @@ fn late_packets_of_a_former_life_are_dropped() {
     for (side, via, packet) in &old {
         let mut packet = packet.clone();
         let host = if *side == Side::A { &mut pair.b } else { &mut pair.a };
-        let via = cloudburst_core::path::Via { remote: side.address(via.lane), lane: 0 };
+        let via = cloudburst_core::path::Via { remote: side.address(via.egress), egress: 0 };
         host.endpoint.handle_datagram(pair.now, via, &mut packet);
     }
     pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.b.inbox.len(), 0, "nothing was delivered twice");
     // A learns of the restart by the silence that its next message meets.
     let next = pair.send(message(10, 2));
-    assert_eq!(pair.outcome(next), Outcome::Unknown(Doubt::PeerRestarted));
+    assert_eq!(pair.outcome(next), Outcome::Unknown(Indeterminate::PeerRestarted));
     pair.deliver(message(10, 3));
     assert_eq!(pair.b.inbox.len(), 1);
 }
@@ -80,7 +80,7 @@ fn a_replayed_handshake_brings_no_old_keys_back() {
     pair.run_for(Duration::from_secs(200));
     for (side, via, packet) in old.into_iter().filter(|(side, ..)| *side == Side::A) {
         let mut packet = packet;
-        let via = cloudburst_core::path::Via { remote: side.address(via.lane), lane: 0 };
+        let via = cloudburst_core::path::Via { remote: side.address(via.egress), egress: 0 };
         pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
     }
     pair.run_for(Duration::from_secs(10));

@@ -111,7 +111,7 @@ fn roles_are_bits_3_and_4_of_the_flags() {
         packet[1] = flags;
         let prefix = Prefix {
             kind: Kind::Symbol,
-            ask: false,
+            ack_request: false,
             partial: false,
             again: false,
             role,

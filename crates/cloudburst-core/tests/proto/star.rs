@@ -1,10 +1,10 @@
-//! A sender, several peers that may fall silent, and a virtual clock: a network that delays, and loses
-//! nothing but what comes from or goes to the silent.
+//! A sender, several peers that may fall silent, and a virtual clock: a network that delays, and
+//! loses nothing but what comes from or goes to the silent.
 
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Event, SendOptions, SentTo};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -21,13 +21,13 @@ pub(crate) struct Star {
     hosts: Vec<Endpoint>,
     silent: Vec<bool>,
     pub(crate) outcomes: BTreeMap<MessageId, Outcome>,
-    /// Packets by arrival: from whom and by which lane, to whom and by which lane.
+    /// Packets by arrival: from whom and by which egress, to whom and by which egress.
     flying: BTreeMap<(Instant, u64), (usize, Via, Vec<u8>)>,
     packets: u64,
 }
 
-fn address(host: usize, lane: u16) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, host as u8], 7000 + lane))
+fn address(host: usize, egress: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8], 7000 + egress))
 }
 
 impl Star {
@@ -36,7 +36,7 @@ impl Star {
         let config = Config { port: 7000, ..config.clone() };
         let host = |seed| {
             let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed as u8 + 1; 32]));
-            Endpoint::new(config.clone(), &security, seed, Box::new(Lanes(PATHS))).unwrap()
+            Endpoint::new(config.clone(), &security, seed, Box::new(Egresses(PATHS))).unwrap()
         };
         let mut star = Self {
             now: Instant::from_nanos(1_000_000_000),
@@ -132,7 +132,7 @@ impl Star {
                 match event {
                     Event::Ended(id, outcome) => drop(self.outcomes.insert(id, outcome)),
                     Event::Readable(_) => drop(self.hosts[host].recv()),
-                    Event::Answered(..) => {}
+                    _ => {}
                 }
             }
         }
@@ -145,8 +145,8 @@ impl Star {
             return;
         }
         self.packets += 1;
-        let lane = remote.port() - 7000;
-        let arrival = Via { lane, remote: address(from, via.lane) };
+        let egress = remote.port() - 7000;
+        let arrival = Via { egress, remote: address(from, via.egress) };
         self.flying.insert((self.now + DELAY, self.packets), (to, arrival, packet.to_vec()));
     }
 }

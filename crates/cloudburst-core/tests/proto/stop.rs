@@ -2,7 +2,7 @@
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::config::BurstPolicy;
-use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_netem::{LinkConfig, Loss};
 use core::time::Duration;
@@ -31,7 +31,7 @@ fn without_any_stop_the_outcome_is_unknown_at_the_deadline_though_the_message_ar
     let start = pair.now;
     let options = SendOptions { deadline: Some(Duration::from_secs(2)), ..SendOptions::default() };
     let id = pair.send_from(Side::A, message(5_000, 1), options);
-    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Deadline));
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
     assert_eq!(pair.now.saturating_since(start), Duration::from_secs(2));
     assert_eq!(pair.b.inbox.len(), 2);
     // A few packets in two seconds of silence: the burst has thinned out.
@@ -64,7 +64,7 @@ fn an_oblivious_burst_that_nobody_hears_ends_at_its_caps() {
         SendOptions { policy, deadline, ..SendOptions::default() },
     );
     let before = pair.a.counters().sender.symbols_sent;
-    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Deadline));
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
     let sent = pair.a.counters().sender.symbols_sent - before;
     assert!((8 * 69..8 * 69 + 200).contains(&sent), "eight times, then a trickle: {sent}");
 }
@@ -112,7 +112,7 @@ fn a_false_stop_is_not_believed() {
         forged[19] ^= 0x7f;
         pair.a.endpoint.handle_datagram(pair.now, *via, &mut forged);
     }
-    assert_eq!(pair.outcome(id), Outcome::Unknown(Doubt::Deadline));
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Deadline));
     let seen = pair.a.counters().sender;
     assert!(seen.replayed > 0 && seen.forged > 0, "{seen:?}");
     assert_eq!(pair.b.inbox.len(), 1);

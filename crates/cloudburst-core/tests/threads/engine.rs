@@ -4,7 +4,7 @@
 use cloudburst_core::burst::{Engine, News, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -34,7 +34,7 @@ impl PacketIo for Wire {
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
         for packet in contents.chunks(transmit.segment_size) {
-            let via = Via { lane: 0, remote: self.address };
+            let via = Via { egress: 0, remote: self.address };
             // An end that is gone loses packets, as a network would.
             let _ = self.peer.send(Some((via, packet.to_vec())));
         }
@@ -92,7 +92,7 @@ fn pair() -> (End, End) {
             Config { port: 1, capacity: 20_000_000_000, receive_messages: 2, ..Config::default() };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
-        let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
+        let endpoint = Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap();
         let (notify, readable) = unbounded();
         let engine = Engine::start(endpoint, wire, move |news| {
             if news == News::Readable(Role::Plain) {

@@ -4,7 +4,7 @@
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -66,7 +66,7 @@ impl PacketIo for Wire {
                     std::thread::yield_now();
                 }
             }
-            deliver(Via { lane: 0, remote: SERVER.into() }, &mut packet);
+            deliver(Via { egress: 0, remote: SERVER.into() }, &mut packet);
         }
     }
 
@@ -76,7 +76,7 @@ impl PacketIo for Wire {
 fn endpoint(seed: u8) -> Endpoint {
     let config = Config { port: 7000, ..Config::default() };
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap()
+    Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     engine.send(SERVER.into(), Role::Plain, "a message".into(), &options, on_end).unwrap();
 
     let (mut server, now) = (endpoint(2), Instant::from_nanos(1_000_000_000));
-    let via = Via { lane: 0, remote: SocketAddr::from(CLIENT) };
+    let via = Via { egress: 0, remote: SocketAddr::from(CLIENT) };
     // HELLO and its answer, then the symbol and its STOP.
     while clock.looks.load(SeqCst) == 0 && outcomes.is_empty() {
         for mut packet in from_client.try_iter() {

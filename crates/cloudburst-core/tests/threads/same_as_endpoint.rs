@@ -5,7 +5,7 @@ use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Event, SendOptions, Transmit};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
@@ -88,7 +88,7 @@ impl PacketIo for Wire {
 fn endpoint(seed: u8) -> Endpoint {
     let config = Config { port: 7000, capacity: 20_000_000_000, ..Config::default() };
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Lanes(4))).unwrap()
+    Endpoint::new(config, &security, seed, Box::new(Egresses(4))).unwrap()
 }
 
 /// What the application of either has seen.
@@ -230,6 +230,7 @@ impl Twins {
                 }
                 // The engine tells nobody how requests are delivered.
                 Event::Ended(_, outcome) => self.saw.push(Seen::Ended(outcome)),
+                other => panic!("nobody knows of {other:?}"),
             }
         }
         readable
@@ -248,7 +249,7 @@ impl Twins {
             for packet in buffer.chunks(transmit.segment_size) {
                 let same = self.from_engine.try_recv().expect("the engine sends it");
                 assert_eq!(same, (transmit.via, packet.to_vec()));
-                let via = Via { lane: 0, remote: SocketAddr::from(SELF) };
+                let via = Via { egress: 0, remote: SocketAddr::from(SELF) };
                 self.to_peer.push((via, packet.to_vec()));
             }
             buffer.clear();
@@ -270,7 +271,7 @@ impl Twins {
         let mut buffer = Vec::new();
         while let Some(transmit) = self.peer.poll_transmit(now, &mut buffer) {
             for packet in buffer.chunks(transmit.segment_size) {
-                let via = Via { lane: 0, remote: SocketAddr::from(PEER) };
+                let via = Via { egress: 0, remote: SocketAddr::from(PEER) };
                 self.to_self.push((via, packet.to_vec()));
             }
             buffer.clear();

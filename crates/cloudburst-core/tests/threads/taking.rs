@@ -1,10 +1,10 @@
-//! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the engine
-//! takes any, unless a test lets it.
+//! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the
+//! engine takes any, unless a test lets it.
 
 use cloudburst_core::burst::{Driven, Engine, News, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, SendOptions, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -72,7 +72,7 @@ impl PacketIo for Wire {
             return;
         }
         for mut packet in self.inbox.try_iter() {
-            deliver(Via { lane: 0, remote: CLIENT.into() }, &mut packet);
+            deliver(Via { egress: 0, remote: CLIENT.into() }, &mut packet);
         }
         if is_receiving_thread() {
             let _ = self.gate.recv();
@@ -106,7 +106,7 @@ impl Server {
 
     /// Passes what the server has sent.
     fn answer(&self, client: &mut Endpoint) {
-        let via = Via { lane: 0, remote: SERVER.into() };
+        let via = Via { egress: 0, remote: SERVER.into() };
         for mut packet in self.outbox.try_iter() {
             client.handle_datagram(self.clock.now(), via, &mut packet);
         }
@@ -115,7 +115,7 @@ impl Server {
 
 fn endpoint(seed: u8, config: Config) -> Endpoint {
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap()
+    Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap()
 }
 
 fn server(config: Config, on_news: impl Fn(News) + Send + Sync + 'static) -> Server {
@@ -284,7 +284,7 @@ fn who_is_woken_by_a_message_may_end_the_endpoint() {
         inbox.send(packets(&mut client, now).swap_remove(0)).unwrap();
         taking.take();
         let mut ack = outbox.try_recv().unwrap();
-        client.handle_datagram(now, Via { lane: 0, remote: SERVER.into() }, &mut ack);
+        client.handle_datagram(now, Via { egress: 0, remote: SERVER.into() }, &mut ack);
         inbox.send(packets(&mut client, now).swap_remove(0)).unwrap();
         taken.0.send(taking.take()).unwrap();
     });

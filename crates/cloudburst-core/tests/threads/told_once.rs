@@ -3,7 +3,7 @@
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -53,7 +53,7 @@ fn the_receiving_thread_is_told_once_to_leave() {
     let config = Config { port: 1, ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
-    let endpoint = Endpoint::new(config, &security, seed, Box::new(Lanes(1))).unwrap();
+    let endpoint = Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap();
     let engine = Engine::start(endpoint, io, |_| {}).unwrap();
     let mut told = Vec::new();
     for _ in 0..3 {

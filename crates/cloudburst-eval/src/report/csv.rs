@@ -1,6 +1,6 @@
 //! All that was measured, as CSV.
 
-use crate::{Failure, Message, Run, Turn};
+use crate::{Failure, Message, Run, Trial};
 use serde::Serialize;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ struct MessageRow<'a> {
 
 /// A turn without its messages.
 #[derive(Serialize)]
-struct TurnRow<'a> {
+struct TrialRow<'a> {
     experiment: &'a str,
     scheme: &'a str,
     load: f64,
@@ -52,7 +52,7 @@ pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
 
 /// Writes every turn.
 pub(super) fn turns(run: &Run, path: &Path) -> Result<(), Failure> {
-    write(run.turns.iter().map(TurnRow::of), path)
+    write(run.turns.iter().map(TrialRow::of), path)
 }
 
 fn write(rows: impl Iterator<Item = impl Serialize>, path: &Path) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn write(rows: impl Iterator<Item = impl Serialize>, path: &Path) -> Result<(), 
 }
 
 impl<'a> MessageRow<'a> {
-    fn of(turn: &'a Turn, message: &Message) -> Self {
+    fn of(turn: &'a Trial, message: &Message) -> Self {
         Self {
             experiment: &turn.experiment,
             scheme: &turn.scheme,
@@ -90,8 +90,8 @@ impl<'a> MessageRow<'a> {
     }
 }
 
-impl<'a> TurnRow<'a> {
-    fn of(turn: &'a Turn) -> Self {
+impl<'a> TrialRow<'a> {
+    fn of(turn: &'a Trial) -> Self {
         Self {
             experiment: &turn.experiment,
             scheme: &turn.scheme,

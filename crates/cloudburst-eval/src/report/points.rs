@@ -2,7 +2,7 @@
 
 use super::names;
 use super::statistics::{Estimate, Summary, mean};
-use crate::{Message, Run, Turn};
+use crate::{Message, Run, Trial};
 use std::collections::BTreeMap;
 
 /// All that was measured in one experiment.
@@ -19,7 +19,7 @@ pub(super) struct Point<'a> {
     pub(super) scheme: &'a str,
     pub(super) load: f64,
     pub(super) x: f64,
-    pub(super) turns: Vec<&'a Turn>,
+    pub(super) turns: Vec<&'a Trial>,
     /// Of all messages; `None` without messages.
     pub(super) all: Option<Summary>,
     /// Of the messages of each size in bytes.
@@ -98,12 +98,12 @@ impl<'a> Experiment<'a> {
 }
 
 impl<'a> Point<'a> {
-    fn new(turn: &'a Turn) -> Self {
+    fn new(turn: &'a Trial) -> Self {
         let (load, x) = (turn.load, turn.x);
         Self { scheme: &turn.scheme, load, x, turns: vec![turn], all: None, sizes: BTreeMap::new() }
     }
 
-    fn is_of(&self, turn: &Turn) -> bool {
+    fn is_of(&self, turn: &Trial) -> bool {
         self.scheme == turn.scheme && self.load == turn.load && self.x == turn.x
     }
 
@@ -121,7 +121,7 @@ impl<'a> Point<'a> {
     /// Completion times of some messages, by repetition.
     fn times(&self, of: impl Fn(&Message) -> bool) -> Vec<Vec<f64>> {
         let time = |message: &Message| message.took_us.map_or(f64::INFINITY, |took| took as f64);
-        let times = |turn: &&Turn| turn.messages.iter().filter(|m| of(m)).map(time).collect();
+        let times = |turn: &&Trial| turn.messages.iter().filter(|m| of(m)).map(time).collect();
         self.turns.iter().map(times).collect()
     }
 
@@ -163,18 +163,18 @@ impl<'a> Point<'a> {
 
     /// Bits a second that the background flows brought over.
     pub(super) fn goodput(&self) -> Option<Estimate> {
-        let goodput = |turn: &&Turn| turn.background_bytes as f64 * 8.0 / turn.seconds;
+        let goodput = |turn: &&Trial| turn.background_bytes as f64 * 8.0 / turn.seconds;
         let timed = self.turns.iter().filter(|turn| turn.seconds > 0.0);
         Estimate::mean_of(&timed.map(goodput).collect::<Vec<_>>())
     }
 
     /// A share of the processors.
-    pub(super) fn processors(&self, share: impl Fn(&Turn) -> f64) -> f64 {
+    pub(super) fn processors(&self, share: impl Fn(&Trial) -> f64) -> f64 {
         mean(&self.turns.iter().map(|turn| share(turn)).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
     /// Packets of the switches' queues that `of` tells, as (sent, dropped), of all repetitions.
-    pub(super) fn queue(&self, of: impl Fn(&Turn) -> (u64, u64)) -> (u64, u64) {
+    pub(super) fn queue(&self, of: impl Fn(&Trial) -> (u64, u64)) -> (u64, u64) {
         let counts = self.turns.iter().map(|turn| of(turn));
         counts.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
     }
@@ -183,7 +183,7 @@ impl<'a> Point<'a> {
     /// mean over the instants of a repetition, then over repetitions. Instants with a flow that
     /// never came are left out here and counted by [`incomplete`](Self::incomplete).
     pub(super) fn completion(&self) -> Option<Estimate> {
-        let each = |turn: &&Turn| {
+        let each = |turn: &&Trial| {
             let complete: Vec<f64> = instants(turn).into_iter().flatten().collect();
             mean(&complete)
         };
@@ -192,13 +192,14 @@ impl<'a> Point<'a> {
 
     /// Instants with a flow that never came.
     pub(super) fn incomplete(&self) -> usize {
-        let incomplete = |turn: &&Turn| instants(turn).iter().filter(|last| last.is_none()).count();
+        let incomplete =
+            |turn: &&Trial| instants(turn).iter().filter(|last| last.is_none()).count();
         self.turns.iter().map(incomplete).sum()
     }
 }
 
 /// When the last message of each instant had come; `None` if one never did.
-fn instants(turn: &Turn) -> Vec<Option<f64>> {
+fn instants(turn: &Trial) -> Vec<Option<f64>> {
     let mut last: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     for message in &turn.messages {
         let latest = last.entry(message.at_us).or_insert(Some(0));
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn an_incast_lasts_until_its_last_flow_has_come() {
         let message = |at_us, took_us| Message { at_us, took_us, ..synthetic::message() };
-        let turn = Turn {
+        let turn = Trial {
             messages: vec![
                 message(0, Some(10)),
                 message(0, Some(30)),
@@ -254,7 +255,7 @@ mod tests {
             |packets, source_packets| Message { packets, source_packets, ..synthetic::message() };
         let messages =
             vec![message(Some(15), Some(10)), message(Some(9), Some(10)), message(None, None)];
-        let turn = Turn { messages, ..synthetic::turn("schemes", "d") };
+        let turn = Trial { messages, ..synthetic::turn("schemes", "d") };
         assert_eq!(Point::new(&turn).sent_over_original(None), Some(1.2));
         assert_eq!(Point::new(&turn).sent_over_original(Some(1)), None);
     }

@@ -1,7 +1,7 @@
 //! A run that nobody measured, to see that it is shown: times from a seeded generator, a little
 //! like those of the paper.
 
-use crate::{About, Message, Run, Turn};
+use crate::{About, Message, Run, Trial};
 use cloudburst_core::rng::SplitMix64;
 
 const SIZES: [u32; 5] = [5000, 10_000, 20_000, 50_000, 93_000];
@@ -15,8 +15,8 @@ pub(super) fn run(repetitions: u32, experiments: &[&str]) -> Run {
     Run { about: about(repetitions), turns }
 }
 
-pub(super) fn turn(experiment: &str, scheme: &str) -> Turn {
-    Turn {
+pub(super) fn turn(experiment: &str, scheme: &str) -> Trial {
+    Trial {
         experiment: experiment.to_owned(),
         scheme: scheme.to_owned(),
         load: 0.0,
@@ -85,7 +85,7 @@ fn slowness(scheme: &str) -> f64 {
     }
 }
 
-fn turns(experiment: &str, repetitions: u32) -> Vec<Turn> {
+fn turns(experiment: &str, repetitions: u32) -> Vec<Trial> {
     let lt = |choice: &str| format!("{choice}:code=lt,policy=oblivious");
     let tcp = ["tcp-cubic", "tcp-bbr", "pias", "replicated-2", "replicated-4", "mptcp", "quic"];
     let few = vec!["tcp-cubic".to_owned(), "d".to_owned(), lt("d")];
@@ -118,7 +118,7 @@ fn turns(experiment: &str, repetitions: u32) -> Vec<Turn> {
                     continue;
                 }
                 let seed = u64::from(repetition) << 32 | (k as u64) << 16 | (load + x * 8.0) as u64;
-                let mut turn = Turn { load, x, repetition, ..turn(experiment, scheme) };
+                let mut turn = Trial { load, x, repetition, ..turn(experiment, scheme) };
                 fill(&mut turn, &mut SplitMix64::new(seed));
                 turns.push(turn);
             }
@@ -127,7 +127,7 @@ fn turns(experiment: &str, repetitions: u32) -> Vec<Turn> {
     turns
 }
 
-fn fill(turn: &mut Turn, rng: &mut SplitMix64) {
+fn fill(turn: &mut Trial, rng: &mut SplitMix64) {
     let slow = slowness(&turn.scheme);
     let is_cloudburst = turn.scheme.starts_with(['a', 'b', 'c', 'd']);
     let pace = match turn.experiment.as_str() {

@@ -1,6 +1,6 @@
 //! Hosts as network namespaces of this machine, with agents as threads of this process.
 
-use super::{Counters, Faults, Network, Site};
+use super::{Faults, Network, QueueCounters, Site};
 use crate::Failure;
 use crate::agent::{Agent, Answer, Command};
 use crate::transport::{Listening, Peer};
@@ -81,8 +81,8 @@ impl Local {
         Ok(())
     }
 
-    pub(super) fn counters(&self) -> Result<Counters, Failure> {
-        let mut sum = Counters::default();
+    pub(super) fn counters(&self) -> Result<QueueCounters, Failure> {
+        let mut sum = QueueCounters::default();
         for port in self.fabric.ports()? {
             if !matches!(port.node, Node::Host(_)) {
                 sum.tiny_sent += port.tiny.sent;

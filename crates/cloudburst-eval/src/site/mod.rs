@@ -44,7 +44,7 @@ pub(crate) struct Faults {
 
 /// What switches have counted: packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub(crate) struct QueueCounters {
     pub(crate) tiny_sent: u64,
     pub(crate) tiny_dropped: u64,
     pub(crate) default_sent: u64,
@@ -68,7 +68,9 @@ impl Site {
             Network::Cluster(cluster) => cluster.tell(commands, within),
         };
         let sound = |(answer, host): (Result<Answer, Failure>, &Peer)| match answer? {
-            Answer::Failed(reason) => Err(Failure::Turn { host: host.address.to_string(), reason }),
+            Answer::Failed(reason) => {
+                Err(Failure::Trial { host: host.address.to_string(), reason })
+            }
             answer => Ok(answer),
         };
         answers.into_iter().zip(&self.hosts).map(sound).collect()
@@ -94,10 +96,10 @@ impl Site {
     }
 
     /// What the switches have counted by now; zeros where nobody can know.
-    pub(crate) fn counters(&self) -> Result<Counters, Failure> {
+    pub(crate) fn counters(&self) -> Result<QueueCounters, Failure> {
         match &self.network {
             Network::Local(local) => local.counters(),
-            Network::Cluster(_) => Ok(Counters::default()),
+            Network::Cluster(_) => Ok(QueueCounters::default()),
         }
     }
 
@@ -133,7 +135,7 @@ impl fmt::Display for Site {
     }
 }
 
-impl core::ops::Sub for Counters {
+impl core::ops::Sub for QueueCounters {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {

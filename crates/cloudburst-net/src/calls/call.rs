@@ -136,7 +136,7 @@ impl Endpoint {
 pub(super) fn answer(result: Result<Bytes, CallFailure>) -> Result<Bytes, CallError> {
     result.map_err(|failure| match failure {
         CallFailure::Rejected(rejection) => CallError::Request(SendError::Rejected(rejection)),
-        CallFailure::Unknown(doubt) => CallError::Request(SendError::Unknown(doubt)),
+        CallFailure::Unknown(reason) => CallError::Request(SendError::Unknown(reason)),
         CallFailure::Deadline => CallError::Deadline,
         CallFailure::Unanswered => CallError::Unanswered,
     })

@@ -5,20 +5,21 @@ use std::net::SocketAddr;
 /// How the sockets are to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
-    /// The address that peers send to: that of lane 0, unless it is shared. All lanes have its IP.
+    /// The address that peers send to: that of egress 0, unless it is shared. All egresses have its
+    /// IP.
     pub bind: SocketAddr,
     /// Whether others may have that address, too (SO_REUSEPORT).
     pub reuse_port: bool,
     /// How many sockets, at least one.
     pub sockets: u16,
-    /// How many of them have ports in a row, from that of lane 0 on; at least one.
+    /// How many of them have ports in a row, from that of egress 0 on; at least one.
     pub ports: u16,
     /// How many IPv6 flow labels, if any.
     pub flow_labels: u16,
     /// Whether packets may be sent within others, which takes CAP_NET_RAW.
     pub encapsulates: bool,
-    /// The DSCPs of classes 0, 1 and so on, each from 0 to 63; one to eight. Classes beyond the last
-    /// share it.
+    /// The DSCPs of classes 0, 1 and so on, each from 0 to 63; one to eight. Classes beyond the
+    /// last share it.
     pub dscps: Vec<u8>,
     /// Bytes to ask for, for each receive and each send buffer.
     pub socket_buffers: usize,

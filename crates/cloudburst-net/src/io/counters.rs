@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 /// What the sockets of an endpoint did since they were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IoCounters {
     /// Datagrams that the system took.
     pub datagrams_sent: u64,
@@ -37,6 +38,7 @@ pub struct IoCounters {
 
 /// Datagrams by ECN codepoint (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EcnCounts {
     /// Not ECN-capable, 00.
     pub not_ect: u64,
@@ -50,6 +52,7 @@ pub struct EcnCounts {
 
 /// Datagrams that the system did not take, by what it said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SendErrors {
     /// A buffer or a queue of this host is full (EAGAIN, ENOBUFS, ENOMEM).
     pub no_buffer: u64,

@@ -2,7 +2,7 @@
 //! (RFC 2003, and section 4.1 of the DRB paper).
 //!
 //! Both headers, and that of UDP, are written here and go out by a raw socket. Whoever removes the
-//! outer one leaves a packet that looks as if lane 0 had sent it, which is where answers go.
+//! outer one leaves a packet that looks as if egress 0 had sent it, which is where answers go.
 
 use crate::error::BuildError;
 use crate::limits::MAX_OUTER;
@@ -33,13 +33,13 @@ type Headers = [u8; 2 * IP_LEN + UDP_LEN];
 #[derive(Debug)]
 pub(super) struct Encapsulator {
     socket: Socket,
-    /// The source of the headers inside: what lane 0 is bound to.
+    /// The source of the headers inside: what egress 0 is bound to.
     source: SocketAddrV4,
     outer: RwLock<Vec<Ipv4Addr>>,
 }
 
 impl Encapsulator {
-    /// `bound` is the address of lane 0; it must be an IPv4 address of this host.
+    /// `bound` is the address of egress 0; it must be an IPv4 address of this host.
     pub(super) fn open(bound: SocketAddr, buffers: usize) -> Result<Self, BuildError> {
         let refused = |source| BuildError::NoRawSocket { map: String::new(), source };
         let SocketAddr::V4(source) = bound else {

@@ -1,12 +1,12 @@
 //! UDP sockets behind the core's [`PacketIo`].
 //!
-//! A lane is a socket; or, for packets that leave, a flow label or an outer header that lane 0
-//! gets. Lane 0 has the address that peers send to. The next ones have the ports right after it, if
-//! messages are taken there too; the others have ports that the system picks, and exist for
-//! switches to hash their packets onto other paths.
+//! An egress is a socket; or, for packets that leave, a flow label or an outer header that egress 0
+//! gets. EgressSocket 0 has the address that peers send to. The next ones have the ports right
+//! after it, if messages are taken there too; the others have ports that the system picks, and
+//! exist for switches to hash their packets onto other paths.
 //!
 //! With `reuse_port`, the address that peers send to is that of one more socket, which takes
-//! handshakes; lane 0 then has a port that the system picks.
+//! handshakes; egress 0 then has a port that the system picks.
 //!
 //! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
 //! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `config` | what sockets are to be opened |
 //! | `sockets`, `socket`, `ports` | all of them; one and its options; ports in a row |
-//! | `lanes` | which numbers they have |
+//! | `egresses` | which numbers they have |
 //! | `send`, `encapsulate`, `loss` | batches to the wire; packets within packets; what was not taken |
 //! | `receive`, `waiting`, `epoll` | batches off the wire; waiting for them, and ending that |
 //! | `marks` | DSCP and ECN, of what leaves and of what arrives |
@@ -23,9 +23,9 @@
 
 mod config;
 mod counters;
+mod egresses;
 mod encapsulate;
 mod epoll;
-mod lanes;
 mod loss;
 mod marks;
 mod ports;
@@ -37,8 +37,8 @@ mod waiting;
 
 pub use config::UdpConfig;
 pub use counters::{EcnCounts, IoCounters, SendErrors};
+pub(crate) use egresses::EgressNumbers;
 pub(crate) use encapsulate::OUTER_LEN;
-pub(crate) use lanes::Lanes;
 pub use socket::GrantedBuffers;
 pub(crate) use socket::plain;
 
@@ -50,7 +50,7 @@ use cloudburst_core::proto::Transmit;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
 use receive::Inbox;
-use socket::{Family, Lane};
+use socket::{EgressSocket, Family};
 use sockets::Sockets;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -61,7 +61,7 @@ use waiting::Waiter;
 /// A hundred years.
 const FAR: Duration = Duration::from_secs(3_155_760_000);
 
-/// Sockets, one a lane, and a monotonic clock that began when they were opened.
+/// Sockets, one for each egress, and a monotonic clock that began when they were opened.
 #[derive(Debug)]
 pub struct UdpIo {
     sockets: Sockets,
@@ -84,11 +84,15 @@ impl UdpIo {
         let sockets = Sockets::open(config)?;
         let waiter =
             Waiter::watch(sockets.numbered()).map_err(|e| BuildError::Threads(e.into()))?;
-        let lanes = sockets.numbered().map(|(_, lane)| lane);
+        let egresses = sockets.numbered().map(|(_, egress)| egress);
         Ok(Self {
             addr: sockets.addr()?,
-            local_addrs: sockets.lanes.iter().map(Lane::local_addr).collect::<Result<_, _>>()?,
-            granted: socket::granted(lanes, config.socket_buffers)?,
+            local_addrs: sockets
+                .egresses
+                .iter()
+                .map(EgressSocket::local_addr)
+                .collect::<Result<_, _>>()?,
+            granted: socket::granted(egresses, config.socket_buffers)?,
             inbox: Inbox::new(waiter),
             sockets,
             epoch: Clock::now(),
@@ -107,12 +111,12 @@ impl UdpIo {
         self.addr
     }
 
-    /// The addresses of all lanes, by lane.
+    /// The addresses of all egresses, by egress.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
     }
 
-    /// The sizes of the socket buffers: the smallest of all lanes.
+    /// The sizes of the socket buffers: the smallest of all egresses.
     pub const fn granted_buffers(&self) -> GrantedBuffers {
         self.granted
     }
@@ -122,7 +126,7 @@ impl UdpIo {
         self.sockets.meter.read()
     }
 
-    /// Readable when a lane has something, or when a wait is to end.
+    /// Readable when an egress has something, or when a wait is to end.
     pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
         self.inbox.waiter.readiness()
     }
@@ -132,9 +136,9 @@ impl UdpIo {
         Family::of(bind).reach()
     }
 
-    /// The lanes, and among them those of these destinations of outer headers, as far as there is
-    /// room for them.
-    pub(crate) fn lanes(&self, outer: &[Ipv4Addr]) -> Lanes {
+    /// The egresses, and among them those of these destinations of outer headers, as far as there
+    /// is room for them.
+    pub(crate) fn egresses(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
         self.sockets.numbers(outer)
     }
 }

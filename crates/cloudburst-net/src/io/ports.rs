@@ -1,6 +1,6 @@
 //! Ports in a row, so that a peer can be told of all by the first and their number.
 
-use super::socket::Lane;
+use super::socket::EgressSocket;
 use crate::error::BuildError;
 use std::io;
 use std::net::SocketAddr;
@@ -12,8 +12,8 @@ const RETRIES: usize = 64;
 pub(super) fn open_in_a_row(
     bind: SocketAddr,
     ports: u16,
-    open: impl Fn(SocketAddr) -> Result<Lane, BuildError>,
-) -> Result<Vec<Lane>, BuildError> {
+    open: impl Fn(SocketAddr) -> Result<EgressSocket, BuildError>,
+) -> Result<Vec<EgressSocket>, BuildError> {
     let mut retries = if bind.port() == 0 && ports > 1 { RETRIES } else { 0 };
     loop {
         match open_from(bind, ports, &open) {
@@ -26,17 +26,17 @@ pub(super) fn open_in_a_row(
 fn open_from(
     bind: SocketAddr,
     ports: u16,
-    open: impl Fn(SocketAddr) -> Result<Lane, BuildError>,
-) -> Result<Vec<Lane>, BuildError> {
-    let mut lanes = vec![open(bind)?];
-    let mut addr = lanes[0].local_addr()?;
+    open: impl Fn(SocketAddr) -> Result<EgressSocket, BuildError>,
+) -> Result<Vec<EgressSocket>, BuildError> {
+    let mut egresses = vec![open(bind)?];
+    let mut addr = egresses[0].local_addr()?;
     for _ in 1..ports {
         let Some(next) = addr.port().checked_add(1) else {
             let source = io::Error::other(format!("the path map wants {ports} ports in a row"));
             return Err(BuildError::Bind { addr, source });
         };
         addr.set_port(next);
-        lanes.push(open(addr)?);
+        egresses.push(open(addr)?);
     }
-    Ok(lanes)
+    Ok(egresses)
 }

@@ -1,6 +1,6 @@
 //! Takes datagrams in batches.
 
-use super::socket::{Lane, plain};
+use super::socket::{EgressSocket, plain};
 use super::sockets::Sockets;
 use super::waiting::{Ready, Waiter};
 use cloudburst_core::path::Via;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const BUFFERS: usize = 16;
 /// The longest that the system joins.
 const BUFFER_LEN: usize = 65_536;
-/// Rounds over all lanes that a call without waiting makes at most.
+/// Rounds over all egresses that a call without waiting makes at most.
 const MAX_ROUNDS: usize = 64;
 
 /// Receive buffers of one thread at a time.
@@ -61,8 +61,8 @@ impl Inbox {
         })
     }
 
-    /// Takes one batch of each lane that is ready: no more if the thread waited for them, because it
-    /// has to answer what came; else all that are there, as far as they come to an end.
+    /// Takes one batch of each egress that is ready: no more if the thread waited for them, because
+    /// it has to answer what came; else all that are there, as far as they come to an end.
     pub(super) fn take(
         &self,
         sockets: &Sockets,
@@ -77,7 +77,7 @@ impl Inbox {
         }
     }
 
-    /// Takes one batch of each lane that is ready. Returns whether anything came.
+    /// Takes one batch of each egress that is ready. Returns whether anything came.
     fn take_round(
         &self,
         sockets: &Sockets,
@@ -89,12 +89,12 @@ impl Inbox {
         }
         let mut batches = self.take_batches();
         let mut came = 0;
-        for (number, failed) in ready.lanes() {
-            let Some(lane) = sockets.lane(number) else { continue };
+        for (number, failed) in ready.egresses() {
+            let Some(egress) = sockets.egress(number) else { continue };
             if failed {
-                sockets.take_error(lane);
+                sockets.take_error(egress);
             }
-            came += sockets.receive_lane(number, lane, &mut batches, deliver);
+            came += sockets.receive_egress(number, egress, &mut batches, deliver);
         }
         self.return_batches(batches);
         self.waiter.rest_if_fruitless(came > 0 || ready.woken);
@@ -114,16 +114,16 @@ impl Inbox {
 }
 
 impl Sockets {
-    /// Takes one batch of a lane. Returns how many buffers it filled.
-    fn receive_lane(
+    /// Takes one batch of an egress. Returns how many buffers it filled.
+    fn receive_egress(
         &self,
         number: u16,
-        lane: &Lane,
+        egress: &EgressSocket,
         batches: &mut Batches,
         deliver: &mut dyn FnMut(Via, &mut [u8]),
     ) -> usize {
         let mut arrived = [None; BUFFERS];
-        let filled = match self.read(lane, batches, &mut arrived) {
+        let filled = match self.read(egress, batches, &mut arrived) {
             Ok(filled) => filled,
             Err(Errno::EAGAIN | Errno::EINTR) => return 0,
             Err(_) => {
@@ -135,7 +135,7 @@ impl Sockets {
         self.meter.batches_received.add(filled);
         for (buffer, arrived) in batches.0.chunks_mut(BUFFER_LEN).zip(arrived) {
             let Some(Arrived { from, len, segment, mark }) = arrived else { continue };
-            let via = Via { lane: number, remote: from };
+            let via = Via { egress: number, remote: from };
             let datagrams = len.div_ceil(segment).max(1);
             self.meter.datagrams_received.add(datagrams);
             if let Some(mark) = mark {
@@ -153,7 +153,7 @@ impl Sockets {
 
     fn read(
         &self,
-        lane: &Lane,
+        egress: &EgressSocket,
         batches: &mut Batches,
         arrived: &mut [Option<Arrived>; BUFFERS],
     ) -> Result<usize, Errno> {
@@ -166,7 +166,7 @@ impl Sockets {
         let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
             array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
         let results = recvmmsg(
-            lane.socket.as_raw_fd(),
+            egress.socket.as_raw_fd(),
             &mut headers,
             slices.iter_mut(),
             MsgFlags::MSG_DONTWAIT,
@@ -175,7 +175,7 @@ impl Sockets {
         let mut filled = 0;
         for (message, arrived) in results.zip(arrived) {
             filled += 1;
-            *arrived = self.read_header(lane, &message);
+            *arrived = self.read_header(egress, &message);
         }
         Ok(filled)
     }
@@ -183,7 +183,7 @@ impl Sockets {
     /// What is in the buffer, unless it was cut off.
     fn read_header(
         &self,
-        lane: &Lane,
+        egress: &EgressSocket,
         message: &RecvMsg<'_, '_, SockaddrStorage>,
     ) -> Option<Arrived> {
         let (mut segment, mut mark) = (message.bytes.max(1), None);
@@ -195,7 +195,7 @@ impl Sockets {
         for control in control {
             match control {
                 ControlMessageOwned::UdpGroSegments(size) if size > 0 => segment = size as usize,
-                ControlMessageOwned::RxqOvfl(drops) => self.count_drops(lane, drops),
+                ControlMessageOwned::RxqOvfl(drops) => self.count_drops(egress, drops),
                 ControlMessageOwned::Ipv4Tos(byte) => mark = Some(byte),
                 ControlMessageOwned::Ipv6TClass(class) => mark = u8::try_from(class).ok(),
                 _ => {}
@@ -209,19 +209,19 @@ impl Sockets {
 
     /// Takes in the system's own count, which wraps around, and which another thread may have
     /// read later than this one.
-    fn count_drops(&self, lane: &Lane, drops: u32) {
+    fn count_drops(&self, egress: &EgressSocket, drops: u32) {
         let newer = |known: u32| {
             let more = drops.wrapping_sub(known);
             (1..u32::MAX / 2).contains(&more).then_some(drops)
         };
-        if let Ok(known) = lane.drops.fetch_update(Relaxed, Relaxed, newer) {
+        if let Ok(known) = egress.drops.fetch_update(Relaxed, Relaxed, newer) {
             self.meter.kernel_drops.add(drops.wrapping_sub(known) as usize);
         }
     }
 
     /// Clears a socket's pending error, which would keep it ready for ever.
-    fn take_error(&self, lane: &Lane) {
-        if let Ok(Some(error)) = lane.socket.take_error() {
+    fn take_error(&self, egress: &EgressSocket) {
+        if let Ok(Some(error)) = egress.socket.take_error() {
             self.meter.receive_errors.add(1);
             tracing::debug!(%error, "a socket reports an error");
         }

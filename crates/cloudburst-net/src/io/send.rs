@@ -2,7 +2,7 @@
 
 use super::loss::any;
 use super::marks::Mark;
-use super::socket::Lane;
+use super::socket::EgressSocket;
 use super::sockets::Sockets;
 use crate::limits::MAX_UDP_PAYLOAD;
 use cloudburst_core::error::LocalError;
@@ -32,13 +32,13 @@ impl Sockets {
         transmit: &Transmit,
         contents: &[u8],
     ) -> Result<(), LocalError> {
-        let number = usize::from(transmit.via.lane);
+        let number = usize::from(transmit.via.egress);
         let (size, len) = (transmit.segment_size.max(1), transmit.len.min(contents.len()));
         let remote = transmit.via.remote;
-        let (lane, label) = match self.lane(transmit.via.lane) {
-            Some(lane) => (lane, 0),
-            None => match self.labels.get(number - self.lanes.len()) {
-                Some(&label) => (&self.lanes[0], label),
+        let (egress, label) = match self.egress(transmit.via.egress) {
+            Some(egress) => (egress, 0),
+            None => match self.labels.get(number - self.egresses.len()) {
+                Some(&label) => (&self.egresses[0], label),
                 None => return self.send_encapsulated(transmit, &contents[..len], size),
             },
         };
@@ -49,10 +49,10 @@ impl Sockets {
         let most = (MAX_UDP_PAYLOAD / size).clamp(1, MAX_SEGMENTS);
         let batches = contents[..len].chunks(most * size);
         any(batches.map(|batch| {
-            if batch.len() > size && lane.gso.load(Relaxed) {
-                self.send_segmented(lane, &to, batch, size)
+            if batch.len() > size && egress.gso.load(Relaxed) {
+                self.send_segmented(egress, &to, batch, size)
             } else {
-                self.send_singly(lane, &to, batch, size)
+                self.send_singly(egress, &to, batch, size)
             }
         }))
     }
@@ -64,10 +64,10 @@ impl Sockets {
         contents: &[u8],
         size: usize,
     ) -> Result<(), LocalError> {
-        let number = usize::from(transmit.via.lane) - self.lanes.len() - self.labels.len();
+        let number = usize::from(transmit.via.egress) - self.egresses.len() - self.labels.len();
         let way = self.encapsulator.as_ref().and_then(|by| Some((by, by.destination(number)?)));
         let (Some((by, outer)), SocketAddr::V4(to)) = (way, transmit.via.remote) else {
-            debug_assert!(false, "the path map knows only lanes that exist, and their peers");
+            debug_assert!(false, "the path map knows only egresses that exist, and their peers");
             return Err(LocalError::Other);
         };
         let tos = self.dscps.byte(transmit.marking);
@@ -83,13 +83,13 @@ impl Sockets {
     /// One call for all datagrams; where the device cannot do that, one for each.
     fn send_segmented(
         &self,
-        lane: &Lane,
+        egress: &EgressSocket,
         to: &Destination,
         batch: &[u8],
         size: usize,
     ) -> Result<(), LocalError> {
         let datagrams = batch.len().div_ceil(size);
-        match self.send_once(lane, to, batch, Some(size)) {
+        match self.send_once(egress, to, batch, Some(size)) {
             Ok(()) => {
                 self.meter.batches_sent.add(1);
                 self.meter.datagrams_sent.add(datagrams);
@@ -98,11 +98,11 @@ impl Sockets {
             Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
                 // The address may be to blame, or a path too narrow for a segment, which the
                 // system would cut into fragments: the device is, if single datagrams pass.
-                let singly = self.send_singly(lane, to, batch, size);
+                let singly = self.send_singly(egress, to, batch, size);
                 let device = singly.is_ok() && error != Errno::EMSGSIZE;
-                if device && lane.gso.swap(false, Relaxed) {
+                if device && egress.gso.swap(false, Relaxed) {
                     self.meter.gso_fallbacks.add(1);
-                    tracing::debug!(socket = ?lane.socket, "no segmentation offload: one by one");
+                    tracing::debug!(socket = ?egress.socket, "no segmentation offload: one by one");
                 }
                 singly
             }
@@ -113,13 +113,13 @@ impl Sockets {
     /// One call for each datagram.
     fn send_singly(
         &self,
-        lane: &Lane,
+        egress: &EgressSocket,
         to: &Destination,
         batch: &[u8],
         size: usize,
     ) -> Result<(), LocalError> {
         any(batch.chunks(size).map(|datagram| {
-            self.send_once(lane, to, datagram, None)
+            self.send_once(egress, to, datagram, None)
                 .or_else(|error| self.meter.count_loss(error, 1))?;
             self.meter.batches_sent.add(1);
             self.meter.datagrams_sent.add(1);
@@ -129,7 +129,7 @@ impl Sockets {
 
     fn send_once(
         &self,
-        lane: &Lane,
+        egress: &EgressSocket,
         to: &Destination,
         bytes: &[u8],
         segment: Option<usize>,
@@ -151,7 +151,7 @@ impl Sockets {
         };
         loop {
             let sent = sendmsg(
-                lane.socket.as_raw_fd(),
+                egress.socket.as_raw_fd(),
                 &[IoSlice::new(bytes)],
                 control,
                 MsgFlags::MSG_DONTWAIT,
@@ -200,10 +200,10 @@ mod tests {
         let sockets = Sockets::open(&config).unwrap();
         sockets.gso_broken.store(true, Relaxed);
         let contents: Vec<u8> = (0..100).collect();
-        for lane in (0..8).chain(0..8) {
+        for egress in (0..8).chain(0..8) {
             let transmit = Transmit {
                 contents: Contents::Answers,
-                via: Via { lane, remote: receiver.local_addr().unwrap() },
+                via: Via { egress, remote: receiver.local_addr().unwrap() },
                 segment_size: 30,
                 len: contents.len(),
                 marking: Marking { class: Class::DATA, ecn: Ecn::NotEct },

@@ -22,9 +22,9 @@ nix::setsockopt_impl!(
     sockopt::SetBool
 );
 
-/// The socket of one lane.
+/// The socket of one egress.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct EgressSocket {
     pub(super) socket: UdpSocket,
     /// Batches may be handed to the system as one.
     pub(super) gso: AtomicBool,
@@ -43,6 +43,7 @@ pub(super) enum Family {
 
 /// The sizes of a socket's buffers, as the system accounts for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GrantedBuffers {
     /// Bytes that were asked for, for each.
     pub wanted: usize,
@@ -89,7 +90,7 @@ pub(crate) fn plain(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-impl Lane {
+impl EgressSocket {
     pub(super) fn open(
         addr: SocketAddr,
         family: Family,
@@ -183,13 +184,13 @@ fn ask_for_buffers(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The smallest buffers of all lanes. Warns, once, where they are less than `wanted`.
+/// The smallest buffers of all egresses. Warns, once, where they are less than `wanted`.
 pub(super) fn granted<'a>(
-    lanes: impl IntoIterator<Item = &'a Lane>,
+    egresses: impl IntoIterator<Item = &'a EgressSocket>,
     wanted: usize,
 ) -> Result<GrantedBuffers, BuildError> {
     let mut least = GrantedBuffers { wanted, receive: usize::MAX, send: usize::MAX };
-    for Lane { socket, .. } in lanes {
+    for EgressSocket { socket, .. } in egresses {
         least.receive = least.receive.min(granted_receive(socket)?);
         least.send = least.send.min(granted_send(socket)?);
     }

@@ -2,29 +2,29 @@
 
 use super::config::UdpConfig;
 use super::counters::Meter;
+use super::egresses::EgressNumbers;
 use super::encapsulate::Encapsulator;
-use super::lanes::Lanes;
 use super::marks::Dscps;
 use super::ports;
-use super::socket::{Family, Lane, plain};
+use super::socket::{EgressSocket, Family, plain};
 use crate::error::BuildError;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// The lane of the socket whose port others have, too. No path leads there: all that leaves by it
+/// The egress of the socket whose port others have, too. No path leads there: all that leaves by it
 /// are answers to the handshakes that came in by it.
 const SHARED: u16 = u16::MAX;
 
-/// Sockets, one a lane.
+/// Sockets, one for each egress.
 #[derive(Debug)]
 pub(super) struct Sockets {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) egresses: Vec<EgressSocket>,
     /// How many of them take messages.
     ports: u16,
-    /// The lane [`SHARED`], if the port that peers know is one.
-    shared: Option<Lane>,
-    /// The lanes after those: flow labels.
+    /// The egress [`SHARED`], if the port that peers know is one.
+    shared: Option<EgressSocket>,
+    /// The egresses after those: flow labels.
     pub(super) labels: Vec<u32>,
-    /// The lanes after those: outer headers.
+    /// The egresses after those: outer headers.
     pub(super) encapsulator: Option<Encapsulator>,
     pub(super) family: Family,
     pub(super) dscps: Dscps,
@@ -41,18 +41,18 @@ impl Sockets {
         let dscps = Dscps::new(&config.dscps)?;
         let family = Family::of(bind);
         let tos = dscps.socket_byte();
-        let open_as = |addr, reuse| Lane::open(addr, family, tos, socket_buffers, reuse);
+        let open_as = |addr, reuse| EgressSocket::open(addr, family, tos, socket_buffers, reuse);
         let open = |addr| open_as(addr, false);
         let mut pool_addr = bind;
         pool_addr.set_port(0);
         let first = if config.reuse_port { pool_addr } else { bind };
-        let mut lanes = ports::open_in_a_row(first, ports, open)?;
-        while lanes.len() < usize::from(sockets) {
-            lanes.push(open(pool_addr)?);
+        let mut egresses = ports::open_in_a_row(first, ports, open)?;
+        while egresses.len() < usize::from(sockets) {
+            egresses.push(open(pool_addr)?);
         }
         let labels =
-            if flow_labels > 0 { lanes[0].choose_flow_labels(flow_labels)? } else { Vec::new() };
-        let bound = lanes[0].local_addr()?;
+            if flow_labels > 0 { egresses[0].choose_flow_labels(flow_labels)? } else { Vec::new() };
+        let bound = egresses[0].local_addr()?;
         let encapsulator = match encapsulates {
             true => Some(Encapsulator::open(bound, socket_buffers)?),
             false => None,
@@ -60,7 +60,7 @@ impl Sockets {
         // The last one: whoever is dealt a handshake must be ready for what follows it.
         let shared = config.reuse_port.then(|| open_as(bind, true)).transpose()?;
         Ok(Self {
-            lanes,
+            egresses,
             ports,
             shared,
             labels,
@@ -73,32 +73,32 @@ impl Sockets {
         })
     }
 
-    pub(super) fn lane(&self, number: u16) -> Option<&Lane> {
-        if number == SHARED { self.shared.as_ref() } else { self.lanes.get(usize::from(number)) }
+    pub(super) fn egress(&self, number: u16) -> Option<&EgressSocket> {
+        if number == SHARED { self.shared.as_ref() } else { self.egresses.get(usize::from(number)) }
     }
 
-    /// All lanes that packets come in by, with their numbers.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u16, &Lane)> {
-        (0..).zip(&self.lanes).chain(self.shared.as_ref().map(|lane| (SHARED, lane)))
+    /// All egresses that packets come in by, with their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u16, &EgressSocket)> {
+        (0..).zip(&self.egresses).chain(self.shared.as_ref().map(|egress| (SHARED, egress)))
     }
 
     /// The address that peers send to.
     pub(super) fn addr(&self) -> Result<SocketAddr, BuildError> {
-        self.shared.as_ref().unwrap_or(&self.lanes[0]).local_addr()
+        self.shared.as_ref().unwrap_or(&self.egresses[0]).local_addr()
     }
 
-    /// The lanes, and among them those of these destinations of outer headers, as far as there is
-    /// room for them.
-    pub(super) fn numbers(&self, outer: &[Ipv4Addr]) -> Lanes {
-        let (sockets, labels) = (self.lanes.len() as u16, self.labels.len() as u16);
+    /// The egresses, and among them those of these destinations of outer headers, as far as there
+    /// is room for them.
+    pub(super) fn numbers(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
+        let (sockets, labels) = (self.egresses.len() as u16, self.labels.len() as u16);
         let numbers = self.encapsulator.as_ref().map(|by| by.numbers(outer)).unwrap_or_default();
-        let lane = |(ip, number)| (ip, sockets + labels + number);
-        Lanes {
+        let egress = |(ip, number)| (ip, sockets + labels + number);
+        EgressNumbers {
             sockets,
             ports: self.ports,
             labels,
             encapsulates: self.encapsulator.is_some(),
-            outer: numbers.into_iter().map(lane).collect(),
+            outer: numbers.into_iter().map(egress).collect(),
         }
     }
 }

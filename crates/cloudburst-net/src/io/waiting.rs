@@ -1,7 +1,7 @@
 //! Waits until sockets have something, and ends the waits of others.
 
 use super::epoll::Readiness;
-use super::socket::Lane;
+use super::socket::EgressSocket;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::sys::epoll::{EpollEvent, EpollFlags};
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::thread;
 
-/// Lanes that one wait reports at most; the others' turn is next.
+/// Egresses that one wait reports at most; the others' turn is next.
 const MAX_READY: usize = 16;
 /// What the wait reports where a token is there.
 const WAKE: u64 = u64::MAX;
@@ -20,14 +20,14 @@ const WAKE: u64 = u64::MAX;
 const MAX_FRUITLESS: u32 = 16;
 const REST: Duration = Duration::from_millis(1);
 
-/// What waits for all lanes and for tokens. Its cost does not depend on how many there are.
+/// What waits for all egresses and for tokens. Its cost does not depend on how many there are.
 #[derive(Debug)]
 pub(super) struct Waiter {
     /// Counts tokens: each ends the wait of one thread.
     wakes: EventFd,
     /// How many there are, or are about to be.
     tokens: AtomicUsize,
-    /// Tells which lanes have something, and of tokens.
+    /// Tells which egresses have something, and of tokens.
     ready: Readiness,
     /// Threads that are waiting.
     waiting: AtomicUsize,
@@ -56,24 +56,24 @@ impl Ready {
         self.count == 0
     }
 
-    /// The numbers of the lanes that are ready, and whether it may be for an error.
-    pub(super) fn lanes(&self) -> impl Iterator<Item = (u16, bool)> {
-        let lanes = self.events[..self.count].iter().filter(|event| event.data() != WAKE);
+    /// The numbers of the egresses that are ready, and whether it may be for an error.
+    pub(super) fn egresses(&self) -> impl Iterator<Item = (u16, bool)> {
+        let egresses = self.events[..self.count].iter().filter(|event| event.data() != WAKE);
         let failed = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
-        lanes.map(move |event| (event.data() as u16, event.events().intersects(failed)))
+        egresses.map(move |event| (event.data() as u16, event.events().intersects(failed)))
     }
 }
 
 impl Waiter {
     pub(super) fn watch<'a>(
-        lanes: impl IntoIterator<Item = (u16, &'a Lane)>,
+        egresses: impl IntoIterator<Item = (u16, &'a EgressSocket)>,
     ) -> Result<Self, Errno> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         let wakes = EventFd::from_flags(flags)?;
         let ready = Readiness::new()?;
         ready.add(&wakes, WAKE)?;
-        for (number, lane) in lanes {
-            ready.add(&lane.socket, number.into())?;
+        for (number, egress) in egresses {
+            ready.add(&egress.socket, number.into())?;
         }
         Ok(Self {
             wakes,
@@ -84,12 +84,12 @@ impl Waiter {
         })
     }
 
-    /// Readable when a lane has something, or when a wait is to end.
+    /// Readable when an egress has something, or when a wait is to end.
     pub(super) fn readiness(&self) -> io::Result<OwnedFd> {
         self.ready.try_clone()
     }
 
-    /// Waits until a lane has something, a token is there, or the time is over.
+    /// Waits until an egress has something, a token is there, or the time is over.
     pub(super) fn wait(&self, timeout: Duration) -> Result<Ready, Errno> {
         let mut events = [EpollEvent::empty(); MAX_READY];
         let waits = !timeout.is_zero();
@@ -112,8 +112,8 @@ impl Waiter {
         // One more than are waiting: another may be about to, and must not miss it because one of
         // them took its token.
         let wanted = self.waiting.load(SeqCst) + 1;
-        // No more than that: while everybody looks without waiting they would pile up, and each is a
-        // turn of a loop later.
+        // No more than that: while everybody looks without waiting they would pile up, and each is
+        // a turn of a loop later.
         let there = self.tokens.fetch_max(wanted, SeqCst);
         if let Some(more @ 1..) = wanted.checked_sub(there) {
             // It fails when 2^64 tokens are there: nobody sleeps then.

@@ -26,18 +26,18 @@ fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
     UdpIo::open(&config).expect("loopback sockets")
 }
 
-fn send(from: &UdpIo, lane: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {
-    try_send(from, lane, remote, segment_size, contents).expect("the system takes it");
+fn send(from: &UdpIo, egress: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {
+    try_send(from, egress, remote, segment_size, contents).expect("the system takes it");
 }
 
 fn try_send(
     from: &UdpIo,
-    lane: u16,
+    egress: u16,
     remote: SocketAddr,
     segment_size: usize,
     contents: &[u8],
 ) -> Result<(), LocalError> {
-    let via = Via { lane, remote };
+    let via = Via { egress, remote };
     let transmit = Transmit {
         contents: Contents::Answers,
         via,
@@ -68,7 +68,7 @@ fn a_batch_is_one_call_and_arrives_as_single_datagrams() {
     let came = receive(&to, 40);
     let sent: Vec<&[u8]> = contents.chunks(1_452).collect();
     assert_eq!(came.iter().map(|(_, packet)| &packet[..]).collect::<Vec<_>>(), sent);
-    assert!(came.iter().all(|(via, _)| via.lane == 0 && via.remote != from.local_addr()));
+    assert!(came.iter().all(|(via, _)| via.egress == 0 && via.remote != from.local_addr()));
     let (sent, received) = (from.counters(), to.counters());
     assert_eq!((sent.batches_sent, sent.datagrams_sent), (1, 40));
     assert_eq!(received.datagrams_received, 40);

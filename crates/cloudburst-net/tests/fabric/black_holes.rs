@@ -7,7 +7,7 @@ use libtest_mimic::Failed;
 use std::net::IpAddr;
 
 const SIZES: [usize; 3] = [1_500, 20_000, LARGE];
-/// Messages within which all paths must be used again: a thinned path is probed once in 16 rounds,
+/// Messages within which all paths must be used again: a degraded path is probed once in 16 rounds,
 /// of which a message of 93,000 bytes makes a quarter where there are 64 paths.
 const HEALING: u64 = 150;
 
@@ -76,13 +76,13 @@ fn survive(fabric: &Fabric, dead: u16, map: &PathMap, to: IpAddr) -> Result<(), 
     for (seed, len) in (0..30).zip(SIZES.into_iter().cycle()) {
         pair.deliver(len, seed)?;
     }
-    let thinned = || pair.paths().iter().filter(|path| path.thinned).count();
-    let then = thinned();
+    let degraded = || pair.paths().iter().filter(|path| path.degraded).count();
+    let then = degraded();
     fabric.heal(None)?;
-    let healing = (0..HEALING).take_while(|_| thinned() > 0);
+    let healing = (0..HEALING).take_while(|_| degraded() > 0);
     let messages = healing.map(|seed| pair.deliver(LARGE, seed)).collect::<Result<Vec<_>, _>>()?;
-    println!("{map}, {dead} dead: {then} paths thinned, none {} messages later", messages.len());
+    println!("{map}, {dead} dead: {then} paths degraded, none {} messages later", messages.len());
     assert!(then > 0, "dead paths were not noticed");
-    assert_eq!(thinned(), 0, "{:?}", pair.paths());
+    assert_eq!(degraded(), 0, "{:?}", pair.paths());
     Ok(())
 }

@@ -14,7 +14,7 @@ pub(crate) fn digit_reversal_has_the_shortest_runs_on_an_uplink() -> Result<(), 
     let addresses: Vec<_> = addresses.collect();
     let mut longest = Vec::new();
     for order in ["drb:4x2", "rrb", "rb"] {
-        let config = Config { run: 1, ..Config::default() };
+        let config = Config { train: 1, ..Config::default() };
         let sender = builder(fabric.host(FROM)?.v4()).config(config).order(order.parse()?);
         let sender = sender.paths(PathMap::xpath(addresses.clone()));
         let pair = Pair::new(&fabric, sender, addresses[0])?;

@@ -9,7 +9,7 @@ mod common;
 mod wire;
 
 use cloudburst_net::{
-    CallError, Doubt, LocalError, Rejection, SendError, SendErrors, SendOptions, blocking,
+    CallError, Indeterminate, LocalError, Rejection, SendError, SendErrors, SendOptions, blocking,
 };
 use cloudburst_testbed::Wire;
 use common::{PATIENCE, bytes, eventually};
@@ -84,7 +84,11 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.right.command("ip", "link set wire down")?;
     let lost = sender.send_with(to, "into the void", soon());
-    assert_eq!(lost, Err(SendError::Unknown(Doubt::Deadline)), "this host has sent all of it");
+    assert_eq!(
+        lost,
+        Err(SendError::Unknown(Indeterminate::Deadline)),
+        "this host has sent all of it"
+    );
     assert_eq!(receiver.counters().receiver.messages_delivered, 0);
     wire.right.command("ip", UP)?;
     sending.wait()?;
@@ -108,7 +112,7 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     assert_eq!(sender.send_with(unknown, "hello", soon()), Err(rejected.clone()));
     let line = rejected.to_string();
     assert!(line.contains("this host") && line.contains("interface"), "{line}");
-    let doubt = SendError::Unknown(Doubt::Local(LocalError::Unreachable));
+    let doubt = SendError::Unknown(Indeterminate::Local(LocalError::Unreachable));
     assert_eq!(sender.send_with(known, "hello again", soon()), Err(doubt.clone()));
     assert_eq!(sender.call_with(known, "request", soon()), Err(CallError::Request(doubt)));
     let results = sender.call_many([(unknown, "request")], soon()).results();

@@ -2,7 +2,7 @@ use super::*;
 
 fn set(paths: u16, order: &str, start: u64) -> Result<PathSet, OrderError> {
     let remote = "10.0.0.1:1".parse().unwrap();
-    let vias: Vec<Via> = (0..paths).map(|lane| Via { lane, remote }).collect();
+    let vias: Vec<Via> = (0..paths).map(|egress| Via { egress, remote }).collect();
     PathSet::new(&vias, &vias, order.parse().unwrap(), start)
 }
 
@@ -12,7 +12,7 @@ fn visits_every_path_once_a_round_from_its_start() {
         [(3, "rrb", [2, 0, 1, 2, 0, 1]), (6, "drb:2x3", [5, 0, 3, 1, 4, 2])]
     {
         let mut set = set(paths, order, 5).unwrap();
-        let visited: Vec<u16> = (0..6).map(|_| set.take_turn(at(0), 1, 1).path.0).collect();
+        let visited: Vec<u16> = (0..6).map(|_| set.take_opportunity(at(0), 1, 1).path.0).collect();
         assert_eq!(visited, expected);
         assert!(set.stats().iter().all(|path| path.sent == 6 / u64::from(paths)));
     }
@@ -24,28 +24,28 @@ fn paths_that_do_not_fit_the_order_are_refused() {
     assert!(matches!(set(0, "rrb", 0), Err(OrderError::NoPaths)));
 }
 
-fn vias(lanes: impl IntoIterator<Item = u16>) -> Vec<Via> {
+fn vias(egresses: impl IntoIterator<Item = u16>) -> Vec<Via> {
     let remote = "10.0.0.1:1".parse().unwrap();
-    lanes.into_iter().map(|lane| Via { lane, remote }).collect()
+    egresses.into_iter().map(|egress| Via { egress, remote }).collect()
 }
 
-fn lanes_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
-    (0..turns).map(|_| set.take_turn(at(0), 1, 1).via.lane).collect()
+fn egresses_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
+    (0..turns).map(|_| set.take_opportunity(at(0), 1, 1).via.egress).collect()
 }
 
 #[test]
 fn a_path_that_is_removed_is_passed_over_and_comes_back_at_its_place() {
     let order: Order = "drb:2x2".parse().unwrap();
     let mut set = set(4, "drb:2x2", 0).unwrap();
-    assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
+    assert_eq!(egresses_of(&mut set, 4), [0, 2, 1, 3]);
     set.replace(&vias(0..4), &vias([0, 1, 3]), order, 0).unwrap();
-    assert_eq!((lanes_of(&mut set, 6), set.len()), (vec![0, 1, 3, 0, 1, 3], 3));
+    assert_eq!((egresses_of(&mut set, 6), set.len()), (vec![0, 1, 3, 0, 1, 3], 3));
     assert!(set.stats()[2].removed);
     set.replace(&vias(0..4), &vias(0..4), order, 0).unwrap();
-    assert_eq!(lanes_of(&mut set, 4), [0, 2, 1, 3]);
+    assert_eq!(egresses_of(&mut set, 4), [0, 2, 1, 3]);
     assert_eq!(set.stats()[2].sent, 2);
     let mut other = PathSet::new(&vias(0..4), &vias([0, 3]), order, 0).unwrap();
-    assert_eq!(lanes_of(&mut other, 4), [0, 3, 0, 3]);
+    assert_eq!(egresses_of(&mut other, 4), [0, 3, 0, 3]);
     assert!(PathSet::new(&vias(0..4), &vias([9]), order, 0).is_err());
 }
 
@@ -55,26 +55,26 @@ fn new_paths_get_new_numbers_and_old_ones_keep_theirs() {
     let rrb = Order::RoundRobin;
     set.replace(&vias([1, 7]), &vias([1, 7]), rrb, 0).unwrap();
     let turns: Vec<(u16, u16)> = (0..3)
-        .map(|_| set.take_turn(at(0), 1, 1))
-        .map(|turn| (turn.path.0, turn.via.lane))
+        .map(|_| set.take_opportunity(at(0), 1, 1))
+        .map(|turn| (turn.path.0, turn.via.egress))
         .collect();
     assert_eq!(turns, [(1, 1), (2, 7), (1, 1)]);
     let fat: Order = "drb:2x2".parse().unwrap();
     assert!(set.replace(&vias(0..3), &vias(0..3), fat, 0).is_err());
     assert!(set.replace(&[], &[], fat, 0).is_err());
-    assert_eq!(lanes_of(&mut set, 2), [7, 1], "nothing has changed");
+    assert_eq!(egresses_of(&mut set, 2), [7, 1], "nothing has changed");
 }
 
 #[test]
-fn a_thinned_path_that_is_removed_counts_no_more_and_is_judged_anew() {
+fn a_degraded_path_that_is_removed_counts_no_more_and_is_judged_anew() {
     let mut set = set(2, "rrb", 0).unwrap();
     set.account(at(1), PathId(0), 8, 8);
     set.replace(&vias([1]), &vias([1]), Order::RoundRobin, 0).unwrap();
     set.heard(at(2), PathId(0), 1);
-    assert_eq!(lanes_of(&mut set, 3), [1, 1, 1]);
+    assert_eq!(egresses_of(&mut set, 3), [1, 1, 1]);
     set.replace(&vias([0, 1]), &vias([0, 1]), Order::RoundRobin, 0).unwrap();
-    assert!(!set.stats()[0].thinned);
-    assert_eq!(lanes_of(&mut set, 4).iter().filter(|&&lane| lane == 0).count(), 2);
+    assert!(!set.stats()[0].degraded);
+    assert_eq!(egresses_of(&mut set, 4).iter().filter(|&&egress| egress == 0).count(), 2);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn however_many_paths_come_and_go_few_are_remembered() {
     for round in 1..500_u16 {
         let new = vias(round * 4..round * 4 + 4);
         set.replace(&new, &new, Order::RoundRobin, 0).unwrap();
-        let mut lanes = lanes_of(&mut set, 4);
-        lanes.sort_unstable();
-        assert!(lanes.into_iter().eq(round * 4..round * 4 + 4));
+        let mut egresses = egresses_of(&mut set, 4);
+        egresses.sort_unstable();
+        assert!(egresses.into_iter().eq(round * 4..round * 4 + 4));
     }
     assert_eq!(set.stats().len(), MAX_REMEMBERED);
 }
@@ -103,24 +103,24 @@ fn at(millis: u64) -> Instant {
 }
 
 #[test]
-fn a_path_that_misses_eight_in_a_row_is_thinned_until_it_is_heard_of() {
+fn a_path_that_misses_eight_in_a_row_is_degraded_until_it_is_heard_of() {
     for order in ["rrb", "drb:4", "rb"] {
         let mut set = set(4, order, 1).unwrap();
         set.account(at(1), PathId(2), 7, 7);
-        assert!(!set.stats()[2].thinned);
+        assert!(!set.stats()[2].degraded);
         set.heard(at(2), PathId(2), 1);
         set.account(at(3), PathId(2), 7, 7);
-        assert!(!set.stats()[2].thinned, "not in a row");
+        assert!(!set.stats()[2].degraded, "not in a row");
         set.account(at(4), PathId(2), 1, 1);
-        assert!(set.stats()[2].thinned);
+        assert!(set.stats()[2].degraded);
         let before = set.stats()[2].sent;
-        let turns: Vec<Turn> = (0..480).map(|_| set.take_turn(at(0), 4, 4)).collect();
-        let probes: Vec<&Turn> = turns.iter().filter(|turn| turn.probe).collect();
+        let turns: Vec<Opportunity> = (0..480).map(|_| set.take_opportunity(at(0), 4, 4)).collect();
+        let probes: Vec<&Opportunity> = turns.iter().filter(|turn| turn.probe).collect();
         assert!((7..=13).contains(&probes.len()), "{}", probes.len());
         assert!(probes.iter().all(|turn| (turn.path.0, turn.packets) == (2, 1)));
         assert_eq!(set.stats()[2].sent - before, probes.len() as u64);
         set.heard(at(5), PathId(2), 1);
-        let turns = (0..400).filter(|_| set.take_turn(at(0), 1, 1).path.0 == 2).count();
+        let turns = (0..400).filter(|_| set.take_opportunity(at(0), 1, 1).path.0 == 2).count();
         assert!((70..130).contains(&turns), "{turns}");
     }
 }
@@ -130,31 +130,31 @@ fn a_path_that_is_heard_of_is_not_blamed_by_the_same_report() {
     let mut set = set(2, "rrb", 0).unwrap();
     set.heard(at(1), PathId(0), 1);
     set.account(at(1), PathId(0), 60, 59);
-    assert!(!set.stats()[0].thinned);
+    assert!(!set.stats()[0].degraded);
     assert_eq!(set.stats()[0].loss_permille, 983);
 }
 
 #[test]
 fn in_the_dark_every_other_turn_is_of_the_path_that_was_heard_of_last() {
     let mut set = set(4, "rrb", 0).unwrap();
-    let mut paths = || (0..6).map(|_| set.take_hopeful_turn(1).path.0).collect::<Vec<_>>();
+    let mut paths = || (0..6).map(|_| set.take_hopeful_opportunity(1).path.0).collect::<Vec<_>>();
     assert_eq!(paths(), [0, 1, 2, 3, 0, 1]);
     set.heard(at(1), PathId(3), 0);
     set.heard(at(2), PathId(1), 0);
-    let mut paths = || (0..6).map(|_| set.take_hopeful_turn(1).path.0).collect::<Vec<_>>();
+    let mut paths = || (0..6).map(|_| set.take_hopeful_opportunity(1).path.0).collect::<Vec<_>>();
     assert_eq!(paths(), [1, 2, 1, 3, 1, 0]);
 }
 
 #[test]
-fn if_all_paths_are_thinned_none_is() {
+fn if_all_paths_are_degraded_none_is() {
     let mut set = set(2, "rrb", 0).unwrap();
     set.account(at(1), PathId(0), 8, 8);
     set.account(at(1), PathId(1), 8, 8);
-    let visited: Vec<u16> = (0..4).map(|_| set.take_turn(at(0), 1, 1).path.0).collect();
+    let visited: Vec<u16> = (0..4).map(|_| set.take_opportunity(at(0), 1, 1).path.0).collect();
     assert_eq!(visited, [0, 1, 0, 1]);
     set.heard(at(2), PathId(1), 1);
-    assert!((0..10).all(|_| set.take_turn(at(0), 1, 1).path.0 == 1));
-    assert!((0..2).any(|_| set.take_any_turn(1).path.0 == 0));
+    assert!((0..10).all(|_| set.take_opportunity(at(0), 1, 1).path.0 == 1));
+    assert!((0..2).any(|_| set.take_any_opportunity(1).path.0 == 0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The calls that wait for their responses.
 
 use super::frame::{CallId, Prepared, Request, parse_response};
-use crate::error::{Doubt, Outcome, Rejection};
+use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::MessageId;
 use crate::proto::Message;
 use crate::proto::timers::Timers;
@@ -18,7 +18,7 @@ pub enum CallFailure {
     /// The request was not delivered, and never will be.
     Rejected(Rejection),
     /// The request may have been delivered, or not.
-    Unknown(Doubt),
+    Unknown(Indeterminate),
     /// The callee has the request, and its response was not here before the deadline.
     Deadline,
     /// The callee's application has dropped the request.
@@ -119,7 +119,7 @@ impl Calls {
                 CallFailure::Deadline
             }
             Outcome::Rejected(rejection) => CallFailure::Rejected(*rejection),
-            Outcome::Unknown(doubt) => CallFailure::Unknown(*doubt),
+            Outcome::Unknown(reason) => CallFailure::Unknown(*reason),
         };
         self.end(id, Err(failure));
     }
@@ -261,7 +261,10 @@ mod tests {
     fn how_the_request_ends_decides_where_the_deadline_passes_first() {
         for (outcome, failure) in [
             (delivered(), CallFailure::Deadline),
-            (Outcome::Unknown(Doubt::Deadline), CallFailure::Unknown(Doubt::Deadline)),
+            (
+                Outcome::Unknown(Indeterminate::Deadline),
+                CallFailure::Unknown(Indeterminate::Deadline),
+            ),
         ] {
             let (mut calls, id) = calls();
             calls.handle_timeout(DUE);

@@ -11,8 +11,8 @@ use crate::wire::{Answer, Prefix, Verdict};
 
 /// Answers of one batch.
 const MAX_JOINED: usize = 16;
-/// Of the answers to a peer that wait, so many are looked at for one to the same block; and of peers,
-/// so many for one that symbols go to.
+/// Of the answers to a peer that wait, so many are looked at for one to the same block; and of
+/// peers, so many for one that symbols go to.
 const LOOK_BACK: usize = 64;
 
 /// An answer that waits to be sent.
@@ -23,19 +23,19 @@ pub(super) struct Outbound {
     answer: Answer,
     /// It has left by a route; so many times more it leaves by other ways.
     routed: bool,
-    detours: usize,
+    alternates: usize,
 }
 
 impl Outbound {
     /// It leaves by a route, once.
     const fn is_plain(&self) -> bool {
-        !self.routed && self.detours == 0
+        !self.routed && self.alternates == 0
     }
 }
 
 impl Receiver {
-    /// Appends the next datagrams for one path to `buffer`, unless they would exceed the rate of the
-    /// link. No answer is larger than the packet that caused it, so those to a link's worth of
+    /// Appends the next datagrams for one path to `buffer`, unless they would exceed the rate of
+    /// the link. No answer is larger than the packet that caused it, so those to a link's worth of
     /// packets leave at once.
     ///
     /// HELLO_ACKs and answers take turns, and within either do peers.
@@ -94,8 +94,8 @@ impl Receiver {
         let start = buffer.len();
         let mut outbound = queue.pop_front()?;
         let (path, via) = if outbound.routed {
-            outbound.detours -= 1;
-            session.routes.take_detour(&*self.path_map)?
+            outbound.alternates -= 1;
+            session.routes.take_alternate(&*self.path_map)?
         } else {
             session.routes.take()?
         };
@@ -113,7 +113,7 @@ impl Receiver {
             let Some(next) = queue.pop_front_if(joins) else { break };
             outbound = next;
         }
-        if outbound.detours > 0 {
+        if outbound.alternates > 0 {
             queue.push_front(outbound);
         }
         let sent = buffer.len() - start;
@@ -135,8 +135,8 @@ impl Receiver {
         self.acks.next().is_some() || (self.overdue && self.answers.next().is_some())
     }
 
-    /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it is
-    /// no longer than they are; returns what the batch is then.
+    /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it
+    /// is no longer than they are; returns what the batch is then.
     pub(in crate::proto) fn poll_piggyback(
         &mut self,
         batch: Transmit,
@@ -157,7 +157,7 @@ impl Receiver {
         let taken = self.answers.take_first(LOOK_BACK, goes_there, fits);
         let Some((name, outbound)) = taken else { return batch };
         let Some(session) = self.sessions.get_mut(&name) else { return batch };
-        session.write_answer(&outbound.answer, PathId(via.lane), buffer);
+        session.write_answer(&outbound.answer, PathId(via.egress), buffer);
         self.counters.on_answer(outbound.answer.kind());
         Transmit { len: buffer.len(), ..batch }
     }
@@ -178,11 +178,11 @@ impl Receiver {
         }
         let path = symbol.map(|symbol| symbol.path);
         let again = symbol.is_some_and(|symbol| symbol.again);
-        let detours = if again { copies(answer.sealed_len(), limit) - 1 } else { 0 };
-        let outbound = Outbound { path, answer, routed: false, detours };
+        let alternates = if again { copies(answer.sealed_len(), limit) - 1 } else { 0 };
+        let outbound = Outbound { path, answer, routed: false, alternates };
         // What has not left yet is out of date: this has all that it said of the block. So symbols
-        // that came together are answered together, but those of each path apart, unless the peer hears
-        // nothing anyway: an answer is news of the path of the one that it names.
+        // that came together are answered together, but those of each path apart, unless the peer
+        // hears nothing anyway: an answer is news of the path of the one that it names.
         let same = |waiting: &&mut Outbound| {
             (again || waiting.path == path)
                 && waiting.answer.message == outbound.answer.message

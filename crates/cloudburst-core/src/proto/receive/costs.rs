@@ -5,7 +5,7 @@ use super::steps::steps_of;
 use crate::code::Code;
 use crate::config::{Config, Security};
 use crate::id::{Incarnation, MessageId, PathId, SessionId};
-use crate::path::{Lanes, Via};
+use crate::path::{Egresses, Via};
 use crate::proto::session::Identity;
 use crate::rng::Seed;
 use crate::time::Instant;
@@ -41,7 +41,7 @@ impl Crowd {
         let security = Security::pre_shared([7; 32]);
         let identity = Identity::new(&security, Seed::new([3; 32]));
         let (key, hello_key) = (identity.key.clone(), identity.key.hello_key());
-        Self { receiver: Receiver::new(config, identity, Arc::new(Lanes(1))), key, hello_key }
+        Self { receiver: Receiver::new(config, identity, Arc::new(Egresses(1))), key, hello_key }
     }
 
     fn hello(&mut self, now: Instant, who: u32, current: SessionId) -> HelloAck {
@@ -84,7 +84,7 @@ impl Crowd {
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
-            ask: false,
+            ack_request: false,
             partial: false,
             again: false,
             role: Role::Plain,
@@ -105,7 +105,7 @@ impl Crowd {
 
 fn via(who: u32) -> Via {
     let [_, a, b, c] = who.to_be_bytes();
-    Via { lane: 0, remote: ([10, a, b, c], 7000).into() }
+    Via { egress: 0, remote: ([10, a, b, c], 7000).into() }
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Receiver {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do next, or
-    /// [`poll_transmit`](Self::poll_transmit) something to send.
+    /// `poll_transmit` something to send.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let forgets = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()

@@ -36,7 +36,7 @@ use crate::id::{Incarnation, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{Pacer, PathMap, Via};
 use crate::time::Instant;
-use crate::wire::answer::NO_ECHO;
+use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, HelloAck, Kind, Role, Verdict};
 use bytes::Bytes;
@@ -72,6 +72,7 @@ pub enum ReceiverEvent {
 /// What a receiver has done and seen since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+#[non_exhaustive]
 pub struct ReceiverCounters {
     pub symbols_received: u64,
     pub useful_symbols: u64,
@@ -216,7 +217,8 @@ impl Receiver {
             // The symbol that completed the message was answered by BUSY long ago; this is for
             // the sender to know without asking.
             if let Some(verdict) = self.deliver(session, id) {
-                let answer = Answer { message: id, block: 0, echo: NO_ECHO, verdict };
+                let answer =
+                    Answer { message: id, block: 0, acknowledged: NONE_ACKNOWLEDGED, verdict };
                 self.answer(session, None, answer, SYMBOL_OVERHEAD);
             }
         }

@@ -29,7 +29,7 @@ pub(super) struct Routes {
     /// Symbols that came by any route.
     symbols: u64,
     /// Answers that did not take a route.
-    detours: usize,
+    alternates: usize,
 }
 
 #[derive(Debug)]
@@ -55,18 +55,19 @@ impl Routes {
         }
     }
 
-    /// The peer requests an ACK: what it was told may have been lost. Quiet routes are tried sooner.
+    /// The peer requests an ACK: what it was told may have been lost. Quiet routes are tried
+    /// sooner.
     pub(super) fn doubt(&mut self) {
         self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
     }
 
     /// The next way back that is a path of our own, to the address of the next route: all ways by
     /// which the peer's symbols come may be dead the other way.
-    pub(super) fn take_detour(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
+    pub(super) fn take_alternate(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
         let (path, via) = self.take()?;
         let ways = own.paths(via.remote, 1);
-        let way = ways.get(self.detours % ways.len().max(1)).copied();
-        self.detours += 1;
+        let way = ways.get(self.alternates % ways.len().max(1)).copied();
+        self.alternates += 1;
         Some((path, way.unwrap_or(via)))
     }
 
@@ -95,21 +96,21 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::Lanes;
+    use crate::path::Egresses;
     use std::net::SocketAddr;
 
     #[test]
-    fn detours_take_all_paths_of_our_own_in_turn() {
+    fn alternates_take_all_paths_of_our_own_in_turn() {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let mut routes = Routes::default();
-        routes.learn(PathId(0), Via { lane: 0, remote: peer });
-        let lanes = |own: &dyn PathMap, routes: &mut Routes| {
-            let taken = (0..6).filter_map(|_| routes.take_detour(own));
-            taken.map(|(_, via)| via.lane).collect::<Vec<_>>()
+        routes.learn(PathId(0), Via { egress: 0, remote: peer });
+        let egresses = |own: &dyn PathMap, routes: &mut Routes| {
+            let taken = (0..6).filter_map(|_| routes.take_alternate(own));
+            taken.map(|(_, via)| via.egress).collect::<Vec<_>>()
         };
-        assert_eq!(lanes(&Lanes(4), &mut routes), [0, 1, 2, 3, 0, 1]);
-        assert_eq!(lanes(&Lanes(0), &mut routes), [0; 6], "no own path");
-        assert_eq!(routes.take().map(|(_, via)| via.lane), Some(0));
+        assert_eq!(egresses(&Egresses(4), &mut routes), [0, 1, 2, 3, 0, 1]);
+        assert_eq!(egresses(&Egresses(0), &mut routes), [0; 6], "no own path");
+        assert_eq!(routes.take().map(|(_, via)| via.egress), Some(0));
         assert_eq!((copies(100, 1_452), copies(100, 299), copies(100, 85)), (4, 2, 1));
     }
 }

@@ -98,7 +98,7 @@ impl Session {
         let at = buffer.len();
         let prefix = Prefix {
             kind: answer.kind(),
-            ask: false,
+            ack_request: false,
             partial: false,
             again: false,
             role: Role::Plain,

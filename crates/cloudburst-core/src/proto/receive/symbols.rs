@@ -51,7 +51,10 @@ impl Receiver {
         session.tally.symbols_received += 1;
         session.routes.learn(prefix.path, via);
         self.heard(now, name);
-        self.raise_floor(name, MessageId(header.message.0.saturating_sub(u64::from(header.age))));
+        self.raise_low_watermark(
+            name,
+            MessageId(header.message.0.saturating_sub(u64::from(header.age))),
+        );
 
         self.take_symbol(
             now,
@@ -66,9 +69,10 @@ impl Receiver {
         );
     }
 
-    /// The peer has finished with what is older than `floor`.
-    fn raise_floor(&mut self, name: SessionId, floor: MessageId) {
-        let dropped = self.update(name, |session| session.window.raise_floor(floor));
+    /// The peer has finished with what is older than `low_watermark`.
+    fn raise_low_watermark(&mut self, name: SessionId, low_watermark: MessageId) {
+        let dropped =
+            self.update(name, |session| session.window.raise_low_watermark(low_watermark));
         for (id, mut incoming) in dropped.into_iter().flatten() {
             self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
         }
@@ -77,7 +81,7 @@ impl Receiver {
     fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
-        if id < session.window.floor() {
+        if id < session.window.low_watermark() {
             session.tally.late_symbols += 1;
             return self.counters.late_symbols += 1;
         }
@@ -86,7 +90,7 @@ impl Receiver {
             session.tally.late_symbols += 1;
             let verdict = match ending {
                 Ending::Delivered(digest) => {
-                    if symbol.prefix.ask {
+                    if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
                     let arrivals = session.late_arrivals(id);
@@ -163,13 +167,13 @@ impl Receiver {
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };
         incoming.count_arrival(symbol.prefix.path);
-        let says = symbol.prefix.ask || matches!(step, Step::BlockDone { .. });
+        let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
         let arrivals = if says { incoming.arrivals.clone() } else { Vec::new() };
         match step {
             Step::Nonsense => {}
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
-                if symbol.prefix.ask {
+                if symbol.prefix.ack_request {
                     session.routes.doubt();
                     let needed = needed as u16;
                     self.answer_to(symbol, Verdict::Status { needed, arrivals });
@@ -219,7 +223,7 @@ impl Receiver {
             Answer {
                 message: symbol.header.message,
                 block: symbol.header.block,
-                echo: symbol.prefix.number,
+                acknowledged: symbol.prefix.number,
                 verdict,
             },
             symbol.packet_len,

@@ -19,7 +19,7 @@ pub(super) enum Ending {
 #[derive(Debug)]
 pub(super) struct Window {
     /// The low watermark: the peer has finished with all messages below.
-    floor: MessageId,
+    low_watermark: MessageId,
     /// What became of messages from the watermark on.
     ended: BTreeMap<MessageId, Ending>,
     /// Messages from the watermark on of which symbols are missing.
@@ -36,7 +36,7 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new() -> Self {
         Self {
-            floor: MessageId(0),
+            low_watermark: MessageId(0),
             ended: BTreeMap::new(),
             receiving: BTreeMap::new(),
             whole: HashMap::new(),
@@ -45,8 +45,8 @@ impl Window {
         }
     }
 
-    pub(super) const fn floor(&self) -> MessageId {
-        self.floor
+    pub(super) const fn low_watermark(&self) -> MessageId {
+        self.low_watermark
     }
 
     /// What all of it takes.
@@ -104,7 +104,7 @@ impl Window {
 
     /// Remembers how `id` ended, and returns what there is of it.
     pub(super) fn end(&mut self, id: MessageId, ending: Ending) -> Option<Incoming> {
-        if id >= self.floor {
+        if id >= self.low_watermark {
             self.ended.entry(id).or_insert(ending);
         }
         self.forget(id)
@@ -122,20 +122,26 @@ impl Window {
         Some(incoming)
     }
 
-    /// The peer has finished with what is older than `floor`: forgets how that ended, and returns
-    /// what was being received of it.
-    pub(super) fn raise_floor(&mut self, floor: MessageId) -> Vec<(MessageId, Incoming)> {
+    /// The peer has finished with what is older than `low_watermark`: forgets how that ended, and
+    /// returns what was being received of it.
+    pub(super) fn raise_low_watermark(
+        &mut self,
+        low_watermark: MessageId,
+    ) -> Vec<(MessageId, Incoming)> {
         let mut dropped = Vec::new();
-        if floor <= self.floor {
+        if low_watermark <= self.low_watermark {
             return dropped;
         }
-        self.floor = floor;
+        self.low_watermark = low_watermark;
         // Not by `split_off`, which counts what stays.
-        while let Some(oldest) = self.ended.first_entry().filter(|oldest| *oldest.key() < floor) {
+        while let Some(oldest) =
+            self.ended.first_entry().filter(|oldest| *oldest.key() < low_watermark)
+        {
             step();
             oldest.remove();
         }
-        while let Some(oldest) = self.receiving.first_entry().filter(|at| *at.key() < floor) {
+        while let Some(oldest) = self.receiving.first_entry().filter(|at| *at.key() < low_watermark)
+        {
             step();
             self.memory -= oldest.get().memory();
             dropped.push(oldest.remove_entry());
@@ -165,8 +171,11 @@ impl Window {
         assert_eq!(self.backlog, backlog, "memory of the messages that are whole");
         for (id, incoming) in &self.receiving {
             let open = !incoming.is_whole() && !self.ended.contains_key(id);
-            assert!(open && *id >= self.floor, "{id} is being received");
+            assert!(open && *id >= self.low_watermark, "{id} is being received");
         }
-        assert!(self.ended.keys().all(|id| *id >= self.floor), "endings below the watermark");
+        assert!(
+            self.ended.keys().all(|id| *id >= self.low_watermark),
+            "endings below the watermark"
+        );
     }
 }

@@ -36,11 +36,11 @@ impl Sender {
         }
         peer.tally.answers_received += 1;
         // Even if all is known of the message, this is news of the path.
-        let echoed = peer.rtt.on_answer(now, answer.echo);
-        if let Some((path, rtt)) = echoed {
+        let acknowledged = peer.rtt.on_answer(now, answer.acknowledged);
+        if let Some((path, rtt)) = acknowledged {
             peer.paths.answered(now, path, rtt);
         }
-        let go_on = peer.answered(now, echoed.map(|(_, rtt)| rtt));
+        let go_on = peer.answered(now, acknowledged.map(|(_, rtt)| rtt));
         // Asked because of its silence, it has answered so.
         if peer.usable {
             self.end_handshake(address);
@@ -70,7 +70,7 @@ impl Sender {
     }
 
     pub(super) fn handle_verdict(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
-        let Answer { message: id, block, echo, verdict } = answer;
+        let Answer { message: id, block, acknowledged, verdict } = answer;
         let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(session) = &peer.session else { return };
@@ -80,7 +80,7 @@ impl Sender {
                 if !source.is(digest, &session.digest) {
                     return self.counters.false_stops += 1;
                 }
-                leg.on_arrivals(now, echo, &arrivals, &mut peer.paths);
+                leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
                 let receipt = leg.receipt(now);
                 return self.finish(id, Outcome::Delivered(receipt));
             }
@@ -89,13 +89,13 @@ impl Sender {
                     return self.counters.false_stops += 1;
                 }
                 leg.on_block_done(block, source);
-                leg.on_arrivals(now, echo, &arrivals, &mut peer.paths);
+                leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
                 leg.on_progress();
             }
             Verdict::Status { needed, arrivals } => {
-                leg.on_arrivals(now, echo, &arrivals, &mut peer.paths);
+                leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
                 leg.on_progress();
-                leg.on_feedback(block, echo, u32::from(needed));
+                leg.on_feedback(block, acknowledged, u32::from(needed));
             }
             Verdict::Busy => leg.on_busy(now),
             Verdict::Forgotten => leg.on_forgotten(source),

@@ -5,7 +5,7 @@ use super::Timer;
 use super::hellos::HelloRank;
 use super::peer::Peer;
 use super::silence::GoOn;
-use crate::error::{Doubt, Outcome, SendError};
+use crate::error::{Indeterminate, Outcome, SendError};
 use crate::id::Incarnation;
 use crate::path::PathSet;
 use crate::proto::session::{Opening, Peering, ports};
@@ -110,7 +110,7 @@ impl Sender {
             for id in peer.unfinished() {
                 self.visits += 1;
                 if self.messages.get(&id).is_some_and(|message| message.leg.started_at.is_some()) {
-                    self.finish(id, Outcome::Unknown(Doubt::PeerRestarted));
+                    self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                 }
             }
         }

@@ -28,7 +28,7 @@ use super::stats::SentTo;
 use super::timers::Timers;
 use crate::code::Code;
 use crate::config::{self, BurstPolicy, Config, ConfigError};
-use crate::error::{Doubt, Outcome, Rejection, SendError};
+use crate::error::{Indeterminate, Outcome, Rejection, SendError};
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
@@ -42,8 +42,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Of so many bytes that may be sent, one may be of a repeated HELLO, and one of a probe of a peer that
-/// has not answered for long: thousands of those leave the link to peers that answer.
+/// Of so many bytes that may be sent, one may be of a repeated HELLO, and one of a probe of a peer
+/// that has not answered for long: thousands of those leave the link to peers that answer.
 const LIVENESS_SHARE: f64 = 16.0;
 
 /// What one message may want otherwise than the endpoint's configuration.
@@ -84,6 +84,7 @@ pub enum SenderEvent {
 /// What a sender has done and seen since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+#[non_exhaustive]
 pub struct SenderCounters {
     pub hellos_sent: u64,
     pub sessions_opened: u64,
@@ -126,7 +127,8 @@ pub struct Sender {
     hellos: Hellos,
     /// Spaces probes of peers that have not answered for long.
     probes: Pacer,
-    /// What was sent last is a HELLO or such a probe: where other symbols are ready, it is their turn.
+    /// What was sent last is a HELLO or such a probe: where other symbols are ready, it is their
+    /// turn.
     symbols_are_next: bool,
     next_id: u64,
     handshakes: u64,
@@ -154,7 +156,7 @@ struct Outgoing {
     leg: Leg,
 }
 
-/// A round under way: one run of packets on each path, all of one message.
+/// A round under way: one packet train on each path, all of one message.
 #[derive(Debug)]
 struct Round {
     message: MessageId,
@@ -269,7 +271,7 @@ impl Sender {
     pub fn cancel(&mut self, id: MessageId) {
         if let Some(message) = self.messages.get(&id) {
             let outcome = match message.leg.started_at {
-                Some(_) => Outcome::Unknown(Doubt::Cancelled),
+                Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
                 None => Outcome::Rejected(Rejection::Cancelled),
             };
             self.finish(id, outcome);
@@ -390,7 +392,7 @@ impl Sender {
             let outcome = match (leg.started_at, connected) {
                 (Some(_), _) => {
                     let local = leg.local_error();
-                    Outcome::Unknown(local.map_or(Doubt::Deadline, Doubt::Local))
+                    Outcome::Unknown(local.map_or(Indeterminate::Deadline, Indeterminate::Local))
                 }
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
                 (None, false) => {
@@ -401,7 +403,7 @@ impl Sender {
             return self.finish(id, outcome);
         }
         let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
-        if peer.silence.is_overdue(now, peer.rtt.wait()) {
+        if peer.silence.is_overdue(now, peer.rtt.rto()) {
             peer.silence.push(now, &mut leg.probe_key, id);
             let address = leg.peer;
             self.probe_peer(now, address);

@@ -39,8 +39,8 @@ pub(super) struct Peer {
     taken: usize,
     last_heard: Instant,
     pub(super) silence: Silence,
-    /// Where the sender has this peer among the timers, among those that may be forgotten, and among
-    /// those whose HELLO is due.
+    /// Where the sender has this peer among the timers, among those that may be forgotten, and
+    /// among those whose HELLO is due.
     pub(super) timer_key: Option<Instant>,
     pub(super) idle_key: Option<Instant>,
     pub(super) hello_key: Option<HelloRank>,
@@ -81,8 +81,8 @@ impl Peer {
         }
     }
 
-    /// Who is to be asked in a handshake, and at which port, if `known_by` is the one that the peer is
-    /// known by. `in_vain`: the owner of the session was asked for long enough.
+    /// Who is to be asked in a handshake, and at which port, if `known_by` is the one that the peer
+    /// is known by. `in_vain`: the owner of the session was asked for long enough.
     ///
     /// Where the session has a port of its own, its owner is asked there first, and nobody else may
     /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
@@ -204,7 +204,7 @@ impl Peer {
     }
 
     /// The oldest message that is not finished.
-    pub(super) fn floor(&self) -> Option<MessageId> {
+    pub(super) fn low_watermark(&self) -> Option<MessageId> {
         self.messages.keys().next().copied()
     }
 
@@ -218,7 +218,8 @@ impl Peer {
         self.messages.is_empty()
     }
 
-    /// Since when the peer was not heard, if it has no messages: who idled longest is forgotten first.
+    /// Since when the peer was not heard, if it has no messages: who idled longest is forgotten
+    /// first.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         self.is_idle().then_some(self.last_heard)
     }
@@ -231,7 +232,8 @@ impl Peer {
         }
     }
 
-    /// Whether the peer has not answered for so long that nothing but probes is to be sent any more.
+    /// Whether the peer has not answered for so long that nothing but probes is to be sent any
+    /// more.
     pub(super) fn falls_silent_at(&self, now: Instant) -> bool {
         !self.silence.is_lasting() && self.lasts_at().is_some_and(|at| at <= now)
     }
@@ -250,6 +252,6 @@ impl Peer {
     }
 
     fn lasts_at(&self) -> Option<Instant> {
-        self.silence.lasts_at(self.rtt.wait())
+        self.silence.lasts_at(self.rtt.rto())
     }
 }

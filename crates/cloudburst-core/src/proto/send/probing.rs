@@ -29,7 +29,7 @@ impl Sender {
     /// Gives the peer's credit for probes to the messages that have waited for it longest.
     pub(super) fn probe_peer(&mut self, now: Instant, address: SocketAddr) {
         while let Some(peer) = self.peers.get_mut(&address) {
-            let (wait, paths) = (peer.rtt.wait(), peer.paths.len());
+            let (wait, paths) = (peer.rtt.rto(), peer.paths.len());
             let Some((id, credit)) = peer.silence.next_probe(now, wait, paths) else { break };
             let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { break };
             peer.silence.remove(&mut leg.probe_key, id);

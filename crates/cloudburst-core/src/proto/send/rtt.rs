@@ -1,13 +1,13 @@
-//! Round-trip time to one peer, and how long to wait for an answer (RFC 6298, section 2).
+//! Round-trip time to one peer, and the retransmission timeout (RTO) (RFC 6298, section 2).
 
 use super::sent_times::SentTimes;
 use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// The shortest wait for an answer: threads that wake late must not look like loss.
-const MIN_WAIT: Duration = Duration::from_micros(500);
-const MAX_WAIT: Duration = Duration::from_millis(100);
+/// The shortest RTO: threads that wake late must not look like loss.
+const MIN_RTO: Duration = Duration::from_micros(500);
+const MAX_RTO: Duration = Duration::from_millis(100);
 /// Packets that took longer have waited for a process that slept, at either end. Such a sample would
 /// govern the next dozens.
 const MAX_SAMPLE: Duration = Duration::from_secs(1);
@@ -26,8 +26,8 @@ impl Rtt {
 
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId) {
         // A packet that an answer may still name must not be forgotten for this one: without
-        // samples, the wait would stay as it was when the line was idle.
-        let needed = || wait(self.smoothed, self.variation) * 2;
+        // samples, the RTO would stay as it was when the line was idle.
+        let needed = || rto(self.smoothed, self.variation) * 2;
         self.sent_times.on_sent(now, number, path, needed);
     }
 
@@ -38,7 +38,7 @@ impl Rtt {
 
     /// Forgets sending times that no answer will name any more, if it is time to.
     pub(super) fn on_timeout(&mut self, now: Instant) {
-        let needed = self.wait() * 2;
+        let needed = self.rto() * 2;
         self.sent_times.on_timeout(now, needed);
     }
 
@@ -68,18 +68,18 @@ impl Rtt {
         (!self.smoothed.is_zero()).then_some(self.smoothed)
     }
 
-    /// After how long an unanswered question has probably been lost.
-    pub(super) fn wait(&self) -> Duration {
-        wait(self.smoothed, self.variation)
+    /// After how long an unanswered ACK request has probably been lost.
+    pub(super) fn rto(&self) -> Duration {
+        rto(self.smoothed, self.variation)
     }
 }
 
-fn wait(smoothed: Duration, variation: Duration) -> Duration {
+fn rto(smoothed: Duration, variation: Duration) -> Duration {
     if smoothed.is_zero() {
-        return MAX_WAIT / 10;
+        return MAX_RTO / 10;
     }
     // Twice the variation, not four times as in RFC 6298: to be wrong costs two packets.
-    (smoothed + variation * 2).clamp(MIN_WAIT, MAX_WAIT)
+    (smoothed + variation * 2).clamp(MIN_RTO, MAX_RTO)
 }
 
 #[cfg(test)]
@@ -90,16 +90,16 @@ mod tests {
     #[test]
     fn follows_samples_and_ignores_packets_it_forgot() {
         let mut rtt = Rtt::new();
-        assert_eq!(rtt.wait(), Duration::from_millis(10));
+        assert_eq!(rtt.rto(), Duration::from_millis(10));
         rtt.on_sent(Instant::ZERO, 7, PathId(3));
         let answered = rtt.on_answer(Instant::from_nanos(1_000_000), 7);
         assert_eq!(answered, Some((PathId(3), Duration::from_millis(1))));
-        assert_eq!(rtt.wait(), Duration::from_millis(2));
+        assert_eq!(rtt.rto(), Duration::from_millis(2));
         assert_eq!(rtt.on_answer(Instant::from_nanos(9_000_000), 7 + SENT_TIMES as u64), None);
-        assert_eq!(rtt.wait(), Duration::from_millis(2));
+        assert_eq!(rtt.rto(), Duration::from_millis(2));
         rtt.sample(Duration::from_secs(5));
-        assert_eq!(rtt.wait(), Duration::from_millis(2));
+        assert_eq!(rtt.rto(), Duration::from_millis(2));
         rtt.sample(MAX_SAMPLE);
-        assert_eq!(rtt.wait(), MAX_WAIT);
+        assert_eq!(rtt.rto(), MAX_RTO);
     }
 }

@@ -1,8 +1,8 @@
 //! Two hosts of `cloudburst-world`, links between them, and a clock: what most tests need.
 //!
-//! A link carries what goes from one lane of one side to one of the other. It is on the path whose
-//! number is the sum of theirs, modulo the number of paths: so from lane `k` to lane 0, and back,
-//! is path `k`. Nothing here is random but by the seed.
+//! A link carries what goes from one egress of one side to one of the other. It is on the path
+//! whose number is the sum of theirs, modulo the number of paths: so from egress `k` to egress 0,
+//! and back, is path `k`. Nothing here is random but by the seed.
 
 #![allow(
     dead_code,
@@ -43,9 +43,9 @@ impl Side {
         }
     }
 
-    pub fn address(self, lane: u16) -> SocketAddr {
+    pub fn address(self, egress: u16) -> SocketAddr {
         let host = if self == Self::A { 1 } else { 2 };
-        SocketAddr::from(([10, 0, 0, host], 7000 + lane))
+        SocketAddr::from(([10, 0, 0, host], 7000 + egress))
     }
 }
 
@@ -88,7 +88,7 @@ impl Setup {
             config: config.clone(),
             security: security.clone(),
             secret,
-            lanes: self.paths,
+            egresses: self.paths,
             addr: side.address(0),
             ports: 1_000,
             shared: None,
@@ -138,9 +138,9 @@ impl Pair {
             markings: Vec::new(),
         };
         for side in [Side::A, Side::B] {
-            for lane in 0..pair.paths {
+            for egress in 0..pair.paths {
                 for to in 0..pair.paths {
-                    pair.link(side, lane, to);
+                    pair.link(side, egress, to);
                 }
             }
         }
@@ -154,19 +154,19 @@ impl Pair {
         }
     }
 
-    /// The link on which packets leave `side` by `lane` for lane `to` of the other.
-    pub fn link(&mut self, side: Side, lane: u16, to: u16) -> &mut Link {
+    /// The link on which packets leave `side` by `egress` for egress `to` of the other.
+    pub fn link(&mut self, side: Side, egress: u16, to: u16) -> &mut Link {
         let (from, other) = (side as usize, side.other() as usize);
-        self.network.link(Hop { from, to: other, lane: to, source: side.address(lane) })
+        self.network.link(Hop { from, to: other, egress: to, source: side.address(egress) })
     }
 
     /// The links of path `path`, or all, in one direction, or both.
     fn links(&mut self, from: Option<Side>, path: Option<u16>) -> impl Iterator<Item = &mut Link> {
         let paths = self.paths;
         let is_on = move |hop: &Hop| {
-            let lane = hop.source.port() - Side::A.address(0).port();
+            let egress = hop.source.port() - Side::A.address(0).port();
             from.is_none_or(|from| hop.from == from as usize)
-                && path.is_none_or(|path| path == (lane + hop.lane) % paths)
+                && path.is_none_or(|path| path == (egress + hop.egress) % paths)
         };
         self.network.links().filter(move |(hop, _)| is_on(hop)).map(|(_, link)| link)
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use cloudburst_core::code::{BlockShape, Code, Encoder};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Message};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -41,7 +41,7 @@ impl Liar {
     /// Shakes hands as one that has `more_ports` ports more than one.
     pub fn join_with_ports(mut endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let via = Via { lane: 0, remote: ([10, 0, 0, who], 7000).into() };
+        let via = Via { egress: 0, remote: ([10, 0, 0, who], 7000).into() };
         let key = PresharedKey::new(KEY);
         let hello = Hello {
             path: PathId(0),
@@ -78,20 +78,20 @@ impl Liar {
     }
 
     /// Seals and hands in one symbol; returns the answers.
-    pub fn say(&mut self, header: &SymbolHeader, ask: bool, payload: &[u8]) -> Vec<Answer> {
-        self.say_with(header, ask, &[], payload)
+    pub fn say(&mut self, header: &SymbolHeader, ack_request: bool, payload: &[u8]) -> Vec<Answer> {
+        self.say_with(header, ack_request, &[], payload)
     }
 
     pub fn say_with(
         &mut self,
         header: &SymbolHeader,
-        ask: bool,
+        ack_request: bool,
         index_set: &[u8],
         payload: &[u8],
     ) -> Vec<Answer> {
         let prefix = Prefix {
             kind: Kind::Symbol,
-            ask,
+            ack_request,
             partial: false,
             again: false,
             role: self.role,
@@ -154,5 +154,5 @@ impl Liar {
 
 pub fn endpoint(config: Config) -> Endpoint {
     let security = Security::pre_shared(KEY);
-    Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Lanes(1))).unwrap()
+    Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Egresses(1))).unwrap()
 }

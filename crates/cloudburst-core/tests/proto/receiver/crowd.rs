@@ -4,7 +4,7 @@ use crate::common::KEY;
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
-use cloudburst_core::path::{Lanes, Via};
+use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -37,18 +37,18 @@ pub(super) struct Says {
     pub(super) symbol: u32,
     pub(super) symbol_size: u16,
     pub(super) age: u32,
-    pub(super) ask: bool,
+    pub(super) ack_request: bool,
 }
 
 impl Says {
     /// The only symbol of a message.
     pub(super) fn whole(id: u64, len: usize) -> Self {
-        Self { id, len, symbol: 0, symbol_size: len as u16, age: 0, ask: false }
+        Self { id, len, symbol: 0, symbol_size: len as u16, age: 0, ack_request: false }
     }
 
     /// The first of `len / 1,000` symbols of a message.
     pub(super) fn part(id: u64, len: usize) -> Self {
-        Self { id, len, symbol: 0, symbol_size: 1_000, age: 0, ask: false }
+        Self { id, len, symbol: 0, symbol_size: 1_000, age: 0, ack_request: false }
     }
 }
 
@@ -61,7 +61,7 @@ impl Crowd {
     pub(super) fn new(config: Config) -> Self {
         let security = Security::pre_shared(KEY);
         let receiver =
-            Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Lanes(1))).unwrap();
+            Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Egresses(1))).unwrap();
         Self { receiver, now: Instant::from_nanos(1_000_000_000) }
     }
 
@@ -82,7 +82,7 @@ impl Crowd {
 
     /// Hands in a HELLO; returns its HELLO_ACK.
     pub(super) fn greet(&mut self, who: u32, mut hello: Vec<u8>) -> Option<HelloAck> {
-        let via = Via { lane: 0, remote: address(who) };
+        let via = Via { egress: 0, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut hello);
         let mut packet = Vec::new();
         self.poll_transmit(&mut packet)?;
@@ -104,14 +104,14 @@ impl Crowd {
 
     /// Hands in a copy of a packet of the peer `who`.
     pub(super) fn replay(&mut self, who: u32, packet: &[u8]) {
-        let via = Via { lane: 0, remote: address(who) };
+        let via = Via { egress: 0, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut packet.to_vec());
     }
 
     /// Hands in a symbol of zeros; the answers stay with the receiver.
     pub(super) fn hear(&mut self, voice: &mut Voice, says: Says) {
         let mut packet = voice.symbol(says);
-        let via = Via { lane: 0, remote: voice.address };
+        let via = Via { egress: 0, remote: voice.address };
         self.receiver.handle_datagram(self.now, via, &mut packet);
     }
 
@@ -160,7 +160,7 @@ impl Crowd {
         events
             .filter_map(|event| match event {
                 Event::Readable(role) => Some(role),
-                Event::Ended(..) | Event::Answered(..) => None,
+                _ => None,
             })
             .collect()
     }
@@ -202,7 +202,7 @@ impl Voice {
     }
 
     pub(super) fn symbol(&mut self, says: Says) -> Vec<u8> {
-        let Says { id, len, symbol, symbol_size, age, ask } = says;
+        let Says { id, len, symbol, symbol_size, age, ack_request } = says;
         let message = MessageId(id);
         let header = SymbolHeader {
             message,
@@ -216,7 +216,7 @@ impl Voice {
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
-            ask,
+            ack_request,
             partial: false,
             again: false,
             role: self.role,

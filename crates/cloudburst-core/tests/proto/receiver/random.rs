@@ -34,7 +34,8 @@ fn the_books_of_a_receiver_agree_after_any_call() {
             let id = step / 8 + below(12);
             let len = [10, 900, 2_000, 10_000][below(4) as usize];
             let kept = below(id + 1) as u32;
-            let part = Says { symbol: below(4) as u32, ask: below(2) == 0, ..Says::part(id, len) };
+            let part =
+                Says { symbol: below(4) as u32, ack_request: below(2) == 0, ..Says::part(id, len) };
             match below(10) {
                 0..=3 => crowd.hear(voice, Says { age: kept, ..part }),
                 4..=6 => crowd.hear(voice, Says { age: kept, ..Says::whole(id, len) }),

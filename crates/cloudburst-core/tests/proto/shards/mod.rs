@@ -4,7 +4,7 @@ mod world;
 
 use bytes::Bytes;
 use cloudburst_core::config::Config;
-use cloudburst_core::error::{Doubt, Outcome};
+use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::id::{Incarnation, PathId, SessionId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Endpoint, SendOptions};
@@ -120,7 +120,7 @@ fn what_was_under_way_to_a_shard_that_died_is_in_doubt_and_what_follows_is_not()
     world.kill(dead);
     let waiting = world.send(0, service(), message(10, 3));
     let start = world.now;
-    assert_eq!(world.outcome(under_way), Outcome::Unknown(Doubt::PeerRestarted));
+    assert_eq!(world.outcome(under_way), Outcome::Unknown(Indeterminate::PeerRestarted));
     assert!(world.now.saturating_since(start) < Duration::from_millis(400));
     let rejected = matches!(world.outcome(waiting), Outcome::Rejected(_));
     assert!(!rejected, "there is somebody who takes messages");
@@ -285,7 +285,7 @@ fn who_shares_no_port_names_none() {
         client.send(now, service(), message(1, 1), &SendOptions::default()).unwrap();
         let mut packet = Vec::new();
         client.poll_transmit(now, &mut packet).unwrap();
-        let via = Via { lane: 0, remote: ([10, 0, 0, 1], 5000).into() };
+        let via = Via { egress: 0, remote: ([10, 0, 0, 1], 5000).into() };
         responder.handle_datagram(now, via, &mut packet);
         packet.clear();
         responder.poll_transmit(now, &mut packet).unwrap();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::Lanes;
+use cloudburst_core::path::Egresses;
 use cloudburst_core::proto::{Endpoint, SendOptions};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) const KEY: [u8; 32] = [7; 32];
 /// What the shards share.
 pub(crate) const PORT: u16 = 7000;
 const CLIENT_PORT: u16 = 5000;
-const SHARED_LANE: u16 = 99;
+const SHARED_EGRESS: u16 = 99;
 const DELAY: Duration = Duration::from_micros(50);
 
 pub(crate) fn service() -> SocketAddr {
@@ -55,9 +55,10 @@ impl Watch for Tap<'_> {
     }
 }
 
-pub(crate) fn endpoint(seed: usize, lanes: u16, config: Config) -> Endpoint {
+pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config) -> Endpoint {
     let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed as u8; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Lanes(lanes))).expect("a sound configuration")
+    Endpoint::new(config, &security, seed, Box::new(Egresses(egresses)))
+        .expect("a sound configuration")
 }
 
 fn client_config() -> Config {
@@ -93,14 +94,14 @@ impl World {
         self.add(self.hosts.len(), 2, config, ([10, 0, 0, 2], port).into());
     }
 
-    fn add(&mut self, seed: usize, lanes: u16, config: Config, addr: SocketAddr) {
-        let shared = config.reuse_port.then(|| (SHARED_LANE, service()));
+    fn add(&mut self, seed: usize, egresses: u16, config: Config, addr: SocketAddr) {
+        let shared = config.reuse_port.then(|| (SHARED_EGRESS, service()));
         let (security, secret) = (Security::pre_shared(KEY), [seed as u8; 32]);
         self.hosts.push(Host::new(Recipe {
             config,
             security,
             secret,
-            lanes,
+            egresses,
             addr,
             ports: 10,
             shared,

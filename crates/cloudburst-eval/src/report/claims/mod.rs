@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// Multiplies all times of some turns.
-    fn stretch(run: &mut Run, of: impl Fn(&crate::Turn) -> bool, by: f64) {
+    fn stretch(run: &mut Run, of: impl Fn(&crate::Trial) -> bool, by: f64) {
         for turn in run.turns.iter_mut().filter(|turn| of(turn)) {
             for took in turn.messages.iter_mut().filter_map(|message| message.took_us.as_mut()) {
                 *took = (*took as f64 * by) as u64;

@@ -236,7 +236,7 @@ mod tests {
         let messages =
             vec![synthetic::message(), late.clone(), crate::Message { bytes: 9000, ..late }];
         let run = crate::Run {
-            turns: vec![crate::Turn {
+            turns: vec![crate::Trial {
                 messages,
                 load: 800.0,
                 ..synthetic::turn("schemes", "quic")

@@ -6,7 +6,7 @@ use crate::path::PathSet;
 use crate::proto::limits::MAX_RESTARTS;
 use crate::proto::send::source::Source;
 use crate::time::Instant;
-use crate::wire::answer::NO_ECHO;
+use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use crate::wire::{Answer, Arrivals};
 
@@ -27,15 +27,21 @@ impl Leg {
         }
     }
 
-    /// The receiver needs `needed` symbols more of a block, it says in answer to packet `echo`.
-    pub(in crate::proto::send) fn on_feedback(&mut self, block: u32, echo: u64, needed: u32) {
+    /// The receiver needs `needed` symbols more of a block, it says in answer to packet
+    /// `acknowledged`.
+    pub(in crate::proto::send) fn on_feedback(
+        &mut self,
+        block: u32,
+        acknowledged: u64,
+        needed: u32,
+    ) {
         if let Some(block) = self.block_mut(block) {
-            block.recovery.on_feedback(echo, needed);
+            block.recovery.on_feedback(acknowledged, needed);
         }
     }
 
-    /// The receiver has forgotten the blocks that were done: all begin again. Late echoes of the
-    /// same news find no block done, and change nothing.
+    /// The receiver has forgotten the blocks that were done: all begin again. Late acknowledgements
+    /// of the same news find no block done, and change nothing.
     pub(in crate::proto::send) fn on_forgotten(&mut self, source: &mut Source) {
         if self.is_partial() && self.restarts < MAX_RESTARTS {
             self.restarts += 1;
@@ -56,16 +62,16 @@ impl Leg {
         }
     }
 
-    /// Takes in how many symbols the receiver has from each path, as an answer to packet `echo`
-    /// says, and tells `paths` what is new.
+    /// Takes in how many symbols the receiver has from each path, as an answer to packet
+    /// `acknowledged` says, and tells `paths` what is new.
     pub(in crate::proto::send) fn on_arrivals(
         &mut self,
         now: Instant,
-        echo: u64,
+        acknowledged: u64,
         arrivals: &[Arrivals],
         paths: &mut PathSet,
     ) {
-        let symbol = if echo == NO_ECHO { 0 } else { self.layout.symbol_size() };
+        let symbol = if acknowledged == NONE_ACKNOWLEDGED { 0 } else { self.layout.symbol_size() };
         let room = Answer::arrivals_within(SYMBOL_OVERHEAD + symbol);
         self.arrivals.on_report(now, room, arrivals, paths);
     }

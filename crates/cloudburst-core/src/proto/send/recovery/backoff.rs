@@ -1,6 +1,6 @@
 //! How long silence is waited out, and how many symbols it grants then.
 
-use super::ASKERS;
+use super::ACK_REQUESTS;
 use core::time::Duration;
 
 /// Symbols in a grant after silences, at most: one for each path, for most may be dead.
@@ -9,7 +9,7 @@ const MAX_SILENCE: Duration = Duration::from_millis(100);
 
 /// Symbols that are granted after a silence, where there are `paths` paths.
 pub(in crate::proto::send) fn probes(paths: usize) -> u32 {
-    u32::try_from(paths).unwrap_or(u32::MAX).clamp(ASKERS, MAX_PROBES)
+    u32::try_from(paths).unwrap_or(u32::MAX).clamp(ACK_REQUESTS, MAX_PROBES)
 }
 
 /// How long to wait for an answer that takes `wait`, after so many waits in a row that nobody

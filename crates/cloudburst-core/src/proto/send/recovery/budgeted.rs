@@ -1,5 +1,5 @@
-//! Bursts that ask: as many symbols as a block needs and a margin, then as many as the receiver says
-//! are missing (section III-D).
+//! Bursts that ask: as many symbols as a block needs and a margin, then as many as the receiver
+//! says are missing (section III-D).
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,8 @@ pub(super) struct Budgeted {
     /// Symbols on top of those that are needed, as a share of the block's.
     margin: f32,
     source_symbols: u32,
-    /// Packet numbers of symbols that requested an ACK, and how many symbols had been sent with them.
+    /// Packet numbers of symbols that requested an ACK, and how many symbols had been sent with
+    /// them.
     requests: VecDeque<(u64, u32)>,
 }
 
@@ -33,11 +34,11 @@ impl Budgeted {
         self.requests.push_back((number, sent));
     }
 
-    /// The receiver said, answering packet `echo`, that it needs `needed` symbols more. Says how many
-    /// should have been sent in all, unless that packet is not known to have asked.
-    pub(super) fn on_feedback(&self, echo: u64, needed: u32) -> Option<u32> {
+    /// The receiver said, answering packet `acknowledged`, that it needs `needed` symbols more.
+    /// Says how many should have been sent in all, unless that packet is not known to have asked.
+    pub(super) fn on_feedback(&self, acknowledged: u64, needed: u32) -> Option<u32> {
         // What was sent after the question may still be on its way, and counts.
-        let &(_, sent_then) = self.requests.iter().find(|(number, _)| *number == echo)?;
+        let &(_, sent_then) = self.requests.iter().find(|(number, _)| *number == acknowledged)?;
         let needed = needed.clamp(1, 2 * self.source_symbols);
         // What was lost once is lost again: send as much more as went missing before.
         let lost = lost_share(sent_then, self.source_symbols, needed);

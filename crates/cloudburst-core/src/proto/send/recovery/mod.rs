@@ -1,8 +1,8 @@
 //! How a block is brought through: what policies and silences make of a few facts.
 //!
-//! A [`Recovery`] is told when a symbol is sent, what the receiver needs, and that nobody answered in
-//! time. It says how many symbols may go now, and when it wants to be woken. Policies differ in what
-//! they open with and in what they make of feedback; what silence grants is the same for all.
+//! A [`Recovery`] is told when a symbol is sent, what the receiver needs, and that nobody answered
+//! in time. It says how many symbols may go now, and when it wants to be woken. Policies differ in
+//! what they open with and in what they make of feedback; what silence grants is the same for all.
 
 mod backoff;
 mod budgeted;
@@ -17,8 +17,9 @@ use crate::time::Instant;
 use core::time::Duration;
 
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
-const ASKERS: u32 = 2;
-/// A burst that nobody answers is no trickle before it has had some symbols for each of several paths.
+const ACK_REQUESTS: u32 = 2;
+/// A burst that nobody answers is no trickle before it has had some symbols for each of several
+/// paths.
 const MIN_BURST: u32 = 32;
 
 /// The sending side of one block: how far it went and how far it may go.
@@ -87,7 +88,7 @@ impl Recovery {
 
     /// Whether the next symbol should request an ACK.
     pub(super) const fn requests_ack(&self) -> bool {
-        self.allowance() <= ASKERS || self.unanswered > 0
+        self.allowance() <= ACK_REQUESTS || self.unanswered > 0
     }
 
     /// How many grants in a row nobody answered.
@@ -108,18 +109,18 @@ impl Recovery {
         }
     }
 
-    /// The receiver said, answering packet `echo`, that it needs `needed` symbols more.
-    pub(super) fn on_feedback(&mut self, echo: u64, needed: u32) {
+    /// The receiver said, answering packet `acknowledged`, that it needs `needed` symbols more.
+    pub(super) fn on_feedback(&mut self, acknowledged: u64, needed: u32) {
         self.unanswered = 0;
         let Policy::Budgeted(policy) = &self.policy else { return };
-        let Some(total) = policy.on_feedback(echo, needed) else { return };
+        let Some(total) = policy.on_feedback(acknowledged, needed) else { return };
         if self.credit.grant_up_to(total) {
             self.wake_at = None;
         }
     }
 
-    /// Nobody answered in time: grants a few symbols more, at most `limit`, if that is due. Says how
-    /// many. `all_well`: nothing is wrong with any path, as far as is known.
+    /// Nobody answered in time: grants a few symbols more, at most `limit`, if that is due. Says
+    /// how many. `all_well`: nothing is wrong with any path, as far as is known.
     pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
         if limit == 0 || self.next_wake().is_none_or(|at| at > now) {
             return 0;
@@ -134,7 +135,7 @@ impl Recovery {
         let much = oblivious::opening(self.source_symbols).max(MIN_BURST);
         // Where paths are well, the first silence is mostly an answer that is late.
         let late = all_well && self.unanswered == 1;
-        let few = if late || self.credit.sent() > much { ASKERS } else { self.probes };
+        let few = if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes };
         self.credit.grant(few.min(limit))
     }
 

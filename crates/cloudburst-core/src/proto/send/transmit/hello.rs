@@ -1,7 +1,7 @@
 //! HELLOs on the wire.
 
 use crate::id::SessionId;
-use crate::path::{Turn, Via};
+use crate::path::{Opportunity, Via};
 use crate::proto::send::Sender;
 use crate::proto::send::hellos::HelloRank;
 use crate::proto::{Contents, Transmit, marking};
@@ -38,7 +38,7 @@ impl Sender {
         // several ports only the first is asked: the peer may be back without the others.
         let port = peer.port;
         let first = |via: &Via| via.remote.port() == port;
-        let Turn { path, mut via, .. } = peer.paths.take_any_turn_of(first);
+        let Opportunity { path, mut via, .. } = peer.paths.take_any_opportunity_of(first);
         via.remote.set_port(opening.port);
         opening.on_sent(now, path);
         if opening.attempt_to_send().is_none() {

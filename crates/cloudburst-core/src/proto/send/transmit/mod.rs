@@ -69,8 +69,8 @@ impl Sender {
         headers(via) + self.path_map.overhead(*via)
     }
 
-    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
-    /// nothing was sent since when a message fails, its caller is told.
+    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other;
+    /// if nothing was sent since when a message fails, its caller is told.
     pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         match transmit.contents {
             Contents::Symbols(id) => {
@@ -123,7 +123,7 @@ impl Sender {
         let peer = self.peers.get_mut(&address)?;
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
         let marking = marking::symbols(&self.config, message.leg.answered);
-        let train = Train::choose(now, message, peer, self.config.run)?;
+        let train = Train::choose(now, message, peer, self.config.train)?;
         let requested = train.fill(now, message, peer, buffer)?;
         let wakes_peer = train.account_for(now, message, peer, requested);
         self.counters.symbols_sent += train.packets as u64;

@@ -1,7 +1,7 @@
 //! A packet train: symbols of one block, back to back on one path.
 
 use crate::id::PathId;
-use crate::path::{Turn, Via};
+use crate::path::{Opportunity, Via};
 use crate::proto::send::Outgoing;
 use crate::proto::send::leg::LegBlock;
 use crate::proto::send::peer::Peer;
@@ -26,7 +26,8 @@ pub(super) struct Train {
 }
 
 impl Train {
-    /// The next train of a message, of at most `longest` packets; begins a block where that is needed.
+    /// The next train of a message, of at most `longest` packets; begins a block where that is
+    /// needed.
     pub(super) fn choose(
         now: Instant,
         Outgoing { source, leg }: &mut Outgoing,
@@ -41,21 +42,22 @@ impl Train {
         let block = leg.turn(source, key, peer.paths.len())?;
         let ready = block.recovery.allowance().min(held) as usize;
         let unanswered = block.recovery.unanswered();
-        let turn = take_turn(now, peer, ready, longest, unanswered);
-        if turn.probe {
+        let opportunity = take_opportunity(now, peer, ready, longest, unanswered);
+        if opportunity.probe {
             block.recovery.spare();
         }
         Some(Self {
-            path: turn.path,
-            via: turn.via,
-            packets: turn.packets,
+            path: opportunity.path,
+            via: opportunity.via,
+            packets: opportunity.packets,
             is_retry: unanswered > 0,
             block: block.index,
-            probe: turn.probe,
+            probe: opportunity.probe,
         })
     }
 
-    /// Puts the sealed packets into `buffer`. Says whether any of them requests an ACK of the block.
+    /// Puts the sealed packets into `buffer`. Says whether any of them requests an ACK of the
+    /// block.
     pub(super) fn fill(
         &self,
         now: Instant,
@@ -63,11 +65,11 @@ impl Train {
         peer: &mut Peer,
         buffer: &mut Vec<u8>,
     ) -> Option<bool> {
-        let floor = peer.floor().unwrap_or(source.id);
+        let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let partial = leg.is_partial();
         let (block, encoded) = (leg.block_mut(self.block)?, source.block(self.block)?);
         let session = peer.session.as_mut()?;
-        let mut header = header(source, encoded, floor.0);
+        let mut header = header(source, encoded, low_watermark.0);
         let mut requested = false;
         for _ in 0..self.packets {
             let number = session.sealer.next_number();
@@ -76,13 +78,13 @@ impl Train {
             seal(buffer, &prefix, &header, encoded, &mut session.sealer);
             requested |= block.recovery.requests_ack();
             peer.rtt.on_sent(now, number, self.path);
-            block.recovery.on_sent(now, number, peer.rtt.wait());
+            block.recovery.on_sent(now, number, peer.rtt.rto());
         }
         Some(requested)
     }
 
-    /// Books the train with its message and its peer; `requested`: it requests an ACK. Says whether the
-    /// peer is to be woken at another time because of it.
+    /// Books the train with its message and its peer; `requested`: it requests an ACK. Says whether
+    /// the peer is to be woken at another time because of it.
     pub(super) fn account_for(
         &self,
         now: Instant,
@@ -105,7 +107,7 @@ impl Train {
     fn prefix(&self, source: &Source, block: &LegBlock, sealer: &Sealer, partial: bool) -> Prefix {
         Prefix {
             kind: Kind::Symbol,
-            ask: block.recovery.requests_ack() || self.probe,
+            ack_request: block.recovery.requests_ack() || self.probe,
             partial,
             again: block.recovery.unanswered() >= LASTING,
             role: source.role,
@@ -117,24 +119,31 @@ impl Train {
 }
 
 /// The path that a train goes on, and how many packets of `ready` it has.
-fn take_turn(now: Instant, peer: &mut Peer, ready: usize, longest: usize, unanswered: u32) -> Turn {
+fn take_opportunity(
+    now: Instant,
+    peer: &mut Peer,
+    ready: usize,
+    longest: usize,
+    unanswered: u32,
+) -> Opportunity {
     // A few symbols go over many paths rather than many over one, if that may be dead.
     let many = ready.min(longest).max(1);
     let few = (ready / peer.paths.len()).clamp(1, many);
     // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
     match unanswered {
-        0 => peer.paths.take_turn(now, few, many),
-        1..LASTING => peer.paths.take_any_turn(few),
-        LASTING.. => peer.paths.take_hopeful_turn(few),
+        0 => peer.paths.take_opportunity(now, few, many),
+        1..LASTING => peer.paths.take_any_opportunity(few),
+        LASTING.. => peer.paths.take_hopeful_opportunity(few),
     }
 }
 
-/// What all symbols of a block have in common, where `floor` is the oldest unfinished message.
-fn header(source: &Source, block: &SourceBlock, floor: u64) -> SymbolHeader {
+/// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished
+/// message.
+fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
     SymbolHeader {
         message: source.id,
         length: source.layout.length() as u64,
-        age: u32::try_from(source.id.0.saturating_sub(floor)).unwrap_or(u32::MAX),
+        age: u32::try_from(source.id.0.saturating_sub(low_watermark)).unwrap_or(u32::MAX),
         block: block.index,
         symbol: 0,
         symbol_size: source.layout.symbol_size() as u16,

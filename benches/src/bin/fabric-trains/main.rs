@@ -1,15 +1,15 @@
-//! What it costs to send packets back to back on one path (`Config::run`): on the leaf-spine of
+//! What it costs to send packets back to back on one path (`Config::train`): on the leaf-spine of
 //! network namespaces of `cloudburst-testbed`, as tables in Markdown.
 //!
 //! ```sh
-//! cargo run --release -p cloudburst-benches --bin fabric-runs
+//! cargo run --release -p cloudburst-benches --bin fabric-trains
 //! ```
 //!
 //! Needs root and what the testbed needs. Two leaves with four hosts each, four spines, 100 Mb/s.
 //! All hosts of leaf 1 send to leaf 2 at once, in pairs or to one host, over tiny queues of 8
 //! packets. Then pairs again over queues of 16, and of 256, which drop nothing and show how many
-//! places a run wants: by explicit paths alone, since hashed ones queue by luck, whatever the run.
-//! What runs save where nothing is lost is in `cargo bench --bench latency -- runs`.
+//! places a train wants: by explicit paths alone, since hashed ones queue by luck, whatever the
+//! train. what trains save where nothing is lost is in `cargo bench --bench latency -- trains`.
 //!
 //! The lengths take turns, in an order drawn anew for each repetition, with endpoints of their own;
 //! in one repetition all have the same source ports, or luck with hashes would decide. The ports
@@ -21,7 +21,7 @@
 //! | `tally` | what came of the turns of one row |
 
 mod tally;
-mod turn;
+mod trial;
 
 use cloudburst_benches::rig::{Failure, LARGE, Rig};
 use cloudburst_core::rng::SplitMix64;
@@ -30,9 +30,9 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use crate::tally::Tally;
-use crate::turn::{Kind, Load, Map, Turn};
+use crate::trial::{Kind, Load, Map, Trial};
 
-const RUNS: [usize; 5] = [1, 2, 4, 8, 16];
+const TRAINS: [usize; 5] = [1, 2, 4, 8, 16];
 const LOADS: [Load; 3] = [
     Load { kind: Kind::Pairs, bytes: 20_000, messages: 40 },
     Load { kind: Kind::Pairs, bytes: LARGE, messages: 20 },
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(failure) => failure,
     };
-    eprintln!("fabric-runs: {failure}");
+    eprintln!("fabric-trains: {failure}");
     ExitCode::from(if failure.is_interruption() { 130 } else { 1 })
 }
 
@@ -69,23 +69,23 @@ fn measure(
 ) -> Result<(), Failure> {
     println!(
         "## Runs, {REPETITIONS} repetitions over tiny queues of {places} packets\n\n\
-         | load | path map | run | delivered | p50, ms | p99, ms | packets a source symbol | \
+         | load | path map | train | delivered | p50, ms | p99, ms | packets a source symbol | \
          dropped, % | deepest queue seen | samples |\n|---|---|---|---|---|---|---|---|---|---|"
     );
     let rig = Rig::up(&Topology { tiny_packets: places, ..Topology::default() }, interrupted)?;
-    let _sinks = turn::sinks(&rig)?;
+    let _sinks = trial::sinks(&rig)?;
     let mut rng = SplitMix64::new(SEED);
     for &load in loads {
         for &map in maps {
-            let mut tallies = RUNS.map(|_| Tally::default());
+            let mut tallies = TRAINS.map(|_| Tally::default());
             for _ in 0..REPETITIONS {
-                turn::fix_source_ports(&rig, &mut rng)?;
+                trial::fix_source_ports(&rig, &mut rng)?;
                 for at in shuffled(&mut rng) {
-                    Turn { rig: &rig, load, map, run: RUNS[at] }.take(&mut tallies[at])?;
+                    Trial { rig: &rig, load, map, train: TRAINS[at] }.take(&mut tallies[at])?;
                 }
             }
-            for (run, tally) in RUNS.iter().zip(&tallies) {
-                println!("| {load} | {map} | {run} | {tally} |");
+            for (train, tally) in TRAINS.iter().zip(&tallies) {
+                println!("| {load} | {map} | {train} | {tally} |");
             }
         }
     }
@@ -93,8 +93,8 @@ fn measure(
     Ok(())
 }
 
-/// The places of all runs, in an order that is drawn (Fisher-Yates).
-fn shuffled(rng: &mut SplitMix64) -> [usize; RUNS.len()] {
+/// The places of all trains, in an order that is drawn (Fisher-Yates).
+fn shuffled(rng: &mut SplitMix64) -> [usize; TRAINS.len()] {
     let mut order = core::array::from_fn(|at| at);
     for last in (1..order.len()).rev() {
         order.swap(last, rng.below(last as u64 + 1) as usize);

@@ -1,12 +1,12 @@
-//! What lanes there are.
+//! What egresses there are.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-/// The numbers of an endpoint's lanes: first its sockets, then its flow labels, then destinations
-/// of outer headers.
+/// The numbers of an endpoint's egresses: first its sockets, then its flow labels, then
+/// destinations of outer headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lanes {
+pub(crate) struct EgressNumbers {
     pub(crate) sockets: u16,
     /// Of these, how many take messages.
     pub(crate) ports: u16,

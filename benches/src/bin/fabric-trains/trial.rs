@@ -44,12 +44,12 @@ pub(crate) enum Map {
     Explicit,
 }
 
-/// Messages with one setting of `Config::run`.
-pub(crate) struct Turn<'a, 'b> {
+/// Messages with one setting of `Config::train`.
+pub(crate) struct Trial<'a, 'b> {
     pub(crate) rig: &'a Rig<'b>,
     pub(crate) load: Load,
     pub(crate) map: Map,
-    pub(crate) run: usize,
+    pub(crate) train: usize,
 }
 
 struct Sender {
@@ -78,7 +78,7 @@ pub(crate) fn fix_source_ports(rig: &Rig, rng: &mut SplitMix64) -> Result<(), Fa
     Ok(())
 }
 
-impl Turn<'_, '_> {
+impl Trial<'_, '_> {
     /// Sends messages whose times count, and twice as many to watch the queues: watching takes a
     /// good part of the processors.
     pub(crate) fn take(&self, tally: &mut Tally) -> Result<(), Failure> {
@@ -117,7 +117,7 @@ impl Turn<'_, '_> {
             }
         };
         let from = self.rig.fabric.host(host)?;
-        let config = Config { run: self.run, ..Config::default() };
+        let config = Config { train: self.train, ..Config::default() };
         let builder = self.rig.builder(from.v4().into(), 0).config(config).paths(paths);
         let endpoint = from.run(|| builder.build())??.blocking();
         Ok(Sender { endpoint, to: (to, PORT).into() })

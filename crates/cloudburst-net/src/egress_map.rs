@@ -1,6 +1,6 @@
 //! A path map over the sockets that are there.
 
-use crate::io::{Lanes, OUTER_LEN, UdpIo};
+use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
 use crate::limits::MAX_OUTER;
 use crate::path_map::{Needs, PathMap, PathMapError, Uniform, is_host};
 use cloudburst_core::path::{Order, PathMap as CorePathMap, Via};
@@ -13,7 +13,7 @@ pub(crate) struct Resolved {
     map: PathMap,
     /// What the order is of: `map`, or one that it is a part of.
     whole: PathMap,
-    lanes: Lanes,
+    egresses: EgressNumbers,
     reaches: fn(IpAddr) -> bool,
 }
 
@@ -41,24 +41,24 @@ impl Usable {
             Err(error) => return Err(error),
         };
         let needs = map.needs();
-        check(&io.lanes(&[]), &map, &needs)?;
+        check(&io.egresses(&[]), &map, &needs)?;
         let outer = [needs.outer, whole.needs().outer].concat();
-        let lanes = io.lanes(&outer);
-        if outer.iter().any(|ip| !lanes.outer.contains_key(ip)) {
+        let egresses = io.egresses(&outer);
+        if outer.iter().any(|ip| !egresses.outer.contains_key(ip)) {
             return Err(PathMapError::TooManyOuter { given: map.to_string(), most: MAX_OUTER });
         }
-        Ok(Resolved { map, whole, lanes, reaches })
+        Ok(Resolved { map, whole, egresses, reaches })
     }
 }
 
-/// Whether the lanes are enough for what the map `given` needs.
-fn check(lanes: &Lanes, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
+/// Whether the egresses are enough for what the map `given` needs.
+fn check(egresses: &EgressNumbers, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
     let raw = |any: bool| u16::from(any);
     for (what, needed, built) in [
-        ("sockets", needs.sockets, lanes.sockets),
-        ("ports for messages", needs.ports, lanes.ports),
-        ("flow labels", needs.labels, lanes.labels),
-        ("raw sockets", raw(!needs.outer.is_empty()), raw(lanes.encapsulates)),
+        ("sockets", needs.sockets, egresses.sockets),
+        ("ports for messages", needs.ports, egresses.ports),
+        ("flow labels", needs.labels, egresses.labels),
+        ("raw sockets", raw(!needs.outer.is_empty()), raw(egresses.encapsulates)),
     ] {
         if needed > built {
             return Err(PathMapError::NotBuilt { given: given.to_string(), what, needed, built });
@@ -76,7 +76,7 @@ impl Resolved {
     /// The paths of `map` to `peer`.
     fn of(&self, map: &PathMap, peer: SocketAddr, ports: u16) -> Vec<Via> {
         let ip = peer.ip();
-        let lanes = &self.lanes;
+        let egresses = &self.egresses;
         let Some((prefix, map)) = map.to(ip) else { return Vec::new() };
         match map {
             &Uniform::Ecmp { source_ports, destination_ports } => {
@@ -85,11 +85,11 @@ impl Resolved {
                     to.set_port(peer.port().checked_add(more)?);
                     Some(to)
                 });
-                let pool = |remote| (0..source_ports).map(move |lane| Via { lane, remote });
+                let pool = |remote| (0..source_ports).map(move |egress| Via { egress, remote });
                 to.flat_map(pool).collect()
             }
             &Uniform::FlowLabel { labels } if ip.is_ipv6() => {
-                let via = |label| Via { lane: lanes.sockets + label, remote: peer };
+                let via = |label| Via { egress: egresses.sockets + label, remote: peer };
                 (0..labels).map(via).collect()
             }
             Uniform::XPath { nets } => {
@@ -98,13 +98,13 @@ impl Resolved {
                 let via = |ip| {
                     let mut remote = peer;
                     remote.set_ip(ip);
-                    Via { lane: 0, remote }
+                    Via { egress: 0, remote }
                 };
                 to.map(via).collect()
             }
             Uniform::Encapsulated { outer, .. } if ip.is_ipv4() => {
-                let via = |&lane| Via { lane, remote: peer };
-                outer.iter().filter_map(|outer| lanes.outer.get(outer)).map(via).collect()
+                let via = |&egress| Via { egress, remote: peer };
+                outer.iter().filter_map(|outer| egresses.outer.get(outer)).map(via).collect()
             }
             Uniform::FlowLabel { .. } | Uniform::Encapsulated { .. } => Vec::new(),
         }
@@ -124,7 +124,7 @@ impl CorePathMap for Resolved {
     }
 
     fn overhead(&self, via: Via) -> usize {
-        if via.lane < self.lanes.sockets + self.lanes.labels { 0 } else { OUTER_LEN }
+        if via.egress < self.egresses.sockets + self.egresses.labels { 0 } else { OUTER_LEN }
     }
 }
 
@@ -146,13 +146,13 @@ mod tests {
 
     fn resolved(map: PathMap) -> Resolved {
         let outer = [([10, 3, 0, 1].into(), 40), ([10, 3, 0, 2].into(), 41)].into();
-        let lanes = Lanes { sockets: 8, ports: 2, labels: 4, encapsulates: true, outer };
-        Resolved { whole: map.clone(), map, lanes, reaches: |_| true }
+        let egresses = EgressNumbers { sockets: 8, ports: 2, labels: 4, encapsulates: true, outer };
+        Resolved { whole: map.clone(), map, egresses, reaches: |_| true }
     }
 
     fn vias(map: &str, peer: &str, ports: u16) -> Vec<(u16, String)> {
         let paths = resolved(map.parse().unwrap()).paths(peer.parse().unwrap(), ports);
-        paths.iter().map(|via| (via.lane, via.remote.to_string())).collect()
+        paths.iter().map(|via| (via.egress, via.remote.to_string())).collect()
     }
 
     #[test]
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_outer_headers_have_lanes_of_their_own_and_peers_of_their_family() {
-        let lanes =
-            |map, peer| vias(map, peer, 1).iter().map(|(lane, _)| *lane).collect::<Vec<_>>();
-        assert_eq!(lanes("flowlabel:4", "[fd00::1]:7"), [8, 9, 10, 11]);
-        assert!(lanes("flowlabel:4", "10.0.0.1:7").is_empty());
+    fn labels_and_outer_headers_have_egresses_of_their_own_and_peers_of_their_family() {
+        let egresses =
+            |map, peer| vias(map, peer, 1).iter().map(|(egress, _)| *egress).collect::<Vec<_>>();
+        assert_eq!(egresses("flowlabel:4", "[fd00::1]:7"), [8, 9, 10, 11]);
+        assert!(egresses("flowlabel:4", "10.0.0.1:7").is_empty());
         for map in ["bounce:10.3.0.2,10.3.0.1", "xpath-ipip:10.3.0.2,10.3.0.1"] {
-            assert_eq!(lanes(map, "10.0.0.1:7"), [41, 40]);
-            assert!(lanes(map, "[fd00::1]:7").is_empty());
+            assert_eq!(egresses(map, "10.0.0.1:7"), [41, 40]);
+            assert!(egresses(map, "[fd00::1]:7").is_empty());
         }
     }
 
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn what_was_not_opened_is_named() {
         let map = PathMap::ecmp(16);
-        let lanes = resolved(PathMap::default()).lanes;
-        let error = check(&lanes, &map, &map.needs()).unwrap_err();
+        let egresses = resolved(PathMap::default()).egresses;
+        let error = check(&egresses, &map, &map.needs()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "path map `ecmp:16` needs 16 sockets, and this endpoint was built with 8: build it \

@@ -1,4 +1,4 @@
-//! What runs of packets back to back on one path save where nothing is lost and offloads are on.
+//! What trains of packets back to back on one path save where nothing is lost and offloads are on.
 
 use crate::cloudburst::Cloudburst;
 use crate::report::{Times, digits};
@@ -7,7 +7,7 @@ use cloudburst_net::Config;
 use cloudburst_testbed::Wire;
 use std::time::Duration;
 
-const RUNS: [usize; 5] = [1, 2, 4, 8, 16];
+const TRAINS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Where the default is among them.
 const DEFAULT: usize = 2;
 const IN_FLIGHT: usize = 32;
@@ -20,9 +20,9 @@ const LONGEST_TURN: Duration = Duration::from_millis(200);
 /// Markdown: of each figure the median of the turns, and that of its ratio to the default in the
 /// same turn.
 pub(crate) fn table(wire: &Wire) -> Result<String> {
-    let with = |run| Cloudburst::open_with(wire, &Config { run, ..Config::default() });
-    let mut transports = RUNS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
-    let (mut goodputs, mut latencies) = (RUNS.map(|_| Vec::new()), RUNS.map(|_| Vec::new()));
+    let with = |train| Cloudburst::open_with(wire, &Config { train, ..Config::default() });
+    let mut transports = TRAINS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
+    let (mut goodputs, mut latencies) = (TRAINS.map(|_| Vec::new()), TRAINS.map(|_| Vec::new()));
     // The first turns wake caches and estimates.
     for turn in 0..=TURNS {
         for (at, transport) in transports.iter_mut().enumerate() {
@@ -37,16 +37,16 @@ pub(crate) fn table(wire: &Wire) -> Result<String> {
         }
     }
     let mut text = String::from(
-        "| run | goodput/93KB, Gb/s | x run 4 | idle/93KB, p50, us | x run 4 |\n\
+        "| train | goodput/93KB, Gb/s | x train 4 | idle/93KB, p50, us | x train 4 |\n\
          |---:|---:|---:|---:|---:|\n",
     );
-    for (at, run) in RUNS.iter().enumerate() {
+    for (at, train) in TRAINS.iter().enumerate() {
         let cells = [&goodputs, &latencies].map(|figures| {
             let ratios = figures[at].iter().zip(&figures[DEFAULT]).map(|(own, that)| own / that);
             let (figure, ratio) = (median(figures[at].clone()), median(ratios.collect()));
             format!("{} | {}", digits(figure), digits(ratio))
         });
-        text += &format!("| {run} | {} |\n", cells.join(" | "));
+        text += &format!("| {train} | {} |\n", cells.join(" | "));
     }
     Ok(text)
 }
