@@ -47,7 +47,6 @@ fn nobody_is_flooded_by_proxy() {
 }
 
 #[test]
-#[ignore = "a HELLO that is said again keeps a session alive: being mended with the handshake"]
 fn promises_hold_where_old_handshakes_are_said_again() {
     play_all(2 * MANY_WORLDS, Scope { haunting: true, ..Scope::SURVIVED });
 }
