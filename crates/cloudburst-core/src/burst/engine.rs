@@ -269,6 +269,30 @@ impl<I: PacketIo> Engine<I> {
         self.shared.receive(Duration::ZERO, Answers::AfterApplication).is_some()
     }
 
+    /// Asserts what must hold whenever no thread is within the engine, for tests.
+    ///
+    /// # Panics
+    ///
+    /// When its parts contradict themselves or each other.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let calling = self.shared.parts.lock_calling();
+        let sending = self.shared.parts.lock_sending();
+        calling.calls.check_invariants();
+        sending.sender.check_invariants();
+        self.shared.parts.lock_receiver().check_invariants();
+        let waiting = calling.calls.waiting();
+        assert_eq!(
+            calling.on_answer.len(),
+            waiting,
+            "calls that wait, and who is told of their ends"
+        );
+        let unfinished = sending.sender.unfinished();
+        assert!(sending.on_end.len() <= unfinished, "nobody is told of what has ended before");
+        let wakes = sending.sender.poll_timeout().is_none() || sending.planned.is_some();
+        assert!(wakes, "the sending thread is to wake where the sender has something to do");
+    }
+
     /// Does what the sending thread does when it wakes, on the thread that calls this: for tests
     /// whose clock is not the system's, by which that thread sleeps.
     #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! All parts in one, for drivers with one thread: tests, fuzzers, simulators.
 
+use super::Identity;
 use super::coupling::{self, Parts};
-use super::session::Identity;
 use super::stats::{PeerStats, merge};
 use super::{
     CallCounters, CallFailure, CallId, Calls, Message, Prepared, Receiver, ReceiverCounters,
@@ -184,7 +184,9 @@ impl Endpoint {
             .find_map(|message| self.calls.accept(now, message))
     }
 
-    /// Uses other paths from now on. See [`Sender::set_path_map`].
+    /// Uses other paths from now on: those that a peer no longer has get no more packets, and new ones
+    /// get theirs. What is under way to a peer that has no path any more stays on the old ones; new
+    /// messages to it are refused.
     ///
     /// # Errors
     ///
@@ -224,7 +226,8 @@ impl Endpoint {
         coupling::poll_symbols(self, now, buffer)
     }
 
-    /// The host has not taken what `transmit` was. See [`Sender::not_sent`].
+    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
+    /// nothing was sent since when a message fails, its caller is told.
     pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         self.sender.not_sent(transmit, error);
     }

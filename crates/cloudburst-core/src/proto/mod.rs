@@ -44,9 +44,11 @@ pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, res
 pub use endpoint::{Counters, Endpoint, Event, Latencies};
 pub use layout::Layout;
 pub use marking::{Class, Ecn, Marking};
-pub use receive::{Message, Receiver, ReceiverCounters, ReceiverEvent};
-pub use send::{SendOptions, Sender, SenderCounters, SenderEvent};
-pub use session::{Identity, Peering};
+pub use receive::{Message, ReceiverCounters};
+pub(crate) use receive::{Receiver, ReceiverEvent};
+pub use send::{SendOptions, SenderCounters};
+pub(crate) use send::{Sender, SenderEvent};
+use session::Identity;
 pub(crate) use stats::merge as merge_peers;
 pub use stats::{PeerStats, ReceivedFrom, SentTo};
 

@@ -255,6 +255,8 @@ impl Twins {
             buffer.clear();
         }
         assert_eq!(self.from_engine.try_recv().ok(), None, "the engine sends nothing else");
+        self.endpoint.check_invariants();
+        self.engine.check_invariants();
     }
 
     /// The peer takes what arrives, answers it, and echoes requests.

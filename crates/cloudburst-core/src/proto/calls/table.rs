@@ -187,6 +187,11 @@ impl Calls {
         self.counters
     }
 
+    /// Calls that wait for their responses.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Asserts that the tables agree with each other, and that every call has what ends it.
     ///
     /// # Panics

@@ -17,7 +17,7 @@ pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
 impl Receiver {
     /// Forgets what has expired, and delivers what had to wait for it: what comes of that can be
     /// polled right after.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
             step();
             self.message_timeout(now, session, id);
@@ -31,7 +31,7 @@ impl Receiver {
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do next, or
     /// `poll_transmit` something to send.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let forgets = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }

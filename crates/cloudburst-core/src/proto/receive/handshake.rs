@@ -16,7 +16,7 @@ const RETURN_EVERY: usize = 4;
 
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
-    pub fn adopt(&mut self, now: Instant, peering: Peering) {
+    pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, port, .. } = peering;
         let name = flow.symbols.session;
         let mut session = Session::new(now, peer, incarnation, flow);

@@ -12,7 +12,7 @@ impl Receiver {
     /// # Panics
     ///
     /// When anything disagrees, which is a bug of this crate, whatever peers send.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         self.check_sums();
         self.check_deadlines();
         self.check_waiting();

@@ -62,7 +62,7 @@ pub struct Message {
 
 /// What a receiver tells its driver.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ReceiverEvent {
+pub(crate) enum ReceiverEvent {
     /// One message more of this role is in the application's queue: see [`Receiver::recv`].
     Readable(Role),
     /// A response has come, for the call that waits for it.
@@ -99,7 +99,7 @@ pub struct ReceiverCounters {
 }
 
 /// The receiving half of an endpoint.
-pub struct Receiver {
+pub(crate) struct Receiver {
     config: Config,
     identity: Identity,
     sessions: HashMap<SessionId, Session>,
@@ -181,7 +181,7 @@ impl Receiver {
     }
 
     /// Takes a HELLO or a SYMBOL that came in by `via`. The packet is garbled afterwards.
-    pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
         match Kind::of(packet) {
             Ok(Kind::Hello) => self.handle_hello(now, via, packet),
             Ok(Kind::Symbol) => self.handle_symbol(now, via, packet),
@@ -191,19 +191,19 @@ impl Receiver {
 
     /// The application takes the next message of `role` from its queue, which has room for another
     /// then. Responses are no messages of their own: see [`ReceiverEvent::Response`].
-    pub fn recv(&mut self, role: Role) -> Option<Message> {
+    pub(crate) fn recv(&mut self, role: Role) -> Option<Message> {
         let message = self.inboxes[role as usize].pop()?;
         self.deliver_waiting(role);
         Some(message)
     }
 
     /// The messages of `role` in the application's queue, oldest first.
-    pub fn queued(&self, role: Role) -> impl Iterator<Item = &Message> {
+    pub(crate) fn queued(&self, role: Role) -> impl Iterator<Item = &Message> {
         self.inboxes[role as usize].messages()
     }
 
     /// How many messages of `role` are in the application's queue.
-    pub fn readable(&self, role: Role) -> usize {
+    pub(crate) fn readable(&self, role: Role) -> usize {
         self.inboxes[role as usize].len()
     }
 
@@ -225,42 +225,42 @@ impl Receiver {
     }
 
     /// Has answers leave by other paths from now on, where the ways of their causes seem not to do.
-    pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) {
+    pub(crate) fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) {
         self.path_map = path_map;
     }
 
     /// Takes no messages that have not begun to arrive.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.closing = true;
     }
 
     /// When the last symbol came, of whatever message.
-    pub const fn last_symbol(&self) -> Option<Instant> {
+    pub(crate) const fn last_symbol(&self) -> Option<Instant> {
         self.last_symbol
     }
 
     /// What was done and seen so far.
-    pub const fn counters(&self) -> &ReceiverCounters {
+    pub(crate) const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
     /// How long delivered messages took, from the first symbol to the one that made them whole.
-    pub const fn latencies(&self) -> &LatencyHistogram {
+    pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
     }
 
     /// What came in each session that is held, with its peer, in no order.
-    pub fn peers(&self) -> impl Iterator<Item = (SocketAddr, ReceivedFrom)> {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, ReceivedFrom)> {
         self.sessions.values().map(|session| (session.peer, session.tally))
     }
 
     /// Bytes that messages being received may take at this moment.
-    pub const fn memory(&self) -> usize {
+    pub(crate) const fn memory(&self) -> usize {
         self.held.memory
     }
 
     /// The next thing that the driver should know.
-    pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<ReceiverEvent> {
         self.events.pop_front()
     }
 

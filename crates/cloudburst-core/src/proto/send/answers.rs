@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 impl Sender {
     /// Takes an answer or a HELLO_ACK that came in. The packet is garbled afterwards.
-    pub fn handle_datagram(&mut self, now: Instant, packet: &mut [u8]) {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, packet: &mut [u8]) {
         match Kind::of(packet) {
             Ok(Kind::HelloAck) => self.handle_hello_ack(now, packet),
             Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 impl Sender {
     /// Takes up a session that the receiver half accepted, so that messages to its initiator
     /// need no handshake of their own.
-    pub fn adopt(&mut self, now: Instant, peering: Peering) {
+    pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, port, ports } = peering;
         if self.enter_peer(peer).is_err() {
             return;

@@ -14,7 +14,7 @@ impl Sender {
     ///
     /// Something does not hold; the message says what.
     #[doc(hidden)]
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         self.check_totals();
         self.peers.iter().for_each(|(&address, peer)| self.check_peer(address, peer));
         self.messages.iter().for_each(|(&id, message)| self.check_message(id, message));

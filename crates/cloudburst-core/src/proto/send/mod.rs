@@ -76,7 +76,7 @@ impl Default for SendOptions {
 
 /// What a sender tells its driver.
 #[derive(Clone, Debug)]
-pub enum SenderEvent {
+pub(crate) enum SenderEvent {
     /// The send has ended, and nothing more of it will go on the wire.
     Ended(MessageId, Role, Outcome),
 }
@@ -105,7 +105,7 @@ pub struct SenderCounters {
 }
 
 /// The sending half of an endpoint.
-pub struct Sender {
+pub(crate) struct Sender {
     config: Config,
     identity: Identity,
     path_map: Arc<dyn PathMap>,
@@ -201,7 +201,7 @@ impl Sender {
     /// # Errors
     ///
     /// See [`SendError`]; nothing was sent then.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         now: Instant,
         peer: SocketAddr,
@@ -268,7 +268,7 @@ impl Sender {
     }
 
     /// Stops the burst of a message at once. Does nothing if it has ended.
-    pub fn cancel(&mut self, id: MessageId) {
+    pub(crate) fn cancel(&mut self, id: MessageId) {
         if let Some(message) = self.messages.get(&id) {
             let outcome = match message.leg.started_at {
                 Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
@@ -287,7 +287,7 @@ impl Sender {
     /// # Errors
     ///
     /// The order does not fit the paths to some peer; nothing has changed then.
-    pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
+    pub(crate) fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         let mut changed = Vec::new();
         // In an order that does not change from run to run: what is drawn does not either, then.
         let mut addresses: Vec<SocketAddr> = self.peers.keys().copied().collect();
@@ -313,43 +313,43 @@ impl Sender {
     }
 
     /// Takes no more messages.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.closing = true;
     }
 
     /// Messages that are waiting or under way.
-    pub fn unfinished(&self) -> usize {
+    pub(crate) fn unfinished(&self) -> usize {
         self.messages.len()
     }
 
     /// What was done and seen so far.
-    pub const fn counters(&self) -> &SenderCounters {
+    pub(crate) const fn counters(&self) -> &SenderCounters {
         &self.counters
     }
 
     /// How many peers and messages were looked at so far, for tests of what one event may cost.
     #[doc(hidden)]
-    pub const fn visits(&self) -> u64 {
+    pub(crate) const fn visits(&self) -> u64 {
         self.visits
     }
 
     /// How long delivered messages took, from the call to STOP.
-    pub const fn latencies(&self) -> &LatencyHistogram {
+    pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
     }
 
     /// What was sent to each peer that is remembered, in no order.
-    pub fn peers(&self) -> impl Iterator<Item = (SocketAddr, SentTo)> {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, SentTo)> {
         self.peers.iter().map(|(&address, peer)| (address, peer.stats()))
     }
 
     /// Live counts of the paths to `peer`, by path number; empty if nothing was sent there.
-    pub fn paths(&self, peer: SocketAddr) -> &[PathStats] {
+    pub(crate) fn paths(&self, peer: SocketAddr) -> &[PathStats] {
         self.peers.get(&peer).map_or(&[], |peer| peer.paths.stats())
     }
 
     /// Does what is due at `now`.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
                 Timer::Message(id) => self.message_timeout(now, id),
@@ -360,7 +360,7 @@ impl Sender {
 
     /// When [`handle_timeout`](Self::handle_timeout) or
     /// [`poll_transmit`](Self::poll_transmit) has something to do next.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let symbols = (!self.schedule.is_empty()).then_some(Instant::ZERO);
         let probes = self.schedule.next_probe().map(|_| self.probes.ready_at());
         let ready = [symbols, probes, self.hellos.ready_at()].into_iter().flatten().min();
@@ -374,7 +374,7 @@ impl Sender {
     }
 
     /// The next thing that the driver should know.
-    pub fn poll_event(&mut self) -> Option<SenderEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
     }
 

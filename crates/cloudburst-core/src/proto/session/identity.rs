@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 /// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub(in crate::proto) struct Identity {
     pub(in crate::proto) incarnation: Incarnation,
     pub(in crate::proto) seed: Seed,
     pub(in crate::proto) key: PresharedKey,
@@ -19,7 +19,7 @@ pub struct Identity {
 
 impl Identity {
     /// A new life. `seed` must never have been used by another.
-    pub fn new(security: &Security, seed: Seed) -> Self {
+    pub(in crate::proto) fn new(security: &Security, seed: Seed) -> Self {
         let key = security.key();
         let incarnation = Incarnation(seed.derive("incarnation", 0));
         let hello_key = key.hello_key();
@@ -29,17 +29,17 @@ impl Identity {
 
 /// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
 #[derive(Clone, Debug)]
-pub struct Peering {
+pub(in crate::proto) struct Peering {
     /// The address that the peer is known by.
-    pub peer: SocketAddr,
+    pub(in crate::proto) peer: SocketAddr,
     /// The peer's life.
-    pub incarnation: Incarnation,
+    pub(in crate::proto) incarnation: Incarnation,
     /// The keys of the direction that the other half takes up.
-    pub flow: FlowKeys,
+    pub(in crate::proto) flow: FlowKeys,
     /// The port at which it takes messages.
-    pub port: u16,
+    pub(in crate::proto) port: u16,
     /// At how many ports it does: that one and those right after it.
-    pub ports: u16,
+    pub(in crate::proto) ports: u16,
 }
 
 /// At how many ports a peer takes messages that says that it has `more` than one.

@@ -5,6 +5,5 @@ mod identity;
 mod opening;
 
 pub(super) use half_open::HalfOpen;
-pub(super) use identity::ports;
-pub use identity::{Identity, Peering};
+pub(super) use identity::{Identity, Peering, ports};
 pub(super) use opening::Opening;

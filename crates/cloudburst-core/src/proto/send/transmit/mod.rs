@@ -23,7 +23,7 @@ pub(in crate::proto) const fn headers(via: &Via) -> usize {
 
 impl Sender {
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
-    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         debug_assert!(buffer.is_empty());
         // A round whose message has nothing more to send gives way to the next one.
         if let Some(round) = self.round.take()
@@ -71,7 +71,7 @@ impl Sender {
 
     /// The host has not taken what `transmit` was. To the protocol that is a loss like any other;
     /// if nothing was sent since when a message fails, its caller is told.
-    pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
+    pub(crate) fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         match transmit.contents {
             Contents::Symbols(id) => {
                 if let Some(message) = self.messages.get_mut(&id) {
