@@ -48,7 +48,7 @@ fn nobody_is_flooded_by_proxy() {
 
 #[test]
 fn promises_hold_where_old_handshakes_are_said_again() {
-    play_all(2 * MANY_WORLDS, Scope { haunting: true, ..Scope::SURVIVED });
+    play_all(MANY_WORLDS, Scope { haunting: true, ..Scope::SURVIVED });
 }
 
 #[test]
