@@ -126,7 +126,8 @@ fn notes(run: &Run) -> Vec<String> {
          there are none.",
         "Sent over original packets is of the messages whose sender knows that they arrived.",
         "Cloudburst A to D are the paper's design choices with this project's defaults; (lt, \
-         oblivious) is the paper's own code and Algorithm 1.",
+         oblivious) has the paper's code and burst policy, but this project's trains of packets and \
+         paths: it is not the paper's Algorithm 1.",
     ];
     let others = OTHERS.iter().map(|note| (*note).to_owned());
     let stolen: Vec<f64> = run.turns.iter().map(|turn| turn.stolen).collect();
