@@ -1,11 +1,11 @@
-//! Who takes packets from the sockets: the receiving thread, or a caller that waits for what they
-//! bring.
+//! Decides which thread takes packets from the sockets: the receiving thread, or a caller that
+//! waits for what they bring.
 //!
 //! Waking another thread takes longer than all work on a packet, so a caller takes its packets
-//! itself. Two threads that wait for the same sockets would take each other's: while a caller is
-//! there, the receiving thread is not. When a caller leaves, it is mostly to come back: so the
-//! receiving thread is not woken, but looks now and then, and comes back itself when nobody has
-//! been there for a while. If a caller stays for long, it does not even look.
+//! itself. Two threads that wait for the same sockets would take each other's packets, so the
+//! receiving thread stays away while a caller is there. A caller that leaves usually comes back, so
+//! the receiving thread is not woken. It checks the sockets now and then, and takes over when no
+//! caller has been there for a while. If a caller stays for long, it does not even check.
 
 use core::cell::Cell;
 use core::ptr;
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
-/// How long packets may lie when a caller has left: less than a sender waits for an answer.
+/// How long packets may wait after a caller has left: less than a sender waits for an answer.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
-/// Looks without a caller, after which the receiving thread takes over.
+/// Checks without a caller after which the receiving thread takes over.
 const LOOKS: u64 = 5;
 
 thread_local! {
@@ -28,15 +28,16 @@ thread_local! {
 pub(super) struct Driving {
     /// Held by the caller that drives.
     caller: Mutex<()>,
-    /// Odd while a caller drives: it counts those that came and those that left.
+    /// Odd while a caller drives: it counts callers that come and callers that leave.
     turns: AtomicU64,
     /// The receiving thread waits for the sockets, or for a caller to leave.
     polls: AtomicBool,
-    /// Somebody who does not wait has told it to leave.
+    /// A thread that does not wait has told it to leave.
     told: AtomicBool,
     parked: AtomicBool,
     receiving_thread: OnceLock<Thread>,
-    /// For the receiving thread alone: `turns` when it last looked, and since how many looks.
+    /// For the receiving thread alone: `turns` at its last check, and the checks since they
+    /// changed.
     seen: AtomicU64,
     unchanged: AtomicU64,
 }
@@ -52,14 +53,14 @@ pub(super) enum PollerRole {
     Leave,
 }
 
-/// A caller drives until this is dropped.
+/// A caller that drives, until this is dropped.
 pub(super) struct Caller<'a> {
     driving: &'a Driving,
     _only: MutexGuard<'a, ()>,
 }
 
 impl Driving {
-    /// The calling thread drives, unless another one does.
+    /// Makes the calling thread the driver, unless another thread drives.
     pub(super) fn begin(&self) -> Option<Caller<'_>> {
         let only = self.caller.try_lock().ok()?;
         self.turns.fetch_add(1, SeqCst);
@@ -67,7 +68,7 @@ impl Driving {
         Some(Caller { driving: self, _only: only })
     }
 
-    /// Whether a thread that is not this one drives.
+    /// Whether another thread drives.
     pub(super) fn by_another(&self) -> bool {
         self.turns.load(SeqCst) % 2 == 1 && DRIVES.get() != self.address()
     }
@@ -76,7 +77,8 @@ impl Driving {
         ptr::from_ref(self).addr()
     }
 
-    /// What the receiving thread should do; rests first if a caller is there, or was lately.
+    /// What the receiving thread should do. Rests first if a caller is there, or was there
+    /// recently.
     pub(super) fn poller_role(&self) -> PollerRole {
         let turns = self.turns.load(SeqCst);
         if turns == self.seen.swap(turns, SeqCst) {
@@ -104,12 +106,13 @@ impl Driving {
         if self.begin_poll(turns) { PollerRole::Poll } else { PollerRole::Leave }
     }
 
-    /// The receiving thread, which saw `turns`, waits for packets from now on: `false` if not.
+    /// Begins a wait of the receiving thread, which saw `turns`. Returns `false` if it must not
+    /// wait.
     fn begin_poll(&self, turns: u64) -> bool {
         self.told.store(false, SeqCst);
         self.polls.store(true, SeqCst);
-        // A caller that came before it could see this would wait for the same packets; one that has
-        // left again may have put off STOPs, which nobody would look after.
+        // A caller that came before it could see this would wait for the same packets. One that has
+        // left again may have put off STOPs that nobody else would send.
         let nobody_came = self.turns.load(SeqCst) == turns;
         if !nobody_came {
             self.polled();
@@ -122,8 +125,8 @@ impl Driving {
         self.polls.store(false, SeqCst);
     }
 
-    /// The calling thread is the receiving thread. Before it rests for the first time, so that whoever
-    /// ends its rest finds it.
+    /// Registers the calling thread as the receiving thread. It does so before its first rest, so
+    /// that other threads can end that rest.
     pub(super) fn register(&self) {
         let _ = self.receiving_thread.set(thread::current());
     }
@@ -150,9 +153,9 @@ impl Caller<'_> {
         self.driving.polls.load(SeqCst)
     }
 
-    /// The same for whoever is told of packets by what tells of this, too: `true` once for each
-    /// wait, or it would wake itself again and again until the receiving thread has had the
-    /// processor.
+    /// Whether the receiving thread must be told to leave, and this is the first call in its wait.
+    /// True once per wait, for callers on the same eventfd: they would otherwise wake themselves
+    /// again and again until the receiving thread has had the processor.
     pub(super) fn first_to_tell(&self) -> bool {
         self.polled_by_another() && !self.driving.told.swap(true, SeqCst)
     }

@@ -1,4 +1,4 @@
-//! The threads, and what their owner may ask of them.
+//! The engine: its threads, and the operations that it offers.
 
 use super::PacketIo;
 use super::drive::Driving;
@@ -24,18 +24,18 @@ use std::{io, thread};
 /// How [`Engine::drive`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driven {
-    /// What was waited for is there.
+    /// What the caller waited for has happened.
     Done,
-    /// It was not there in time.
+    /// It did not happen in time.
     TimedOut,
-    /// Another thread does it already; nothing was done.
+    /// Another thread drives already; nothing was done.
     ByAnother,
     /// The engine was stopped.
     Stopped,
 }
 
-/// How long no symbol must have come before a closing endpoint stops repeating its STOPs: twice
-/// the longest pause of a sender that hears nothing.
+/// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
+/// longest pause of a sender that hears nothing.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// An endpoint with its two threads. Dropping it stops both, and every burst, at once.
@@ -46,8 +46,8 @@ pub struct Engine<I: PacketIo> {
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_news` is called when callers should look again for what they wait
-    /// for; it must not block. It may do anything else with the engine.
+    /// Starts the threads. `on_news` is called when callers should check again for what they wait
+    /// for. It must not block, but may use the engine.
     ///
     /// # Errors
     ///
@@ -86,12 +86,12 @@ impl<I: PacketIo> Engine<I> {
         Ok(())
     }
 
-    /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped where
-    /// the engine is stopped before; it must not block.
+    /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped if the
+    /// engine stops first. It must not block.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then, and `on_end` is dropped.
+    /// See [`SendError`]. On an error, nothing was sent, and `on_end` is dropped.
     pub fn send(
         &self,
         peer: SocketAddr,
@@ -116,11 +116,11 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
-    /// dropped where the engine is stopped before; it must not block.
+    /// dropped if the engine stops first. It must not block.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then, and `on_answer` is dropped.
+    /// See [`SendError`]. On an error, nothing was sent, and `on_answer` is dropped.
     pub fn call(
         &self,
         peer: SocketAddr,
@@ -128,13 +128,13 @@ impl<I: PacketIo> Engine<I> {
         options: &SendOptions,
         on_answer: OnAnswer,
     ) -> Result<(), SendError> {
-        // First: the call may end before this thread goes on.
+        // Registered first: the call may end before this thread continues.
         self.shared.parts.lock_calling().on_answer.insert(call.id(), on_answer);
         let now = self.shared.io.now();
         let called = coupling::call(&mut &self.shared.parts, now, peer, call, options);
         if called.is_err() {
             let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call.id());
-            // Without the lock: it may hold whatever it likes.
+            // Dropped without the lock: the callback may own anything.
             drop(on_answer);
             return called;
         }
@@ -151,18 +151,18 @@ impl<I: PacketIo> Engine<I> {
         self.shared.pump(Who::Other);
     }
 
-    /// The calls of this endpoint, to prepare requests and to count what becomes of them.
+    /// Runs `act` on the calls of this endpoint, to prepare requests and to count their results.
     pub fn calls<T>(&self, act: impl FnOnce(&mut Calls) -> T) -> T {
         act(&mut self.shared.parts.lock_calling().calls)
     }
 
-    /// The application takes the next plain message from its queue.
+    /// Takes the next plain message from the application's queue.
     pub fn recv(&self) -> Option<Message> {
         self.take_one(Role::Plain)
     }
 
-    /// The application takes the next request from its queue. Those whose callers have given up are
-    /// dropped, and counted.
+    /// Takes the next request from the application's queue. Requests whose callers have given up
+    /// are dropped and counted.
     pub fn recv_request(&self) -> Option<Request> {
         loop {
             let message = self.take_one(Role::Request)?;
@@ -173,7 +173,7 @@ impl<I: PacketIo> Engine<I> {
         }
     }
 
-    /// How many messages of `role` are in the application's queue.
+    /// The number of messages of `role` in the application's queue.
     pub fn readable(&self, role: Role) -> usize {
         self.shared.parts.readable(role)
     }
@@ -194,20 +194,20 @@ impl<I: PacketIo> Engine<I> {
         message
     }
 
-    /// What was done and seen so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         let calls = self.calls(|calls| calls.counters());
         let sender = *self.shared.parts.lock_sending().sender.counters();
         Counters { sender, receiver: *self.shared.parts.lock_receiver().counters(), calls }
     }
 
-    /// How long messages took so far.
+    /// The latencies of messages so far.
     pub fn latencies(&self) -> Latencies {
         let sent = self.shared.parts.lock_sending().sender.latencies().clone();
         Latencies { sent, received: self.shared.parts.lock_receiver().latencies().clone() }
     }
 
-    /// What passed between this endpoint and each peer that it remembers, by address.
+    /// The traffic with each peer that this endpoint remembers, by address.
     pub fn peers(&self) -> Vec<PeerStats> {
         let sent = self.shared.parts.lock_sending().sender.peers().collect();
         merge_peers(sent, self.shared.parts.lock_receiver().peers().collect())
@@ -218,12 +218,13 @@ impl<I: PacketIo> Engine<I> {
         self.shared.parts.lock_sending().sender.paths(peer).to_vec()
     }
 
-    /// Takes what comes in by itself until `done`, which is asked after each wait: a thread that
-    /// waits for something has it sooner so than from another thread that must wake it. At most
-    /// one thread does this at a time; meanwhile the receiving thread rests.
+    /// Receives packets on the calling thread until `done` returns `true`, which is called after
+    /// each wait. A thread that waits for something gets it sooner this way than from another
+    /// thread that must wake it. At most one thread drives at a time; meanwhile the receiving
+    /// thread rests.
     ///
-    /// Answers to what this brings leave with what the caller sends next, or when it waits again,
-    /// or when the receiving thread looks: a response should not wait for them.
+    /// Answers to these packets leave with what the caller sends next, when it waits again, or when
+    /// the receiving thread checks the sockets: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;
         let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
@@ -242,7 +243,7 @@ impl<I: PacketIo> Engine<I> {
                 return Driven::TimedOut;
             }
             shared.flush();
-            // That may have reported what is waited for, and a thread does not wake itself.
+            // This may have reported what the caller waits for, and a thread does not wake itself.
             if done() {
                 return Driven::Done;
             }
@@ -251,13 +252,14 @@ impl<I: PacketIo> Engine<I> {
         }
     }
 
-    /// Takes what has come in, without waiting, and returns whether anything had, or was reported
-    /// that another thread had taken: for tasks that are told by other means that packets are
-    /// there. Nothing is taken while another thread [drives](Self::drive). The receiving thread
-    /// rests for a while, looking now and then.
+    /// Takes the packets that have arrived, without waiting. Returns whether there were any, or
+    /// whether this reported packets that another thread had taken. It serves tasks that learn by
+    /// other means that packets are there. Nothing is taken while another thread
+    /// [drives](Self::drive). The receiving thread rests for a while and checks the sockets now and
+    /// then.
     ///
-    /// Answers to what this brings leave with what is sent next, or by [`flush`](Self::flush), or
-    /// when the receiving thread looks.
+    /// Answers to these packets leave with what is sent next, by [`flush`](Self::flush), or when
+    /// the receiving thread checks the sockets.
     pub fn take(&self) -> bool {
         let Some(turn) = self.shared.driving.begin() else { return false };
         if turn.first_to_tell() {
@@ -269,11 +271,11 @@ impl<I: PacketIo> Engine<I> {
         self.shared.receive(Duration::ZERO, Answers::AfterApplication).is_some()
     }
 
-    /// Asserts what must hold whenever no thread is within the engine, for tests.
+    /// Asserts the invariants that hold whenever no thread is within the engine, for tests.
     ///
     /// # Panics
     ///
-    /// When its parts contradict themselves or each other.
+    /// If its parts contradict themselves or each other.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let calling = self.shared.parts.lock_calling();
@@ -293,8 +295,8 @@ impl<I: PacketIo> Engine<I> {
         assert!(wakes, "the sending thread is to wake where the sender has something to do");
     }
 
-    /// Does what the sending thread does when it wakes, on the thread that calls this: for tests
-    /// whose clock is not the system's, by which that thread sleeps.
+    /// Does on the calling thread what the sending thread does when it wakes. For tests whose clock
+    /// is not the system clock, by which that thread sleeps.
     #[doc(hidden)]
     pub fn run_sender(&self) {
         self.shared.pump(Who::SendingThread);
@@ -315,19 +317,19 @@ impl<I: PacketIo> Engine<I> {
         &self.shared.io
     }
 
-    /// Uses other paths from now on. See [`Endpoint::set_path_map`].
+    /// Replaces the path map. See [`Endpoint::set_path_map`].
     ///
     /// # Errors
     ///
-    /// The order does not fit them; nothing has changed then.
+    /// The order does not fit the new paths. Nothing has changed then.
     pub fn set_path_map(&self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         self.shared.parts.lock_sending().sender.set_path_map(path_map.clone())?;
         self.shared.parts.lock_receiver().set_path_map(path_map);
         Ok(())
     }
 
-    /// Takes no new messages, waits at most `within` for those under way and for peers that miss
-    /// a STOP, then stops. Returns whether all sends had ended by then.
+    /// Stops accepting new messages, waits at most `within` for those under way and for peers that
+    /// miss a STOP, and then stops. Returns whether all sends had ended by then.
     pub fn close(&self, within: Duration) -> bool {
         let deadline = self.shared.io.now() + within;
         self.shared.parts.lock_receiver().close();
@@ -342,7 +344,7 @@ impl<I: PacketIo> Engine<I> {
             (sending, _) =
                 self.shared.ended.wait_timeout(sending, left).expect("no thread panics with it");
         };
-        // Nothing signals that symbols have ceased to come: wait out the quiet time.
+        // Nothing signals that symbols have ceased to arrive, so wait out the quiet time.
         loop {
             let last = self.shared.parts.lock_receiver().last_symbol();
             let Some(last) = last else { break };
@@ -359,16 +361,16 @@ impl<I: PacketIo> Engine<I> {
         drained
     }
 
-    /// Stops the threads and every burst at once, and waits for those threads that another call
-    /// does not wait for already. A thread of this engine that calls this does not wait for itself.
+    /// Stops the threads and every burst at once. Waits for each thread unless another call already
+    /// does, or the thread is the caller itself.
     pub fn stop(&self) {
-        // Whoever took the last message has it: its sender should hear so.
+        // The application has the messages that it took; their senders should learn so.
         self.shared.flush();
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_sending();
         self.shared.driving.wake();
         self.shared.io.wake();
-        // Without the lock: a thread may come by here before it ends.
+        // Without the lock: a thread may call this before it ends.
         let threads = core::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             let is_this = thread.thread().id() == thread::current().id();
@@ -376,7 +378,8 @@ impl<I: PacketIo> Engine<I> {
                 tracing::error!("a thread of the endpoint panicked");
             }
         }
-        // Nothing ends any more. Dropped without the locks: callbacks may hold whatever they like.
+        // Nothing ends any more. Callbacks are dropped without the locks, because they may own
+        // anything.
         let sends = core::mem::take(&mut self.shared.parts.lock_sending().on_end);
         let calls = core::mem::take(&mut self.shared.parts.lock_calling().on_answer);
         self.shared.ended.notify_all();

@@ -1,7 +1,7 @@
 //! The paper's threads (section IV-A): one that encodes and sends, one that receives and decodes.
 //!
-//! [`Engine`] drives the parts of an [`Endpoint`] over anything that
-//! is a [`PacketIo`], by the same functions as [`Endpoint`] itself:
+//! [`Engine`] drives the parts of an [`Endpoint`] over any [`PacketIo`], through the same functions
+//! as [`Endpoint`] itself:
 //!
 //! ```text
 //!   caller ── send ──► Sender ──► PacketIo::transmit          thread "cbrst-send"
@@ -9,10 +9,10 @@
 //!   caller ◄── recv ── Receiver ◄── PacketIo::take            thread "cbrst-recv"
 //! ```
 //!
-//! Each part has a lock of its own, and any thread may drive it: the caller's thread sends the
-//! first packets of its message itself, and the receiving thread sends what an answer asks for,
-//! because handing work to another thread takes longer than doing it. What must wait for the
-//! rate or for an answer is the sending thread's.
+//! Each part has a lock of its own, and any thread may drive it. A caller's thread sends the first
+//! packets of its message, and the receiving thread sends what an answer asks for, because handing
+//! work to another thread takes longer than doing it. The sending thread handles whatever must wait
+//! for the rate or for an answer.
 
 mod drive;
 mod engine;
@@ -32,9 +32,9 @@ use core::time::Duration;
 #[cfg(doc)]
 use crate::proto::Endpoint;
 
-/// Sockets, or what stands in for them, and the clock that belongs to them.
+/// Sockets, or a stand-in for them, and their clock.
 pub trait PacketIo: Send + Sync + 'static {
-    /// What [`wait`](Self::wait) has found, for [`take`](Self::take) not to look for it again.
+    /// What [`wait`](Self::wait) found, so that [`take`](Self::take) need not look for it again.
     type Ready;
 
     /// The time on a monotonic clock.
@@ -44,8 +44,8 @@ pub trait PacketIo: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The host took none of them. It is the loss of these packets and nothing else:
-    /// implementations count it and return.
+    /// The host took none of them. Only these packets are lost: implementations count the error and
+    /// return.
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError>;
 
     /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`, to the nanosecond. A
@@ -55,7 +55,8 @@ pub trait PacketIo: Send + Sync + 'static {
     /// Calls `deliver` with each datagram that is there, and does not wait for more.
     fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Via, &mut [u8]));
 
-    /// Makes each [`wait`](Self::wait) that is under way return, and one more that begins later:
-    /// whoever is about to must not miss it. Those with a `timeout` of zero leave that to them.
+    /// Makes each [`wait`](Self::wait) under way return, and one more that begins later, so that a
+    /// thread that is about to wait does not miss this. Waits with a `timeout` of zero do not use
+    /// up the latter.
     fn wake(&self);
 }

@@ -1,4 +1,4 @@
-//! The parts of an endpoint behind locks.
+//! The parts of an endpoint, each behind a lock.
 
 use crate::error::Outcome;
 use crate::id::MessageId;
@@ -12,12 +12,13 @@ use foldhash::{HashMap, HashMapExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard};
 
-/// Called once, by whichever thread learns how a send ended.
+/// Called once, on the thread that learns how a send ended.
 pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
-/// Called once, by whichever thread learns how a call ended.
+/// Called once, on the thread that learns how a call ended.
 pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
 
-/// The locks are taken in the order that [`Parts`] says: calling, sending, receiver.
+/// The parts and their locks, which are taken in the order of [`Parts`]: calling, sending,
+/// receiver.
 pub(super) struct LockedParts {
     calling: Mutex<Calling>,
     sending: Mutex<Sending>,
@@ -33,11 +34,11 @@ pub(super) struct Calling {
 pub(super) struct Sending {
     pub(super) sender: Sender,
     pub(super) on_end: HashMap<MessageId, OnEnd>,
-    /// When the sending thread will wake by itself; `None`: not before it is woken.
+    /// When the sending thread wakes by itself; `None` if it waits to be woken.
     pub(super) planned: Option<Instant>,
 }
 
-/// What is known of the receiver without its lock: as it was when the lock was released last.
+/// The state of the receiver that is known without its lock, as of when the lock was last released.
 #[derive(Debug, Default)]
 struct Glance {
     has_output: AtomicBool,
@@ -66,7 +67,7 @@ impl DerefMut for ReceiverGuard<'_> {
 
 impl Drop for ReceiverGuard<'_> {
     fn drop(&mut self) {
-        // While the lock is still held: so it is never older than the last change.
+        // While the lock is still held, so that the glance is never older than the last change.
         self.glance.has_output.store(self.guard.has_output(), SeqCst);
         self.glance.messages.store(self.guard.readable(Role::Plain), SeqCst);
         self.glance.requests.store(self.guard.readable(Role::Request), SeqCst);

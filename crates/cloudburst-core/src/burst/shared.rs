@@ -1,4 +1,4 @@
-//! What the threads of an engine share, and what each of them does with it.
+//! State that the threads of an engine share, and the work that each thread does with it.
 
 use super::PacketIo;
 use super::drive::{Driving, PollerRole};
@@ -14,30 +14,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, OnceLock, RwLock};
 use std::thread::{self, Thread};
 
-/// What may end the wait of a caller.
+/// News that may end a caller's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// One message more of this role is in the application's queue.
+    /// Another message of this role is in the application's queue.
     Readable(Role),
-    /// Sends have ended: there may be room for others.
+    /// Sends have ended: there may be room for more.
     Room,
 }
 
 pub(super) type OnNews = Box<dyn Fn(News) + Send + Sync>;
 
-/// A timer that fires this much late was held up together with the whole process: what came in
-/// meanwhile is read before the timer is believed.
+/// How late a timer fires if the whole process was held up. The engine then reads what arrived
+/// meanwhile before it believes the timer.
 const HELD_UP: Duration = Duration::from_millis(5);
-/// Batches that a thread sends which has something else to do: a caller, or the receiving thread.
-/// The rest is the sending thread's, however fast the link is said to be.
+/// Batches that a thread with other work sends: a caller, or the receiving thread. The sending
+/// thread sends the rest, however fast the link is said to be.
 const HELP: usize = 32;
 /// Batches that the sending thread sends before it looks at its timers again.
 const TIMERS_EVERY: usize = 16;
-/// Packets that were taken together and count as come at one moment: some microseconds' worth.
+/// Packets taken together that count as having arrived at one moment: some microseconds' worth.
 const CLOCK_EVERY: u32 = 16;
-/// A thread that yields for so long has given way to others that use all of their time.
+/// A yield that takes this long has given way to threads that use all of their time.
 const CROWDED: Duration = Duration::from_millis(2);
-/// How long nobody busy-polls after that.
+/// How long no thread busy-polls after that.
 const CROWDED_FOR: Duration = Duration::from_millis(100);
 /// The longest sleep of the receiving thread.
 pub(super) const MAX_SLEEP: Duration = Duration::from_secs(1);
@@ -46,25 +46,25 @@ pub(super) struct Shared<I> {
     pub(super) io: I,
     pub(super) parts: LockedParts,
     pub(super) on_news: OnNews,
-    /// Held for reading by threads that have packets in hand which the parts do not know yet.
+    /// Held for reading by threads that have packets in hand and have not handed them in yet.
     pub(super) in_hand: RwLock<()>,
     /// The sending thread, to wake.
     pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
     pub(super) busy_poll: Duration,
-    /// Others need the processors until then, so that busy-polling takes longer than to sleep.
+    /// Until then, other threads need the processors, and busy-polling takes longer than sleeping.
     pub(super) crowded_until: AtomicU64,
     /// The last packets came within that time.
     pub(super) soon: AtomicBool,
-    /// Answers were put off.
+    /// Whether answers were put off.
     pub(super) pending_flush: AtomicBool,
-    /// Signalled whenever a send has ended.
+    /// Signalled when a send has ended.
     pub(super) ended: Condvar,
     pub(super) stopping: AtomicBool,
 }
 
 thread_local! {
-    /// One transmit buffer a thread, used again for every batch.
+    /// The transmit buffer of each thread, reused for every batch.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// The engine whose events this thread is reporting, by its address; 0: none.
     static REPORTS: Cell<usize> = const { Cell::new(0) };
@@ -74,8 +74,8 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
     Now,
-    /// If the application has something new to read, when it has had the chance to respond: they
-    /// leave with what it sends, or by [`Shared::flush`].
+    /// If the application has something new to read, once it has had the chance to respond: with
+    /// what it sends, or by [`Shared::flush`].
     AfterApplication,
 }
 
@@ -89,7 +89,7 @@ impl<I: PacketIo> Shared<I> {
     pub(super) fn run_sending(&self) {
         let _ = self.sending_thread.set(thread::current());
         while !self.is_stopping() {
-            // What came before this is seen by the pump; what comes after it ends the parking.
+            // The pump sees what came before this; what comes after it ends the parking.
             match self.pump(Who::SendingThread) {
                 Some(at) => thread::park_timeout(at.saturating_since(self.io.now())),
                 None => thread::park(),
@@ -134,7 +134,7 @@ impl<I: PacketIo> Shared<I> {
         self.soon.store(soon, Ordering::Relaxed);
     }
 
-    /// Looks for packets again and again, if the last ones came as soon as that; when they came.
+    /// Busy-polls for packets, if the last ones came that quickly. Returns when packets came.
     fn poll_busily(
         &self,
         begun: Instant,
@@ -154,9 +154,9 @@ impl<I: PacketIo> Shared<I> {
             if came.is_some() || leaves || before >= until {
                 return came;
             }
-            // Whoever is to send them may need this processor.
+            // The thread that is to send them may need this processor.
             thread::yield_now();
-            // Whoever sleeps is given a processor at once; whoever yields waits for all others.
+            // A thread that sleeps gets a processor at once; one that yields waits for all others.
             let now = self.io.now();
             if now.saturating_since(before) > CROWDED {
                 self.crowded_until.store((now + CROWDED_FOR).as_nanos(), Ordering::Relaxed);
@@ -170,13 +170,14 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Takes packets, does what the receiver has to do by then, and sends what comes of both;
-    /// returns when packets came, if any did. It counts as such if this reported what another
-    /// thread took: whoever waits for it may be this thread, which does not wake itself.
+    /// Takes packets, serves the receiver's timers, and sends what results from both. Returns when
+    /// packets came, if any did. It counts as such if this reported what another thread took: the
+    /// thread that waits for it may be this one, which does not wake itself.
     pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
         let came = self.take(timeout);
-        // Whoever takes packets sees to it: while packets keep coming, nobody else may wait for
-        // them. And only whoever has read the sockets may believe that nothing has come in time.
+        // The thread that takes packets serves the timers: while packets keep coming, no other
+        // thread may wait for them. Only a thread that has read the sockets may conclude that
+        // nothing came in time.
         self.parts.lock_receiver().handle_timeout(self.io.now());
         let readable = self.report();
         let later = answers == Answers::AfterApplication && readable;
@@ -204,10 +205,10 @@ impl<I: PacketIo> Shared<I> {
         came
     }
 
-    /// Tells the application what it should know; returns whether there is something new to read.
+    /// Reports events to the application. Returns whether there is something new to read.
     ///
-    /// A callback may run what it wakes, which may bring forth more events: they are reported by
-    /// the call that is under way, or there would be one call within another for each of them.
+    /// A callback may run what it wakes, which may cause more events. The call under way reports
+    /// those too; otherwise, calls would nest once per event.
     pub(super) fn report(&self) -> bool {
         let here = ptr::from_ref(self).addr();
         if REPORTS.get() == here {
@@ -242,7 +243,7 @@ impl<I: PacketIo> Shared<I> {
             contain(|| (self.on_news)(News::Room));
         }
         REPORTS.set(outer);
-        // Whoever drives should look whether this is what it waits for.
+        // The driving thread should check whether this is what it waits for.
         if (readable || ended) && self.driving.by_another() {
             self.io.wake();
         }
@@ -273,7 +274,7 @@ impl<I: PacketIo> Shared<I> {
         })
     }
 
-    /// Sends the symbols that may be sent now, and with them what answers they take along.
+    /// Sends the symbols that may be sent now, and the answers that they carry.
     fn pump_symbols(&self) {
         with_buffer(|buffer| {
             for _ in 0..HELP {
@@ -301,14 +302,14 @@ impl<I: PacketIo> Shared<I> {
         buffer.clear();
     }
 
-    /// Does what is due of the sender and of calls. Only the sending thread does: it alone knows
-    /// whether their timers can be believed.
+    /// Serves the timers of the sender and of calls. Only the sending thread does this, because it
+    /// alone knows whether their timers can be believed.
     fn handle_timeout(&self) {
         let now = self.io.now();
         let due = self.parts.lock_sending().sender.next_timer();
         if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
-            // The process was held up, and what came in meanwhile is read first: what is still in
-            // the sockets, and what other threads had taken from them when they were held up.
+            // The process was held up. Read what arrived meanwhile first: packets still in the
+            // sockets, and packets that other threads had taken when they were held up.
             self.take(Duration::ZERO);
             drop(self.in_hand.write().expect("whoever holds this lock does not panic"));
         }
@@ -316,12 +317,12 @@ impl<I: PacketIo> Shared<I> {
         self.parts.lock_calling().calls.handle_timeout(now);
     }
 
-    /// Sees to it that the sending thread wakes as soon as there is something to do, or at `soon`;
-    /// returns when that is. Answers that are held back for the application are nothing to do.
+    /// Ensures that the sending thread wakes as soon as there is something to do, or at `soon`.
+    /// Returns when that is. Answers that are held back for the application do not count.
     fn plan(&self, who: Who, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
         let calling = self.parts.lock_calling();
         let mut sending = self.parts.lock_sending();
-        // Answers that wait for the rate are the sending thread's, too: the receiving thread sleeps
+        // The sending thread also sends answers that wait for the rate. The receiving thread sleeps
         // as long as it meant to before they came.
         let answers = match answers {
             Answers::Now => self.parts.lock_answering().and_then(|r| r.next_transmit()),
@@ -348,15 +349,15 @@ impl<I: PacketIo> Shared<I> {
     }
 }
 
-/// Runs a callback that wakes whoever waits, and goes on if it panics: wakers are the
-/// application's, and must take neither the thread that wakes with them nor what others wait for.
+/// Runs a callback that wakes waiters, and contains its panics. Wakers are the application's: a
+/// panic must harm neither the thread that wakes them nor other waiters.
 pub fn contain(callback: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
         tracing::error!("a waker, or what was dropped with it, panicked");
     }
 }
 
-/// Lends this thread's buffer; a nested call, from within a callback, gets one of its own.
+/// Lends this thread's buffer. A nested call, from within a callback, gets a buffer of its own.
 fn with_buffer<T>(run: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     BUFFER.with(|cell| match cell.try_borrow_mut() {
         Ok(mut buffer) => {

@@ -1,4 +1,5 @@
-//! What the parts of an endpoint do for each other, and in which order their outputs leave.
+//! The coupling of an endpoint's parts: what they do for each other, and the order in which their
+//! outputs leave.
 //!
 //! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
 //! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.
@@ -14,9 +15,9 @@ use crate::wire::{Kind, Role};
 use core::ops::DerefMut;
 use std::net::SocketAddr;
 
-/// The parts of an endpoint, however they are guarded.
+/// The parts of an endpoint, independent of how they are guarded.
 ///
-/// Guards that are held together are taken in one order: calls, sender, receiver.
+/// Callers that hold several guards take them in one order: calls, sender, receiver.
 pub(crate) trait Parts {
     fn calls(&mut self) -> impl DerefMut<Target = Calls>;
     fn sender(&mut self) -> impl DerefMut<Target = Sender>;
@@ -25,14 +26,16 @@ pub(crate) trait Parts {
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>);
     fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>);
-    /// The receiver, if it may have output: whoever sends symbols should not wait for a decoder.
+    /// The receiver, if it may have output. A thread that sends symbols must not wait for a
+    /// decoder.
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
 }
 
-/// Takes a datagram that came in by `via`; it is garbled afterwards.
+/// Takes a datagram that arrived by `via`. Its bytes are garbled afterwards.
 ///
-/// When this returns, a peer that one half has met is known to the other: before a symbol of a
-/// session that was opened can leave, and so before its peer can answer in the other direction.
+/// When this returns, a peer that one half has met is known to the other. This holds before a
+/// symbol of a newly opened session can leave, and so before its peer can answer in the other
+/// direction.
 pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, packet: &mut [u8]) {
     match Kind::of(packet) {
         Ok(Kind::HelloAck) => {
@@ -60,8 +63,8 @@ pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, pa
 
 /// Fills `buffer`, which must be empty, with the next datagrams for one path.
 ///
-/// Answers to handshakes leave first. Other answers let one batch of symbols pass, and one of them
-/// leaves with it where it can (a piggybacked ACK); then they leave by themselves.
+/// Answers to handshakes leave first. Other answers yield to one batch of symbols, and one of them
+/// leaves with it where it can (a piggybacked ACK). After that, they leave on their own.
 pub(crate) fn poll_transmit(
     parts: &mut impl Parts,
     now: Instant,
@@ -77,8 +80,8 @@ pub(crate) fn poll_transmit(
         .or_else(|| parts.answering().and_then(|mut receiver| receiver.poll_transmit(now, buffer)))
 }
 
-/// The same for symbols and handshakes alone, and for what leaves with them: answers by themselves
-/// are held back, for an application that may be about to respond.
+/// [`poll_transmit`] for symbols, handshakes and the answers that leave with them. Answers that
+/// would leave on their own are held back, because the application may be about to respond.
 pub(crate) fn poll_symbols(
     parts: &mut impl Parts,
     now: Instant,
@@ -91,7 +94,7 @@ pub(crate) fn poll_symbols(
     })
 }
 
-/// The next thing that the application should know.
+/// The next event for the application.
 pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
     let ended = parts.sender().poll_event();
     if let Some(SenderEvent::Ended(id, role, outcome)) = ended {
@@ -120,7 +123,7 @@ pub(crate) fn call(
     call: &Prepared,
     options: &SendOptions,
 ) -> Result<(), SendError> {
-    // Together: the request must not end before its call is known.
+    // Both guards: the request must not end before its call is known.
     let (mut calls, mut sender) = parts.calls_and_sender();
     let request = sender.send(now, peer, Role::Request, call.frame.clone(), options)?;
     calls.enter(now, call, request);

@@ -1,4 +1,4 @@
-//! All parts in one, for drivers with one thread: tests, fuzzers, simulators.
+//! An endpoint with all its parts, for single-threaded drivers: tests, fuzzers, simulators.
 
 use super::Identity;
 use super::coupling::{self, Parts};
@@ -32,20 +32,20 @@ pub struct Endpoint {
     busy_poll: Duration,
 }
 
-/// What the application should know.
+/// An event for the application.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// One message more of this role is in the application's queue: see [`Endpoint::recv`] and
+    /// Another message of this role is in the application's queue: see [`Endpoint::recv`] and
     /// [`Endpoint::recv_request`].
     Readable(Role),
-    /// A send ended; or that of a request or a response, which no caller needs to know of.
+    /// A send ended. Sends of requests and responses are included; callers can ignore them.
     Ended(MessageId, Outcome),
     /// A call ended.
     Answered(CallId, Result<Bytes, CallFailure>),
 }
 
-/// What an endpoint has done and seen since it was made.
+/// Counters of what an endpoint has done and seen since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -61,22 +61,22 @@ pub struct Counters {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// Messages sent: from the call to STOP ([`Receipt::total`](crate::error::Receipt::total)), of
-    /// those that were delivered.
+    /// Messages sent and delivered: from the call to STOP
+    /// ([`Receipt::total`](crate::error::Receipt::total)).
     pub sent: LatencyHistogram,
-    /// Messages received: from the first symbol to the one that made the message whole.
+    /// Messages received: from the first symbol to the one that completed the message.
     pub received: LatencyHistogram,
 }
 
 impl Endpoint {
-    /// A new life of an endpoint.
+    /// Creates a new incarnation of an endpoint.
     ///
-    /// `seed` must come from the operating system's generator, and must never be used again:
-    /// two endpoints of one seed would repeat nonces.
+    /// `seed` must come from the operating system's generator and must never be used again: two
+    /// endpoints with the same seed would repeat nonces.
     ///
     /// # Errors
     ///
-    /// The configuration's first field that is out of its range.
+    /// The first field of the configuration that is out of range.
     pub fn new(
         config: Config,
         security: &Security,
@@ -100,16 +100,16 @@ impl Endpoint {
         (self.sender, self.receiver, self.calls)
     }
 
-    /// How long a thread that drives this should busy-poll before it sleeps.
+    /// How long a thread that drives this endpoint busy-polls before it sleeps.
     pub(crate) const fn busy_poll(&self) -> Duration {
         self.busy_poll
     }
 
-    /// Takes a message to burst to `peer`.
+    /// Accepts a message to burst to `peer`.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then.
+    /// See [`SendError`]. On an error, nothing was sent.
     pub fn send(
         &mut self,
         now: Instant,
@@ -120,17 +120,17 @@ impl Endpoint {
         self.sender.send(now, peer, Role::Plain, bytes, options)
     }
 
-    /// A request with `bytes`, of a call that may take `patience`; `None`: as long as messages may
-    /// that do not say so themselves.
+    /// Prepares a request with `bytes` for a call that may take `patience`. `None` stands for the
+    /// default deadline of messages.
     pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
         self.calls.prepare(patience, bytes)
     }
 
-    /// Sends a request to `peer`; how its call ends is an [`Event::Answered`].
+    /// Sends a request to `peer`. An [`Event::Answered`] reports how its call ends.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then, and the request can be tried again.
+    /// See [`SendError`]. On an error, nothing was sent, and the request can be tried again.
     pub fn call(
         &mut self,
         now: Instant,
@@ -146,11 +146,11 @@ impl Endpoint {
         coupling::hang_up(self, call);
     }
 
-    /// Sends the response to a request; `None`: there is none, and the caller should know.
+    /// Sends the response to a request. `None` tells the caller that there is no response.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then.
+    /// See [`SendError`]. On an error, nothing was sent.
     pub fn reply(
         &mut self,
         now: Instant,
@@ -167,7 +167,7 @@ impl Endpoint {
         self.sender.cancel(id);
     }
 
-    /// The application takes the next message from its queue.
+    /// Takes the next message from the application's queue.
     pub fn recv(&mut self) -> Option<Message> {
         self.receiver.recv(Role::Plain)
     }
@@ -177,33 +177,33 @@ impl Endpoint {
         self.receiver.queued(Role::Plain)
     }
 
-    /// The application takes the next request from its queue. Those whose callers have given up are
-    /// dropped, and counted.
+    /// Takes the next request from the application's queue. Requests whose callers have given up
+    /// are dropped and counted.
     pub fn recv_request(&mut self, now: Instant) -> Option<Request> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))
     }
 
-    /// Uses other paths from now on: those that a peer no longer has get no more packets, and new ones
-    /// get theirs. What is under way to a peer that has no path any more stays on the old ones; new
-    /// messages to it are refused.
+    /// Replaces the path map. Paths that a peer no longer has carry no more packets, and new ones
+    /// take their share. If a peer has no path left, messages under way to it stay on the old
+    /// paths, and new messages to it are refused.
     ///
     /// # Errors
     ///
-    /// The order does not fit them; nothing has changed then.
+    /// The order does not fit the new paths. Nothing has changed then.
     pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         self.sender.set_path_map(path_map.clone())?;
         self.receiver.set_path_map(path_map);
         Ok(())
     }
 
-    /// Takes no new messages, neither to send nor to receive; what is under way goes on.
+    /// Stops accepting new messages, both to send and to receive. Those under way continue.
     pub fn close(&mut self) {
         self.sender.close();
         self.receiver.close();
     }
 
-    /// Takes a datagram that came in by `via`. Its bytes are garbled afterwards.
+    /// Takes a datagram that arrived by `via`. Its bytes are garbled afterwards.
     pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
         coupling::handle_datagram(self, now, via, packet);
     }
@@ -220,35 +220,35 @@ impl Endpoint {
         coupling::poll_transmit(self, now, buffer)
     }
 
-    /// [`poll_transmit`](Self::poll_transmit) without answers by themselves: for a driver whose
-    /// application has something new to read, and may respond at once.
+    /// [`poll_transmit`](Self::poll_transmit) without answers on their own, for a driver whose
+    /// application has something new to read and may respond at once.
     pub fn poll_symbols(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         coupling::poll_symbols(self, now, buffer)
     }
 
-    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other; if
-    /// nothing was sent since when a message fails, its caller is told.
+    /// Reports that the host did not send `transmit`. To the protocol, this is a loss like any
+    /// other. If a message fails and nothing was sent since, its caller learns of the error.
     pub fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         self.sender.not_sent(transmit, error);
     }
 
-    /// The next thing that the application should know.
+    /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         coupling::poll_event(self)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    /// When [`handle_timeout`](Self::handle_timeout) is next due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let parts =
             [self.sender.poll_timeout(), self.receiver.poll_timeout(), self.calls.poll_timeout()];
         parts.into_iter().flatten().min()
     }
 
-    /// Asserts what must hold between two inputs, for tests and fuzzers.
+    /// Asserts the invariants that hold between two inputs, for tests and fuzzers.
     ///
     /// # Panics
     ///
-    /// When the state machines contradict themselves.
+    /// If the state machines contradict themselves.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.sender.check_invariants();
@@ -256,7 +256,7 @@ impl Endpoint {
         self.calls.check_invariants();
     }
 
-    /// What was done and seen so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         Counters {
             sender: *self.sender.counters(),
@@ -265,13 +265,13 @@ impl Endpoint {
         }
     }
 
-    /// How long messages took so far: a copy of about 54 KB.
+    /// The latencies of messages so far: a copy of about 54 KB.
     pub fn latencies(&self) -> Latencies {
         let (sent, received) = (self.sender.latencies(), self.receiver.latencies());
         Latencies { sent: sent.clone(), received: received.clone() }
     }
 
-    /// What passed between this endpoint and each peer that it remembers, by address.
+    /// The traffic with each peer that this endpoint remembers, by address.
     pub fn peers(&self) -> Vec<PeerStats> {
         merge(self.sender.peers().collect(), self.receiver.peers().collect())
     }
@@ -281,7 +281,7 @@ impl Endpoint {
         self.receiver.memory()
     }
 
-    /// Peers, sessions and messages that were looked at so far: what events cost, for tests.
+    /// Peers, sessions and messages examined so far: the cost of events, for tests.
     #[doc(hidden)]
     pub fn visits(&self) -> u64 {
         self.sender.visits()

@@ -1,4 +1,4 @@
-//! Which class and which ECN codepoint a packet has. Sockets turn the class into a DSCP.
+//! Markings: the class and the ECN codepoint of each packet. Sockets turn the class into a DSCP.
 
 use crate::config::Config;
 
@@ -16,9 +16,9 @@ impl Class {
 /// The ECN codepoint that a packet leaves with (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// Not ECN-capable: a switch drops it where it would mark others.
+    /// Not ECN-capable: a switch drops the packet where it would mark others.
     NotEct,
-    /// ECN-capable, ECT(0). Never unless [`Config::aeolus`] is set.
+    /// ECN-capable, ECT(0). Used only if [`Config::aeolus`] is set.
     Ect0,
 }
 
@@ -38,13 +38,14 @@ pub(super) const fn control(config: &Config) -> Marking {
 
 /// The marking of symbols of a message; `answered` says whether its receiver has answered any.
 ///
-/// Until then it is not known that the receiver listens, and packets of others go first (Aeolus).
+/// Before the first answer, nobody knows whether the receiver listens, so packets of other messages
+/// take precedence (Aeolus).
 pub(super) const fn symbols(config: &Config, answered: bool) -> Marking {
     Marking { class: Class::DATA, ecn: ecn(config.aeolus && answered) }
 }
 
-/// Whether an answer may leave in a batch of symbols that is marked so, and take its class: not if
-/// switches may drop the batch and would spare the answer.
+/// Whether an answer may leave in a batch of symbols with this marking and take its class. It may
+/// not if switches may drop the batch but would spare the answer.
 pub(super) fn may_carry_answers(config: &Config, batch: Marking) -> bool {
     batch.ecn == control(config).ecn
 }

@@ -1,29 +1,29 @@
-//! The state machines: [`Endpoint`], and the parts that it is made of.
+//! The state machines: [`Endpoint`] and its parts.
 //!
-//! Here, and only here, codes, paths and packets meet. Nothing in this module reads a clock,
-//! owns a socket or blocks. Every driver of an endpoint follows this contract, the threads of
-//! [`burst::Engine`](crate::burst::Engine) included:
+//! Codes, paths and packets meet only here. Nothing in this module reads a clock, owns a socket or
+//! blocks. Every driver of an endpoint follows this contract, including the threads of
+//! [`burst::Engine`](crate::burst::Engine):
 //!
 //! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::call`], [`Endpoint::reply`],
 //!    [`Endpoint::cancel`], [`Endpoint::hang_up`], [`Endpoint::recv`], [`Endpoint::recv_request`],
 //!    [`Endpoint::handle_datagram`] or [`Endpoint::handle_timeout`].
-//! 2. Call [`Endpoint::poll_event`] until it returns `None`, and let the application act on each
-//!    event: what it does is another input.
-//! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, putting each batch on the wire. Of
-//!    a batch that the host does not take, tell [`Endpoint::not_sent`]. While the application may
-//!    be about to respond to what it has just got, a driver may call [`Endpoint::poll_symbols`]
-//!    instead, and [`Endpoint::poll_transmit`] a little later.
-//! 4. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When
-//!    the moment has come, hand in the datagrams that are there, and then the timeout: go to 1.
+//! 2. Call [`Endpoint::poll_event`] until it returns `None`. The application acts on each event;
+//!    each of its actions is another input.
+//! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, and put each batch on the wire. If
+//!    the host does not take a batch, call [`Endpoint::not_sent`]. While the application may still
+//!    respond to what it has just received, a driver may call [`Endpoint::poll_symbols`] instead,
+//!    and [`Endpoint::poll_transmit`] a little later.
+//! 4. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When the
+//!    timeout is due, hand in the datagrams that have arrived, and then the timeout: go to 1.
 //!
-//! What holds in any order of inputs:
+//! These hold for any order of inputs:
 //!
-//! - A message is in the application's queue before its STOP can leave, for the queue is a part of
-//!   the endpoint. [`Endpoint::recv`] takes from it, and makes room in it.
-//! - A peer that one half has met is known to the other before the datagram that told of it has
-//!   been handed in.
-//! - Answers to handshakes leave first. An answer leaves with symbols for the same peer where it
-//!   fits (a piggybacked ACK), and by itself after one batch of symbols at the latest.
+//! - A message is in the application's queue before its STOP can leave, because the queue is part
+//!   of the endpoint. [`Endpoint::recv`] takes messages from it and frees room.
+//! - Once a datagram has been handed in, each half knows the peers that the other half has met
+//!   through it.
+//! - Answers to handshakes leave first. Other answers leave with symbols for the same peer where
+//!   they fit (a piggybacked ACK), and otherwise on their own after at most one batch of symbols.
 //!
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
 //! size for one path, so that a batch is one system call; the last datagram may be shorter.
@@ -56,22 +56,22 @@ use crate::id::MessageId;
 use crate::path::Via;
 use std::net::SocketAddr;
 
-/// What a batch of datagrams is made of.
+/// What a batch of datagrams contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// Symbols of a message.
     Symbols(MessageId),
     /// A HELLO to a peer.
     Hello(SocketAddr),
-    /// What a receiver says.
+    /// A receiver's answers.
     Answers,
 }
 
-/// Datagrams to put on the wire: those in the caller's buffer, cut into `segment_size` bytes each,
-/// but for the last, which may be shorter.
+/// Datagrams to put on the wire. The caller's buffer holds them, at `segment_size` bytes each; the
+/// last one may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// What is in them.
+    /// What the datagrams contain.
     pub contents: Contents,
     /// The egress to send on and the address to send to.
     pub via: Via,

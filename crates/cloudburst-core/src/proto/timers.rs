@@ -3,7 +3,7 @@
 use crate::time::Instant;
 use std::collections::BTreeSet;
 
-/// What is to be woken, and when.
+/// Timers, ordered by deadline.
 ///
 /// Each owner keeps the key of its timer and passes it in, so that the queue and its owners cannot
 /// disagree.
@@ -22,17 +22,17 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.first().map(|&(at, _)| at)
     }
 
-    /// What has the first deadline.
+    /// The timer with the first deadline.
     pub(super) fn first(&self) -> Option<T> {
         self.0.first().map(|&(_, timer)| timer)
     }
 
-    /// The same, if that deadline has come.
+    /// The timer with the first deadline, if that has come.
     pub(super) fn first_due(&self, now: Instant) -> Option<T> {
         self.first().filter(|_| self.next().is_some_and(|at| at <= now))
     }
 
-    /// How many there are.
+    /// The number of timers.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -42,18 +42,18 @@ impl<T: Copy + Ord> Timers<T> {
         key.is_none_or(|at| self.0.contains(&(at, timer)))
     }
 
-    /// All, the first deadline first.
+    /// All timers, in order of their deadlines.
     pub(super) fn into_iter(self) -> impl Iterator<Item = T> {
         self.0.into_iter().map(|(_, timer)| timer)
     }
 
-    /// Takes out a timer that is due; its owner must forget the key.
+    /// Removes a timer that is due. Its owner must forget the key.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
         self.first_due(now)?;
         self.pop_first()
     }
 
-    /// Takes out the first timer, due or not; its owner must forget the key.
+    /// Removes the first timer, due or not. Its owner must forget the key.
     pub(super) fn pop_first(&mut self) -> Option<T> {
         self.0.pop_first().map(|(_, timer)| timer)
     }

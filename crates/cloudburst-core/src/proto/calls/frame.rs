@@ -1,4 +1,4 @@
-//! What requests and responses begin with (docs/spec.md, section 13).
+//! The headers of requests and responses (docs/spec.md, section 13).
 
 use crate::proto::Message;
 use crate::time::Instant;
@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 const REQUEST_HEADER: usize = 12;
 const RESPONSE_HEADER: usize = 9;
 
-/// What a call is known by, its token on the wire: 64 bits that only its caller and its callee
+/// The identifier of a call, its token on the wire: 64 bits that only its caller and its callee
 /// know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub(super) u64);
 
-/// A request that is ready to be sent, as often as it takes until there is room for it.
+/// A request that is ready to be sent. It can be tried again until there is room for it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) id: CallId,
@@ -26,45 +26,45 @@ impl Prepared {
     pub(super) fn new(id: CallId, patience: Duration, bytes: &[u8]) -> Self {
         let mut frame = BytesMut::with_capacity(REQUEST_HEADER + bytes.len());
         frame.put_u64(id.0);
-        // Rounded up: a caller waits at least as long as it says.
+        // Rounded up, so that a caller waits at least as long as it says.
         let millis = patience.as_micros().div_ceil(1_000);
         frame.put_u32(u32::try_from(millis).unwrap_or(u32::MAX));
         frame.extend_from_slice(bytes);
         Self { id, patience, frame: frame.freeze() }
     }
 
-    /// The call's name.
+    /// The call's identifier.
     pub const fn id(&self) -> CallId {
         self.id
     }
 
-    /// Bytes that the request has on its way: its own, and 12 more.
+    /// The length of the request on the wire: its own bytes and 12 more.
     pub const fn len(&self) -> usize {
         self.frame.len()
     }
 
-    /// Never: the header is always there.
+    /// Always `false`: the header is always there.
     pub const fn is_empty(&self) -> bool {
         self.frame.is_empty()
     }
 }
 
-/// A request as its callee takes it.
+/// A request as its callee receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller: where it takes messages itself.
+    /// The caller's address, where it accepts messages itself.
     pub peer: SocketAddr,
-    /// The call, as the caller named it.
+    /// The call's identifier, which the caller chose.
     pub call: CallId,
-    /// When the caller stops waiting, as far as can be seen from here: counted from when the
-    /// request was whole.
+    /// When the caller stops waiting, as the callee estimates it: counted from when the request was
+    /// complete.
     pub deadline: Instant,
-    /// What it asks.
+    /// The payload.
     pub bytes: Bytes,
 }
 
 impl Request {
-    /// `None`: it is too short.
+    /// Parses a request. Returns `None` if it is too short.
     pub(super) fn parse(message: Message) -> Option<Self> {
         let Message { peer, arrived_at, mut bytes, .. } = message;
         let call = CallId(bytes.try_get_u64().ok()?);
@@ -73,7 +73,8 @@ impl Request {
     }
 }
 
-/// The bytes of the response to `call`; `None`: the service has ended the request without an answer.
+/// The bytes of the response to `call`. `None` says that the service ended the request without an
+/// answer.
 pub fn response(call: CallId, bytes: Option<&[u8]>) -> Bytes {
     let mut frame = BytesMut::with_capacity(RESPONSE_HEADER + bytes.map_or(0, <[u8]>::len));
     frame.put_u64(call.0);
@@ -82,8 +83,8 @@ pub fn response(call: CallId, bytes: Option<&[u8]>) -> Bytes {
     frame.freeze()
 }
 
-/// The call that a response is to, and what it says. `None`: it is too short, its status is not
-/// defined, or there is more than a refusal has.
+/// The call that a response belongs to, and its payload. Returns `None` if the response is too
+/// short, has an undefined status, or is a refusal with trailing bytes.
 pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Option<Bytes>)> {
     let call = CallId(bytes.try_get_u64().ok()?);
     match bytes.try_get_u8().ok()? {

@@ -1,8 +1,8 @@
-//! Requests and responses, without clocks and threads: tokens, deadlines, and which response
-//! belongs to which request.
+//! Requests and responses, without clocks or threads: tokens, deadlines, and the matching of
+//! responses to requests.
 //!
-//! A request and its response are messages like any other, of roles of their own. Each begins with
-//! a token that only the two ends know, by which the response finds its call.
+//! A request and its response are ordinary messages with roles of their own. Each begins with a
+//! token that only the two ends know. The token matches the response to its call.
 
 mod frame;
 mod table;

@@ -17,21 +17,21 @@ use std::collections::VecDeque;
 pub enum CallFailure {
     /// The request was not delivered, and never will be.
     Rejected(Rejection),
-    /// The request may have been delivered, or not.
+    /// The request may or may not have been delivered.
     Unknown(Indeterminate),
-    /// The callee has the request, and its response was not here before the deadline.
+    /// The callee has the request, but no response arrived before the deadline.
     Deadline,
     /// The callee's application has dropped the request.
     Unanswered,
 }
 
-/// What an endpoint has seen of calls, its own and those of others, since it was made.
+/// Counters of the calls that an endpoint has made and served since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallCounters {
     /// Responses that ended a call.
     pub responses_received: u64,
-    /// Responses that no call waits for: late, told twice, or of a caller that is gone.
+    /// Responses that no call waits for: late ones, duplicates, and those whose callers are gone.
     pub responses_dropped: u64,
     /// Requests that the application took.
     pub requests_received: u64,
@@ -41,17 +41,17 @@ pub struct CallCounters {
     pub requests_unanswered: u64,
     /// Handlers that panicked; their requests are unanswered.
     pub handlers_panicked: u64,
-    /// Requests and responses whose bytes are none.
+    /// Requests and responses that cannot be parsed.
     pub malformed: u64,
 }
 
-/// The calls of an endpoint, its own and those that others make to it.
+/// The calls that an endpoint makes and serves.
 #[derive(Debug)]
 pub struct Calls {
-    /// What tokens are derived from: who has seen some of them cannot tell others.
+    /// The seed of tokens. Whoever sees some tokens cannot derive others.
     seed: Seed,
     begun: u64,
-    /// How long a call may take that does not say so itself.
+    /// How long a call may take by default.
     patience: Duration,
     waiting: HashMap<CallId, Waiting>,
     /// The calls whose requests are being sent.
@@ -83,8 +83,8 @@ impl Calls {
         }
     }
 
-    /// A request with `bytes`, of a call that may take `patience`, or as long as the endpoint's
-    /// messages may.
+    /// Prepares a request with `bytes` for a call that may take `patience`. `None` stands for the
+    /// default deadline of messages.
     pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
         let [token @ .., _, _, _, _, _, _, _, _] = self.seed.derive("call token", self.begun);
         self.begun += 1;
@@ -92,7 +92,7 @@ impl Calls {
         Prepared::new(id, patience.unwrap_or(self.patience), bytes)
     }
 
-    /// The call waits for its response from `now` on; `request` is on its way.
+    /// Registers a call, which waits for its response from `now` on. `request` is on its way.
     pub(in crate::proto) fn enter(&mut self, now: Instant, call: &Prepared, request: MessageId) {
         let mut waiting = Waiting { request, deadline: None, delivered: false };
         self.timers.set(&mut waiting.deadline, Some(now + call.patience), call.id);
@@ -100,12 +100,13 @@ impl Calls {
         self.requests.insert(request, call.id);
     }
 
-    /// Nobody waits for the call any more. Returns its request, unless the call has ended.
+    /// Forgets a call that nobody waits for any more. Returns its request, unless the call has
+    /// ended.
     pub(crate) fn forget(&mut self, id: CallId) -> Option<MessageId> {
         self.remove(id).map(|waiting| waiting.request)
     }
 
-    /// The send of a request has ended.
+    /// Handles the end of a request's send.
     pub(in crate::proto) fn on_request_ended(&mut self, request: MessageId, outcome: &Outcome) {
         let Some(id) = self.requests.remove(&request) else { return };
         let failure = match outcome {
@@ -124,7 +125,7 @@ impl Calls {
         self.end(id, Err(failure));
     }
 
-    /// A response has come in, of whomever.
+    /// Handles a response from any peer.
     pub(in crate::proto) fn on_response(&mut self, message: Message) {
         let Some((id, bytes)) = parse_response(message.bytes) else {
             return self.counters.malformed += 1;
@@ -136,7 +137,7 @@ impl Calls {
         }
     }
 
-    /// The application takes a request that came in; `None`: it is no use any more, or none.
+    /// Accepts a request for the application. Returns `None` if it has expired or is malformed.
     pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<Request> {
         let Some(request) = Request::parse(message) else {
             self.counters.malformed += 1;
@@ -150,8 +151,8 @@ impl Calls {
         Some(request)
     }
 
-    /// Ends the calls whose callees have their requests, and whose deadlines have passed. Those of
-    /// others end with the sends of their requests, which have the same deadlines.
+    /// Ends the calls whose requests were delivered and whose deadlines have passed. Other calls
+    /// end with the sends of their requests, which have the same deadlines.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
             let Some(waiting) = self.waiting.get_mut(&id) else { continue };
@@ -162,27 +163,28 @@ impl Calls {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    /// When [`handle_timeout`](Self::handle_timeout) is next due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// How the next call ended.
+    /// The next call that ended, and how.
     pub(in crate::proto) fn poll_ended(&mut self) -> Option<(CallId, Result<Bytes, CallFailure>)> {
         self.ended.pop_front()
     }
 
-    /// The application has dropped a request without a reply, or its reply did not get through.
+    /// Counts a request that the application dropped without a reply, or whose reply did not get
+    /// through.
     pub fn count_unanswered(&mut self) {
         self.counters.requests_unanswered += 1;
     }
 
-    /// A handler of the application has panicked.
+    /// Counts a panic of one of the application's handlers.
     pub fn count_panicked(&mut self) {
         self.counters.handlers_panicked += 1;
     }
 
-    /// What was seen so far.
+    /// The counters so far.
     pub fn counters(&self) -> CallCounters {
         self.counters
     }
@@ -192,7 +194,7 @@ impl Calls {
         self.waiting.len()
     }
 
-    /// Asserts that the tables agree with each other, and that every call has what ends it.
+    /// Asserts that the tables agree with each other, and that something will end every call.
     ///
     /// # Panics
     ///
@@ -206,7 +208,7 @@ impl Calls {
         assert_eq!(timed, self.timers.len(), "calls with a deadline, and timers");
     }
 
-    /// Ends a call; `false` if none of that name waits.
+    /// Ends a call. Returns `false` if no such call waits.
     fn end(&mut self, id: CallId, result: Result<Bytes, CallFailure>) -> bool {
         let waits = self.remove(id).is_some();
         if waits {
