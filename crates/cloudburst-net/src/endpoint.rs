@@ -25,12 +25,12 @@ use tokio::sync::oneshot;
 
 /// Sends messages to peers and receives theirs.
 ///
-/// Cloning is cheap, and all clones are one endpoint, for as many tasks and threads as there are.
-/// Dropping the last one stops its threads and its bursts at once; [`close`](Self::close) first
-/// lets them finish.
+/// Cloning is cheap. All clones are one endpoint, and any number of tasks and threads may use them.
+/// Dropping the last one stops the endpoint's threads and bursts at once; [`close`](Self::close)
+/// first lets them finish.
 ///
-/// A fork of the process can neither send nor receive with it, and sees nothing of it: build
-/// endpoints after forking.
+/// In a fork of the process, an endpoint can neither send nor receive, and its state is not
+/// visible: build endpoints after forking.
 ///
 /// # Example
 ///
@@ -55,7 +55,7 @@ pub struct Endpoint {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What an endpoint has done and seen since it was built.
+/// Counters of what an endpoint has done and seen since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -76,14 +76,14 @@ impl Endpoint {
         Ok(Self { inner })
     }
 
-    /// The address that peers send to. Others may have it, too: see
+    /// The address that peers send to. Other endpoints may share it: see
     /// [`Builder::reuse_port`](crate::Builder::reuse_port).
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.engine.io().local_addr()
     }
 
-    /// The addresses that packets leave from: the `k`-th is that of path `k` in a pool of source
-    /// ports. They are this endpoint's alone; with
+    /// The addresses that packets leave from. In a pool of source ports, the `k`-th is the address
+    /// of path `k`. They belong to this endpoint alone. With
     /// [`Builder::reuse_port`](crate::Builder::reuse_port), [`local_addr`] is none of them, and
     /// messages to the first one reach this endpoint and no other.
     ///
@@ -97,73 +97,73 @@ impl Endpoint {
         self.inner.engine.io().granted_buffers()
     }
 
-    /// The engine, unless it is another process's: whoever held its locks at the fork does not
-    /// exist here.
+    /// The engine, unless it is another process's: a thread that held its locks at the fork does
+    /// not exist here.
     fn here(&self) -> Option<&Engine<UdpIo>> {
         (!self.inner.is_forked()).then_some(&self.inner.engine)
     }
 
-    /// What was done and seen so far; of the protocol, nothing in a fork.
+    /// The counters so far. In a fork, those of the protocol are zero.
     pub fn counters(&self) -> Counters {
         let core = self.here().map(Engine::counters).unwrap_or_default();
         let io = self.inner.engine.io().counters();
         Counters { sender: core.sender, receiver: core.receiver, io, calls: core.calls }
     }
 
-    /// How long messages took so far: a copy of about 54 KB, for which sending and receiving wait
-    /// some microseconds each.
+    /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and
+    /// receiving by some microseconds each.
     pub fn latencies(&self) -> Latencies {
         self.here().map(Engine::latencies).unwrap_or_default()
     }
 
-    /// What passed between this endpoint and each peer that it remembers, by address: at most
-    /// three times [`Config::max_peers`](crate::Config::max_peers).
+    /// The traffic with each peer that this endpoint remembers, by address. There are at most three
+    /// times [`Config::max_peers`](crate::Config::max_peers) peers.
     pub fn peers(&self) -> Vec<PeerStats> {
         self.here().map(Engine::peers).unwrap_or_default()
     }
 
-    /// What passed between this endpoint and `peer`; `None` if it is not remembered.
+    /// The traffic with `peer`; `None` if the endpoint does not remember it.
     pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
         let peer = crate::io::plain(peer);
         self.peers().into_iter().find(|stats| stats.peer == peer)
     }
 
-    /// The time on the endpoint's clock, which all moments in its counts were read from.
+    /// The time on the endpoint's clock, from which all times in its counts are read.
     pub fn now(&self) -> Instant {
         self.inner.engine.io().now()
     }
 
-    /// Live counts of the paths to `peer`, by path number, removed ones among them; empty if
-    /// nothing was sent there.
+    /// Live counts of the paths to `peer`, by path number, including removed ones. Empty if nothing
+    /// was sent there.
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.here().map(|engine| engine.paths(crate::io::plain(peer))).unwrap_or_default()
     }
 
-    /// Uses other paths from now on, for what is under way as well: what the topology lost gets no
-    /// more packets, and what it gained takes its turns. Paths that stay keep their counts.
+    /// Replaces the paths, also for messages under way: paths that the topology lost carry no more
+    /// packets, and new ones take their turns. Paths that stay keep their counts.
     ///
-    /// New messages to peers that the map does not lead to are refused; what is under way to them
-    /// goes on as it was. The map may need no more sockets, ports, flow labels or privileges than
+    /// New messages to peers that the map does not cover are refused; those under way to them
+    /// continue as before. The map may need no more sockets, ports, flow labels or privileges than
     /// the one that the endpoint was built with. If the order is a digit reversal, the map must
-    /// have as many paths as it, or be a part of one that had: what is missing leaves a gap in the
-    /// order. A map from a file is watched from now on, as with [`PathMap::file`]; the file of the
-    /// map before is not any more.
+    /// have as many paths as the order, or be part of a map that had them; missing paths leave gaps
+    /// in the order. A map from a file is watched from now on, as with [`PathMap::file`]; the file
+    /// of the previous map no longer is.
     ///
     /// # Errors
     ///
-    /// See [`PathMapError`]; nothing has changed then.
+    /// See [`PathMapError`]. On an error, nothing has changed.
     pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
         self.inner.set_paths(paths)
     }
 
     /// Bursts a message to `peer` until its receiver has it.
     ///
-    /// Waits for room first where as much is under way as may be. Dropping the future stops the
-    /// burst at once.
+    /// Waits for room first if the limits on messages under way are reached. Dropping the future
+    /// stops the burst at once.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]: it says whether the message may have been delivered all the same.
+    /// See [`SendError`], which says whether the message may still have been delivered.
     pub async fn send(
         &self,
         peer: SocketAddr,
@@ -174,7 +174,7 @@ impl Endpoint {
 
     /// [`send`](Self::send) with a deadline, a priority, a code or a burst policy of its own.
     ///
-    /// The deadline counts from when there is room.
+    /// The deadline starts when there is room.
     ///
     /// # Errors
     ///
@@ -193,7 +193,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`SendError::Refused`] with [`Refusal::Full`] where as much is under way as may be.
+    /// [`SendError::Refused`] with [`Refusal::Full`] if the limits on messages under way are
+    /// reached.
     pub fn try_send(
         &self,
         peer: SocketAddr,
@@ -217,11 +218,11 @@ impl Endpoint {
         self.burst(peer, Role::Plain, bytes.into(), &options)
     }
 
-    /// The next message that came in.
+    /// Receives the next message.
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the endpoint is closed and all messages were taken.
+    /// [`Closed`] when the endpoint is closed and all messages have been taken.
     pub async fn recv(&self) -> Result<Message, Closed> {
         loop {
             let readable = self.inner.readable.messages.notified();
@@ -233,7 +234,7 @@ impl Endpoint {
         }
     }
 
-    /// The next message if there is one.
+    /// Returns the next message if there is one.
     ///
     /// # Errors
     ///
@@ -244,16 +245,16 @@ impl Endpoint {
         if message.is_none() && closed { Err(Closed) } else { Ok(message) }
     }
 
-    /// Takes no new messages, waits at most `within` for those under way and for peers that miss
-    /// a STOP, then stops. Returns whether all sends had ended by then.
+    /// Stops accepting new messages, waits at most `within` for those under way and for peers that
+    /// miss a STOP, and then stops. Returns whether all sends had ended by then.
     ///
-    /// Sends that had not ended resolve to [`SendError::Closed`], and so do calls: responses are
-    /// new messages. Messages and requests that came in can still be received, but not replied to.
-    /// Closing goes on where this future is dropped.
+    /// Sends that have not ended resolve to [`SendError::Closed`], and so do calls, because
+    /// responses are new messages. Messages and requests that have arrived can still be received,
+    /// but not replied to. Closing continues if this future is dropped.
     pub async fn close(&self, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         let endpoint = self.clone();
-        // Closing blocks, and no runtime is at hand that could spare a thread.
+        // Closing blocks, and no runtime is at hand to spare a thread.
         let close = move || {
             let drained = endpoint.inner.close(within);
             drop(endpoint);
@@ -274,14 +275,15 @@ impl Endpoint {
         &self,
         mut begin: impl FnMut() -> Result<T, SendError>,
     ) -> Result<T, SendError> {
-        // In a fork, who waits for room is another process's, and so is whoever held its lock.
+        // In a fork, the senders that wait for room are another process's, and so is the lock's
+        // holder.
         self.inner.check_process()?;
         let is_full = |begun: &Result<T, SendError>| {
             matches!(begun, Err(SendError::Refused(Refusal::Full { .. })))
         };
         let mut begun = begin();
         if is_full(&begun) {
-            // Entered before trying again, so that it hears of the room that is left right after.
+            // Entered before the retry, so that it learns of room that becomes free right after.
             let place = self.inner.room.enter(self.inner.process);
             begun = begin();
             while is_full(&begun) {
@@ -307,7 +309,7 @@ impl Endpoint {
         Ok(Sending::new(id, outcome, &self.inner, span))
     }
 
-    /// Begins to burst a message, and has `on_end` called when that has ended. It must not block.
+    /// Begins to burst a message. `on_end` is called when the send has ended; it must not block.
     pub(crate) fn start(
         &self,
         peer: SocketAddr,

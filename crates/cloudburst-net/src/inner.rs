@@ -1,4 +1,4 @@
-//! What the clones of an endpoint share, and how it ends.
+//! State that the clones of an endpoint share, and how it ends.
 
 use crate::calls::CallLimit;
 use crate::egress_map::Usable;
@@ -18,28 +18,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{io, mem};
 use tokio::sync::{Notify, watch};
 
-/// What the clones share. Sends under way refer to it weakly, engine threads not at all: so its
-/// end is the end of the last clone.
+/// The state that all clones share. Sends under way refer to it weakly, and engine threads not at
+/// all, so it ends with the last clone.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// Counted, so that a forked process can leave it alone, and for those who wait for sends.
+    /// Counted, so that a forked process can leave it alone, and for callers that wait for sends.
     pub(crate) engine: Arc<Engine<UdpIo>>,
     pub(crate) readable: Arc<Readable>,
     pub(crate) call_limit: CallLimit,
-    /// How long a message may take that does not say so itself, and a response at most.
+    /// The default deadline of messages, and the longest one of responses.
     pub(crate) patience: Duration,
     pub(crate) room: Arc<Room>,
-    /// Whether it is closed, for those who may not keep this; dropped with it.
+    /// Whether the endpoint is closed, for holders that must not keep this alive; dropped with it.
     pub(crate) over: watch::Sender<bool>,
     /// How closing went, once it has ended.
     closed: RwLock<Option<bool>>,
     pub(crate) process: Process,
     usable: Usable,
-    /// Held while they change.
+    /// Held while the paths change.
     paths: Mutex<Paths>,
 }
 
-/// Who waits for something to read.
+/// Notifies callers that wait for something to read.
 #[derive(Debug, Default)]
 pub(crate) struct Readable {
     pub(crate) messages: Notify,
@@ -55,8 +55,8 @@ impl Readable {
         }
     }
 
-    /// What came with the message that a waiter has taken may be for others: a notification that
-    /// nobody waits for is kept once, however many there are.
+    /// Notifies the next waiter of what came with the message that this one has taken: a
+    /// notification that nobody waits for is kept once, however many there are.
     pub(crate) fn pass_on(&self, role: Role, engine: &Engine<UdpIo>) {
         if engine.readable(role) > 0
             && let Some(notify) = self.of(role)
@@ -66,7 +66,7 @@ impl Readable {
     }
 }
 
-/// What the engine is to do with its news.
+/// The engine's callback for news.
 pub(crate) fn tell(readable: Arc<Readable>, room: Arc<Room>) -> impl Fn(News) + Send + Sync {
     move |news| match news {
         News::Readable(role) => {
@@ -78,14 +78,14 @@ pub(crate) fn tell(readable: Arc<Readable>, room: Arc<Room>) -> impl Fn(News) + 
     }
 }
 
-/// The path map in use, as far as changing it depends on that.
+/// The path map in use, as far as changing it depends on the current one.
 #[derive(Debug)]
 struct Paths {
     /// What the order is of.
     whole: PathMap,
-    /// The file that the map is from, if it is.
+    /// The file that the map comes from, if any.
     watch: Option<Watch>,
-    /// How often the map was changed, which gives each watch a number of its own.
+    /// How often the map was changed. Gives each watch a number of its own.
     changes: u64,
 }
 
@@ -112,7 +112,7 @@ impl Inner {
         }
     }
 
-    /// Uses `map` from now on, and watches the file that it is from, if it is, and no other.
+    /// Replaces the paths by `map`, and watches its file, if it has one, and no other.
     pub(crate) fn set_paths(self: &Arc<Self>, map: PathMap) -> Result<(), PathMapError> {
         if self.is_forked() {
             return Err(PathMapError::Forked);
@@ -132,7 +132,7 @@ impl Inner {
         Watch::start(map, number, replace)
     }
 
-    /// Uses what the watched file says now, unless another map was set meanwhile.
+    /// Applies the new contents of the watched file, unless another map was set meanwhile.
     pub(crate) fn replace_watched_paths(
         &self,
         map: PathMap,
@@ -164,7 +164,7 @@ impl Inner {
         if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, has_news) }
     }
 
-    /// The engine of an endpoint that may be gone. It does not keep the endpoint alive.
+    /// The engine of an endpoint that may be gone. This does not keep the endpoint alive.
     pub(crate) fn engine_of(endpoint: &Weak<Self>) -> Option<Arc<Engine<UdpIo>>> {
         endpoint.upgrade()?.engine_here()
     }
@@ -179,13 +179,13 @@ impl Inner {
     }
 
     /// Runs `act` before closing ends, or not at all. Never waits, because `act` may wake a task
-    /// that comes by here as well.
+    /// that calls this as well.
     pub(crate) fn unless_closed(&self, act: impl FnOnce(&Engine<UdpIo>)) {
         if self.is_forked() {
-            // Whoever held a lock of the engine at the fork does not exist here.
+            // A thread that held a lock of the engine at the fork does not exist here.
             return;
         }
-        // Where this fails, closing is waiting for the lock: the engine has stopped.
+        // This fails if closing waits for the lock: the engine has stopped.
         let Ok(closed) = self.closed.try_read() else { return };
         if closed.is_none() {
             act(&self.engine);
@@ -209,18 +209,18 @@ impl Inner {
         drained
     }
 
-    /// Watches the file of the map that the endpoint was built with, if it is from one.
+    /// Watches the file of the map that the endpoint was built with, if it has one.
     pub(crate) fn watch(self: &Arc<Self>, map: &PathMap) -> io::Result<()> {
         let mut paths = self.lock_paths();
         paths.watch = self.start_watch(map, paths.changes)?;
         Ok(())
     }
 
-    /// Whether it is closed, so that nothing more will come.
+    /// Whether the endpoint is closed, so that nothing more arrives.
     ///
     /// # Errors
     ///
-    /// In a fork, nothing of it can be seen.
+    /// Fails in a fork, where the state of the endpoint is not visible.
     pub(crate) fn is_closed(&self) -> Result<bool, Closed> {
         if self.is_forked() { Err(Closed) } else { Ok(*self.over.borrow()) }
     }
@@ -237,15 +237,15 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.is_forked() {
-            // The threads are the parent's: here, waiting for them would never end, and they may
-            // have held any lock when the process was forked. So all that has one stays.
+            // The threads are the parent's. Waiting for them here would never end, and they may
+            // have held any lock at the fork, so everything that has a lock is leaked.
             mem::forget((self.engine.clone(), self.call_limit.clone(), self.room.clone()));
             mem::forget((self.readable.clone(), self.over.clone()));
             let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
             mem::forget(paths.watch.take());
         } else {
             self.call_limit.close();
-            // Whoever waits for a send of it may hold the engine, too.
+            // A caller that waits for one of its sends may hold the engine, too.
             self.engine.stop();
         }
     }

@@ -12,12 +12,14 @@ impl Process {
         Self(process::id())
     }
 
-    /// What another process would have.
+    /// The value that another process would have.
     #[cfg(test)]
     pub(crate) const fn other(number: u32) -> Self {
         Self(number)
     }
 
+    /// Checks that this is the process that built the endpoint.
+    ///
     /// # Errors
     ///
     /// [`SendError::Forked`] in a fork of it.

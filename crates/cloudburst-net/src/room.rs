@@ -1,4 +1,4 @@
-//! Senders that wait until there is room for their messages.
+//! Senders that wait for room for their messages.
 
 use crate::process::Process;
 use cloudburst_core::burst::contain;
@@ -8,10 +8,10 @@ use core::task::{Poll, Waker};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Who waits for room, in the order of arrival.
+/// Senders that wait for room, in order of arrival.
 ///
-/// When room is left, the first of them is woken. If it is not enough for that one, the next tries,
-/// and so on: a message that fits does not wait behind one that does not.
+/// When room becomes free, the first of them is woken. If the room is too small for it, the next
+/// one tries, and so on: a message that fits does not wait behind one that does not.
 #[derive(Debug, Default)]
 pub(crate) struct Room(Mutex<Waiters>);
 
@@ -27,7 +27,7 @@ struct Waiting {
     woken: bool,
 }
 
-/// A place among those who wait, until this is dropped.
+/// A place in the line, held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     room: Arc<Room>,
@@ -36,12 +36,12 @@ pub(crate) struct Place {
 }
 
 impl Room {
-    /// Some room is left: whoever waited longest tries first.
+    /// Offers the room that is free: the sender that has waited longest tries first.
     pub(crate) fn left(&self) {
         self.wake_next(Bound::Unbounded);
     }
 
-    /// Nobody needs to wait any more.
+    /// Ends all waiting.
     pub(crate) fn close(&self) {
         let wakers: Vec<Waker> = {
             let mut waiters = self.lock();
@@ -68,7 +68,7 @@ impl Room {
         let Some((_, next)) = asleep.find(|(_, waiting)| !waiting.woken) else { return };
         next.woken = true;
         let waker = next.waker.take();
-        // Without the lock: it may run what it wakes.
+        // Without the lock: the waker may run the task that it wakes.
         drop(waiters);
         if let Some(waker) = waker {
             contain(|| waker.wake());
@@ -81,8 +81,8 @@ impl Room {
 }
 
 impl Place {
-    /// There was not enough room for this one: the next may try. Then waits for its turn; not in a
-    /// fork, where nobody makes room.
+    /// Offers the room, which was too small for this sender, to the next one, and waits for another
+    /// turn. Does not wait in a fork, where nobody frees room.
     pub(crate) async fn pass(&self) {
         if self.process.check().is_ok() {
             self.room.wake_next(Bound::Excluded(self.number));
@@ -108,11 +108,11 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.process.check().is_err() {
-            // Whoever held the lock at the fork does not exist here.
+            // The thread that held the lock at the fork does not exist here.
             return;
         }
         self.room.lock().waiting.remove(&self.number);
-        // It has what it needs, or wants it no more: others may find room.
+        // The sender has its room, or no longer wants it: others may find some.
         self.room.left();
     }
 }

@@ -1,4 +1,4 @@
-//! What a host got from each address, and what it sent there: nobody can be flooded by proxy.
+//! Accounts of what a host got from each address and sent there: nobody can be flooded by proxy.
 
 use crate::trace::hash;
 use cloudburst_core::wire::Kind;
@@ -6,14 +6,14 @@ use cloudburst_core::wire::symbol::SYMBOL_OVERHEAD;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// An address that nobody has shown to be there gets at most this many times what came from it
-/// (RFC 9000, section 8.1).
+/// Maximum ratio of bytes sent to an unvalidated address to bytes received from it (RFC 9000,
+/// section 8.1).
 const AMPLIFICATION: usize = 3;
 
 /// The accounts of all hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
-    /// By host: bytes that it may answer, and bytes that it has answered.
+    /// By host: bytes that it may answer with, and bytes that it has answered with.
     answers: HashMap<usize, (usize, usize)>,
     /// By host and address: bytes that came from there, and bytes that went there.
     traffic: HashMap<(usize, IpAddr), (usize, usize)>,
@@ -29,16 +29,16 @@ impl Accounts {
         }
     }
 
-    /// The application of `host` has a message: one that found no room before is answered when it
-    /// finds some.
+    /// Notes that the application of `host` has a message: one that found no room before is
+    /// answered when it finds some.
     pub(crate) fn on_message(&mut self, host: usize) {
         self.answers.entry(host).or_default().0 += SYMBOL_OVERHEAD;
     }
 
     /// # Panics
     ///
-    /// When `host` answers more than genuine packets asked of it, or sends too much to an address
-    /// where, unless it is `known`, nobody is.
+    /// If `host` sends more answers than genuine packets entitle it to, or too much to an address
+    /// that is not `known`, where nobody is.
     pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
         self.made.insert(hash(packet));
         let kind = Kind::of(packet).expect("an endpoint sends packets of kinds that there are");

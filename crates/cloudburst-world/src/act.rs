@@ -1,4 +1,4 @@
-//! What each step does to a world.
+//! The effect of each step on a world.
 
 use crate::adversary::Tampering;
 use crate::drive;
@@ -14,7 +14,7 @@ use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// Messages and bytes that the steps of one world may send.
+/// Limits on the messages and bytes that the steps of one world send.
 const MAX_SENDS: usize = 40;
 const MAX_BYTES: usize = 500_000;
 /// A process that is stopped for longer than this sleeps.
@@ -107,7 +107,7 @@ impl World {
     }
 
     fn restart(&mut self, host: usize) {
-        // Beyond that many lives, it stays as it is.
+        // After that many lives, the host stays as it is.
         if self.hosts[host].life() < u8::MAX {
             let (lost, _) = self.hosts[host].untaken();
             self.hosts[host].restart();
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// Lets time pass. Where nobody sleeps, processes that are stopped go on before long.
+    /// Lets time pass. Unless processes may sleep, stopped ones continue before long.
     fn pass(&mut self, time: Duration) {
         if time > NAP && !self.scope.sleepers {
             self.resume_all(|_| {});

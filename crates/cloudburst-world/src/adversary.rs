@@ -1,5 +1,5 @@
-//! Somebody on the way, without the key: sees every packet, keeps some, and says them again to
-//! whom and as whom it likes.
+//! An on-path adversary without the key. It sees every packet, keeps some, and replays them to any
+//! host, from any address.
 
 use crate::choices::Choices;
 use crate::host::Departure;
@@ -12,36 +12,36 @@ use std::net::SocketAddr;
 
 /// Packets that are remembered, to be replayed.
 const MAX_PAST: usize = 256;
-/// Packets that are held back at a time; older ones are lost.
+/// Packets that are held back at a time; the oldest are lost.
 const MAX_HELD: usize = 600;
 
-/// What becomes of packets as they leave, until there is another rule.
+/// What happens to packets as they leave, until another rule is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// They go where they should.
+    /// Packets take their normal way.
     #[default]
     Pass,
-    /// They are held back.
+    /// Packets are held back.
     Hold,
-    /// Those of `from` to `to` come back to `from`, as if `to` had said them.
+    /// Packets of `from` to `to` return to `from`, as if `to` had sent them.
     Mirror {
-        /// Who hears itself.
+        /// The host whose packets return to it.
         from: usize,
-        /// Whom it means.
+        /// The host that it addresses.
         to: usize,
     },
-    /// Those of `from` to `meant` go to `instead`, and the answers come as if `meant` gave them.
+    /// Packets of `from` to `meant` go to `instead`, whose answers seem to come from `meant`.
     Relay {
-        /// Who is deceived.
+        /// The host that is deceived.
         from: usize,
-        /// Whom it means.
+        /// The host that it addresses.
         meant: usize,
-        /// Who gets its packets.
+        /// The host that gets its packets.
         instead: usize,
     },
 }
 
-/// What is done to a packet before it is said again.
+/// What is done to a packet before it is replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tampering {
     /// Nothing.
@@ -54,7 +54,7 @@ pub(crate) enum Tampering {
     FromEgress(u16),
     /// It comes from another host.
     FromHost(usize),
-    /// It comes from where no host is.
+    /// It comes from an address without a host.
     FromStranger(u8),
     /// Its bytes are damaged.
     Damage(Damage),
@@ -69,15 +69,15 @@ pub(crate) enum Damage {
     Cut(u16),
     /// These bytes are appended.
     Extend(Vec<u8>),
-    /// From here on, modulo its length, these bytes are in place of its own.
+    /// From this offset, modulo its length, these bytes replace its own.
     Overwrite(u16, Vec<u8>),
-    /// It has the tail of another packet to its receiver from here on, modulo its length.
+    /// From this offset, modulo its length, it has the tail of another packet to its receiver.
     Splice(u16, u8),
-    /// It is nothing but these bytes.
+    /// These bytes replace it as a whole.
     Replace(Vec<u8>),
 }
 
-/// A packet, and the way that it was to take.
+/// A packet and its intended way.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     hop: Hop,
@@ -93,7 +93,7 @@ pub(crate) struct Adversary {
 }
 
 impl Adversary {
-    /// Sees a packet leave, and says which way it goes.
+    /// Sees a packet leave, and returns the way that it takes.
     pub(crate) fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
         let Departure { source, ref transmit, ref packet, .. } = *departure;
         let hop = hop?;
@@ -125,7 +125,7 @@ impl Adversary {
         push(&mut self.held, packet, MAX_HELD);
     }
 
-    /// A packet that was sent before, whatever became of it; 0 is the latest.
+    /// A packet that was sent before, whatever happened to it; 0 is the latest.
     pub(crate) fn past(&self, choice: u8) -> Option<&Packet> {
         let back = usize::from(choice).checked_rem(self.past.len())?;
         self.past.iter().rev().nth(back)
@@ -136,19 +136,19 @@ impl Adversary {
         self.past.iter().filter(|packet| Kind::of(&packet.bytes) == Ok(Kind::Hello))
     }
 
-    /// Any packet that is held back, and no longer is.
+    /// Removes and returns one of the packets that are held back.
     pub(crate) fn take_held(&mut self, choice: u8) -> Option<Packet> {
         let at = usize::from(choice).checked_rem(self.held.len())?;
         self.held.remove(at)
     }
 
-    /// Goes away, with all that it holds back.
+    /// Leaves the network; the packets that it holds back are lost.
     pub(crate) fn leave(&mut self) {
         self.rule = Rule::Pass;
         self.held.clear();
     }
 
-    /// Who gets `packet`, how, and what, after `tampering`.
+    /// The receiver, the way and the bytes of `packet` after `tampering`.
     pub(crate) fn tamper(&self, packet: &Packet, tampering: &Tampering) -> (usize, Via, Vec<u8>) {
         let Packet { hop, destination, ref bytes } = *packet;
         let (mut to, mut via, mut bytes) = (hop.to, hop.via(), bytes.clone());

@@ -1,4 +1,4 @@
-//! Everything that is noted of a world while it runs, and held against what was promised.
+//! The book of a world: what is noted while it runs, and checked against the promises.
 
 use crate::accounts::Accounts;
 use crate::adversary::Adversary;
@@ -15,23 +15,23 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
 use std::net::SocketAddr;
 
-/// What is true of a host.
+/// Facts about a host.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     life: u8,
     pub(crate) closed: bool,
-    /// A life was closed: what it said may still be on its way.
+    /// Whether one of its lives was closed: answers of that life may still be on their way.
     was_closed: bool,
     max_message: usize,
     max_peers: usize,
-    /// It was told BUSY or FORGOTTEN: what it sends because of that is beyond the cap on a block's
-    /// packets.
+    /// Whether it was told BUSY or FORGOTTEN: what it sends in response is beyond the cap on a
+    /// block's packets.
     pub(crate) capless: bool,
-    /// Its application does not take each message at once.
+    /// Whether its application leaves messages in the queue for a while.
     pub(crate) lets_lie: bool,
-    /// A life ended with messages in the queue.
+    /// Whether a life ended with messages in the queue.
     lost_queue: bool,
-    /// Where the message that came in last says it is from.
+    /// The address that the latest message states as its sender's.
     pub(crate) last_peer: Option<SocketAddr>,
 }
 
@@ -76,7 +76,7 @@ impl Book {
         (self.profiles[host].closed, self.profiles[host].was_closed) = (true, true);
     }
 
-    /// A host begins its life `life`; so many messages were in the queue of the former one.
+    /// Notes that a host begins its life `life`, and that `lost` messages were in its queue.
     pub(crate) fn on_restarted(&mut self, host: usize, life: u8, lost: usize) {
         let profile = &mut self.profiles[host];
         (profile.life, profile.closed, profile.last_peer) = (life, false, None);
@@ -84,8 +84,8 @@ impl Book {
         profile.lost_queue |= lost > 0;
     }
 
-    /// Whether a host has room for the sessions of all lives that its peers have had: each may have
-    /// shaken hands more than once.
+    /// Whether a host has room for the sessions of all lives of its peers. Each life may have made
+    /// more than one handshake.
     pub(crate) fn is_roomy(&self, host: usize) -> bool {
         let lives: usize = self.profiles.iter().map(|peer| 1 + usize::from(peer.life)).sum();
         self.profiles[host].max_peers >= 2 * lives

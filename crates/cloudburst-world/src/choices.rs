@@ -1,4 +1,4 @@
-//! Where decisions come from: a seed, or the bytes of a fuzzer.
+//! The source of decisions: a seed, or the bytes of a fuzzer.
 
 use cloudburst_core::rng::SplitMix64;
 
@@ -13,15 +13,15 @@ enum Source<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// Bytes that a seed gives, before every choice is 0.
+    /// Bytes that a seed yields before every choice is 0.
     const BYTES_OF_A_SEED: usize = 400;
 
-    /// Decisions drawn from `seed`.
+    /// Takes decisions from `seed`.
     pub const fn seed(seed: u64) -> Self {
         Self(Source::Seed { rng: SplitMix64::new(seed), left: Self::BYTES_OF_A_SEED })
     }
 
-    /// Decisions read off the front of `bytes`. Once they are used up, every choice is 0.
+    /// Takes decisions from the front of `bytes`. Once they are used up, every choice is 0.
     pub const fn bytes(bytes: &'a [u8]) -> Self {
         Self(Source::Bytes(bytes))
     }
@@ -56,17 +56,17 @@ impl<'a> Choices<'a> {
         self.u8() & 1 != 0
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::from(self.u8()) % bound
     }
 
-    /// One of `options`, which are not none.
+    /// One of `options`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.below(options.len())]
     }
 
-    /// The next bytes, as many as are left of `count`.
+    /// The next `count` bytes, or as many as are left.
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         (0..count).map_while(|_| (!self.is_empty()).then(|| self.u8())).collect()
     }

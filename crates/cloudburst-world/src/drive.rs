@@ -1,7 +1,7 @@
-//! Hosts and links on one clock: what leaves a host goes onto a link, what leaves a link goes to a
-//! host, and timers are served when they are due.
+//! Hosts and links on one clock. Packets that leave a host enter a link, packets that leave a link
+//! enter a host, and timers are served when they are due.
 //!
-//! Time is an argument, and so are the hosts: whoever has them keeps them where it likes.
+//! Time is an argument, and so are the hosts: callers keep them where they like.
 
 use crate::host::{Departure, Host, Out};
 use crate::network::{Hop, Network};
@@ -13,19 +13,19 @@ use std::net::SocketAddr;
 /// How often an endpoint may want to be served again at one moment.
 const MAX_SPINS: usize = 4;
 
-/// Sees what goes on, and decides what becomes of packets. All methods have a default: to watch
-/// nothing, and to let everything pass.
+/// An observer that decides what happens to packets. By default, each method observes nothing and
+/// lets everything pass.
 pub trait Watch {
-    /// A host put a packet on the wire; `hop` is where it would go, `None` where nobody is.
-    /// Returns where it goes.
+    /// A host put a packet on the wire. `hop` is the way that it would take, or `None` if its
+    /// address has no host. Returns the way that it takes.
     fn on_departure(&mut self, _departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
         hop
     }
 
-    /// A packet comes to a host that is running.
+    /// A packet reaches a host that is running.
     fn on_arrival(&mut self, _to: usize, _via: Via, _packet: &[u8]) {}
 
-    /// A host was given an input and has been drained; what it put on the wire departs next.
+    /// A host was given an input and has been drained. What it put on the wire departs next.
     fn on_served(&mut self, _number: usize, _host: &mut Host) {}
 }
 
@@ -35,7 +35,7 @@ pub struct Nobody;
 
 impl Watch for Nobody {}
 
-/// When something happens next.
+/// The time of the next event.
 pub fn next_at<H: BorrowMut<Host>>(hosts: &[H], network: &Network) -> Option<Instant> {
     let timeouts = hosts.iter().filter_map(|host| host.borrow().poll_timeout());
     timeouts.chain(network.next_at()).min()
@@ -52,7 +52,7 @@ pub fn drain<H: BorrowMut<Host>>(
     serve(hosts, network, now, number, watch, |host, out| host.drain(now, out));
 }
 
-/// Gives a host a packet that came in by `via`, from a link or from somewhere else.
+/// Hands a packet that arrived by `via`, from a link or elsewhere, to a host.
 pub fn hand_in<H: BorrowMut<Host>>(
     hosts: &mut [H],
     network: &mut Network,
@@ -70,7 +70,7 @@ pub fn hand_in<H: BorrowMut<Host>>(
 ///
 /// # Panics
 ///
-/// When an endpoint wants to be served at this moment however often it was.
+/// If an endpoint still wants to be served at this moment after being served repeatedly.
 pub fn run_moment<H: BorrowMut<Host>>(
     hosts: &mut [H],
     network: &mut Network,
@@ -85,7 +85,7 @@ pub fn run_moment<H: BorrowMut<Host>>(
     }
 }
 
-/// Lets a paused host go on: the packets that waited for it come before its timers.
+/// Resumes a paused host. The packets that waited for it are handed in before its timers run.
 pub fn resume<H: BorrowMut<Host>>(
     hosts: &mut [H],
     network: &mut Network,
@@ -137,7 +137,7 @@ fn serve<H: BorrowMut<Host>>(
     }
 }
 
-/// Where a packet goes. Among hosts that share the address, the port that it comes from decides.
+/// The way of a packet. Among hosts that share an address, the source port decides.
 pub fn route<H: BorrowMut<Host>>(
     hosts: &[H],
     from: usize,

@@ -1,4 +1,4 @@
-//! How worlds end: the network heals, or stays dark for good.
+//! The ends of worlds: the network heals, or stays dark for good.
 
 use crate::adversary::Rule;
 use crate::host::Host;
@@ -10,14 +10,14 @@ use cloudburst_core::error::{Indeterminate, Outcome};
 use cloudburst_core::proto::SendOptions;
 use core::time::Duration;
 
-/// Once nothing is in the way, a message arrives in this time, handshake included.
+/// The time within which a message arrives, handshake included, once nothing is in its way.
 pub const LIVELY: Duration = Duration::from_millis(500);
 
-/// Every deadline that steps set has passed then.
+/// The time after which every deadline that steps set has passed.
 const ALL_DEADLINES: Duration = Duration::from_secs(15);
-/// Sessions that idle for this long are stale, and give way to others.
+/// Idle time after which sessions are stale and give way to others.
 const STALE: Duration = Duration::from_secs(40);
-/// What is left of messages is forgotten in this time.
+/// The time within which the remains of messages are forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 /// The longest `decode_timeout` of a host.
 const DECODE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,17 +25,17 @@ const DECODE_TIMEOUT: Duration = Duration::from_secs(5);
 const LEN: usize = 500;
 
 /// Ends a world. If the network heals, new messages between all hosts arrive at the first attempt,
-/// and nothing is left of old ones; if not, every send ends all the same.
+/// and nothing is left of old ones. If it does not, every send still ends.
 ///
 /// # Panics
 ///
-/// When one does not arrive in [`LIVELY`] or does not end, or something is left.
+/// If a message does not arrive in [`LIVELY`], a send does not end, or something is left.
 pub(crate) fn end(world: &mut World) {
     match world.setup.end {
         End::Heals { rest, haunted } => {
             world.heal();
             finish_all(world);
-            // What has arrived of messages that were given up takes room until it is forgotten.
+            // Symbols that arrived of abandoned messages take room until they are forgotten.
             world.run(FORGOTTEN, |world| receive_memory(world) == 0);
             if !world.scope.sleepers {
                 // What was answered when processes went on has arrived then.
@@ -72,7 +72,7 @@ fn receive_memory(world: &World) -> usize {
     world.hosts.iter().map(|host| host.endpoint.receive_memory()).sum()
 }
 
-/// All processes go on, and applications take what there is, until all sends have ended.
+/// Resumes all processes, and lets applications take everything, until all sends have ended.
 fn finish_all(world: &mut World) {
     world.resume_all(|_| {});
     (0..world.hosts.len()).for_each(|host| world.take(host, true, true));
@@ -93,7 +93,7 @@ fn rest_for(world: &mut World, time: Duration, haunted: bool) {
     }
 }
 
-/// Every host that takes messages sends one to every other that does.
+/// Sends a message from every open host to every other one.
 fn send_to_all(world: &mut World) -> Vec<Name> {
     let hosts = 0..world.hosts.len();
     let open: Vec<usize> = hosts.filter(|&host| !world.book.profiles[host].closed).collect();
@@ -106,7 +106,7 @@ fn send_to_all(world: &mut World) -> Vec<Name> {
     sent
 }
 
-/// `None` where what is under way leaves no room.
+/// Sends a message. Returns `None` if messages under way leave no room.
 fn send(world: &mut World, from: usize, to: usize) -> Option<Name> {
     let options = SendOptions { deadline: Some(Duration::from_secs(10)), ..SendOptions::default() };
     world.send(from, address(to, 0), LEN, &options)
@@ -129,10 +129,10 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
     assert!(lost.is_empty(), "nothing is in the way for {LIVELY:?}: {lost:?}");
 }
 
-/// Which messages have not arrived in [`LIVELY`].
+/// Returns the messages that have not arrived in [`LIVELY`].
 ///
-/// A process that slept reads symbols of messages that were given up meanwhile. They take room, and
-/// its senders hear BUSY, until they are forgotten: only then time begins.
+/// A process that slept reads symbols of messages that were abandoned meanwhile. They take room,
+/// and its senders hear BUSY, until they are forgotten. The time begins only then.
 fn lost_of(world: &mut World, mut sent: Vec<Name>) -> Vec<Name> {
     let outcome = |world: &World, name| world.book.ledger.find(name)?.outcome.clone();
     let waits = |world: &World, name: Name| outcome(world, name).is_none();

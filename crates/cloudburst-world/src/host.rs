@@ -19,9 +19,9 @@ use std::net::SocketAddr;
 /// A host of the world.
 #[derive(Debug)]
 pub struct Host {
-    /// The endpoint. Whoever hands it an input drains the host afterwards.
+    /// The endpoint. A caller that hands it an input must drain the host afterwards.
     pub endpoint: Endpoint,
-    /// Plain messages that were put into the application's queue, in order, taken or not.
+    /// Plain messages that entered the application's queue, in order, taken or not.
     pub inbox: Vec<Message>,
     /// Requests that the application has taken.
     pub requests: Vec<Request>,
@@ -32,17 +32,17 @@ pub struct Host {
     /// Whether the application takes each message at once.
     pub takes: bool,
     recipe: Recipe,
-    /// Times that it was restarted.
+    /// How often it was restarted.
     life: u8,
-    /// The roles of messages that the application has not taken, in order.
+    /// The roles of messages that the application has not taken yet, in order.
     untaken: VecDeque<Role>,
     alive: bool,
     paused: bool,
-    /// Packets that came while it was paused.
+    /// Packets that arrived while it was paused.
     waiting: VecDeque<(Via, Vec<u8>)>,
 }
 
-/// A datagram that a host put on the wire.
+/// A datagram that a host has put on the wire.
 #[derive(Clone, Debug)]
 pub struct Departure {
     /// The number of the host.
@@ -63,7 +63,7 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// When the configuration is refused.
+    /// If the endpoint refuses the configuration.
     pub fn new(recipe: Recipe) -> Self {
         Self::live(recipe, 0)
     }
@@ -89,29 +89,30 @@ impl Host {
         }
     }
 
-    /// Kills it and starts it again as a new incarnation. What it had is gone.
+    /// Kills the host and starts it again as a new incarnation. Its state is lost.
     pub fn restart(&mut self) {
         *self = Self::live(self.recipe.clone(), self.life.wrapping_add(1));
     }
 
-    /// Ends it for good: it says nothing more, and packets to it are lost.
+    /// Kills the host for good: it sends nothing more, and packets to it are lost.
     pub fn kill(&mut self) {
         self.alive = false;
     }
 
-    /// Stops the process. Packets that come wait in its sockets.
+    /// Stops the process. Packets that arrive wait in its sockets.
     pub fn pause(&mut self) {
         self.paused = true;
     }
 
-    /// Lets the process go on: first with the packets that wait, then with the timers. Hand what is
-    /// returned to [`handle`](Self::handle), and call [`handle_timeout`](Self::handle_timeout).
+    /// Resumes the process: first with the packets that wait, then with the timers. Hand each
+    /// returned packet to [`handle`](Self::handle), and then call
+    /// [`handle_timeout`](Self::handle_timeout).
     pub fn resume(&mut self) -> VecDeque<(Via, Vec<u8>)> {
         self.paused = false;
         core::mem::take(&mut self.waiting)
     }
 
-    /// Hands in a packet, which waits if the host is paused; the outputs go to `out`.
+    /// Hands in a packet, which waits if the host is paused. The outputs go to `out`.
     pub fn handle(&mut self, now: Instant, via: Via, mut packet: Vec<u8>, out: &mut Out<'_>) {
         if self.paused {
             self.waiting.push_back((via, packet));
@@ -121,7 +122,7 @@ impl Host {
         }
     }
 
-    /// Has the endpoint do what is due; the outputs go to `out`.
+    /// Lets the endpoint do what is due. The outputs go to `out`.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Out<'_>) {
         if self.is_running() {
             self.endpoint.handle_timeout(now);
@@ -172,7 +173,7 @@ impl Host {
         }
     }
 
-    /// The application takes the oldest message that it has not. Returns whether there was one.
+    /// Takes the oldest message that is left for the application. Returns whether there was one.
     pub fn take(&mut self, now: Instant) -> bool {
         let oldest = self.untaken.pop_front();
         match oldest {
@@ -183,7 +184,7 @@ impl Host {
         oldest.is_some()
     }
 
-    /// The application takes everything that was delivered.
+    /// Takes all messages that are left for the application.
     pub fn take_all(&mut self, now: Instant) {
         while self.take(now) {}
     }
@@ -199,7 +200,7 @@ impl Host {
         self.is_running().then(|| self.endpoint.poll_timeout()).flatten()
     }
 
-    /// What it is made of, its addresses included.
+    /// The recipe of the host, its addresses included.
     pub const fn recipe(&self) -> &Recipe {
         &self.recipe
     }
@@ -219,7 +220,7 @@ impl Host {
         self.alive && !self.paused
     }
 
-    /// What its endpoint has counted.
+    /// The counters of its endpoint.
     pub fn counters(&self) -> Counters {
         self.endpoint.counters()
     }

@@ -1,11 +1,10 @@
-//! What must hold after every step.
+//! Invariants that hold after every step.
 
 use crate::world::World;
 use cloudburst_core::code::{BlockShape, Code, Decoder, MAX_SOURCE_SYMBOLS};
 use cloudburst_core::config::Config;
 
-/// A message's bytes beyond the payload of a packet, at most: the symbols of a long message are
-/// smaller than packets by no more than this.
+/// Maximum difference between a packet's payload and a symbol of a long message.
 const LONGEST_HEADER: usize = 120;
 
 /// # Panics
@@ -47,18 +46,18 @@ fn check_host(world: &World, number: usize) {
     assert_eq!((counters.receiver.corrupt_blocks, counters.receiver.nonsense), (0, 0));
 }
 
-/// Probes of degraded paths among so many symbols, at most: the cap does not count them.
+/// Maximum number of probes of degraded paths among `symbols`. The cap does not count them.
 const fn path_probes(symbols: u64, paths: u64) -> u64 {
-    /// Of so many visits to a degraded path, one is a probe.
+    /// Visits to a degraded path for each probe.
     const PROBE_EVERY: u64 = 16;
     (symbols / PROBE_EVERY + 1) * (paths - 1)
 }
 
-/// What the accounts of a receiver may say of one message, at most.
+/// Maximum that the accounts of a receiver may show for one message.
 fn memory_of_one(max_message: usize, max_datagram: usize) -> usize {
     /// Blocks of a message that are decoded at a time.
     const MAX_DECODING: usize = 8;
-    /// What stands beside the bytes and the decoders.
+    /// Memory besides the bytes and the decoders.
     const BOOKKEEPING: usize = 8_192;
     let symbols = max_message / (max_datagram - LONGEST_HEADER) + 1;
     let shape = BlockShape::new(symbols.min(MAX_SOURCE_SYMBOLS), max_datagram)

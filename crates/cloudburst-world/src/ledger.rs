@@ -1,4 +1,4 @@
-//! What was sent, what came in, how it ended.
+//! The ledger of messages: what was sent, what arrived, and how it ended.
 
 use crate::verdict::{self, Facts};
 use bytes::Bytes;
@@ -10,22 +10,22 @@ use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
 use std::sync::LazyLock;
 
-/// The name of a send: the host, its life, and what the endpoint called it.
+/// The name of a send: the host, its life, and the endpoint's message ID.
 pub(crate) type Name = (usize, u8, MessageId);
 
-/// One message, from its send on.
+/// A message, from its send on.
 pub(crate) struct Sent {
     pub(crate) name: Name,
-    /// The host that it is for, if any is there.
+    /// The receiver, if its address has a host.
     pub(crate) to: Option<usize>,
     pub(crate) bytes: Bytes,
     pub(crate) sent_at: Instant,
     pub(crate) deadline: Instant,
     pub(crate) max_redundancy: usize,
-    /// The receiver's application has it.
+    /// Whether the receiver's application has it.
     pub(crate) arrived: bool,
     pub(crate) outcome: Option<Outcome>,
-    /// The life of the receiver that has it in its queue, if it was reported as delivered.
+    /// The life of the receiver whose queue it is in, if it was reported as delivered.
     promised_by: Option<u8>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Sent {
 pub(crate) struct Ledger(Vec<Sent>);
 
 impl Ledger {
-    /// Bytes for the next message of a host in its life `life`: about `len` of them, and like no
-    /// others. Fewer than eight bytes cannot be, so they are for one life of one host alone.
+    /// Unique bytes for the next message of a host in its life `life`: about `len` of them. Fewer
+    /// than eight bytes cannot be unique, so they are for one life of one host alone.
     pub(crate) fn content(&self, host: usize, life: u8, len: usize) -> Bytes {
         static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let mut rng = SplitMix64::new(1);
             (0..200_000).map(|_| rng.next_u64() as u8).collect()
         });
-        // Two hosts, and two lives, give the same ids: their messages must differ.
+        // Two hosts, or two lives, yield the same ids, so their messages must differ.
         if len < 8 && (host, life) == (0, 0) {
             return Bytes::copy_from_slice(&PATTERN[..len]);
         }
@@ -85,7 +85,7 @@ impl Ledger {
         assert!(!rejected, "delivered after it was rejected: {sent:?}");
     }
 
-    /// A send has ended. `facts` are true of it and of the host that it was for.
+    /// Handles the end of a send. `facts` are about it and its receiver.
     pub(crate) fn on_ended(&mut self, name: Name, outcome: Outcome, facts: Facts) {
         let Some(sent) = self.0.iter_mut().find(|sent| sent.name == name) else {
             panic!("{name:?} ended and was never sent");
@@ -115,7 +115,7 @@ impl Ledger {
         self.0.iter().filter(of_life).filter(|sent| sent.outcome.is_none())
     }
 
-    /// The most packets that the sends of a host's life may ever cost.
+    /// The maximum number of packets that the sends of a host's life may cost.
     pub(crate) fn packet_cap(&self, host: usize, life: u8, max_symbol: usize) -> usize {
         let of_life = |sent: &&Sent| (sent.name.0, sent.name.1) == (host, life);
         self.0.iter().filter(of_life).map(|sent| sent.packet_cap(max_symbol)).sum()

@@ -1,4 +1,4 @@
-//! Links: one from each address that packets leave from to each egress that they come in on.
+//! Links: one from each source address to each egress that receives its packets.
 
 use cloudburst_core::path::Via;
 use cloudburst_core::rng::SplitMix64;
@@ -15,9 +15,9 @@ pub struct Hop {
     pub from: usize,
     /// The host that receives.
     pub to: usize,
-    /// The egress that the packet comes in on.
+    /// The egress that the packet arrives on.
     pub egress: u16,
-    /// The address that it says it comes from.
+    /// The source address that the packet states.
     pub source: SocketAddr,
 }
 
@@ -25,29 +25,29 @@ pub struct Hop {
 #[derive(Debug)]
 pub struct Network {
     links: BTreeMap<Hop, Link>,
-    /// How links from one host to another are, where that is not as `plain`.
+    /// The configurations of links between two hosts that differ from `plain`.
     weather: BTreeMap<(usize, usize), LinkConfig>,
     plain: LinkConfig,
     seed: u64,
-    /// When the last packet left.
+    /// When the last packet departed.
     wire_free: Instant,
 }
 
 impl Hop {
-    /// How the receiver sees the way.
+    /// The way as the receiver sees it.
     pub const fn via(&self) -> Via {
         Via { egress: self.egress, remote: self.source }
     }
 }
 
 impl Network {
-    /// Links like `plain`, whose faults `seed` determines.
+    /// Creates a network whose links are like `plain`. `seed` determines their faults.
     pub fn new(seed: u64, plain: LinkConfig) -> Self {
         let (links, weather) = (BTreeMap::new(), BTreeMap::new());
         Self { links, weather, plain, seed, wire_free: Instant::ZERO }
     }
 
-    /// The link of `hop`, which is made if there is none.
+    /// The link of `hop`, which is created if necessary.
     pub fn link(&mut self, hop: Hop) -> &mut Link {
         self.links.entry(hop).or_insert_with(|| {
             let place = (hop.from as u64) << 48
@@ -60,12 +60,12 @@ impl Network {
         })
     }
 
-    /// All links that were made.
+    /// All links that exist.
     pub fn links(&mut self) -> impl Iterator<Item = (&Hop, &mut Link)> {
         self.links.iter_mut()
     }
 
-    /// Makes all links from one host to another like `config`, those to come as well.
+    /// Makes all links from one host to another like `config`, including future ones.
     pub fn set_weather(&mut self, from: usize, to: usize, config: &LinkConfig) {
         self.weather.insert((from, to), config.clone());
         for (hop, link) in &mut self.links {
@@ -76,7 +76,7 @@ impl Network {
         }
     }
 
-    /// Makes all links plain again, and heals the black holes.
+    /// Makes all links plain again, and removes the black holes.
     pub fn heal(&mut self) {
         self.weather.clear();
         for link in self.links.values_mut() {
@@ -85,8 +85,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet on its way. Packets leave one after the other, if only by nanoseconds: so
-    /// equal links keep their order.
+    /// Puts a packet on its way. Packets depart one after the other, if only nanoseconds apart, so
+    /// equal links preserve their order.
     pub fn send(&mut self, now: Instant, hop: Hop, packet: &[u8]) {
         self.wire_free = (self.wire_free + Duration::from_nanos(1)).max(now);
         let at = duration(self.wire_free);
@@ -107,7 +107,7 @@ impl Network {
         Some((*hop, packet))
     }
 
-    /// What happened on all links from `host`.
+    /// The sum of the counts of all links from `host`.
     pub fn stats(&self, host: usize) -> LinkStats {
         let mut sum = LinkStats::default();
         for (_, link) in self.links.iter().filter(|(hop, _)| hop.from == host) {

@@ -1,4 +1,4 @@
-//! A world from its first moment to its last.
+//! Plays a world from start to end.
 
 use crate::choices::Choices;
 use crate::scope::Scope;
@@ -11,35 +11,35 @@ use crate::{ending, invariants};
 /// Steps that one world may have.
 const MAX_STEPS: usize = 400;
 
-/// Lets `choices` decide about a world, and checks it after each step. Returns a hash of all that
-/// happened.
+/// Plays a world that `choices` determines, and checks it after each step. Returns a hash of
+/// everything that happened.
 ///
-/// First come the configurations, then steps, then the end: the network heals, or stays dark.
+/// The configurations come first, then the steps, then the end: the network heals, or stays dark.
 ///
 /// # Panics
 ///
-/// When one of these does not hold:
+/// If one of these does not hold:
 ///
-/// - A message is delivered at most once, byte for byte, to the host that it is for, whatever lives
-///   the hosts have and whatever the adversary says again, and as whom.
-/// - A `Delivered` send had been delivered; a `Rejected` one never was and never is; the reasons
-///   are true; each send ends once, by its deadline unless its process was stopped.
-/// - A host answers no more bytes than came to it of genuine packets, and sends at most three times
-///   to an address where nobody is what came from there.
-/// - What is received stays within the configured memory, and what is delivered within the
-///   application's queue; a block costs no more packets than its cap.
-/// - An endpoint that was served wants nothing at this same moment: it does not spin.
+/// - A message is delivered at most once, byte for byte, and to the host that it is for, whatever
+///   lives the hosts have and whatever the adversary replays.
+/// - A `Delivered` send was delivered. A `Rejected` one never was and never is. The reasons are
+///   true. Each send ends once, and by its deadline unless its process was stopped.
+/// - A host answers with no more bytes than it received in genuine packets. To an address without a
+///   host, it sends at most three times what came from there.
+/// - Messages being received stay within the configured memory, and delivered ones within the
+///   application's queue. A block costs no more packets than its cap.
+/// - An endpoint that was served wants nothing more at this moment: it does not spin.
 /// - When the network heals, new messages arrive in [`LIVELY`](crate::LIVELY) at the first attempt,
-///   and what was left of old ones is forgotten in time.
+///   and the remains of old ones are forgotten in time.
 pub fn play(choices: Choices<'_>, scope: Scope) -> u64 {
     play_in(choices, scope, Trace::new())
 }
 
-/// [`play`], and prints every step, packet and ending.
+/// Plays like [`play`], and prints every step, packet and ending.
 ///
 /// # Panics
 ///
-/// As [`play`] does.
+/// See [`play`].
 pub fn play_aloud(choices: Choices<'_>, scope: Scope) -> u64 {
     play_in(choices, scope, Trace::aloud())
 }

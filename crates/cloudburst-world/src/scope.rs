@@ -1,25 +1,26 @@
-//! Which faults worlds have.
+//! The scope of a world: the faults that it may have.
 
-/// Faults that can be left out of a world. The oracle is the same for all of them.
+/// Faults that can be left out of a world. One oracle judges all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// What a host says to another comes back to it, as if the other had said it.
+    /// Packets between two hosts return to their sender, as if the other had sent them.
     pub mirrors: bool,
-    /// What a host says to another goes to a third one, and back.
+    /// Packets between two hosts go to a third one, and its answers come back.
     pub relays: bool,
-    /// Packets come from addresses of other hosts. Where nobody is, no more than three times goes
-    /// than came from there, though applications reply to whatever address a message has.
+    /// Packets come from addresses of other hosts. An address without a host gets at most three
+    /// times what came from there, although applications reply to the address that a message
+    /// states.
     pub forged_addresses: bool,
-    /// Old handshakes are said again while nothing else is.
+    /// Old handshakes are replayed while nothing else happens.
     pub haunting: bool,
-    /// Processes sleep for so long that sessions are stale, and answers from before wait for them.
+    /// Processes sleep until sessions are stale, and old answers wait for them.
     pub sleepers: bool,
-    /// The first message to a peer that has restarted meanwhile must arrive.
+    /// The first message to a peer that has restarted unnoticed must arrive.
     pub unnoticed_restarts: bool,
 }
 
 impl Scope {
-    /// All faults that there are.
+    /// All faults.
     pub const ALL: Self = Self {
         mirrors: true,
         relays: true,

@@ -1,4 +1,4 @@
-//! What a world is made of: its hosts, their configurations, how it ends.
+//! The setup of a world: its hosts, their configurations, and how it ends.
 
 use crate::choices::Choices;
 use crate::recipe::Recipe;
@@ -10,7 +10,7 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// The port of egress 0 of every host; that of egress `k` is `k` higher.
+/// The port of egress 0 of every host. That of egress `k` is `k` higher.
 pub(crate) const PORT: u16 = 7000;
 const MAX_HOSTS: usize = 4;
 
@@ -20,7 +20,7 @@ pub(crate) struct Setup {
     pub(crate) security: Security,
     pub(crate) egresses: u16,
     pub(crate) start: Instant,
-    /// What the faults of links are drawn from.
+    /// The seed of the faults of links.
     pub(crate) seed: u64,
     pub(crate) end: End,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Setup {
 pub(crate) enum End {
     /// Nothing arrives any more.
     Dark,
-    /// The network heals, and nothing is sent for so long. If `haunted`, somebody goes on saying
-    /// old handshakes again.
+    /// The network heals, and nothing is sent for so long. If `haunted`, a stranger keeps
+    /// replaying old handshakes.
     Heals { rest: Duration, haunted: bool },
-    /// The network heals while all processes are stopped. When they go on, applications send before
-    /// the packets that waited are read.
+    /// The network heals while all processes are stopped. When they continue, applications send
+    /// before the packets that waited are read.
     Sleeps,
 }
 
@@ -85,12 +85,12 @@ impl Setup {
     }
 }
 
-/// Where a host is.
+/// The address of an egress of a host.
 pub(crate) fn address(host: usize, egress: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1 + host as u8], PORT + egress))
 }
 
-/// Who is there, if any of `hosts` hosts is.
+/// The host at `address`, if any of `hosts` hosts is.
 pub(crate) fn host_at(address: SocketAddr, hosts: usize) -> Option<usize> {
     (0..hosts).find(|&host| self::address(host, 0).ip() == address.ip())
 }
@@ -125,7 +125,7 @@ fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
     config
 }
 
-/// What one message wants otherwise.
+/// Options of one message that differ from the configuration.
 pub(crate) fn options(choices: &mut Choices<'_>) -> SendOptions {
     let byte = choices.u8();
     let deadline = [None, Some(1), Some(20), Some(200), Some(2_000)][usize::from(byte % 5)];

@@ -1,4 +1,4 @@
-//! The vocabulary: everything that can happen to a world.
+//! Steps: everything that can happen to a world.
 
 use crate::adversary::{Damage, Rule, Tampering};
 use crate::choices::Choices;
@@ -12,37 +12,37 @@ use core::time::Duration;
 pub(crate) enum Step {
     /// An application sends a message of about so many bytes.
     Send {
-        /// Whose it is.
+        /// The sender.
         from: usize,
-        /// For whom.
+        /// The receiver.
         to: usize,
-        /// Its bytes, at least eight but for the first life of the first host.
+        /// Its length: at least eight bytes, except in the first life of the first host.
         len: usize,
-        /// What it wants otherwise than the configuration.
+        /// Options that differ from the configuration.
         options: SendOptions,
     },
-    /// An application answers the message that came in last, where that says it is from.
+    /// An application replies to its latest message, at the address that the message states.
     Reply(usize, usize, SendOptions),
     /// An application cancels one of its sends.
     Cancel(usize, u8),
-    /// An application takes one message, or all, and each at once from now on, or not.
+    /// An application takes one message, or all, and may take each one at once from now on.
     Take {
-        /// Which host's.
+        /// The host.
         host: usize,
         /// All, or one.
         all: bool,
         /// Whether it takes each message at once from now on.
         from_now_on: bool,
     },
-    /// An endpoint takes no new messages any more.
+    /// An endpoint stops accepting new messages.
     Close(usize),
     /// A host is killed, and starts again as another incarnation.
     Restart(usize),
     /// A process is stopped: packets wait, timers do not fire.
     Pause(usize),
-    /// A process goes on.
+    /// A process continues.
     Resume(usize),
-    /// All processes are stopped for so long.
+    /// All processes are stopped for this long.
     Stall(Duration),
     /// Time passes.
     Wait(Duration),
@@ -54,18 +54,18 @@ pub(crate) enum Step {
     Egress(u16, bool),
     /// The adversary begins to do something to all packets.
     Rule(Rule),
-    /// The adversary says a packet again that was sent before.
+    /// The adversary replays a packet.
     Again(u8, Tampering),
-    /// The adversary lets go of a packet that it holds: delivers it, and may keep a copy.
+    /// The adversary releases a packet that it holds: delivers it, and may keep a copy.
     Release {
-        /// Which one.
+        /// The packet.
         choice: u8,
         /// Whether it is delivered.
         deliver: bool,
         /// Whether it is held as before.
         keep: bool,
     },
-    /// The adversary delivers so many of those that it holds, oldest first.
+    /// The adversary delivers this many of the packets that it holds, oldest first.
     ReleaseSome(u8),
 }
 
@@ -123,7 +123,7 @@ impl Step {
     }
 }
 
-/// Two hosts: mostly two different ones.
+/// Chooses two hosts, mostly different ones.
 fn two(choices: &mut Choices<'_>, hosts: usize) -> (usize, usize) {
     let byte = usize::from(choices.u8());
     let from = byte % hosts;
@@ -132,7 +132,7 @@ fn two(choices: &mut Choices<'_>, hosts: usize) -> (usize, usize) {
     (from, if away == 2 * hosts - 1 { from } else { (from + others) % hosts })
 }
 
-/// Lengths that matter: nothing, about one symbol, one block, more than one.
+/// Chooses a length that matters: nothing, about one symbol, one block, more than one.
 fn length(choices: &mut Choices<'_>) -> usize {
     match choices.u8() {
         tiny @ 0..=31 => tiny.into(),

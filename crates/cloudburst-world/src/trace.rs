@@ -1,4 +1,5 @@
-//! A hash of all that happened: two runs with the same one were the same.
+//! The trace of a world: a hash of everything that happened. Two runs with the same hash were the
+//! same.
 
 use cloudburst_core::time::Instant;
 use core::fmt::Arguments;
@@ -14,7 +15,7 @@ impl Trace {
         Self { hash: 0xcbf2_9ce4_8422_2325, aloud: false }
     }
 
-    /// One that prints what is said.
+    /// A trace that prints what it is told.
     pub(crate) const fn aloud() -> Self {
         Self { aloud: true, ..Self::new() }
     }
@@ -23,7 +24,7 @@ impl Trace {
         self.hash
     }
 
-    /// Says something, where somebody listens.
+    /// Prints a line if the trace is aloud.
     pub(crate) fn say(&self, now: Instant, what: Arguments<'_>) {
         if self.aloud {
             eprintln!("{:>12} {what}", now.as_nanos());
@@ -42,7 +43,7 @@ impl Trace {
     }
 }
 
-/// What tells packets from others.
+/// A hash that tells packets apart.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let sum =

@@ -1,4 +1,4 @@
-//! Whether what an endpoint says of a send is true.
+//! Verdicts: whether an endpoint's report about a send is true.
 
 use crate::ledger::Sent;
 use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection};
@@ -6,28 +6,29 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;
 
-/// Sessions are forgotten after this long at the earliest: until then, no peer seems to have
-/// restarted that has not.
+/// The minimum time after which sessions are forgotten. Until then, a peer that has not restarted
+/// does not seem to have.
 const FORGETFUL_AFTER: Duration = Duration::from_secs(5);
 
-/// What is true when a send ends.
+/// Facts when a send ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) start: Instant,
     pub(crate) now: Instant,
     /// The peer's life.
     pub(crate) peer_life: u8,
-    /// The peer's application lets messages lie in the queue.
+    /// Whether the peer's application leaves messages in the queue for a while.
     pub(crate) peer_lets_lie: bool,
-    /// A life of the peer ended with messages in its queue: what it said of them may still come.
+    /// Whether a life of the peer ended with messages in its queue. Answers may still arrive.
     pub(crate) peer_lost_queue: bool,
-    /// The peer has restarted before, or has no room for another session, which looks like it.
+    /// Whether the peer has restarted before, or has no room for another session, which looks
+    /// alike.
     pub(crate) peer_restarted: bool,
-    /// The peer has closed before, in one of its lives.
+    /// Whether the peer has closed before, in one of its lives.
     pub(crate) peer_closed: bool,
-    /// The longest message that the peer takes.
+    /// The longest message that the peer accepts.
     pub(crate) peer_max: usize,
-    /// The cap on a block's packets holds without exception.
+    /// Whether the cap on a block's packets holds without exception.
     pub(crate) capped: bool,
 }
 
@@ -35,11 +36,12 @@ pub(crate) struct Facts {
 ///
 /// # Panics
 ///
-/// When it is not.
+/// If it is not.
 pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
     match outcome {
         Outcome::Delivered(receipt) => {
-            // One that lies in the queue is missed only when the application has emptied it.
+            // A message in the queue counts as missing only when the application has emptied the
+            // queue.
             let lies = facts.peer_lets_lie || facts.peer_lost_queue;
             assert!(sent.arrived || lies, "reported as delivered: {sent:?}");
             check_receipt(sent, receipt, facts.capped);
@@ -72,7 +74,7 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}");
         }
         Rejection::Cancelled => {}
-        // Damage is found by the tag; all hosts are of one make, and send what they want to.
+        // The tag reveals damage; all hosts run the same code and send what they intend to.
         other => panic!("nobody said so: {other:?}: {sent:?}"),
     }
 }

@@ -1,12 +1,12 @@
-//! What links do to packets, from clear to foul.
+//! The weather: what links do to packets, from clear to foul.
 
 use cloudburst_netem::{LinkConfig, Loss};
 use core::time::Duration;
 
-/// How long a packet takes where nothing is in the way.
+/// The time that a packet takes on a clear link.
 pub(crate) const HOP: Duration = Duration::from_micros(20);
 
-/// How many kinds of weather there are; the first is clear.
+/// The number of kinds of weather; the first is clear.
 pub(crate) const KINDS: usize = 14;
 
 /// The weather of a kind below [`KINDS`].

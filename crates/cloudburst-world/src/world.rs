@@ -1,4 +1,4 @@
-//! A world: its hosts, its network, its clock.
+//! A world: its hosts, its network, and its clock.
 
 use crate::adversary::Tampering;
 use crate::book::Book;
@@ -16,7 +16,7 @@ use cloudburst_core::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// Moments at which something may happen in one step.
+/// Maximum number of moments in one step at which something may happen.
 const MAX_MOMENTS: usize = 200_000;
 
 pub(crate) struct World {
@@ -42,8 +42,8 @@ impl World {
         }
     }
 
-    /// Sends from a host to whoever is at `peer`; `None` where the endpoint refuses, or nobody
-    /// runs it.
+    /// Sends from a host to `peer`. Returns `None` if the endpoint refuses, or the host is not
+    /// running.
     pub(crate) fn send(
         &mut self,
         from: usize,
@@ -63,7 +63,7 @@ impl World {
         Some(name)
     }
 
-    /// An application takes one message, or all, and each at once from now on, or not.
+    /// Lets an application take one message, or all, and each at once from now on, or not.
     pub(crate) fn take(&mut self, host: usize, all: bool, from_now_on: bool) {
         if !self.hosts[host].is_running() {
             return;
@@ -79,7 +79,7 @@ impl World {
         self.book.ledger.on_emptied(host, self.hosts[host].life());
     }
 
-    /// A process goes on, if it was stopped.
+    /// Resumes a process that was stopped.
     pub(crate) fn resume(&mut self, host: usize) {
         if !self.hosts[host].is_running() {
             drive::resume(&mut self.hosts, &mut self.network, self.now, host, &mut self.book);
@@ -91,7 +91,7 @@ impl World {
         self.run(time, |_| false);
     }
 
-    /// Lets time pass, at most until `done`.
+    /// Lets time pass until `done`, and at most `time`.
     pub(crate) fn run(&mut self, time: Duration, done: impl Fn(&Self) -> bool) {
         let until = self.now + time;
         for _ in 0..MAX_MOMENTS {
@@ -107,7 +107,7 @@ impl World {
         panic!("time does not pass: {MAX_MOMENTS} moments, {left:?} to go");
     }
 
-    /// Hands a host a packet out of turn.
+    /// Hands a packet to a host out of turn.
     pub(crate) fn say(&mut self, said: (usize, Via, Vec<u8>)) {
         drive::hand_in(&mut self.hosts, &mut self.network, self.now, said, &mut self.book);
     }
@@ -117,18 +117,18 @@ impl World {
         drive::drain(&mut self.hosts, &mut self.network, self.now, host, &mut self.book);
     }
 
-    /// Sends of all hosts that have not ended.
+    /// The number of sends of all hosts that have not ended.
     pub(crate) fn unfinished(&self) -> usize {
         self.hosts.iter().map(|host| host.endpoint.unfinished()).sum()
     }
 
-    /// The adversary goes, and links are as good as new.
+    /// Removes the adversary, and makes all links as good as new.
     pub(crate) fn heal(&mut self) {
         self.book.adversary.leave();
         self.network.heal();
     }
 
-    /// Processes go on, and `first` is what they do before they look at what waits for them.
+    /// Resumes all processes. Runs `first` before they look at what waits for them.
     pub(crate) fn resume_all(&mut self, first: impl FnOnce(&mut Self)) {
         let waiting: Vec<_> = self.hosts.iter_mut().map(Host::resume).collect();
         first(self);
@@ -138,7 +138,7 @@ impl World {
         drive::run_moment(&mut self.hosts, &mut self.network, self.now, &mut self.book);
     }
 
-    /// Somebody says every handshake again that was seen, from where nobody is.
+    /// Replays every handshake that was seen, from an address without a host.
     pub(crate) fn haunt(&mut self) {
         let adversary = &self.book.adversary;
         let again = |packet| adversary.tamper(packet, &Tampering::FromStranger(1));

@@ -54,7 +54,7 @@ pub(super) struct Shared<I> {
     pub(super) busy_poll: Duration,
     /// Until then, other threads need the processors, and busy-polling takes longer than sleeping.
     pub(super) crowded_until: AtomicU64,
-    /// The last packets came within that time.
+    /// Whether the last packets came within `busy_poll`.
     pub(super) soon: AtomicBool,
     /// Whether answers were put off.
     pub(super) pending_flush: AtomicBool,
@@ -111,8 +111,7 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Waits for packets, or for what the receiver has to do, no longer than `limit`, and no longer
-    /// than until `done`.
+    /// Waits for packets or for the receiver's timers, until `done`, and for at most `limit`.
     pub(super) fn receive_for(
         &self,
         limit: Duration,

@@ -37,7 +37,7 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.len()
     }
 
-    /// Whether `timer` stands at `key`, if that is a moment.
+    /// Whether `timer` is queued at `key`. True if there is no key.
     pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
         key.is_none_or(|at| self.0.contains(&(at, timer)))
     }

@@ -22,7 +22,7 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         let Some(endpoint) = self.endpoint.upgrade() else { return };
         if endpoint.is_forked() {
-            // Giving it back takes a lock, which another thread may have held at the fork.
+            // Returning it takes a lock, which another thread may have held at the fork.
             return self.permit.take().map_or((), OwnedSemaphorePermit::forget);
         }
         endpoint.unless_closed(|engine| engine.hang_up(self.call));
@@ -33,14 +33,15 @@ impl Endpoint {
     /// Sends a request to `peer` and waits for its response.
     ///
     /// `Ok` means that the application there has answered, which says more than the `Ok` of
-    /// [`send`](Self::send): an empty response is enough for a receipt by the application. The
-    /// call ends by its deadline, of which the callee is told. Dropping the future stops the burst
-    /// at once and forgets the call: a response that comes later is dropped, and counted. The
-    /// callee is not told of that.
+    /// [`send`](Self::send): an empty response serves as a receipt by the application. The call
+    /// ends by its deadline, which the callee is told. Dropping the future stops the burst at once
+    /// and forgets the call: a late response is dropped and counted. The callee does not learn of
+    /// this.
     ///
-    /// As many calls may be in flight as messages ([`Config::send_messages`]); more wait.
-    /// Calls and plain messages share an endpoint and do not mix: [`recv`](Self::recv) returns
-    /// neither requests nor responses. A request takes 12 bytes of `max_message`, a response 9.
+    /// As many calls may be in flight as messages ([`Config::send_messages`]); more wait. Calls and
+    /// plain messages share an endpoint but do not mix: [`recv`](Self::recv) returns neither
+    /// requests nor responses. A request header takes 12 bytes of `max_message`, a response header
+    /// 9.
     ///
     /// [`Config::send_messages`]: cloudburst_core::config::Config::send_messages
     ///
@@ -76,8 +77,8 @@ impl Endpoint {
 
     /// [`call`](Self::call) with a deadline, a priority, a code or a burst policy of its own.
     ///
-    /// The deadline is that of the whole call, and counts from when there is room. The others are
-    /// those of the request; the callee chooses those of the response.
+    /// The deadline is that of the whole call and starts when there is room. The other options
+    /// apply to the request; the callee chooses those of the response.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl Endpoint {
         ended.await.map_or(Err(CallError::Closed), answer)
     }
 
-    /// A request that is ready to be sent, and the hold on its call.
+    /// A request that is ready to be sent, and the guard of its call.
     pub(super) fn prepare(
         &self,
         bytes: &Bytes,
@@ -116,7 +117,7 @@ impl Endpoint {
         (request, call)
     }
 
-    /// Begins to send the request of a call; its time runs from then on.
+    /// Begins to send the request of a call, whose time starts now.
     pub(super) fn request(
         &self,
         request: &Prepared,
@@ -132,7 +133,7 @@ impl Endpoint {
     }
 }
 
-/// What the caller is told of how its call ended.
+/// Converts the end of a call to the caller's result.
 pub(super) fn answer(result: Result<Bytes, CallFailure>) -> Result<Bytes, CallError> {
     result.map_err(|failure| match failure {
         CallFailure::Rejected(rejection) => CallError::Request(SendError::Rejected(rejection)),

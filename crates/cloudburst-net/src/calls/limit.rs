@@ -20,7 +20,7 @@ impl CallLimit {
 
     /// Waits until one more call may be in flight.
     pub(super) async fn room(&self) -> Result<OwnedSemaphorePermit, CallError> {
-        // Mostly there is room.
+        // Usually, there is room.
         match self.try_room() {
             Err(CallError::Full { .. }) => {
                 let room = contained(self.permits.clone().acquire_owned()).await;
@@ -37,7 +37,7 @@ impl CallLimit {
         })
     }
 
-    /// No more calls.
+    /// Admits no more calls.
     pub(crate) fn close(&self) {
         self.permits.close();
     }

@@ -17,11 +17,11 @@ type Ended = (usize, Result<Bytes, CallError>);
 /// How one of many calls ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Which request it is of, counted from 0.
+    /// The index of its request, counted from 0.
     pub index: usize,
-    /// To whom that went.
+    /// The peer that the request went to.
     pub peer: SocketAddr,
-    /// What came back.
+    /// The response, or why there is none.
     pub result: Result<Bytes, CallError>,
 }
 
@@ -31,7 +31,7 @@ pub struct Response {
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls {
     ended: Receiver<Ended>,
-    /// By index: to whom it went, and `None` as soon as it was returned.
+    /// By index: the peer, or `None` once the result was returned.
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
     endpoint: Weak<Inner>,
@@ -39,7 +39,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Calls whose ends were not returned yet.
+    /// Calls whose results have not been returned yet.
     pub const fn left(&self) -> usize {
         self.left
     }
@@ -48,9 +48,9 @@ impl Calls {
         &self.endpoint
     }
 
-    /// How the next call ended, in the order of time; `None` when all were returned.
+    /// The result of the call that ended next; `None` when all were returned.
     ///
-    /// All end by the deadline. Dropping the future loses no response.
+    /// All calls end by the deadline. Dropping the future loses no response.
     pub async fn next(&mut self) -> Option<Response> {
         if self.left == 0 {
             return None;
@@ -66,7 +66,8 @@ impl Calls {
         Some(Response { index, peer: *peer, result })
     }
 
-    /// What had ended when the process was forked, and then the others, which nobody will end here.
+    /// Results that were in when the process was forked, then the other calls, which nobody ends
+    /// here.
     fn next_in_fork(&self, forked: SendError) -> Option<Ended> {
         self.ended.try_recv().ok().or_else(|| {
             let index = self.calls.iter().position(|(_, call)| call.is_some())?;
@@ -74,8 +75,8 @@ impl Calls {
         })
     }
 
-    /// Waits until all calls have ended, which they have by their deadline; the results, in the
-    /// order of the requests.
+    /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
+    /// the order of the requests.
     pub async fn results(mut self) -> Vec<Result<Bytes, CallError>> {
         let mut results = vec![Err(CallError::Closed); self.calls.len()];
         while let Some(Response { index, result, .. }) = self.next().await {
@@ -86,11 +87,10 @@ impl Calls {
 }
 
 impl Endpoint {
-    /// Sends each request to its peer, all at once, and yields their responses as they come.
+    /// Sends each request to its peer, all at once, and yields the responses as they arrive.
     ///
-    /// The deadline of `options` is that of each call, which all begin now: so all end by it.
-    /// Nothing waits for room here: what finds none ends with
-    /// [`CallError::Full`] or a refusal.
+    /// The deadline of `options` applies to each call. All calls begin now, so all end by it. They
+    /// do not wait for room: a request that finds none ends with [`CallError::Full`] or a refusal.
     ///
     /// # Example
     ///

@@ -1,5 +1,5 @@
-//! Requests and responses: calls, and what serves them. Which response belongs to which request,
-//! and until when it is waited for, is the core's business.
+//! Requests and responses: calls, and the functions that serve them. The core matches responses to
+//! requests and keeps the deadlines.
 
 mod call;
 mod limit;

@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// A request that came in, and wants a reply.
+/// A request that has arrived and awaits a reply.
 ///
-/// Dropping it without one tells the caller so, at once: [`CallError::Unanswered`]. So does a
+/// Dropping it without a reply tells the caller so at once: [`CallError::Unanswered`]. So does a
 /// panic that unwinds past it.
 ///
 /// [`CallError::Unanswered`]: crate::CallError::Unanswered
@@ -32,18 +32,18 @@ impl Request {
         Self { request, deadline, endpoint, replied: false }
     }
 
-    /// The caller: where it takes messages itself.
+    /// The caller's address, where it accepts messages itself.
     pub const fn peer(&self) -> SocketAddr {
         self.request.peer
     }
 
-    /// What it asks.
+    /// The payload of the request.
     pub const fn bytes(&self) -> &Bytes {
         &self.request.bytes
     }
 
-    /// When the caller stops waiting, as far as can be seen from here: counted from when the
-    /// request had arrived.
+    /// When the caller stops waiting, as the callee estimates it: counted from when the request had
+    /// arrived.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -54,9 +54,9 @@ impl Request {
 
     /// Sends the response, and waits until the caller's endpoint has it.
     ///
-    /// It ends by the caller's deadline, or by the configured one of messages if that is earlier.
-    /// Dropping the future stops the burst. Then, and where the response is refused, the caller is
-    /// told that there is no answer.
+    /// Ends by the caller's deadline, or by the configured deadline of messages if that is earlier.
+    /// Dropping the future stops the burst. In that case, and if the response is refused, the
+    /// caller is told that there is no answer.
     ///
     /// # Errors
     ///
@@ -80,14 +80,14 @@ impl Request {
         let peer = self.request.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
         let sending = endpoint.when_room(begin).await?;
-        // Neither what is under way nor a request keeps an endpoint alive.
+        // Neither messages under way nor requests keep an endpoint alive.
         drop((frame, endpoint));
         let receipt = sending.await?;
         self.replied = true;
         Ok(receipt)
     }
 
-    /// Tells the caller that the application has dealt with the request: an empty response.
+    /// Sends an empty response: the application has handled the request.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl Request {
         Ok(Endpoint { inner: self.endpoint.upgrade().ok_or(SendError::Closed)? })
     }
 
-    /// `options` with the time that is left. A caller may say that it waits for weeks: then the
-    /// configured deadline holds.
+    /// Limits `options` to the time that is left. A caller may claim to wait for weeks; then the
+    /// configured deadline applies.
     fn options(&self, options: SendOptions) -> Result<SendOptions, SendError> {
         let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
@@ -146,7 +146,7 @@ impl Drop for Request {
         let Ok(endpoint) = self.upgrade() else { return };
         endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
         if let Ok(options) = self.options(SendOptions::default()) {
-            // Where there is no room for it, or no time, the caller's deadline has to do.
+            // Without room or time for it, the caller's deadline has to do.
             let frame = self.response(None);
             let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
         }
@@ -154,13 +154,13 @@ impl Drop for Request {
 }
 
 impl Endpoint {
-    /// The next request of a [`call`](Self::call) that came in.
+    /// Receives the next request of a [`call`](Self::call).
     ///
-    /// Requests whose callers have given up meanwhile are dropped, and counted.
+    /// Requests whose callers have given up meanwhile are dropped and counted.
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the endpoint is closed and all requests were taken.
+    /// [`Closed`] when the endpoint is closed and all requests have been taken.
     ///
     /// # Example
     ///
@@ -193,7 +193,7 @@ impl Endpoint {
         }
     }
 
-    /// The next request if there is one.
+    /// Returns the next request if there is one.
     ///
     /// # Errors
     ///

@@ -11,16 +11,16 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Endpoint {
-    /// Answers requests with what `handler` makes of them, one after the other, until the endpoint
-    /// is closed.
+    /// Serves requests with `handler`, one after the other, until the endpoint is closed.
     ///
-    /// As many requests are handled at a time as tasks run this, each with a clone of the endpoint.
-    /// Others wait in a queue as long as the one of messages, and then at their callers. A response
-    /// is on its way when the next request is taken; nobody waits for it to arrive.
+    /// To handle several requests at a time, run this in several tasks, each with a clone of the
+    /// endpoint. Other requests wait in a queue as long as the one of messages, and then at their
+    /// callers. A response is on its way when the next request is taken; nobody waits for it to
+    /// arrive.
     ///
     /// If `handler` panics, its caller is told that there is no answer, the panic is counted and
-    /// logged, and the next request is handled: `handler` must not mind. Dropping the future does
-    /// the same to the request that is being handled.
+    /// logged, and the next request is handled: `handler` must tolerate this. Dropping the future
+    /// also leaves the request that is being handled without an answer.
     pub async fn serve<F, R>(&self, mut handler: F)
     where
         F: FnMut(SocketAddr, Bytes) -> R,
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 }
 
-/// What `handling` yields; `None`: it has panicked.
+/// The output of `handling`; `None` if it has panicked.
 async fn catch<R: Future>(handling: R) -> Option<R::Output> {
     let mut handling = pin!(handling);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context))) {

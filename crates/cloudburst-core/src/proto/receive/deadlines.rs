@@ -1,4 +1,4 @@
-//! What the receiver forgets, and when.
+//! The receiver's deadlines: what it forgets, and when.
 
 use super::Receiver;
 use super::steps::step;
@@ -7,16 +7,16 @@ use crate::proto::limits::{IDLE_AFTER, STALE_AFTER};
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How old the order of quiet sessions may be: it does not change with every packet.
+/// How old the order of quiet sessions may be, so that it does not change with every packet.
 pub(super) const QUIET_GRAIN: Duration = Duration::from_secs(1);
 
-/// A message, whose deadline has come.
+/// The timer of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
 
 impl Receiver {
-    /// Forgets what has expired, and delivers what had to wait for it: what comes of that can be
-    /// polled right after.
+    /// Forgets what has expired, and delivers what waited for that. The results can be polled right
+    /// after.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
             step();
@@ -29,15 +29,15 @@ impl Receiver {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next, or
-    /// `poll_transmit` something to send.
+    /// When [`handle_timeout`](Self::handle_timeout) is next due, or `poll_transmit` has something
+    /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let forgets = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
 
-    /// A message may have brought nothing new for too long. Its timer does not move with every
-    /// symbol, so it may have brought something since the timer was set.
+    /// Handles the timer of a message that may have brought nothing new for too long. The timer
+    /// does not move with every symbol, so the message may have brought something since it was set.
     fn message_timeout(&mut self, now: Instant, name: SessionId, id: MessageId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
         let Some(incoming) = session.window.held_message(id) else { return };
@@ -69,8 +69,8 @@ impl Receiver {
         self.quiet.next().map(|heard| heard + IDLE_AFTER)
     }
 
-    /// Makes room for another session: forgets the one that has been quiet for the longest, if it
-    /// has been for so long that its peer asks before it uses it again.
+    /// Makes room for another session. Forgets the session that has been quiet longest, if it has
+    /// been quiet for so long that its peer asks before it uses it again.
     pub(super) fn make_room(&mut self, now: Instant) -> bool {
         let quiet = self.quiet.next().map(|heard| now.saturating_since(heard));
         let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + QUIET_GRAIN);

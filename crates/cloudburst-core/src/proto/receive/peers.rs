@@ -1,4 +1,4 @@
-//! What each peer holds, however many sessions it has.
+//! State of each peer, however many sessions it has.
 
 use super::Receiver;
 use super::deadlines::QUIET_GRAIN;
@@ -8,22 +8,22 @@ use crate::id::{Incarnation, SessionId};
 use crate::time::Instant;
 use std::net::IpAddr;
 
-/// Who a quota is of: one life of an endpoint, at one address.
+/// The holder of a quota: one incarnation of an endpoint, at one IP address.
 ///
-/// The incarnation alone would not do, because a third party could claim it and use up the quota;
-/// ports say nothing, because one endpoint has many.
+/// The incarnation alone is not enough, because a third party could claim it and use up the quota.
+/// Ports are ignored, because one endpoint has many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PeerKey {
     pub(super) incarnation: Incarnation,
     pub(super) ip: IpAddr,
 }
 
-/// What is remembered of a session, of a peer, or of all.
+/// State that is remembered of a session, of a peer, or of all peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
     /// Bytes that messages being received may take.
     pub(super) memory: usize,
-    /// How many of them are of messages that wait for the application, by role.
+    /// The part of `memory` that belongs to messages that wait for the application, by role.
     pub(super) backlog: [usize; 3],
     /// Endings of messages.
     pub(super) endings: usize,
@@ -36,12 +36,12 @@ pub(super) struct Peer {
     pub(super) held: Held,
     /// Messages that have begun.
     pub(super) begun: u64,
-    /// The message of its that waits for room.
+    /// The peer's message that waits for room.
     pub(super) waiter: Option<Waiter>,
 }
 
 impl Held {
-    /// One part of this was `before`, and is `after` now.
+    /// Adjusts the sums: one part of them was `before` and is `after` now.
     pub(super) fn replace(&mut self, before: Self, after: Self) {
         self.memory = self.memory - before.memory + after.memory;
         for (role, backlog) in self.backlog.iter_mut().enumerate() {
@@ -52,7 +52,7 @@ impl Held {
 }
 
 impl Receiver {
-    /// Changes what a session remembers, and with it the sums of its peer and of all.
+    /// Changes the state of a session, and with it the sums of its peer and of all peers.
     pub(super) fn update<T>(
         &mut self,
         name: SessionId,
@@ -75,7 +75,7 @@ impl Receiver {
         Some(result)
     }
 
-    /// Something authentic came in a session.
+    /// Records that something authentic arrived in a session.
     pub(super) fn heard(&mut self, now: Instant, name: SessionId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
         session.on_heard(now);
@@ -84,7 +84,7 @@ impl Receiver {
         }
     }
 
-    /// The handshake with `nonce` is told that a session is alive.
+    /// Records that the handshake with `nonce` is told that a session is alive.
     pub(super) fn keep(&mut self, now: Instant, name: SessionId, nonce: u64) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
         session.keep(now, nonce);
@@ -94,7 +94,7 @@ impl Receiver {
         }
     }
 
-    /// Takes in a session that remembers nothing yet.
+    /// Adds a session that remembers nothing yet.
     pub(super) fn insert_session(&mut self, name: SessionId, mut session: Session) {
         self.quiet.set(&mut session.quiet, Some(session.last_heard), name);
         self.peers.entry(session.key()).or_default().sessions += 1;

@@ -1,4 +1,4 @@
-//! Room for messages that begin: quotas, and a place for those that were refused.
+//! Room for messages that begin: quotas, and a place in line for those that were refused.
 
 use super::Receiver;
 use super::peers::{Held, PeerKey};
@@ -11,8 +11,8 @@ use crate::time::Instant;
 use crate::wire::Role;
 use std::collections::BTreeMap;
 
-/// A message that was refused for want of room. Its sender asks again and again; when it has been
-/// overtaken often enough, what becomes free is kept for it.
+/// A message that was refused for want of room. Its sender asks again and again. After enough
+/// messages have overtaken it, room that becomes free is kept for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     session: SessionId,
@@ -21,11 +21,11 @@ pub(super) struct Waiter {
     last_asked: Instant,
     /// Messages of the peer, and of all peers, that had begun before.
     before: [u64; 2],
-    /// Where the queue for everybody's room has it.
+    /// Its place in the queue for shared room.
     place: Option<u64>,
 }
 
-/// Peers with a message that waits for everybody's room, oldest first.
+/// Peers with a message that waits for shared room, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct RoomQueue {
     queue: BTreeMap<u64, PeerKey>,
@@ -75,7 +75,7 @@ impl RoomQueue {
 }
 
 impl RoomQueue {
-    /// Panics unless the queue is that of the waiters which have a place in it.
+    /// Panics unless the queue matches the waiters that have a place in it.
     pub(super) fn check_invariants<'a>(
         &self,
         waiters: impl Iterator<Item = (&'a PeerKey, &'a Waiter)>,
@@ -102,8 +102,8 @@ impl Receiver {
             |waiter: Option<Waiter>, begun: [u64; 2], at: usize, held: &Held, limit: usize| {
                 let other = waiter.filter(|waiter| !waiter.is(applicant));
                 let kept = other.map_or(0, |waiter| waiter.kept(begun[at] - waiter.before[at]));
-                // What the application does not take may stay for long: where that alone is in the
-                // waiter's way, to keep others out would not help it.
+                // Messages that the application does not take may stay for long. If they alone are
+                // in the waiter's way, keeping others out would not help it.
                 if held.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept }
             };
         let begun = [peer.begun, self.room_queue.begun];
@@ -111,11 +111,12 @@ impl Receiver {
         let kept_all = kept(first, begun, 1, &self.held, self.config.decode_bytes);
         let fits = |held: Held, kept: usize, limit: usize| {
             let (taken, endings) = (held.memory + kept, held.endings * ENDING_BYTES);
-            // One message always fits, whatever its bookkeeping takes: else it would never arrive.
+            // One message always fits, whatever its bookkeeping takes: otherwise it would never
+            // arrive.
             taken == 0 && endings < limit
                 || taken + endings + applicant.memory + ENDING_BYTES <= limit
         };
-        // Many peers that remember much must not keep out those that remember little.
+        // Many peers with much to remember must not keep out those with little.
         let endings = if peer.held.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
         let all = Held { endings, ..self.held };
         let has_own = fits(peer.held, kept_own, self.config.decode_bytes_per_peer);
@@ -128,9 +129,9 @@ impl Receiver {
         has_own && has_shared
     }
 
-    /// Whether more messages of a role may wait for the application. There is a share for each role,
-    /// so that one which nobody takes leaves room for the others. It is the same for messages of
-    /// all lengths: short ones must not pass long ones.
+    /// Whether more messages of a role may wait for the application. Each role has a share, so that
+    /// a role that nobody takes leaves room for the others. The share does not depend on a
+    /// message's length, because short messages must not overtake long ones.
     pub(super) fn has_backlog_room(&self, peer: &PeerKey, role: Role) -> bool {
         let fits = |held: &Held, limit: usize| {
             let backlog = held.backlog[role as usize];
@@ -140,7 +141,7 @@ impl Receiver {
             && fits(&self.held, self.config.decode_bytes)
     }
 
-    /// The message that has waited for everybody's room for the longest.
+    /// The message that has waited longest for shared room.
     fn first_waiter(&mut self, now: Instant) -> Option<Waiter> {
         while let Some((&place, key)) = self.room_queue.queue.first_key_value() {
             step();
@@ -153,7 +154,7 @@ impl Receiver {
         None
     }
 
-    /// A message begins: it waits no more, and overtakes those that do.
+    /// Handles a message that begins: it stops waiting, and overtakes those that wait.
     fn on_admitted(&mut self, applicant: &Applicant) {
         self.room_queue.begun += 1;
         let Some(peer) = self.peers.get_mut(&applicant.peer) else { return };
@@ -163,7 +164,7 @@ impl Receiver {
         }
     }
 
-    /// There is no room: of the messages of a peer, the oldest of a session waits for it.
+    /// Handles a refusal for want of room. Of a peer's messages, the oldest of a session waits.
     fn on_refused(&mut self, now: Instant, applicant: &Applicant, has_shared: bool) {
         let Applicant { peer: key, session, id, memory, .. } = *applicant;
         let Some(peer) = self.peers.get_mut(&key) else { return };

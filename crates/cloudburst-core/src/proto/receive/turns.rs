@@ -1,20 +1,20 @@
-//! Queues that take turns, so that what waits for one peer is in no other's way.
+//! Queues that take turns, so that items for one peer do not delay those for another.
 
 use core::hash::Hash;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 
-/// Queues whose memory is kept for others, when they are empty.
+/// Empty queues whose memory is kept for reuse.
 const SPARE: usize = 64;
 
-/// A queue for each key, of which all together hold some `limit` items.
+/// A queue for each key. All queues together hold about `limit` items.
 ///
-/// Where all are full, each may hold `limit` divided by the number of queues: so at most
-/// `limit (1 + ln limit)` items are held, and one key cannot push out what is for another.
+/// Once all are full, each may hold `limit` divided by the number of queues. At most `limit (1 + ln
+/// limit)` items are therefore held, and one key cannot push out the items of another.
 #[derive(Debug)]
 pub(super) struct Turns<K, V> {
     queues: HashMap<K, VecDeque<V>>,
-    /// Those that hold something, in turn.
+    /// Keys of queues that hold something, in turn.
     ring: VecDeque<K>,
     spare: Vec<VecDeque<V>>,
     limit: usize,
@@ -26,8 +26,8 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         Self { queues, ring, spare: Vec::new(), limit }
     }
 
-    /// Appends an item to its queue; returns whether one had to give way, which is the queue's oldest,
-    /// or this one, if there are too many queues.
+    /// Appends an item to its queue. Returns whether an item was dropped: the oldest of the queue,
+    /// or this one if there are too many queues.
     pub(super) fn push(&mut self, key: K, item: V) -> bool {
         if !self.queues.contains_key(&key) {
             if self.ring.len() >= self.limit {
@@ -51,7 +51,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         self.queues.get_mut(&key)
     }
 
-    /// Whose turn it is.
+    /// The key whose turn it is.
     pub(super) fn next(&self) -> Option<K> {
         self.ring.front().copied()
     }
@@ -66,8 +66,8 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         }
     }
 
-    /// Takes out of turn the first item that `fits`, of a key that does: of both, the first `looks`
-    /// are looked at.
+    /// Removes, out of turn, the first item that `fits`, of a key that does. Examines only the
+    /// first `looks` keys and items.
     pub(super) fn take_first(
         &mut self,
         looks: usize,
@@ -89,7 +89,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         Some((key, item))
     }
 
-    /// Panics unless each queue holds something, has one turn, and keeps to the limit.
+    /// Panics unless each queue holds something, has one turn, and respects the limit.
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.queues.len(), self.ring.len(), "one turn for each queue");
         assert!(self.ring.len() <= self.limit, "{} queues", self.ring.len());

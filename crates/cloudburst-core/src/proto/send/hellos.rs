@@ -1,5 +1,5 @@
-//! Whose HELLO goes next, and when: the first ones at once, repeated ones within a small share of the
-//! link.
+//! The queue of HELLOs: which goes next, and when. First HELLOs go at once, repeated ones within a
+//! small share of the link.
 
 use crate::path::Pacer;
 use crate::time::Instant;
@@ -11,22 +11,22 @@ use std::net::SocketAddr;
 /// a host no more than a fiftieth of a processor.
 const MAX_RETRY_RATE: f64 = 2_500_000.0;
 
-/// What of that may go at once, in time at that rate: all HELLOs of an attempt to reach one peer, or
-/// four.
+/// Bucket depth of repeated HELLOs, in time at that rate: all HELLOs of an attempt to reach one
+/// peer, or four.
 const RETRY_BURST: Duration = Duration::from_millis(25);
 
-/// Where a peer stands among those to which HELLOs are due. Who was asked least often goes first: a
-/// new peer does not wait for those that have not answered for long.
+/// Rank of a peer among those to which HELLOs are due. The peer that was asked least often goes
+/// first, so a new peer does not wait for those that have not answered for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HelloRank {
-    /// Attempts of the handshake, with this one.
+    /// Attempts of the handshake, including this one.
     pub(super) attempt: u32,
     /// Since when they are due.
     pub(super) since: Instant,
 }
 
 impl HelloRank {
-    /// The HELLOs of this attempt repeat others.
+    /// Whether the HELLOs of this attempt repeat earlier ones.
     pub(super) const fn is_retry(&self) -> bool {
         self.attempt > 1
     }
@@ -43,19 +43,19 @@ pub(super) struct Hellos {
 }
 
 impl Hellos {
-    /// For a link of `capacity` bits a second, of which repeated HELLOs may have `share`, or
-    /// [`MAX_RETRY_RATE`] if that is less.
+    /// Creates the queue for a link of `capacity` bits a second. Repeated HELLOs may take `share`
+    /// of it, or [`MAX_RETRY_RATE`] if that is less.
     pub(super) fn new(capacity: u64, share: f64) -> Self {
         let share = share.min(MAX_RETRY_RATE / capacity as f64);
         Self { due: BTreeSet::new(), retries: Pacer::new(capacity, share).with_depth(RETRY_BURST) }
     }
 
-    /// Peers to which HELLOs are due.
+    /// The number of peers to which HELLOs are due.
     pub(super) fn len(&self) -> usize {
         self.due.len()
     }
 
-    /// Whether `peer` stands at `key`, if that is a rank.
+    /// Whether `peer` is queued at `key`. True if there is no key.
     pub(super) fn has(&self, key: Option<HelloRank>, peer: SocketAddr) -> bool {
         key.is_none_or(|rank| self.due.contains(&(rank, peer)))
     }
@@ -65,13 +65,13 @@ impl Hellos {
         self.due.first().copied()
     }
 
-    /// When the next HELLO may go, as far as its share is concerned.
+    /// When the next HELLO may go, as far as the share of HELLOs is concerned.
     pub(super) fn ready_at(&self) -> Option<Instant> {
         let (rank, _) = self.next()?;
         Some(if rank.is_retry() { self.retries.ready_at() } else { Instant::ZERO })
     }
 
-    /// A HELLO of `bytes` on the wire goes to a peer of rank `rank`.
+    /// Records that a HELLO of `bytes` on the wire goes to a peer of rank `rank`.
     pub(super) fn on_sent(&mut self, now: Instant, rank: HelloRank, bytes: usize) {
         if rank.is_retry() {
             self.retries.charge(now, bytes);

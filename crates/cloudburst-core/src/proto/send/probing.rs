@@ -1,4 +1,4 @@
-//! What goes to a peer that does not answer, and what goes on when it does.
+//! Probing: what a silent peer is sent, and what continues when it answers.
 
 use super::recovery::probes;
 use super::silence::GoOn;
@@ -8,7 +8,8 @@ use crate::time::Instant;
 use std::net::SocketAddr;
 
 impl Sender {
-    /// The peer has not answered for long: from now on its messages wait for probes.
+    /// Holds all messages to a peer that has not answered for long: they wait for probes from now
+    /// on.
     pub(super) fn hold_all_of(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.silence.set_lasting();
@@ -40,7 +41,7 @@ impl Sender {
         self.reschedule_peer(address);
     }
 
-    /// The peer was heard: what waited for that goes on.
+    /// Continues the messages that waited for this peer, which was heard.
     pub(super) fn go_on(&mut self, now: Instant, address: SocketAddr, which: GoOn) {
         if which == GoOn::None {
             return;

@@ -1,15 +1,15 @@
-//! When the last packets to one peer were sent, and on which paths: in a ring that grows with what is
-//! on its way, and shrinks when that is over.
+//! Sending times and paths of the last packets to one peer. They are in a ring that grows with the
+//! packets under way and shrinks when these are over.
 
 use crate::id::PathId;
 use crate::proto::limits::{MAX_SENT_TIMES, SENT_TIMES};
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How often a ring that has grown is looked at: bursts that follow each other need not grow it
-/// anew.
+/// How often a ring that has grown is checked for shrinking. Bursts that follow each other need not
+/// grow it anew.
 const SHRINK_EVERY: Duration = Duration::from_secs(1);
-/// By how much it grows and shrinks.
+/// The factor by which the ring grows and shrinks.
 const FACTOR: usize = 4;
 const _: () = assert!(SENT_TIMES.is_power_of_two() && FACTOR.is_power_of_two());
 
@@ -17,9 +17,9 @@ const _: () = assert!(SENT_TIMES.is_power_of_two() && FACTOR.is_power_of_two());
 pub(super) struct SentTimes {
     /// Packet `number`, at [`at`](Self::at).
     ring: Vec<Option<(u64, Instant, PathId)>>,
-    /// The packet sent last.
+    /// The packet that was sent last.
     newest: u64,
-    /// When a ring that has grown is looked at next.
+    /// When a ring that has grown is checked next.
     shrink_at: Option<Instant>,
 }
 
@@ -28,8 +28,8 @@ impl SentTimes {
         Self { ring: vec![None; SENT_TIMES], newest: 0, shrink_at: None }
     }
 
-    /// Packet `number` is being sent. Others may still be answered for `needed` after they were
-    /// sent.
+    /// Records that packet `number` is being sent. Other packets may still be answered for `needed`
+    /// after they were sent.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,
@@ -60,7 +60,7 @@ impl SentTimes {
         self.shrink_at
     }
 
-    /// Gives memory back, if it is time to, that is not `needed` for so long any more.
+    /// Frees memory, when this is due, that answers within `needed` no longer require.
     pub(super) fn on_timeout(&mut self, now: Instant, needed: Duration) {
         if self.shrink_at.is_none_or(|at| at > now) {
             return;
@@ -77,7 +77,7 @@ impl SentTimes {
         oldest.is_some_and(|(sent_at, _)| now.saturating_since(sent_at) < needed)
     }
 
-    /// A ring of `len` with the newest of what was in the old one.
+    /// Replaces the ring by one of `len`, with the newest entries of the old one.
     fn resize(&mut self, len: usize) {
         let known = core::mem::replace(&mut self.ring, vec![None; len]);
         for sent in known.into_iter().flatten() {
@@ -88,7 +88,7 @@ impl SentTimes {
         }
     }
 
-    /// Where packet `number` is: rings are as long as a power of two.
+    /// The index of packet `number`. Rings have a power of two as their length.
     const fn at(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)
     }

@@ -1,4 +1,4 @@
-//! A peer that does not answer: since when, and what may be sent to it until it does.
+//! The silence of a peer that does not answer, and what may be sent to it meanwhile.
 
 use super::recovery::{backoff, probes};
 use crate::id::MessageId;
@@ -9,16 +9,16 @@ use core::time::Duration;
 /// How long a peer with messages under way may be silent before it is asked who it is, and before
 /// nothing but probes is sent to it.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
-/// Messages that have probes in one period, at least: two that lost all their symbols at once do not
+/// Messages that get probes in one period, at least. Two that lost all their symbols at once do not
 /// wait for each other.
 const PROBED_AT_ONCE: u32 = 2;
 
 /// The silence of one peer.
 ///
-/// It begins with the first ACK request since the peer was heard. When an answer is overdue, symbols
-/// that messages would repeat are probes, which the peer has a credit for in each *period*, however
-/// many messages wait for it. Periods grow as the waits of a block do. When silence has *lasted*,
-/// all other symbols are held, too.
+/// Silence begins with the first ACK request since the peer was last heard. When an answer is
+/// overdue, symbols that messages would repeat become probes. The peer has a credit of probes for
+/// each *period*, however many messages wait for it. Periods grow as the waits of a block do. When
+/// silence has *lasted*, all other symbols are held, too.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     since: Option<Instant>,
@@ -33,10 +33,10 @@ pub(super) struct Silence {
     waiting: Timers<MessageId>,
 }
 
-/// Which messages may go on because a peer was heard.
+/// Messages that may continue because a peer was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GoOn {
-    /// All but those that waited for a probe, of which there were none, have gone on all the time.
+    /// None: no message waited for a probe, and all others have continued all the time.
     None,
     /// Those that waited for a probe.
     Waiting(Vec<MessageId>),
@@ -45,14 +45,15 @@ pub(super) enum GoOn {
 }
 
 impl Silence {
-    /// A symbol that requests an ACK is being sent. Says whether silence begins with it.
+    /// Handles a symbol that is being sent and requests an ACK. Returns whether silence begins with
+    /// it.
     pub(super) fn on_asked(&mut self, now: Instant) -> bool {
         let begins = self.since.is_none();
         self.since.get_or_insert(now);
         begins
     }
 
-    /// The silence is over, or nobody minds it any more.
+    /// Ends the silence: the peer was heard, or nothing waits for it any more.
     pub(super) fn end(&mut self) -> GoOn {
         self.since = None;
         if !self.lasting && self.waiting.next().is_none() {
@@ -63,7 +64,7 @@ impl Silence {
         if lasting { GoOn::All } else { GoOn::Waiting(waiting.into_iter().collect()) }
     }
 
-    /// An answer that takes `wait` is overdue.
+    /// Whether an answer that takes `wait` is overdue.
     pub(super) fn is_overdue(&self, now: Instant, wait: Duration) -> bool {
         self.since.is_some_and(|since| since + wait <= now)
     }
@@ -73,12 +74,12 @@ impl Silence {
         self.since.map(|since| since + (wait * 8).max(MIN_SILENCE))
     }
 
-    /// Nothing but probes may be sent.
+    /// Whether nothing but probes may be sent.
     pub(super) const fn is_lasting(&self) -> bool {
         self.lasting
     }
 
-    /// The silence has lasted: all messages are to be held.
+    /// Marks the silence as lasting: all messages are to be held.
     pub(super) fn set_lasting(&mut self) {
         self.lasting = true;
     }
@@ -88,28 +89,28 @@ impl Silence {
         self.waiting.len()
     }
 
-    /// Whether a message stands at `key`, if that is a moment.
+    /// Whether a message is queued at `key`. True if there is no key.
     pub(super) fn has(&self, key: Option<Instant>, id: MessageId) -> bool {
         self.waiting.has(key, id)
     }
 
-    /// Lets a message, which stands at `key`, wait for a probe.
+    /// Queues a message, whose key is `key`, for a probe.
     pub(super) fn push(&mut self, now: Instant, key: &mut Option<Instant>, id: MessageId) {
         self.waiting.set(key, Some(now), id);
     }
 
-    /// The same, for one that has had probes in this period.
+    /// Queues a message that has already had probes in this period.
     pub(super) fn push_again(&mut self, now: Instant, key: &mut Option<Instant>, id: MessageId) {
         self.waiting.set(key, Some(self.next_at.unwrap_or(now)), id);
     }
 
-    /// Takes a message that stands at `key` out of those that wait for a probe.
+    /// Removes a message, whose key is `key`, from those that wait for a probe.
     pub(super) fn remove(&mut self, key: &mut Option<Instant>, id: MessageId) {
         self.waiting.set(key, None, id);
     }
 
-    /// The message that may send probes now, and how many: at most what is left of the credit. A peer
-    /// has `paths` paths, and answers within `wait`.
+    /// The message that may send probes now, and how many: at most the credit that is left. The
+    /// peer has `paths` paths and answers within `wait`.
     pub(super) fn next_probe(
         &mut self,
         now: Instant,
@@ -125,7 +126,7 @@ impl Silence {
         (self.credit > 0).then_some((id, self.credit))
     }
 
-    /// A message has been granted `probes`.
+    /// Subtracts `probes`, which a message was granted, from the credit.
     pub(super) fn on_granted(&mut self, probes: u32) {
         self.credit = self.credit.saturating_sub(probes);
     }
