@@ -1,10 +1,13 @@
 //! Bursts messages until the receiver says STOP (Algorithm 1, section III-B).
 
 mod answers;
+mod counters;
+mod endings;
 mod handshake;
 mod hellos;
 mod invariants;
 mod leg;
+mod options;
 mod peer;
 mod probing;
 mod recovery;
@@ -15,9 +18,11 @@ mod silence;
 mod source;
 mod transmit;
 
+pub use self::counters::SenderCounters;
 use self::handshake::with_port;
 use self::hellos::Hellos;
 use self::leg::Leg;
+pub use self::options::SendOptions;
 use self::peer::Peer;
 use self::schedule::Schedule;
 use self::source::Source;
@@ -26,9 +31,8 @@ use super::limits::MESSAGE_WINDOW;
 use super::session::{Identity, Peering};
 use super::stats::SentTo;
 use super::timers::Timers;
-use crate::code::Code;
-use crate::config::{self, BurstPolicy, Config, ConfigError};
-use crate::error::{Indeterminate, Outcome, Rejection, SendError};
+use crate::config::Config;
+use crate::error::{Outcome, SendError};
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
@@ -36,7 +40,6 @@ use crate::rng::SplitMix64;
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
-use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -46,62 +49,11 @@ use std::sync::Arc;
 /// that has not answered for long: thousands of those leave the link to peers that answer.
 const LIVENESS_SHARE: f64 = 16.0;
 
-/// What one message may want otherwise than the endpoint's configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SendOptions {
-    /// How long the message may take.
-    pub deadline: Option<Duration>,
-    /// The code to send it in.
-    pub code: Option<Code>,
-    /// How it is burst.
-    pub policy: Option<BurstPolicy>,
-    /// How urgent it is, from 0 to 7, the most urgent. Default 4.
-    ///
-    /// Of this endpoint's messages that have something to send, the more urgent ones go first, the
-    /// shorter ones within a level. But every eighth round goes to whichever has waited longest, so
-    /// that none starves. The network and the receiver are not told.
-    pub priority: u8,
-}
-
-impl SendOptions {
-    /// The most urgent `priority`.
-    pub const MAX_PRIORITY: u8 = 7;
-}
-
-impl Default for SendOptions {
-    fn default() -> Self {
-        Self { deadline: None, code: None, policy: None, priority: 4 }
-    }
-}
-
 /// What a sender tells its driver.
 #[derive(Clone, Debug)]
 pub(crate) enum SenderEvent {
     /// The send has ended, and nothing more of it will go on the wire.
     Ended(MessageId, Role, Outcome),
-}
-
-/// What a sender has done and seen since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
-#[non_exhaustive]
-pub struct SenderCounters {
-    pub hellos_sent: u64,
-    pub sessions_opened: u64,
-    pub symbols_sent: u64,
-    pub symbol_bytes_sent: u64,
-    pub delivered: u64,
-    pub rejected: u64,
-    pub unknown: u64,
-    pub stops_received: u64,
-    pub statuses_received: u64,
-    pub busies_received: u64,
-    pub false_stops: u64,
-    pub late_answers: u64,
-    pub malformed: u64,
-    pub unknown_session: u64,
-    pub forged: u64,
-    pub replayed: u64,
 }
 
 /// The sending half of an endpoint.
@@ -216,16 +168,7 @@ impl Sender {
         if len > max {
             return Err(SendError::TooLarge { len, max });
         }
-        if let Some(policy) = &options.policy {
-            policy.check()?;
-        }
-        if let Some(code) = options.code {
-            config::check_code(code)?;
-        }
-        if options.priority > SendOptions::MAX_PRIORITY {
-            let value = options.priority.to_string();
-            return Err(ConfigError { field: "priority", value, expected: "at most 7" }.into());
-        }
+        options.check()?;
         let full = self.messages.len() >= self.config.send_messages
             || (self.bytes + len > self.config.send_bytes && !self.messages.is_empty())
             || self.peers.get(&peer).is_some_and(|peer| peer.span() >= MESSAGE_WINDOW);
@@ -264,17 +207,6 @@ impl Sender {
             self.probe_peer(now, address);
         } else {
             self.reschedule(id);
-        }
-    }
-
-    /// Stops the burst of a message at once. Does nothing if it has ended.
-    pub(crate) fn cancel(&mut self, id: MessageId) {
-        if let Some(message) = self.messages.get(&id) {
-            let outcome = match message.leg.started_at {
-                Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
-                None => Outcome::Rejected(Rejection::Cancelled),
-            };
-            self.finish(id, outcome);
         }
     }
 
@@ -328,7 +260,6 @@ impl Sender {
     }
 
     /// How many peers and messages were looked at so far, for tests of what one event may cost.
-    #[doc(hidden)]
     pub(crate) const fn visits(&self) -> u64 {
         self.visits
     }
@@ -381,58 +312,6 @@ impl Sender {
     /// The next session that was opened.
     pub(super) fn poll_opened(&mut self) -> Option<Peering> {
         self.opened.pop_front()
-    }
-
-    fn message_timeout(&mut self, now: Instant, id: MessageId) {
-        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
-        leg.timer_key = None;
-        if leg.deadline <= now {
-            let peer = self.peers.get(&leg.peer);
-            let connected = peer.is_some_and(|peer| peer.usable);
-            let outcome = match (leg.started_at, connected) {
-                (Some(_), _) => {
-                    let local = leg.local_error();
-                    Outcome::Unknown(local.map_or(Indeterminate::Deadline, Indeterminate::Local))
-                }
-                (None, true) => Outcome::Rejected(Rejection::NotStarted),
-                (None, false) => {
-                    let local = peer.and_then(Peer::local_error);
-                    Outcome::Rejected(local.map_or(Rejection::NoAnswer, Rejection::Local))
-                }
-            };
-            return self.finish(id, outcome);
-        }
-        let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
-        if peer.silence.is_overdue(now, peer.rtt.rto()) {
-            peer.silence.push(now, &mut leg.probe_key, id);
-            let address = leg.peer;
-            self.probe_peer(now, address);
-        } else {
-            leg.on_timeout(now, peer.paths.all_well(), u32::MAX);
-        }
-        self.reschedule(id);
-    }
-
-    fn finish(&mut self, id: MessageId, outcome: Outcome) {
-        let Some(Outgoing { source, mut leg }) = self.messages.remove(&id) else { return };
-        self.schedule.set_ready(&mut leg.place, None, id);
-        self.timers.set(&mut leg.timer_key, None, Timer::Message(id));
-        self.bytes -= source.len();
-        if let Some(peer) = self.peers.get_mut(&leg.peer) {
-            peer.silence.remove(&mut leg.probe_key, id);
-            peer.finish_message(id, &outcome);
-            let idle_since = peer.idle_since();
-            self.idle.set(&mut peer.idle_key, idle_since, leg.peer);
-        }
-        match &outcome {
-            Outcome::Delivered(receipt) => {
-                self.counters.delivered += 1;
-                self.latencies.record(receipt.total());
-            }
-            Outcome::Rejected(_) => self.counters.rejected += 1,
-            Outcome::Unknown(_) => self.counters.unknown += 1,
-        }
-        self.events.push_back(SenderEvent::Ended(id, source.role, outcome));
     }
 
     fn reschedule(&mut self, id: MessageId) {

@@ -1,0 +1,24 @@
+//! The counters of a sender.
+
+/// What a sender has done and seen since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+#[non_exhaustive]
+pub struct SenderCounters {
+    pub hellos_sent: u64,
+    pub sessions_opened: u64,
+    pub symbols_sent: u64,
+    pub symbol_bytes_sent: u64,
+    pub delivered: u64,
+    pub rejected: u64,
+    pub unknown: u64,
+    pub stops_received: u64,
+    pub statuses_received: u64,
+    pub busies_received: u64,
+    pub false_stops: u64,
+    pub late_answers: u64,
+    pub malformed: u64,
+    pub unknown_session: u64,
+    pub forged: u64,
+    pub replayed: u64,
+}

@@ -1,0 +1,72 @@
+//! How sends end: by an answer, at their deadline, or because the application cancels them.
+
+use super::peer::Peer;
+use super::{Outgoing, Sender, SenderEvent, Timer};
+use crate::error::{Indeterminate, Outcome, Rejection};
+use crate::id::MessageId;
+use crate::time::Instant;
+
+impl Sender {
+    /// Stops the burst of a message at once. Does nothing if it has ended.
+    pub(crate) fn cancel(&mut self, id: MessageId) {
+        if let Some(message) = self.messages.get(&id) {
+            let outcome = match message.leg.started_at {
+                Some(_) => Outcome::Unknown(Indeterminate::Cancelled),
+                None => Outcome::Rejected(Rejection::Cancelled),
+            };
+            self.finish(id, outcome);
+        }
+    }
+
+    pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {
+        let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
+        leg.timer_key = None;
+        if leg.deadline <= now {
+            let peer = self.peers.get(&leg.peer);
+            let connected = peer.is_some_and(|peer| peer.usable);
+            let outcome = match (leg.started_at, connected) {
+                (Some(_), _) => {
+                    let local = leg.local_error();
+                    Outcome::Unknown(local.map_or(Indeterminate::Deadline, Indeterminate::Local))
+                }
+                (None, true) => Outcome::Rejected(Rejection::NotStarted),
+                (None, false) => {
+                    let local = peer.and_then(Peer::local_error);
+                    Outcome::Rejected(local.map_or(Rejection::NoAnswer, Rejection::Local))
+                }
+            };
+            return self.finish(id, outcome);
+        }
+        let Some(peer) = self.peers.get_mut(&leg.peer) else { return };
+        if peer.silence.is_overdue(now, peer.rtt.rto()) {
+            peer.silence.push(now, &mut leg.probe_key, id);
+            let address = leg.peer;
+            self.probe_peer(now, address);
+        } else {
+            leg.on_timeout(now, peer.paths.all_well(), u32::MAX);
+        }
+        self.reschedule(id);
+    }
+
+    pub(super) fn finish(&mut self, id: MessageId, outcome: Outcome) {
+        let Some(Outgoing { source, mut leg }) = self.messages.remove(&id) else { return };
+        self.schedule.set_ready(&mut leg.place, None, id);
+        self.timers.set(&mut leg.timer_key, None, Timer::Message(id));
+        self.bytes -= source.len();
+        if let Some(peer) = self.peers.get_mut(&leg.peer) {
+            peer.silence.remove(&mut leg.probe_key, id);
+            peer.finish_message(id, &outcome);
+            let idle_since = peer.idle_since();
+            self.idle.set(&mut peer.idle_key, idle_since, leg.peer);
+        }
+        match &outcome {
+            Outcome::Delivered(receipt) => {
+                self.counters.delivered += 1;
+                self.latencies.record(receipt.total());
+            }
+            Outcome::Rejected(_) => self.counters.rejected += 1,
+            Outcome::Unknown(_) => self.counters.unknown += 1,
+        }
+        self.events.push_back(SenderEvent::Ended(id, source.role, outcome));
+    }
+}

@@ -1,0 +1,48 @@
+//! The settings of one message.
+
+use crate::code::Code;
+use crate::config::{self, BurstPolicy, ConfigError};
+use core::time::Duration;
+
+/// The settings of one message, where they differ from the endpoint's configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SendOptions {
+    /// How long the message may take.
+    pub deadline: Option<Duration>,
+    /// The code to send it in.
+    pub code: Option<Code>,
+    /// How it is burst.
+    pub policy: Option<BurstPolicy>,
+    /// How urgent it is, from 0 to 7, the most urgent. Default 4.
+    ///
+    /// Of this endpoint's messages that have something to send, the more urgent ones go first, the
+    /// shorter ones within a level. But every eighth round goes to whichever has waited longest, so
+    /// that none starves. The network and the receiver are not told.
+    pub priority: u8,
+}
+
+impl SendOptions {
+    /// The most urgent `priority`.
+    pub const MAX_PRIORITY: u8 = 7;
+
+    /// Checks what the application asks for.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if let Some(policy) = &self.policy {
+            policy.check()?;
+        }
+        if let Some(code) = self.code {
+            config::check_code(code)?;
+        }
+        if self.priority > Self::MAX_PRIORITY {
+            let value = self.priority.to_string();
+            return Err(ConfigError { field: "priority", value, expected: "at most 7" });
+        }
+        Ok(())
+    }
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        Self { deadline: None, code: None, policy: None, priority: 4 }
+    }
+}
