@@ -1,5 +1,5 @@
 //! Decides which thread takes packets from the sockets: the receiving thread, or a caller that
-//! waits for what they bring.
+//! waits for a message or an outcome.
 //!
 //! Waking another thread takes longer than all work on a packet, so a caller takes its packets
 //! itself. Two threads that wait for the same sockets would take each other's packets, so the

@@ -89,7 +89,7 @@ impl<I: PacketIo> Shared<I> {
     pub(super) fn run_sending(&self) {
         let _ = self.sending_thread.set(thread::current());
         while !self.is_stopping() {
-            // The pump sees what came before this; what comes after it ends the parking.
+            // No wake-up is lost: `unpark` before `park` makes it return at once.
             match self.pump(Who::SendingThread) {
                 Some(at) => thread::park_timeout(at.saturating_since(self.io.now())),
                 None => thread::park(),

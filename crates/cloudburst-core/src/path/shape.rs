@@ -20,8 +20,7 @@ pub struct Shape {
     fan_outs: [u16; MAX_LAYERS],
 }
 
-/// A number in the shape of a fabric that no such fabric has. The blame is on whoever configured
-/// it.
+/// A value that is not valid in the shape of a fabric. The configuration is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("setting `order.{field}` is {value}: it must be {expected}")]
 #[non_exhaustive]

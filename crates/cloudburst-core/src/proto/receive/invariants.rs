@@ -6,8 +6,8 @@ use super::peers::{Held, PeerKey};
 use foldhash::{HashMap, HashMapExt};
 
 impl Receiver {
-    /// Checks that the sums, queues and deadlines of the receiver agree with what they are of. It
-    /// looks at everything that is held.
+    /// Checks that the receiver's totals, queues and deadlines agree with the messages and peers that
+    /// it holds. Takes time in proportion to all of them: for tests.
     ///
     /// # Panics
     ///

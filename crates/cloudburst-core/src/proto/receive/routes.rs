@@ -1,18 +1,18 @@
-//! Ways back to a peer: answers take in turn the paths by which its symbols come.
+//! Return paths: answers to a peer take turns on the paths by which its symbols arrive.
 
 use crate::id::PathId;
 use crate::path::{PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
 
-/// A route is quiet after so many symbols for each route of the session by others: one scheduling
-/// quantum of the sender's, with the packet trains that are the default.
+/// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
+/// quantum of the sender, with the default packet trains.
 const QUIET_AFTER: u64 = 4;
-/// Of so many turns of a quiet route one is taken.
+/// A quiet route takes one turn in this many.
 const QUIET_TURNS: u32 = 16;
-/// Turns that a quiet route gains by each ACK request.
+/// Turns that each ACK request adds to a quiet route.
 const DOUBT: u32 = 2;
-/// Ways that the answer to a peer takes that has had none for long, if that is no more bytes than
-/// its ACK request has.
+/// Copies of the answer to a peer that has had none for long, each on another route, if they are no
+/// more bytes in all than its ACK request.
 const COPIES: usize = 4;
 
 /// How often to send an answer of `len` bytes to a peer that has had none for long: all of them
@@ -21,7 +21,7 @@ pub(super) fn copies(len: usize, limit: usize) -> usize {
     (limit / len.max(1)).clamp(1, COPIES)
 }
 
-/// The ways back to one peer, by the path number of what came that way.
+/// The return paths to one peer, indexed by the path number that its packets carry.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     routes: Vec<Route>,

@@ -6,9 +6,10 @@ use crate::id::MessageId;
 use std::net::SocketAddr;
 
 impl Sender {
-    /// Checks what must hold between any two calls: that counts are the sums of their parts, that
-    /// queues and maps agree with those who stand in them, that whoever may send is scheduled, and that
-    /// whoever waits will be woken. Takes time in proportion to all peers and messages: for tests.
+    /// Checks what must hold between any two calls: that totals are the sums of their parts,
+    /// that queues and maps agree with the messages and peers in them, that each message that may be
+    /// sent is scheduled, and that each one that waits has a timer. Takes time in proportion to
+    /// all peers and messages: for tests.
     ///
     /// # Panics
     ///
