@@ -68,9 +68,17 @@ impl DerefMut for ReceiverGuard<'_> {
 impl Drop for ReceiverGuard<'_> {
     fn drop(&mut self) {
         // While the lock is still held, so that the glance is never older than the last change.
-        self.glance.has_output.store(self.guard.has_output(), SeqCst);
-        self.glance.messages.store(self.guard.readable(Role::Plain), SeqCst);
-        self.glance.requests.store(self.guard.readable(Role::Request), SeqCst);
+        // Only what has changed, because a store costs as much as a lock.
+        let Glance { has_output, messages, requests } = self.glance;
+        if has_output.load(SeqCst) != self.guard.has_output() {
+            has_output.store(self.guard.has_output(), SeqCst);
+        }
+        for (known, role) in [(messages, Role::Plain), (requests, Role::Request)] {
+            let readable = self.guard.readable(role);
+            if known.load(SeqCst) != readable {
+                known.store(readable, SeqCst);
+            }
+        }
     }
 }
 
