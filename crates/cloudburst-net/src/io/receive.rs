@@ -61,8 +61,8 @@ impl Inbox {
         })
     }
 
-    /// Takes one batch of each egress that is ready: no more if the thread waited for them, because
-    /// it has to answer what came; else all that are there, as far as they come to an end.
+    /// Takes one batch of each egress that is ready. A thread that waited takes no more, because it
+    /// has to answer what came. One that did not wait takes all that was there, up to a limit.
     pub(super) fn take(
         &self,
         sockets: &Sockets,
@@ -77,7 +77,7 @@ impl Inbox {
         }
     }
 
-    /// Takes one batch of each egress that is ready. Returns whether anything came.
+    /// Takes one batch of each egress that is ready. Returns whether more may have been there.
     fn take_round(
         &self,
         sockets: &Sockets,
@@ -88,17 +88,19 @@ impl Inbox {
             return false;
         }
         let mut batches = self.take_batches();
-        let mut came = 0;
+        let (mut came, mut more) = (0, ready.is_full());
         for (number, failed) in ready.egresses() {
             let Some(egress) = sockets.egress(number) else { continue };
             if failed {
                 sockets.take_error(egress);
             }
-            came += sockets.receive_egress(number, egress, &mut batches, deliver);
+            let filled = sockets.receive_egress(number, egress, &mut batches, deliver);
+            came += filled;
+            more |= filled == BUFFERS;
         }
         self.return_batches(batches);
         self.waiter.rest_if_fruitless(came > 0 || ready.woken);
-        came > 0
+        more
     }
 
     fn take_batches(&self) -> Batches {

@@ -56,6 +56,11 @@ impl Ready {
         self.count == 0
     }
 
+    /// Whether it reports as many events as it can: there may be more.
+    pub(super) const fn is_full(&self) -> bool {
+        self.count == MAX_READY
+    }
+
     /// The numbers of the egresses that are ready, and whether it may be for an error.
     pub(super) fn egresses(&self) -> impl Iterator<Item = (u16, bool)> {
         let egresses = self.events[..self.count].iter().filter(|event| event.data() != WAKE);
@@ -93,10 +98,14 @@ impl Waiter {
     pub(super) fn wait(&self, timeout: Duration) -> Result<Ready, Errno> {
         let mut events = [EpollEvent::empty(); MAX_READY];
         let waits = !timeout.is_zero();
-        self.waiting.fetch_add(usize::from(waits), SeqCst);
+        if waits {
+            self.waiting.fetch_add(1, SeqCst);
+        }
         // No lock is held here: several threads may wait.
         let ready = self.ready.wait(&mut events, timeout);
-        self.waiting.fetch_sub(usize::from(waits), SeqCst);
+        if waits {
+            self.waiting.fetch_sub(1, SeqCst);
+        }
         let count = match ready {
             Err(Errno::EINTR) => 0,
             ready => ready?,
