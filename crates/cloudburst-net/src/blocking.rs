@@ -17,6 +17,8 @@ use cloudburst_core::path::PathStats;
 use cloudburst_core::proto::{Latencies, Message, PeerStats, SendOptions};
 use cloudburst_core::wire::Role;
 use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -385,7 +387,12 @@ impl Sending {
     /// # Errors
     ///
     /// See [`SendError`].
-    pub fn wait(self) -> Result<Receipt, SendError> {
-        block_on(Inner::engine_of(self.0.endpoint()), self.0)
+    pub fn wait(mut self) -> Result<Receipt, SendError> {
+        // A response often brings the end of its request along.
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut self.0).poll(&mut context) {
+            Poll::Ready(result) => result,
+            Poll::Pending => block_on(Inner::engine_of(self.0.endpoint()), self.0),
+        }
     }
 }
