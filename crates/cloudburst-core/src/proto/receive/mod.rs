@@ -290,7 +290,7 @@ impl Receiver {
     /// then on the claim of its STOP is true, whenever that leaves.
     fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
-        let digest = session.window.whole(id)?.digest(id, &session.digest);
+        let digest = session.window.held_message(id)?.digest(id, &session.digest);
         let peer = session.peer;
         let incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.clone();

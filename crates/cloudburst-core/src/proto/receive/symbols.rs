@@ -50,11 +50,12 @@ impl Receiver {
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
         session.routes.learn(prefix.path, via);
+        let low_watermark = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
+        let rises = low_watermark > session.window.low_watermark();
         self.heard(now, name);
-        self.raise_low_watermark(
-            name,
-            MessageId(header.message.0.saturating_sub(u64::from(header.age))),
-        );
+        if rises {
+            self.raise_low_watermark(name, low_watermark);
+        }
 
         self.take_symbol(
             now,
@@ -194,10 +195,9 @@ impl Receiver {
                 let (role, length) = (incoming.role, incoming.length());
                 let peer = session.key();
                 let verdict = if self.is_next(role) && self.has_room(role, length) {
-                    self.complete(symbol.session, id);
                     self.deliver(symbol.session, id)
                 } else if self.has_backlog_room(&peer, role) {
-                    self.complete(symbol.session, id);
+                    self.update(symbol.session, |session| session.window.complete(id));
                     self.wait_for_room(role, symbol.session, id);
                     Some(Verdict::Busy)
                 } else {
@@ -209,10 +209,6 @@ impl Receiver {
                 }
             }
         }
-    }
-
-    fn complete(&mut self, name: SessionId, id: MessageId) {
-        self.update(name, |session| session.window.complete(id));
     }
 
     /// Answers a symbol, with no more bytes than it had.
