@@ -63,6 +63,15 @@ impl<T: Copy + Ord> Timers<T> {
         key.is_some_and(|at| self.0.contains(&(at, timer)))
     }
 
+    /// Moves `timer` from the moment `key` to the moment `to`, if that is earlier. A timer that
+    /// should fire later, or not at all, fires early: its owner then looks and sets it again. That
+    /// costs less than moving it with every packet.
+    pub(super) fn hasten(&mut self, key: &mut Option<Instant>, to: Option<Instant>, timer: T) {
+        if to.is_some_and(|to| key.is_none_or(|at| to < at)) {
+            self.set(key, to, timer);
+        }
+    }
+
     /// Moves `timer` from the moment `key` to the moment `to`.
     pub(super) fn set(&mut self, key: &mut Option<Instant>, to: Option<Instant>, timer: T) {
         if *key != to {

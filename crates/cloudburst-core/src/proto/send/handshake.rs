@@ -269,7 +269,7 @@ impl Sender {
         self.visits += 1;
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let (wake_at, idle_since) = (peer.wake_at(), peer.idle_since());
-        self.timers.set(&mut peer.timer_key, wake_at, Timer::Peer(address));
+        self.timers.hasten(&mut peer.timer_key, wake_at, Timer::Peer(address));
         self.idle.set(&mut peer.idle_key, idle_since, address);
     }
 }
