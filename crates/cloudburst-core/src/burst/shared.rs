@@ -119,6 +119,7 @@ impl<I: PacketIo> Shared<I> {
         mut done: impl FnMut() -> bool,
     ) {
         let begun = self.io.now();
+        let slept = !self.soon.load(Ordering::Relaxed);
         let came = self.poll_busily(begun, limit, answers, &mut done).or_else(|| {
             if done() {
                 return None;
@@ -129,7 +130,10 @@ impl<I: PacketIo> Shared<I> {
             let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
             self.receive(sleep, answers)
         });
-        let soon = came.is_some_and(|at| at.saturating_since(begun) <= self.busy_poll);
+        // The wake-up of this thread took part of the time, and often that of its peer did, too. A
+        // pair that once slept would otherwise sleep in every round trip from then on.
+        let quick = if slept { self.busy_poll * 2 } else { self.busy_poll };
+        let soon = came.is_some_and(|at| at.saturating_since(begun) <= quick);
         self.soon.store(soon, Ordering::Relaxed);
     }
 
