@@ -1,9 +1,12 @@
 //! Receivers that forget: a message whose blocks were partly done begins again, and sessions
 //! that somebody relies on are not the ones to go.
 
+use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
+use cloudburst_core::config::Config;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
+use cloudburst_core::wire::Verdict;
 use core::time::Duration;
 
 fn patient() -> SendOptions {
@@ -121,4 +124,21 @@ fn forgottens_that_come_late_cost_a_repetition_and_no_message() {
         assert!(matches!(pair.outcome(id), Outcome::Delivered(_)), "{:?}", pair.a.outcomes[&id]);
         assert!(pair.now.saturating_since(healed) < Duration::from_secs(1), "{moment}");
     }
+}
+
+#[test]
+fn a_straggler_that_begins_a_message_anew_does_not_hide_that_it_was_forgotten() {
+    let mut peer = Liar::meet(Config::default());
+    // Two blocks. The sender knows that the first was done, before the receiver forgot it.
+    let bytes = message(2 * 128 * 8, 1);
+    let mut header = peer.header(0, &bytes, 8, 0);
+    header.block = 1;
+    header.digest = peer.block_digest(0, 1, &bytes[bytes.len() / 2..]);
+    let symbol = &bytes[bytes.len() / 2..][..8];
+    assert_eq!(peer.say(&header, false, symbol), [], "sent before the sender knew of it");
+    peer.partial = true;
+    header.symbol = 1;
+    let answers = peer.say(&header, true, &bytes[bytes.len() / 2 + 8..][..8]);
+    let verdicts: Vec<&Verdict> = answers.iter().map(|answer| &answer.verdict).collect();
+    assert_eq!(verdicts, [&Verdict::Forgotten]);
 }

@@ -192,6 +192,11 @@ impl Incoming {
         self.last_progress.saturating_since(self.began)
     }
 
+    /// Whether any block is decoded and verified.
+    pub(super) const fn is_partial(&self) -> bool {
+        self.done > 0
+    }
+
     /// Whether all blocks are decoded and verified.
     pub(super) fn is_whole(&self) -> bool {
         self.done == self.layout.blocks()

@@ -109,6 +109,10 @@ impl Receiver {
         }
         let step = match session.window.receiving(id) {
             Some(incoming) if incoming.role != symbol.prefix.role => Step::Nonsense,
+            // Stragglers from before its sender knew of blocks that were done began it anew.
+            Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
+                return self.answer_to(symbol, Verdict::Forgotten);
+            }
             Some(incoming) => {
                 let key = &session.digest;
                 incoming.receive(now, id, &symbol.header, symbol.index_set, symbol.payload, key)

@@ -25,6 +25,8 @@ pub struct Liar {
     pub via: Via,
     /// What the messages that it sends say they are.
     pub role: Role,
+    /// Whether its symbols say that it knows of blocks that are done.
+    pub partial: bool,
 }
 
 impl Liar {
@@ -60,7 +62,7 @@ impl Liar {
         let flow = key.session(&ack).forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
-        Self { endpoint, now, flow, sealer, opener, via, role: Role::Plain }
+        Self { endpoint, now, flow, sealer, opener, via, role: Role::Plain, partial: false }
     }
 
     /// A truthful header of symbol `symbol` of a one-block message.
@@ -92,7 +94,7 @@ impl Liar {
         let prefix = Prefix {
             kind: Kind::Symbol,
             ack_request,
-            partial: false,
+            partial: self.partial,
             again: false,
             role: self.role,
             path: PathId(0),

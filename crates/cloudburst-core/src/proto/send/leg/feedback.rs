@@ -52,14 +52,16 @@ impl Leg {
         }
     }
 
-    /// The receiver has a block. The last one stops with the message alone.
+    /// The receiver has a block. If that were the last one, it would have the message: it has
+    /// forgotten others instead.
     pub(in crate::proto::send) fn on_block_done(&mut self, block: u32, source: &mut Source) {
-        let last = self.done + 1 == self.layout.blocks();
-        if let Some(at) = self.active.iter().position(|active| active.index == block && !last) {
-            self.active.remove(at);
-            source.end(block);
-            self.done += 1;
+        let Some(at) = self.active.iter().position(|active| active.index == block) else { return };
+        if self.done + 1 == self.layout.blocks() {
+            return self.on_forgotten(source);
         }
+        self.active.remove(at);
+        source.end(block);
+        self.done += 1;
     }
 
     /// Takes in how many symbols the receiver has from each path, as an answer to packet

@@ -35,7 +35,9 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
         assert_eq!(block.index, index);
         block.recovery.revoke();
         digests.push(source.block(index).unwrap().digest);
-        leg.on_block_done(index, &mut source);
+        if index + 1 < source.layout.blocks() as u32 {
+            leg.on_block_done(index, &mut source);
+        }
     }
     assert!(leg.is_partial());
     // The news is late: meanwhile the receiver has collected all blocks again.
@@ -62,4 +64,26 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     // It is of symbols that were sent before the news that all begins again.
     leg.on_busy(Instant::ZERO);
     assert!(leg.is_pause_probed() && leg.is_ready());
+}
+
+#[test]
+fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
+    let (key, config) = (digest_key(), Config::default());
+    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+    let bytes = Bytes::from(vec![7; 300_000]);
+    let max_symbol = config.max_symbol(config.code);
+    let mut source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
+    let options = SendOptions::default();
+    let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
+    let blocks = source.layout.blocks() as u32;
+    for index in 0..blocks {
+        leg.turn(&mut source, &key, 1).unwrap().recovery.revoke();
+        if index + 1 < blocks {
+            leg.on_block_done(index, &mut source);
+        }
+    }
+    // It has the last block, and not the message: it has forgotten the others.
+    leg.on_block_done(blocks - 1, &mut source);
+    assert!(!leg.is_partial());
+    assert_eq!(leg.turn(&mut source, &key, 1).unwrap().index, 0);
 }
