@@ -41,6 +41,8 @@ pub(super) struct Applicant {
     pub(super) session: SessionId,
     pub(super) id: MessageId,
     pub(super) role: Role,
+    /// Whether its sender has finished with all older messages of the session.
+    pub(super) oldest: bool,
     /// Bytes that it may take.
     pub(super) memory: usize,
 }
@@ -72,9 +74,7 @@ impl RoomQueue {
             self.queue.remove(&place);
         }
     }
-}
 
-impl RoomQueue {
     /// Panics unless the queue matches the waiters that have a place in it.
     pub(super) fn check_invariants<'a>(
         &self,
@@ -112,8 +112,9 @@ impl Receiver {
         let fits = |held: Held, kept: usize, limit: usize| {
             let (taken, endings) = (held.memory + kept, held.endings * ENDING_BYTES);
             // One message always fits, whatever its bookkeeping takes: otherwise it would never
-            // arrive.
-            taken == 0 && endings < limit
+            // arrive. Endings go only when all older messages have ended, so the oldest fits however
+            // many there are.
+            taken == 0 && (endings < limit || applicant.oldest)
                 || taken + endings + applicant.memory + ENDING_BYTES <= limit
         };
         // Many peers with much to remember must not keep out those with little.

@@ -146,6 +146,7 @@ impl Receiver {
             session: symbol.session,
             id: header.message,
             role: incoming.role,
+            oldest: header.message == session.window.low_watermark(),
             memory: incoming.memory(),
         };
         if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
