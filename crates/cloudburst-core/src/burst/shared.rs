@@ -309,12 +309,15 @@ impl<I: PacketIo> Shared<I> {
     /// alone knows whether their timers can be believed.
     fn handle_timeout(&self) {
         let now = self.io.now();
-        let due = self.parts.lock_sending().sender.next_timer();
+        let calls = self.parts.lock_calling().calls.poll_timeout();
+        let due =
+            [self.parts.lock_sending().sender.next_timer(), calls].into_iter().flatten().min();
         if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
             // The process was held up. Read what arrived meanwhile first: packets still in the
             // sockets, and packets that other threads had taken when they were held up.
             self.take(Duration::ZERO);
             drop(self.in_hand.write().expect("whoever holds this lock does not panic"));
+            self.report();
         }
         self.parts.lock_sending().sender.handle_timeout(now);
         self.parts.lock_calling().calls.handle_timeout(now);

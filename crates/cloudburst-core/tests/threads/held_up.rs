@@ -79,6 +79,24 @@ fn endpoint(seed: u8) -> Endpoint {
     Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap()
 }
 
+/// Hands everything that the client has sent to `server`.
+fn hear(server: &mut Endpoint, now: Instant, from_client: &Receiver<Vec<u8>>) {
+    let via = Via { egress: 0, remote: SocketAddr::from(CLIENT) };
+    for mut packet in from_client.try_iter() {
+        server.handle_datagram(now, via, &mut packet);
+    }
+}
+
+/// The packets that `server` has to send.
+fn says(server: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
+    let (mut packets, mut buffer) = (Vec::new(), Vec::new());
+    while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
+        packets.extend(buffer.chunks(transmit.segment_size).map(<[u8]>::to_vec));
+        buffer.clear();
+    }
+    packets
+}
+
 #[test]
 fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     let clock = Arc::new(Clock { nanos: AtomicU64::new(1_000_000_000), ..Clock::default() });
@@ -93,19 +111,12 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     engine.send(SERVER.into(), Role::Plain, "a message".into(), &options, on_end).unwrap();
 
     let (mut server, now) = (endpoint(2), Instant::from_nanos(1_000_000_000));
-    let via = Via { egress: 0, remote: SocketAddr::from(CLIENT) };
     // HELLO and its answer, then the symbol and its STOP.
     while clock.looks.load(SeqCst) == 0 && outcomes.is_empty() {
-        for mut packet in from_client.try_iter() {
-            server.handle_datagram(now, via, &mut packet);
-        }
-        let mut buffer = Vec::new();
-        while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
-            for packet in buffer.chunks(transmit.segment_size) {
-                clock.holds.store(Kind::of(packet) == Ok(Kind::Stop), SeqCst);
-                to_client.send(packet.to_vec()).unwrap();
-            }
-            buffer.clear();
+        hear(&mut server, now, &from_client);
+        for packet in says(&mut server, now) {
+            clock.holds.store(Kind::of(&packet) == Ok(Kind::Stop), SeqCst);
+            to_client.send(packet).unwrap();
             engine.take();
         }
     }
@@ -113,4 +124,44 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     // Before anything may fail: the engine's end waits for its threads.
     drop(end);
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+}
+
+#[test]
+fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
+    let clock = Arc::new(Clock { nanos: AtomicU64::new(1_000_000_000), ..Clock::default() });
+    let (to_client, inbox) = unbounded();
+    let (outbox, from_client) = unbounded();
+    let (end, ends) = unbounded::<()>();
+    let wire = Wire { clock: clock.clone(), inbox, outbox, ends };
+    let engine = Engine::start(endpoint(1), wire, drop).unwrap();
+    let (answered, answers) = unbounded();
+    let patience = Duration::from_millis(400);
+    let options = SendOptions { deadline: Some(patience), ..SendOptions::default() };
+    let call = engine.calls(|calls| calls.prepare(Some(patience), b"a request"));
+    let on_answer = Box::new(move |result| answered.send(result).unwrap());
+    engine.call(SERVER.into(), &call, &options, on_answer).unwrap();
+
+    let mut server = endpoint(2);
+    let mut request = None;
+    let mut now = Instant::from_nanos(1_000_000_000);
+    while engine.counters().sender.delivered == 0 {
+        hear(&mut server, now, &from_client);
+        request = request.or_else(|| server.recv_request(now));
+        for packet in says(&mut server, now) {
+            to_client.send(packet).unwrap();
+            engine.take();
+        }
+    }
+    // The last timer of the peer fires, so that nothing but the call has one.
+    clock.nanos.fetch_add(Duration::from_millis(100).as_nanos() as u64, SeqCst);
+    while clock.looks.load(SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    now = now + Duration::from_millis(100);
+    server.reply(now, &request.unwrap(), Some(b"a response"), &options).unwrap();
+    says(&mut server, now).into_iter().for_each(|packet| to_client.send(packet).unwrap());
+    clock.nanos.fetch_add(10 * patience.as_nanos() as u64, SeqCst);
+    let result = answers.recv_timeout(Duration::from_secs(20)).unwrap();
+    drop(end);
+    assert_eq!(result.as_deref(), Ok(&b"a response"[..]));
 }
