@@ -219,3 +219,16 @@ fn a_handshake_that_nobody_answers_takes_more_and_more_paths_at_once() {
     assert!(attempts.is_sorted(), "{attempts:?}");
     assert_eq!(attempts.last(), Some(&16));
 }
+
+#[test]
+fn symbols_go_to_the_port_of_the_peer_where_the_order_fits_only_one() {
+    let order: Order = "drb:2x2".parse().unwrap();
+    let a = Config { order, port: 7000, ..Config::default() };
+    let b = Config { port: 7002, ports: 2, reuse_port: true, ..Config::default() };
+    let mut pair = Pair::new(Setup { a, b, ..Setup::default() });
+    pair.a.endpoint.set_path_map(pool(0..4, 2)).unwrap();
+    pair.tap = Some(Vec::new());
+    pair.deliver(message(20_000, 1));
+    let all: BTreeSet<(u16, u16)> = (0..4).map(|egress| (egress, 2)).collect();
+    assert_eq!(vias(&pair, Side::A, Kind::Symbol), all);
+}

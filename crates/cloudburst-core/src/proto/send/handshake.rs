@@ -204,19 +204,22 @@ impl Sender {
         Some(opening)
     }
 
-    /// The peer says at which ports it takes messages: there may be other paths to it, or more.
+    /// Learns at which ports the peer takes messages. There may be other paths to it, or more. If
+    /// the order does not fit that many, the first port has to do.
     fn learn_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if (peer.port, peer.ports) == (port, ports) {
             return;
         }
-        (peer.port, peer.ports) = (port, ports);
-        let to = with_port(address, port);
-        let vias = self.path_map.paths(to, ports);
-        let places = self.path_map.places(to, ports);
-        let (order, start) = (self.config.order, self.rng.next_u64());
-        // Where the order does not fit, the paths stay as they are: it has fitted these.
-        let _ = peer.paths.replace(&places, &vias, order, start);
+        let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
+        for ports in [ports, 1] {
+            let vias = self.path_map.paths(to, ports);
+            let places = self.path_map.places(to, ports);
+            if peer.paths.replace(&places, &vias, order, start).is_ok() {
+                (peer.port, peer.ports) = (port, ports);
+                break;
+            }
+        }
     }
 
     /// Makes sure that `address` is among the peers.
