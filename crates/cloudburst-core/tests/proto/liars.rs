@@ -235,3 +235,17 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     assert_eq!(pair.b.delivered(), 2, "{:?}", pair.b.outcomes);
     assert_eq!(pair.a.inbox.len(), 2);
 }
+
+#[test]
+fn padding_takes_no_memory_in_the_applications_queue() {
+    let mut peer = Liar::meet(Config::default());
+    let payload = vec![0; 60_000];
+    peer.say(&peer.header(0, &[0], 60_000, 0), false, &payload);
+    let held = allocation_counter::measure(|| {
+        for id in 1..100 {
+            peer.say(&peer.header(id, &[0], 60_000, 0), false, &payload);
+        }
+    });
+    assert!(held.bytes_current < 100_000, "{} bytes for 99 messages of one", held.bytes_current);
+    assert_eq!(peer.messages().len(), 100);
+}

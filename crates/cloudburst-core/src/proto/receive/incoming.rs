@@ -172,6 +172,10 @@ impl Incoming {
             if self.layout.blocks() == 1 {
                 self.bytes = decoded;
                 self.bytes.truncate(range.len());
+                // Padding is the sender's choice, and quotas count bytes of the message.
+                if self.bytes.capacity() / 2 > self.bytes.len() {
+                    self.bytes.shrink_to_fit();
+                }
             } else {
                 self.bytes.resize(self.layout.length(), 0);
                 let len = range.len();
