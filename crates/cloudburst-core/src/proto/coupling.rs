@@ -115,7 +115,8 @@ pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
     ended.map(|(call, result)| Event::Answered(call, result))
 }
 
-/// Sends the request of `call`, which waits for its response from then on.
+/// Sends the request of `call`, which waits for its response from then on. Both have the deadline
+/// of the call.
 pub(crate) fn call(
     parts: &mut impl Parts,
     now: Instant,
@@ -125,7 +126,8 @@ pub(crate) fn call(
 ) -> Result<(), SendError> {
     // Both guards: the request must not end before its call is known.
     let (mut calls, mut sender) = parts.calls_and_sender();
-    let request = sender.send(now, peer, Role::Request, call.frame.clone(), options)?;
+    let options = SendOptions { deadline: Some(call.patience), ..*options };
+    let request = sender.send(now, peer, Role::Request, call.frame.clone(), &options)?;
     calls.enter(now, call, request);
     Ok(())
 }

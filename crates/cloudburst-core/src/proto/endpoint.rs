@@ -126,7 +126,8 @@ impl Endpoint {
         self.calls.prepare(patience, bytes)
     }
 
-    /// Sends a request to `peer`. An [`Event::Answered`] reports how its call ends.
+    /// Sends a request to `peer`. An [`Event::Answered`] reports how its call ends. The deadline is
+    /// that of the call, whatever `options` say.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ pub struct CallId(pub(super) u64);
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) id: CallId,
-    pub(super) patience: Duration,
+    pub(in crate::proto) patience: Duration,
     pub(crate) frame: Bytes,
 }
 
