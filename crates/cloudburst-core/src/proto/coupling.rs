@@ -38,26 +38,23 @@ pub(crate) trait Parts {
 /// direction.
 pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, packet: &mut [u8]) {
     match Kind::of(packet) {
+        Ok(Kind::Hello) => parts.receiver().handle_hello(now, via, packet),
         Ok(Kind::HelloAck) => {
             let (mut sender, mut receiver) = parts.halves();
-            sender.handle_datagram(now, packet);
-            while let Some(peering) = sender.poll_opened() {
+            if let Some(peering) = sender.handle_hello_ack(now, packet) {
                 receiver.adopt(now, peering);
             }
         }
-        Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {
-            parts.sender().handle_datagram(now, packet);
-        }
-        // Junk goes to the receiver, which counts it.
-        Ok(Kind::Hello | Kind::Symbol) | Err(_) => {
-            let mut receiver = parts.receiver();
-            receiver.handle_datagram(now, via, packet);
-            let confirmed = receiver.poll_confirmed();
-            drop(receiver);
+        Ok(Kind::Symbol) => {
+            let confirmed = parts.receiver().handle_symbol(now, via, packet);
             if let Some(peering) = confirmed {
                 parts.sender().adopt(now, peering);
             }
         }
+        Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {
+            parts.sender().handle_answer(now, packet);
+        }
+        Err(_) => parts.receiver().handle_junk(),
     }
 }
 

@@ -157,7 +157,7 @@ fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
     while clock.looks.load(SeqCst) == 0 {
         std::thread::yield_now();
     }
-    now = now + Duration::from_millis(100);
+    now += Duration::from_millis(100);
     server.reply(now, &request.unwrap(), Some(b"a response"), &options).unwrap();
     says(&mut server, now).into_iter().for_each(|packet| to_client.send(packet).unwrap());
     clock.nanos.fetch_add(10 * patience.as_nanos() as u64, SeqCst);

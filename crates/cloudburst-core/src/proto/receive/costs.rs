@@ -57,7 +57,7 @@ impl Crowd {
         };
         let mut packet = Vec::new();
         hello.write(&self.hello_key, &mut packet);
-        self.receiver.handle_datagram(now, via(who), &mut packet);
+        self.receiver.handle_hello(now, via(who), &packet);
         packet.clear();
         self.receiver.poll_transmit(now, &mut packet).unwrap();
         HelloAck::parse(&self.hello_key, &packet).unwrap().unwrap()
@@ -97,7 +97,7 @@ impl Crowd {
         let payload_at = packet.len();
         packet.push(0);
         peer.sealer.seal(&mut packet, 0, payload_at);
-        self.receiver.handle_datagram(now, peer.via, &mut packet);
+        let _ = self.receiver.handle_symbol(now, peer.via, &mut packet);
         while self.receiver.poll_transmit(now, &mut packet).is_some() {}
         while self.receiver.poll_event().is_some() {}
     }

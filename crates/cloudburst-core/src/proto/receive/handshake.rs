@@ -24,7 +24,8 @@ impl Receiver {
         self.enter(now, name, session);
     }
 
-    pub(super) fn handle_hello(&mut self, now: Instant, via: Via, packet: &[u8]) {
+    /// Takes a HELLO that arrived by `via`.
+    pub(in crate::proto) fn handle_hello(&mut self, now: Instant, via: Via, packet: &[u8]) {
         let hello = match Hello::parse(&self.identity.hello_key, packet) {
             Ok(Some(hello)) => hello,
             Ok(None) => return self.counters.refused_hellos += 1,
@@ -32,6 +33,17 @@ impl Receiver {
         };
         // The process may have slept since the timer was due.
         self.half_open.expire(now);
+        let Some((answered, ack)) = self.acknowledge(now, via, &hello) else { return };
+        if ack.current_alive {
+            self.keep(now, hello.current, hello.nonce);
+        }
+        let via = self.way_of_ack(via, answered);
+        self.acks.push(hello.initiator, (via, ack));
+    }
+
+    /// The answer to a HELLO, and how many its handshake has had. A new handshake is half-open from
+    /// now on; `None` if another endpoint at this port may take it.
+    fn acknowledge(&mut self, now: Instant, via: Via, hello: &Hello) -> Option<(usize, HelloAck)> {
         let current = self.sessions.get_mut(&hello.current);
         // A stranger can say the same again: what a HELLO asks after is not refreshed by it, but
         // by the symbol that follows. So it is alive only as long as there is time for that.
@@ -63,7 +75,7 @@ impl Receiver {
             count(&mut known.answered)
         } else if self.closing && self.config.reuse_port {
             // Another HELLO of the same handshake may meet somebody who takes messages.
-            return;
+            return None;
         } else {
             self.opened += 1;
             ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
@@ -75,11 +87,7 @@ impl Receiver {
             self.half_open.insert(now, name, peer, hello.more_ports, ack);
             0
         };
-        if ack.current_alive {
-            self.keep(now, hello.current, hello.nonce);
-        }
-        let via = self.way_of_ack(via, answered);
-        self.acks.push(hello.initiator, (via, ack));
+        Some((answered, ack))
     }
 
     /// The way of a HELLO_ACK, after so many of the same handshake. Some go back the way of the
@@ -99,7 +107,8 @@ impl Receiver {
     }
 
     /// Opens the packet of a session that has had none so far: whoever sealed it has got our
-    /// HELLO_ACK, so the peer is there, and the session begins.
+    /// HELLO_ACK, so the peer is there, and the session begins. Returns the length of the payload,
+    /// and the peer if there is room for the session; `None` if there is no such handshake.
     pub(super) fn confirm(
         &mut self,
         now: Instant,
@@ -107,12 +116,12 @@ impl Receiver {
         prefix: &Prefix,
         packet: &mut [u8],
         payload_at: usize,
-    ) -> Result<usize, OpenError> {
+    ) -> Option<Result<(usize, Option<Peering>), OpenError>> {
         let name = prefix.session;
-        let Some(pending) = self.half_open.get(now, name) else { return Err(OpenError::Forged) };
+        let pending = self.half_open.get(now, name)?;
         // What was refused for want of room must not begin a session when it is replayed.
         if pending.refused.is_some_and(|newest| prefix.number <= newest) {
-            return Err(OpenError::Replayed);
+            return Some(Err(OpenError::Replayed));
         }
         let keys = self.identity.key.session(&pending.ack);
         let incarnation = pending.ack.initiator;
@@ -121,18 +130,20 @@ impl Receiver {
         peer.set_port(pending.peer.port());
         let ports = ports(pending.more_ports);
         let mut session = Session::new(now, peer, incarnation, keys.forward);
-        let payload = session.opener.open(prefix.number, packet, payload_at)?.len();
-        if self.enter(now, name, session) {
-            self.half_open.remove(name);
-            self.counters.sessions_confirmed += 1;
-            let (flow, port) = (keys.backward, peer.port());
-            let peering = Peering { peer, incarnation, flow, port, ports };
-            self.confirmed.push_back(peering);
-        } else {
+        let payload_len = match session.opener.open(prefix.number, packet, payload_at) {
+            Ok(payload) => payload.len(),
+            Err(error) => return Some(Err(error)),
+        };
+        if !self.enter(now, name, session) {
             // The peer is there and tries again: it must not take us for another incarnation.
             self.half_open.refuse(now, name, prefix.number);
+            return Some(Ok((payload_len, None)));
         }
-        Ok(payload)
+        self.half_open.remove(name);
+        self.counters.sessions_confirmed += 1;
+        let (flow, port) = (keys.backward, peer.port());
+        let peering = Peering { peer, incarnation, flow, port, ports };
+        Some(Ok((payload_len, Some(peering))))
     }
 
     /// Adds a session. Where there are too many, one must have idled for so long that its peer

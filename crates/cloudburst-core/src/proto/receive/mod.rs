@@ -28,7 +28,7 @@ use self::turns::Turns;
 use self::window::Ending;
 use super::limits::{MAX_ACKS, MAX_ANSWERS};
 use super::session::HalfOpen;
-use super::session::{Identity, Peering};
+use super::session::Identity;
 use super::stats::ReceivedFrom;
 use super::timers::Timers;
 use crate::config::Config;
@@ -125,8 +125,6 @@ pub(crate) struct Receiver {
     /// Answers do not exceed the rate of the link either.
     pacer: Pacer,
     events: VecDeque<ReceiverEvent>,
-    /// Peers that proved that they are there: the sender half may talk to them without a handshake.
-    confirmed: VecDeque<Peering>,
     /// Deadlines of messages.
     timers: Timers<MessageTimer>,
     /// Sessions of which no message is being received, by when they were heard last.
@@ -170,7 +168,6 @@ impl Receiver {
             overdue: false,
             pacer,
             events: VecDeque::new(),
-            confirmed: VecDeque::new(),
             timers: Timers::default(),
             quiet: Timers::default(),
             last_symbol: None,
@@ -180,13 +177,9 @@ impl Receiver {
         }
     }
 
-    /// Takes a HELLO or a SYMBOL that came in by `via`. The packet is garbled afterwards.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
-        match Kind::of(packet) {
-            Ok(Kind::Hello) => self.handle_hello(now, via, packet),
-            Ok(Kind::Symbol) => self.handle_symbol(now, via, packet),
-            _ => self.counters.malformed += 1,
-        }
+    /// Counts a datagram of no kind that there is.
+    pub(in crate::proto) fn handle_junk(&mut self) {
+        self.counters.malformed += 1;
     }
 
     /// The application takes the next message of `role` from its queue, which has room for another
@@ -267,11 +260,6 @@ impl Receiver {
     /// Whether there is something that the driver should know.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
-    }
-
-    /// The next peer that proved that it is there.
-    pub(super) fn poll_confirmed(&mut self) -> Option<Peering> {
-        self.confirmed.pop_front()
     }
 
     /// Somebody waits for a response, or nobody does: either way no queue holds it.

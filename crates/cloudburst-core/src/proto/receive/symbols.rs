@@ -8,6 +8,7 @@ use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MESSAGE_WINDOW;
+use crate::proto::session::Peering;
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
@@ -24,28 +25,25 @@ struct Symbol<'a> {
 }
 
 impl Receiver {
-    pub(super) fn handle_symbol(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
-        let (prefix, header, index_set_len, payload_at) = match SymbolView::parse(packet) {
-            Ok(view) => (view.prefix, view.header, view.index_set.len(), view.payload_at),
-            Err(_) => return self.counters.malformed += 1,
+    /// Takes a SYMBOL that arrived by `via`. The packet is garbled afterwards. Returns the peer, if
+    /// this is the first that proves that it is there: the sender half may talk to it without a
+    /// handshake.
+    pub(in crate::proto) fn handle_symbol(
+        &mut self,
+        now: Instant,
+        via: Via,
+        packet: &mut [u8],
+    ) -> Option<Peering> {
+        let Ok(view) = SymbolView::parse(packet) else {
+            self.counters.malformed += 1;
+            return None;
         };
+        let (prefix, header, payload_at) = (view.prefix, view.header, view.payload_at);
+        let index_set_at = payload_at - view.index_set.len();
         let name = prefix.session;
-        let opened = match self.sessions.get_mut(&name) {
-            Some(session) => {
-                session.opener.open(prefix.number, packet, payload_at).map(|payload| payload.len())
-            }
-            None if self.half_open.get(now, name).is_some() => {
-                self.confirm(now, via, &prefix, packet, payload_at)
-            }
-            None => return self.counters.unknown_session += 1,
-        };
-        let payload_len = match opened {
-            Ok(payload_len) => payload_len,
-            Err(OpenError::Replayed) => return self.counters.replayed += 1,
-            Err(OpenError::Forged) => return self.counters.forged += 1,
-        };
+        let (payload_len, confirmed) = self.open_symbol(now, via, &prefix, packet, payload_at)?;
         // Refused for want of room: silence.
-        let Some(session) = self.sessions.get_mut(&name) else { return };
+        let session = self.sessions.get_mut(&name)?;
         self.counters.symbols_received += 1;
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
@@ -63,11 +61,38 @@ impl Receiver {
                 session: name,
                 prefix,
                 header,
-                index_set: &packet[payload_at - index_set_len..payload_at],
+                index_set: &packet[index_set_at..payload_at],
                 payload: &packet[payload_at..payload_at + payload_len],
                 packet_len: packet.len(),
             },
         );
+        confirmed
+    }
+
+    /// Opens the payload of a symbol in place. Returns its length, and the peer that it confirms.
+    fn open_symbol(
+        &mut self,
+        now: Instant,
+        via: Via,
+        prefix: &Prefix,
+        packet: &mut [u8],
+        payload_at: usize,
+    ) -> Option<(usize, Option<Peering>)> {
+        let opened = match self.sessions.get_mut(&prefix.session) {
+            Some(session) => {
+                let payload = session.opener.open(prefix.number, packet, payload_at);
+                Some(payload.map(|payload| (payload.len(), None)))
+            }
+            None => self.confirm(now, via, prefix, packet, payload_at),
+        };
+        let counter = match opened {
+            Some(Ok(opened)) => return Some(opened),
+            Some(Err(OpenError::Replayed)) => &mut self.counters.replayed,
+            Some(Err(OpenError::Forged)) => &mut self.counters.forged,
+            None => &mut self.counters.unknown_session,
+        };
+        *counter += 1;
+        None
     }
 
     /// The peer has finished with what is older than `low_watermark`.

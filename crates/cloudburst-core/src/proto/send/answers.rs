@@ -4,22 +4,12 @@ use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::time::Instant;
 use crate::wire::seal::{OpenError, TAG_LEN};
-use crate::wire::{Answer, Kind, Verdict};
+use crate::wire::{Answer, Verdict};
 use std::net::SocketAddr;
 
 impl Sender {
-    /// Takes an answer or a HELLO_ACK that came in. The packet is garbled afterwards.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, packet: &mut [u8]) {
-        match Kind::of(packet) {
-            Ok(Kind::HelloAck) => self.handle_hello_ack(now, packet),
-            Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {
-                self.handle_answer(now, packet);
-            }
-            _ => self.counters.malformed += 1,
-        }
-    }
-
-    pub(super) fn handle_answer(&mut self, now: Instant, packet: &mut [u8]) {
+    /// Takes an answer that arrived. The packet is garbled afterwards.
+    pub(in crate::proto) fn handle_answer(&mut self, now: Instant, packet: &mut [u8]) {
         let Ok((prefix, answer)) = Answer::parse(packet) else {
             return self.counters.malformed += 1;
         };
@@ -69,7 +59,7 @@ impl Sender {
         self.handle_verdict(now, address, answer);
     }
 
-    pub(super) fn handle_verdict(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
+    fn handle_verdict(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
         let Answer { message: id, block, acknowledged, verdict } = answer;
         let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };

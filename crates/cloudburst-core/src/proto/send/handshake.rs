@@ -40,27 +40,52 @@ impl Sender {
         }
     }
 
-    pub(super) fn handle_hello_ack(&mut self, now: Instant, packet: &[u8]) {
-        let ack = match HelloAck::parse(&self.identity.hello_key, packet) {
-            Ok(Some(ack)) => ack,
-            Ok(None) => return self.counters.forged += 1,
-            Err(_) => return self.counters.malformed += 1,
+    /// Takes a HELLO_ACK that arrived. Returns the peer, if it opens a session: the receiver half
+    /// accepts the other direction of it.
+    pub(in crate::proto) fn handle_hello_ack(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+    ) -> Option<Peering> {
+        let counter = match HelloAck::parse(&self.identity.hello_key, packet) {
+            Ok(Some(ack)) => match self.take_opening(now, &ack) {
+                Some((address, opening)) => return self.on_opened(now, address, &opening, &ack),
+                None => &mut self.counters.late_answers,
+            },
+            Ok(None) => &mut self.counters.forged,
+            Err(_) => &mut self.counters.malformed,
         };
-        let Some(address) = self.answered_by(&ack) else {
-            return self.counters.late_answers += 1;
-        };
+        *counter += 1;
+        None
+    }
+
+    /// Ends the handshake that `ack` answers, unless the answer is out of date: then the handshake
+    /// goes on under another nonce, if messages wait for it.
+    fn take_opening(&mut self, now: Instant, ack: &HelloAck) -> Option<(SocketAddr, Opening)> {
+        let address = self.answered_by(ack)?;
         let outdated = |peer: &Peer| peer.opening.as_ref().is_some_and(|o| o.is_outdated(now));
         if self.peers.get(&address).is_some_and(|peer| !peer.is_idle() && outdated(peer)) {
-            self.counters.late_answers += 1;
             self.renew_handshake(now, address);
-            return self.begin_handshake(now, address);
+            self.begin_handshake(now, address);
+            return None;
         }
-        let Some(opening) = self.end_handshake(address) else { return };
+        let opening = self.end_handshake(address)?;
         if opening.is_outdated(now) {
-            self.counters.late_answers += 1;
-            return self.reschedule_peer(address);
+            self.reschedule_peer(address);
+            return None;
         }
-        let Some(peer) = self.peers.get_mut(&address) else { return };
+        Some((address, opening))
+    }
+
+    /// Handles the end of a handshake. Returns the peer, if that opens a session.
+    fn on_opened(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        opening: &Opening,
+        ack: &HelloAck,
+    ) -> Option<Peering> {
+        let peer = self.peers.get_mut(&address)?;
         if let Some(sample) = opening.round_trip(now, ack.path) {
             peer.rtt.sample(sample);
         }
@@ -69,18 +94,17 @@ impl Sender {
         let port = if ack.port == 0 { opening.port } else { ack.port };
         let ports = ports(ack.more_ports);
         self.learn_ports(address, port, ports);
-        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let peer = self.peers.get_mut(&address)?;
         if ack.current_alive && peer.session.is_some() {
             let go_on = peer.confirmed_alive(now);
             self.reschedule_peer(address);
             self.go_on(now, address, go_on);
-        } else {
-            let keys = self.identity.key.session(&ack);
-            let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
-            let peering = Peering { peer, incarnation, flow, port, ports };
-            self.install(now, address, ack.responder, keys.forward, false);
-            self.opened.push_back(peering);
+            return None;
         }
+        let keys = self.identity.key.session(ack);
+        self.install(now, address, ack.responder, keys.forward, false);
+        let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
+        Some(Peering { peer, incarnation, flow, port, ports })
     }
 
     /// The peer whose handshake `ack` answers, if it may.

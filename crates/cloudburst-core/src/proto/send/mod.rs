@@ -28,7 +28,7 @@ use self::schedule::Schedule;
 use self::source::Source;
 pub(super) use self::transmit::headers;
 use super::limits::MESSAGE_WINDOW;
-use super::session::{Identity, Peering};
+use super::session::Identity;
 use super::stats::SentTo;
 use super::timers::Timers;
 use crate::config::Config;
@@ -87,7 +87,6 @@ pub(crate) struct Sender {
     closing: bool,
     events: VecDeque<SenderEvent>,
     /// Sessions that were opened: the receiver half takes up their backward directions.
-    opened: VecDeque<Peering>,
     counters: SenderCounters,
     latencies: LatencyHistogram,
     /// Peers and messages looked at so far.
@@ -141,7 +140,6 @@ impl Sender {
             handshakes: 0,
             closing: false,
             events: VecDeque::new(),
-            opened: VecDeque::new(),
             counters: SenderCounters::default(),
             latencies: LatencyHistogram::new(),
             visits: 0,
@@ -307,11 +305,6 @@ impl Sender {
     /// The next thing that the driver should know.
     pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
-    }
-
-    /// The next session that was opened.
-    pub(super) fn poll_opened(&mut self) -> Option<Peering> {
-        self.opened.pop_front()
     }
 
     fn reschedule(&mut self, id: MessageId) {
