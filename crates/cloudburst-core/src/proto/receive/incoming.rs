@@ -42,8 +42,6 @@ enum Block {
 /// What a symbol did to its message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It contradicts what the message's first symbol said, or makes no sense: ignored.
-    Nonsense,
     /// Its block needs `needed` more.
     Needs { needed: usize, useful: bool },
     /// Its block is decoded and verified, others are not.
@@ -93,7 +91,8 @@ impl Incoming {
         self.layout.length()
     }
 
-    /// Takes an authentic symbol.
+    /// Takes an authentic symbol. `None`: it contradicts what the message's first symbol said, or
+    /// makes no sense, and changes nothing.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -102,47 +101,44 @@ impl Incoming {
         index_set: &[u8],
         payload: &[u8],
         key: &DigestKey,
-    ) -> Step {
+    ) -> Option<Step> {
         let agrees = usize::from(header.symbol_size) == self.layout.symbol_size()
             && header.length == self.layout.length() as u64
             && Code::from_wire(header.code) == Some(self.code);
         let index = header.block as usize;
-        let (Some(shape), Some(range)) = (self.layout.shape(index), self.layout.bytes(index))
-        else {
-            return Step::Nonsense;
-        };
+        let (shape, range) = (self.layout.shape(index)?, self.layout.bytes(index)?);
         if !agrees {
-            return Step::Nonsense;
+            return None;
         }
         if self.blocks.is_empty() {
             self.blocks.resize_with(self.layout.blocks(), || Block::Unseen);
         }
         let block = &mut self.blocks[index];
         if let Block::Done(digest) = *block {
-            return Step::BlockDone { digest, useful: false };
+            return Some(Step::BlockDone { digest, useful: false });
         }
         if let Block::Unseen = block {
             // The sender keeps to the limit; one that does not must send the symbol again.
             if self.decoding == MAX_DECODING {
-                return Step::Nonsense;
+                return None;
             }
             let decoder = Decoder::new(self.code, shape);
             *block = Block::Decoding(Box::new(decoder), header.digest);
             self.decoding += 1;
         }
-        let Block::Decoding(decoder, digest) = block else { return Step::Nonsense };
+        let Block::Decoding(decoder, digest) = block else { return None };
         if *digest != header.digest {
-            return Step::Nonsense;
+            return None;
         }
         let reception = decoder.receive(header.symbol, index_set, payload);
-        match reception {
+        Some(match reception {
             Err(_) => {
                 if decoder.work().received == 0 {
                     // Nonsense must not pin the digest of a block.
                     *block = Block::Unseen;
                     self.decoding -= 1;
                 }
-                Step::Nonsense
+                return None;
             }
             Ok(Reception::Redundant) => Step::Needs { needed: decoder.needed(), useful: false },
             Ok(Reception::Innovative) => {
@@ -154,13 +150,13 @@ impl Incoming {
                 let decoded = decoder.block().unwrap_or_default();
                 if key.block(message, header.block, &decoded[..range.len()]) == *digest {
                     let digest = *digest;
-                    return self.finish(index, digest);
+                    return Some(self.finish(index, digest));
                 }
                 decoder.reset(self.code, shape);
                 self.corrupt += 1;
                 if self.corrupt < MAX_CORRUPT { Step::Again } else { Step::Corrupt }
             }
-        }
+        })
     }
 
     fn finish(&mut self, index: usize, digest: Digest) -> Step {

@@ -1,26 +1,22 @@
-//! Symbols: which message, what they do to it, and what is answered.
+//! Symbols: whose they are, whether they are authentic, and how they are answered.
 
 use super::Receiver;
 use super::deadlines::MessageTimer;
-use super::incoming::{Incoming, Step};
-use super::room::Applicant;
-use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
-use crate::proto::limits::MESSAGE_WINDOW;
 use crate::proto::session::Peering;
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
-use crate::wire::{Answer, Prefix, RejectReason, SymbolHeader, Verdict};
+use crate::wire::{Answer, Prefix, SymbolHeader, Verdict};
 
 /// An authentic symbol, and where it came from.
-struct Symbol<'a> {
-    session: SessionId,
-    prefix: Prefix,
-    header: SymbolHeader,
-    index_set: &'a [u8],
-    payload: &'a [u8],
+pub(super) struct Symbol<'a> {
+    pub(super) session: SessionId,
+    pub(super) prefix: Prefix,
+    pub(super) header: SymbolHeader,
+    pub(super) index_set: &'a [u8],
+    pub(super) payload: &'a [u8],
     packet_len: usize,
 }
 
@@ -104,145 +100,8 @@ impl Receiver {
         }
     }
 
-    fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
-        let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
-        let id = symbol.header.message;
-        if id < session.window.low_watermark() {
-            session.tally.late_symbols += 1;
-            return self.counters.late_symbols += 1;
-        }
-        if let Some(ending) = session.window.ending(id) {
-            self.counters.late_symbols += 1;
-            session.tally.late_symbols += 1;
-            let verdict = match ending {
-                Ending::Delivered(digest) => {
-                    if symbol.prefix.ack_request {
-                        session.routes.doubt();
-                    }
-                    let arrivals = session.late_arrivals(id);
-                    Verdict::Delivered { digest, arrivals }
-                }
-                Ending::Rejected(reason) => Verdict::Reject(reason),
-            };
-            return self.answer_to(symbol, verdict);
-        }
-        if let Some(whole) = session.window.whole(id) {
-            whole.last_late = now;
-            self.counters.late_symbols += 1;
-            session.tally.late_symbols += 1;
-            return self.answer_to(symbol, Verdict::Busy);
-        }
-        let step = match session.window.receiving(id) {
-            Some(incoming) if incoming.role != symbol.prefix.role => Step::Nonsense,
-            // Stragglers from before its sender knew of blocks that were done began it anew.
-            Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
-                return self.answer_to(symbol, Verdict::Forgotten);
-            }
-            Some(incoming) => {
-                let key = &session.digest;
-                incoming.receive(now, id, &symbol.header, symbol.index_set, symbol.payload, key)
-            }
-            None => match self.begin(now, symbol) {
-                Ok(step) => step,
-                Err(verdict) => return self.answer_to(symbol, verdict),
-            },
-        };
-        self.after(step, symbol);
-    }
-
-    /// Begins to receive a message with its first symbol, or says why not.
-    fn begin(&mut self, now: Instant, symbol: &Symbol<'_>) -> Result<Step, Verdict> {
-        let header = &symbol.header;
-        if self.closing {
-            return Err(Verdict::Reject(RejectReason::Closing));
-        }
-        if header.length > self.config.max_message as u64 {
-            return Err(Verdict::Reject(RejectReason::TooLarge));
-        }
-        if symbol.prefix.partial {
-            return Err(Verdict::Forgotten);
-        }
-        let Some(mut incoming) = Incoming::new(now, symbol.prefix.role, header) else {
-            return Err(Verdict::Reject(RejectReason::Unsupported));
-        };
-        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let applicant = Applicant {
-            peer: session.key(),
-            session: symbol.session,
-            id: header.message,
-            role: incoming.role,
-            oldest: header.message == session.window.low_watermark(),
-            memory: incoming.memory(),
-        };
-        if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
-            return Err(Verdict::Busy);
-        }
-        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let (id, key) = (header.message, &session.digest);
-        let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
-        if step != Step::Nonsense {
-            let deadline = now + self.config.decode_timeout;
-            let timer = MessageTimer(symbol.session, id);
-            self.timers.set(&mut incoming.timer, Some(deadline), timer);
-            self.update(symbol.session, |session| session.window.begin(id, incoming));
-        }
-        Ok(step)
-    }
-
-    /// Draws the consequences of what a symbol did.
-    fn after(&mut self, step: Step, symbol: &Symbol<'_>) {
-        if step == Step::Nonsense {
-            return self.counters.nonsense += 1;
-        }
-        let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
-        let id = symbol.header.message;
-        let Some(incoming) = session.window.receiving(id) else { return };
-        incoming.count_arrival(symbol.prefix.path);
-        let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
-        let arrivals = if says { incoming.arrivals.clone() } else { Vec::new() };
-        match step {
-            Step::Nonsense => {}
-            Step::Needs { needed, useful } => {
-                self.counters.useful_symbols += u64::from(useful);
-                if symbol.prefix.ack_request {
-                    session.routes.doubt();
-                    let needed = needed as u16;
-                    self.answer_to(symbol, Verdict::Status { needed, arrivals });
-                }
-            }
-            Step::Again => self.counters.corrupt_blocks += 1,
-            Step::Corrupt => {
-                self.counters.corrupt_blocks += 1;
-                self.end(symbol.session, id, Ending::Rejected(RejectReason::Corrupt));
-                self.answer_to(symbol, Verdict::Reject(RejectReason::Corrupt));
-            }
-            Step::BlockDone { digest, useful } => {
-                self.counters.useful_symbols += u64::from(useful);
-                self.answer_to(symbol, Verdict::BlockDone { digest, arrivals });
-            }
-            Step::MessageDone => {
-                self.counters.useful_symbols += 1;
-                let (role, length) = (incoming.role, incoming.length());
-                let peer = session.key();
-                let verdict = if self.is_next(role) && self.has_room(role, length) {
-                    self.deliver(symbol.session, id)
-                } else if self.has_backlog_room(&peer, role) {
-                    self.update(symbol.session, |session| session.window.complete(id));
-                    self.wait_for_room(role, symbol.session, id);
-                    Some(Verdict::Busy)
-                } else {
-                    self.forget_message(symbol.session, id);
-                    Some(Verdict::Busy)
-                };
-                if let Some(verdict) = verdict {
-                    self.answer_to(symbol, verdict);
-                }
-            }
-        }
-    }
-
     /// Answers a symbol, with no more bytes than it had.
-    fn answer_to(&mut self, symbol: &Symbol<'_>, verdict: Verdict) {
+    pub(super) fn answer_to(&mut self, symbol: &Symbol<'_>, verdict: Verdict) {
         self.answer(
             symbol.session,
             Some(symbol.prefix),

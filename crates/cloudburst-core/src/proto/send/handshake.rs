@@ -1,13 +1,11 @@
-//! Peers and their sessions: opening, adopting, suspecting, forgetting them.
+//! Handshakes and sessions: asking, opening, adopting.
 
 use super::Sender;
-use super::Timer;
 use super::hellos::HelloRank;
 use super::peer::Peer;
 use super::silence::GoOn;
-use crate::error::{Indeterminate, Outcome, SendError};
+use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
-use crate::path::PathSet;
 use crate::proto::session::{Opening, Peering, ports};
 use crate::time::Instant;
 use crate::wire::HelloAck;
@@ -148,26 +146,6 @@ impl Sender {
         self.go_on(now, address, GoOn::All);
     }
 
-    pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
-        let Some(peer) = self.peers.get_mut(&address) else { return };
-        peer.timer_key = None;
-        peer.rtt.on_timeout(now);
-        if peer.is_idle() {
-            // Nobody waits for an answer any more.
-            peer.silence.end();
-            self.end_handshake(address);
-            return self.reschedule_peer(address);
-        }
-        if peer.falls_silent_at(now) {
-            self.hold_all_of(now, address);
-        }
-        self.probe_peer(now, address);
-        // A retry is due, or silence has lasted: perhaps the peer is another by now.
-        if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
-            self.begin_handshake(now, address);
-        }
-    }
-
     /// Begins a handshake with a peer, or another attempt at it if that is due.
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
@@ -227,82 +205,4 @@ impl Sender {
         self.hellos.set(&mut peer.hello_key, None, address);
         Some(opening)
     }
-
-    /// Learns at which ports the peer takes messages. There may be other paths to it, or more. If
-    /// the order does not fit that many, the first port has to do.
-    fn learn_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
-        let Some(peer) = self.peers.get_mut(&address) else { return };
-        if (peer.port, peer.ports) == (port, ports) {
-            return;
-        }
-        let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
-        for ports in [ports, 1] {
-            let vias = self.path_map.paths(to, ports);
-            let places = self.path_map.places(to, ports);
-            if peer.paths.replace(&places, &vias, order, start).is_ok() {
-                (peer.port, peer.ports) = (port, ports);
-                break;
-            }
-        }
-    }
-
-    /// Makes sure that `address` is among the peers.
-    pub(super) fn enter_peer(&mut self, address: SocketAddr) -> Result<(), SendError> {
-        match self.peers.get(&address) {
-            Some(peer) if peer.reachable => return Ok(()),
-            Some(_) => return Err(SendError::NoPath(address)),
-            None => {}
-        }
-        let vias = self.path_map.paths(address, 1);
-        if vias.is_empty() {
-            return Err(SendError::NoPath(address));
-        }
-        let places = self.path_map.places(address, 1);
-        let paths = PathSet::new(&places, &vias, self.config.order, self.rng.next_u64())
-            .map_err(|source| SendError::Order { peer: address, source })?;
-        if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
-            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
-        }
-        self.peers.insert(address, Peer::new(paths, address.port()));
-        self.reschedule_peer(address);
-        Ok(())
-    }
-
-    /// Forgets the peer that was not heard for the longest, of those without messages.
-    fn forget_an_idle_peer(&mut self) -> bool {
-        self.visits += 1;
-        let Some(address) = self.idle.first() else { return false };
-        tracing::debug!(peer = %address, "idle peer forgotten");
-        self.end_handshake(address);
-        if let Some(mut peer) = self.peers.remove(&address) {
-            self.timers.set(&mut peer.timer_key, None, Timer::Peer(address));
-            self.idle.set(&mut peer.idle_key, None, address);
-            if let Some(session) = peer.session {
-                self.sessions.remove(&session.opener.session());
-            }
-        }
-        true
-    }
-
-    pub(super) fn reschedule_all_of(&mut self, address: SocketAddr) {
-        self.reschedule_peer(address);
-        let Some(peer) = self.peers.get(&address) else { return };
-        for id in peer.unfinished() {
-            self.reschedule(id);
-        }
-    }
-
-    pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
-        self.visits += 1;
-        let Some(peer) = self.peers.get_mut(&address) else { return };
-        let (wake_at, idle_since) = (peer.wake_at(), peer.idle_since());
-        self.timers.hasten(&mut peer.timer_key, wake_at, Timer::Peer(address));
-        self.idle.set(&mut peer.idle_key, idle_since, address);
-    }
-}
-
-/// The address of a peer that takes messages at `port`.
-pub(super) fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
-    address.set_port(port);
-    address
 }

@@ -1,0 +1,45 @@
+//! The counters of a receiver.
+
+use crate::wire::Kind;
+
+/// What a receiver has done and seen since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+#[non_exhaustive]
+pub struct ReceiverCounters {
+    pub symbols_received: u64,
+    pub useful_symbols: u64,
+    pub late_symbols: u64,
+    pub messages_delivered: u64,
+    pub bytes_delivered: u64,
+    pub sessions_confirmed: u64,
+    pub stops_sent: u64,
+    pub statuses_sent: u64,
+    pub busies_sent: u64,
+    pub rejects_sent: u64,
+    pub forgottens_sent: u64,
+    pub answers_dropped: u64,
+    pub decoders_expired: u64,
+    pub messages_dropped: u64,
+    pub corrupt_blocks: u64,
+    pub nonsense: u64,
+    pub malformed: u64,
+    pub unknown_session: u64,
+    pub forged: u64,
+    pub replayed: u64,
+    pub refused_hellos: u64,
+    pub peers_refused: u64,
+}
+
+impl ReceiverCounters {
+    pub(super) const fn on_answer(&mut self, kind: Kind) {
+        let sent = match kind {
+            Kind::Stop => &mut self.stops_sent,
+            Kind::Status => &mut self.statuses_sent,
+            Kind::Busy => &mut self.busies_sent,
+            Kind::Forgotten => &mut self.forgottens_sent,
+            _ => &mut self.rejects_sent,
+        };
+        *sent += 1;
+    }
+}

@@ -1,0 +1,135 @@
+//! Messages that are whole: into the application's queue, or in line for it.
+
+use super::deadlines::MessageTimer;
+use super::incoming::Incoming;
+use super::window::Ending;
+use super::{Message, Receiver, ReceiverEvent};
+use crate::config::Config;
+use crate::id::{MessageId, SessionId};
+use crate::wire::answer::NONE_ACKNOWLEDGED;
+use crate::wire::symbol::SYMBOL_OVERHEAD;
+use crate::wire::{Answer, Role, Verdict};
+
+impl Receiver {
+    /// The application takes the next message of `role` from its queue, which has room for another
+    /// then. Responses are no messages of their own: see [`ReceiverEvent::Response`].
+    pub(crate) fn recv(&mut self, role: Role) -> Option<Message> {
+        let message = self.inboxes[role as usize].pop()?;
+        self.deliver_waiting(role);
+        Some(message)
+    }
+
+    /// The messages of `role` in the application's queue, oldest first.
+    pub(crate) fn queued(&self, role: Role) -> impl Iterator<Item = &Message> {
+        self.inboxes[role as usize].messages()
+    }
+
+    /// How many messages of `role` are in the application's queue.
+    pub(crate) fn readable(&self, role: Role) -> usize {
+        self.inboxes[role as usize].len()
+    }
+
+    /// Delivers the messages that wait and for which there is room, oldest first.
+    pub(super) fn deliver_waiting(&mut self, role: Role) {
+        while let Some((session, id)) = self.inboxes[role as usize].first_waiting() {
+            let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
+            if !length.is_some_and(|length| self.has_room(role, length)) {
+                break;
+            }
+            // The symbol that completed the message was answered by BUSY long ago; this is for
+            // the sender to know without asking.
+            if let Some(verdict) = self.deliver(session, id) {
+                let answer =
+                    Answer { message: id, block: 0, acknowledged: NONE_ACKNOWLEDGED, verdict };
+                self.answer(session, None, answer, SYMBOL_OVERHEAD);
+            }
+        }
+    }
+
+    /// Somebody waits for a response, or nobody does: either way no queue holds it.
+    fn has_room(&self, role: Role, length: usize) -> bool {
+        let Config { receive_messages, receive_bytes, .. } = self.config;
+        role == Role::Response
+            || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
+    }
+
+    /// Whether no message of `role` waits that came before.
+    fn is_next(&self, role: Role) -> bool {
+        self.inboxes[role as usize].first_waiting().is_none()
+    }
+
+    /// Delivers a message that is whole. Where there is no room for it, it waits; where nothing more
+    /// may wait, it is forgotten. Returns what is said of it.
+    pub(super) fn on_message_done(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
+        let session = self.sessions.get_mut(&name)?;
+        let peer = session.key();
+        let incoming = session.window.receiving(id)?;
+        let (role, length) = (incoming.role, incoming.length());
+        if self.is_next(role) && self.has_room(role, length) {
+            return self.deliver(name, id);
+        }
+        if self.has_backlog_room(&peer, role) {
+            self.update(name, |session| session.window.complete(id));
+            self.wait_for_room(role, name, id);
+        } else {
+            self.forget_message(name, id);
+        }
+        Some(Verdict::Busy)
+    }
+
+    /// Puts a message that is whole into the application's queue; returns what to say of it. From
+    /// then on the claim of its STOP is true, whenever that leaves.
+    fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
+        let session = self.sessions.get_mut(&name)?;
+        let digest = session.window.held_message(id)?.digest(id, &session.digest);
+        let peer = session.peer;
+        let incoming = self.end(name, id, Ending::Delivered(digest))?;
+        let arrivals = incoming.arrivals.clone();
+        self.latencies.record(incoming.took());
+        if let Some(session) = self.sessions.get_mut(&name) {
+            session.keep_arrivals(id, arrivals.clone());
+            session.tally.delivered += 1;
+            session.tally.bytes_delivered += incoming.length() as u64;
+        }
+        let (role, arrived_at) = (incoming.role, incoming.last_progress);
+        let bytes = incoming.into_bytes();
+        self.counters.messages_delivered += 1;
+        self.counters.bytes_delivered += bytes.len() as u64;
+        tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");
+        let message = Message { peer, id, role, arrived_at, bytes };
+        self.events.push_back(if role == Role::Response {
+            ReceiverEvent::Response(message)
+        } else {
+            self.inboxes[role as usize].push(message);
+            ReceiverEvent::Readable(role)
+        });
+        Some(Verdict::Delivered { digest, arrivals })
+    }
+
+    pub(super) fn end(
+        &mut self,
+        name: SessionId,
+        id: MessageId,
+        ending: Ending,
+    ) -> Option<Incoming> {
+        let mut incoming = self.update(name, |session| session.window.end(id, ending))??;
+        self.detach(name, id, &mut incoming);
+        Some(incoming)
+    }
+
+    /// A message that is whole waits until the application has taken others.
+    fn wait_for_room(&mut self, role: Role, name: SessionId, id: MessageId) {
+        let session = self.sessions.get_mut(&name);
+        if let Some(whole) = session.and_then(|session| session.window.whole(id)) {
+            whole.place = Some(self.inboxes[role as usize].wait(name, id));
+        }
+    }
+
+    /// A message is held no more: nor are its deadline, and its place among those that wait.
+    pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
+        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        if let Some(place) = incoming.place.take() {
+            self.inboxes[incoming.role as usize].remove(place);
+        }
+    }
+}

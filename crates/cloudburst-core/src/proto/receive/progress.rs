@@ -1,0 +1,137 @@
+//! What a symbol does to its message, and what is said of that.
+
+use super::Receiver;
+use super::deadlines::MessageTimer;
+use super::incoming::{Incoming, Step};
+use super::room::Applicant;
+use super::symbols::Symbol;
+use super::window::Ending;
+use crate::proto::limits::MESSAGE_WINDOW;
+use crate::time::Instant;
+use crate::wire::{RejectReason, Verdict};
+
+impl Receiver {
+    pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
+        let id = symbol.header.message;
+        if id < session.window.low_watermark() {
+            session.tally.late_symbols += 1;
+            return self.counters.late_symbols += 1;
+        }
+        if let Some(ending) = session.window.ending(id) {
+            self.counters.late_symbols += 1;
+            session.tally.late_symbols += 1;
+            let verdict = match ending {
+                Ending::Delivered(digest) => {
+                    if symbol.prefix.ack_request {
+                        session.routes.doubt();
+                    }
+                    let arrivals = session.late_arrivals(id);
+                    Verdict::Delivered { digest, arrivals }
+                }
+                Ending::Rejected(reason) => Verdict::Reject(reason),
+            };
+            return self.answer_to(symbol, verdict);
+        }
+        if let Some(whole) = session.window.whole(id) {
+            whole.last_late = now;
+            self.counters.late_symbols += 1;
+            session.tally.late_symbols += 1;
+            return self.answer_to(symbol, Verdict::Busy);
+        }
+        let step = match session.window.receiving(id) {
+            Some(incoming) if incoming.role != symbol.prefix.role => None,
+            // Stragglers from before its sender knew of blocks that were done began it anew.
+            Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
+                return self.answer_to(symbol, Verdict::Forgotten);
+            }
+            Some(incoming) => {
+                let key = &session.digest;
+                incoming.receive(now, id, &symbol.header, symbol.index_set, symbol.payload, key)
+            }
+            None => match self.begin(now, symbol) {
+                Ok(step) => step,
+                Err(verdict) => return self.answer_to(symbol, verdict),
+            },
+        };
+        match step {
+            Some(step) => self.after(step, symbol),
+            None => self.counters.nonsense += 1,
+        }
+    }
+
+    /// Begins to receive a message with its first symbol, or says why not.
+    fn begin(&mut self, now: Instant, symbol: &Symbol<'_>) -> Result<Option<Step>, Verdict> {
+        let header = &symbol.header;
+        if self.closing {
+            return Err(Verdict::Reject(RejectReason::Closing));
+        }
+        if header.length > self.config.max_message as u64 {
+            return Err(Verdict::Reject(RejectReason::TooLarge));
+        }
+        if symbol.prefix.partial {
+            return Err(Verdict::Forgotten);
+        }
+        let Some(mut incoming) = Incoming::new(now, symbol.prefix.role, header) else {
+            return Err(Verdict::Reject(RejectReason::Unsupported));
+        };
+        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
+        let applicant = Applicant {
+            peer: session.key(),
+            session: symbol.session,
+            id: header.message,
+            role: incoming.role,
+            oldest: header.message == session.window.low_watermark(),
+            memory: incoming.memory(),
+        };
+        if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
+            return Err(Verdict::Busy);
+        }
+        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
+        let (id, key) = (header.message, &session.digest);
+        let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
+        if step.is_some() {
+            let deadline = now + self.config.decode_timeout;
+            let timer = MessageTimer(symbol.session, id);
+            self.timers.set(&mut incoming.timer, Some(deadline), timer);
+            self.update(symbol.session, |session| session.window.begin(id, incoming));
+        }
+        Ok(step)
+    }
+
+    /// Counts what a symbol did, and answers it.
+    fn after(&mut self, step: Step, symbol: &Symbol<'_>) {
+        let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
+        let id = symbol.header.message;
+        let Some(incoming) = session.window.receiving(id) else { return };
+        incoming.count_arrival(symbol.prefix.path);
+        let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
+        let arrivals = if says { incoming.arrivals.clone() } else { Vec::new() };
+        match step {
+            Step::Needs { needed, useful } => {
+                self.counters.useful_symbols += u64::from(useful);
+                if symbol.prefix.ack_request {
+                    session.routes.doubt();
+                    let needed = needed as u16;
+                    self.answer_to(symbol, Verdict::Status { needed, arrivals });
+                }
+            }
+            Step::Again => self.counters.corrupt_blocks += 1,
+            Step::Corrupt => {
+                self.counters.corrupt_blocks += 1;
+                self.end(symbol.session, id, Ending::Rejected(RejectReason::Corrupt));
+                self.answer_to(symbol, Verdict::Reject(RejectReason::Corrupt));
+            }
+            Step::BlockDone { digest, useful } => {
+                self.counters.useful_symbols += u64::from(useful);
+                self.answer_to(symbol, Verdict::BlockDone { digest, arrivals });
+            }
+            Step::MessageDone => {
+                self.counters.useful_symbols += 1;
+                if let Some(verdict) = self.on_message_done(symbol.session, id) {
+                    self.answer_to(symbol, verdict);
+                }
+            }
+        }
+    }
+}
