@@ -3,7 +3,7 @@
 use super::PacketIo;
 use super::drive::Driving;
 use super::parts::{LockedParts, OnAnswer, OnEnd, lock};
-use super::shared::{Answers, MAX_SLEEP, News, Shared, Who, contain};
+use super::shared::{Answers, MAX_SLEEP, News, Shared, Who};
 use crate::error::SendError;
 use crate::id::MessageId;
 use crate::path::{OrderError, PathMap, PathStats};
@@ -16,7 +16,7 @@ use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
 use std::thread::JoinHandle;
 use std::{io, thread};
@@ -34,15 +34,11 @@ pub enum Driven {
     Stopped,
 }
 
-/// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
-/// longest pause of a sender that hears nothing.
-const QUIET: Duration = Duration::from_millis(200);
-
 /// An endpoint with its two threads. Dropping it stops both, and every burst, at once.
 #[derive(Debug)]
 pub struct Engine<I: PacketIo> {
-    shared: Arc<Shared<I>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) shared: Arc<Shared<I>>,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl<I: PacketIo> Engine<I> {
@@ -326,70 +322,5 @@ impl<I: PacketIo> Engine<I> {
         self.shared.parts.lock_sending().sender.set_path_map(path_map.clone())?;
         self.shared.parts.lock_receiver().set_path_map(path_map);
         Ok(())
-    }
-
-    /// Stops accepting new messages, waits at most `within` for those under way and for peers that
-    /// miss a STOP, and then stops. Returns whether all sends had ended by then.
-    pub fn close(&self, within: Duration) -> bool {
-        let deadline = self.shared.io.now() + within;
-        self.shared.parts.lock_receiver().close();
-        let mut sending = self.shared.parts.lock_sending();
-        sending.sender.close();
-        let drained = loop {
-            let left = deadline.saturating_since(self.shared.io.now());
-            let over = left.is_zero() || self.shared.is_stopping();
-            if sending.sender.unfinished() == 0 || over {
-                break sending.sender.unfinished() == 0;
-            }
-            (sending, _) =
-                self.shared.ended.wait_timeout(sending, left).expect("no thread panics with it");
-        };
-        // Nothing signals that symbols have ceased to arrive, so wait out the quiet time.
-        loop {
-            let last = self.shared.parts.lock_receiver().last_symbol();
-            let Some(last) = last else { break };
-            let now = self.shared.io.now();
-            let wait = (last + QUIET).min(deadline).saturating_since(now);
-            if wait.is_zero() || self.shared.is_stopping() {
-                break;
-            }
-            (sending, _) =
-                self.shared.ended.wait_timeout(sending, wait).expect("no thread panics with it");
-        }
-        drop(sending);
-        self.stop();
-        drained
-    }
-
-    /// Stops the threads and every burst at once. Waits for each thread unless another call already
-    /// does, or the thread is the caller itself.
-    pub fn stop(&self) {
-        // The application has the messages that it took; their senders should learn so.
-        self.shared.flush();
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.wake_sending();
-        self.shared.driving.wake();
-        self.shared.io.wake();
-        // Without the lock: a thread may call this before it ends.
-        let threads = core::mem::take(&mut *lock(&self.threads));
-        for thread in threads {
-            let is_this = thread.thread().id() == thread::current().id();
-            if !is_this && thread.join().is_err() {
-                tracing::error!("a thread of the endpoint panicked");
-            }
-        }
-        // Nothing ends any more. Callbacks are dropped without the locks, because they may own
-        // anything.
-        let sends = core::mem::take(&mut self.shared.parts.lock_sending().on_end);
-        let calls = core::mem::take(&mut self.shared.parts.lock_calling().on_answer);
-        self.shared.ended.notify_all();
-        sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
-        calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
-    }
-}
-
-impl<I: PacketIo> Drop for Engine<I> {
-    fn drop(&mut self) {
-        self.stop();
     }
 }

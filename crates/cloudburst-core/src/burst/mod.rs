@@ -14,9 +14,12 @@
 //! work to another thread takes longer than doing it. The sending thread handles whatever must wait
 //! for the rate or for an answer.
 
+mod closing;
 mod drive;
 mod engine;
 mod parts;
+mod receiving;
+mod sending;
 mod shared;
 
 pub use engine::{Driven, Engine};

@@ -1,0 +1,176 @@
+//! Waiting for packets, taking them, and reporting what they bring.
+
+use super::PacketIo;
+use super::drive::PollerRole;
+use super::shared::{Answers, MAX_SLEEP, News, Shared, Who, contain};
+use crate::proto::{Event, coupling};
+use crate::time::Instant;
+use core::cell::Cell;
+use core::ptr;
+use core::time::Duration;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+/// Packets taken together that count as having arrived at one moment: some microseconds' worth.
+const CLOCK_EVERY: u32 = 16;
+/// A yield that takes this long has given way to threads that use all of their time.
+const CROWDED: Duration = Duration::from_millis(2);
+/// How long no thread busy-polls after that.
+const CROWDED_FOR: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// The engine whose events this thread is reporting, by its address; 0: none.
+    static REPORTS: Cell<usize> = const { Cell::new(0) };
+}
+
+impl<I: PacketIo> Shared<I> {
+    pub(super) fn run_receiving(&self) {
+        self.driving.register();
+        while !self.is_stopping() {
+            match self.driving.poller_role() {
+                PollerRole::Poll => {
+                    self.receive_for(MAX_SLEEP, Answers::Now, || false);
+                    self.driving.polled();
+                }
+                PollerRole::Look => drop(self.receive(Duration::ZERO, Answers::Now)),
+                PollerRole::Leave => {}
+            }
+        }
+    }
+
+    /// Waits for packets or for the receiver's timers, until `done`, and for at most `limit`.
+    pub(super) fn receive_for(
+        &self,
+        limit: Duration,
+        answers: Answers,
+        mut done: impl FnMut() -> bool,
+    ) {
+        let begun = self.io.now();
+        let slept = !self.soon.load(Ordering::Relaxed);
+        let came = self.poll_busily(begun, limit, answers, &mut done).or_else(|| {
+            if done() {
+                return None;
+            }
+            let due = self.parts.lock_receiver().poll_timeout();
+            let now = self.io.now();
+            let left = limit.saturating_sub(now.saturating_since(begun)).min(MAX_SLEEP);
+            let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
+            self.receive(sleep, answers)
+        });
+        // The wake-up of this thread took part of the time, and often that of its peer did, too. A
+        // pair that once slept would otherwise sleep in every round trip from then on.
+        let quick = if slept { self.busy_poll * 2 } else { self.busy_poll };
+        let soon = came.is_some_and(|at| at.saturating_since(begun) <= quick);
+        self.soon.store(soon, Ordering::Relaxed);
+    }
+
+    /// Busy-polls for packets, if the last ones came that quickly. Returns when packets came.
+    fn poll_busily(
+        &self,
+        begun: Instant,
+        limit: Duration,
+        answers: Answers,
+        done: &mut impl FnMut() -> bool,
+    ) -> Option<Instant> {
+        let crowded = begun.as_nanos() < self.crowded_until.load(Ordering::Relaxed);
+        if self.busy_poll.is_zero() || crowded || !self.soon.load(Ordering::Relaxed) {
+            return None;
+        }
+        let until = begun + self.busy_poll.min(limit);
+        loop {
+            let came = self.receive(Duration::ZERO, answers);
+            let leaves = self.is_stopping() || self.driving.by_another() || done();
+            let before = self.io.now();
+            if came.is_some() || leaves || before >= until {
+                return came;
+            }
+            // The thread that is to send them may need this processor.
+            thread::yield_now();
+            // A thread that sleeps gets a processor at once; one that yields waits for all others.
+            let now = self.io.now();
+            if now.saturating_since(before) > CROWDED {
+                self.crowded_until.store((now + CROWDED_FOR).as_nanos(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes packets, serves the receiver's timers, and sends what results from both. Returns when
+    /// packets came, if any did. It counts as such if this reported what another thread took: the
+    /// thread that waits for it may be this one, which does not wake itself.
+    pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
+        let came = self.take(timeout);
+        // The thread that takes packets serves the timers: while packets keep coming, no other
+        // thread may wait for them. Only a thread that has read the sockets may conclude that
+        // nothing came in time.
+        self.parts.lock_receiver().handle_timeout(self.io.now());
+        let readable = self.report();
+        let later = answers == Answers::AfterApplication && readable;
+        self.pending_flush.fetch_or(later, Ordering::SeqCst);
+        if later {
+            self.pump_symbols();
+        } else {
+            self.pump(Who::Other);
+        }
+        came.or_else(|| readable.then(|| self.io.now()))
+    }
+
+    pub(super) fn take(&self, timeout: Duration) -> Option<Instant> {
+        let (mut now, mut came, mut taken) = (Instant::ZERO, None, 0_u32);
+        let ready = self.io.wait(timeout);
+        let _in_hand = self.in_hand.read().expect("whoever holds this lock does not panic");
+        self.io.take(ready, &mut |via, packet| {
+            if taken.is_multiple_of(CLOCK_EVERY) {
+                now = self.io.now();
+                came.get_or_insert(now);
+            }
+            taken += 1;
+            coupling::handle_datagram(&mut &self.parts, now, via, packet);
+        });
+        came
+    }
+
+    /// Reports events to the application. Returns whether there is something new to read.
+    ///
+    /// A callback may run what it wakes, which may cause more events. The call under way reports
+    /// those too; otherwise, calls would nest once per event.
+    pub(super) fn report(&self) -> bool {
+        let here = ptr::from_ref(self).addr();
+        if REPORTS.get() == here {
+            return false;
+        }
+        let outer = REPORTS.replace(here);
+        let (mut readable, mut ended) = (false, false);
+        while let Some(event) = coupling::poll_event(&mut &self.parts) {
+            match event {
+                Event::Readable(role) => {
+                    readable = true;
+                    contain(|| (self.on_news)(News::Readable(role)));
+                }
+                Event::Answered(call, result) => {
+                    readable = true;
+                    let on_answer = self.parts.lock_calling().on_answer.remove(&call);
+                    if let Some(on_answer) = on_answer {
+                        contain(|| on_answer(result));
+                    }
+                }
+                Event::Ended(id, outcome) => {
+                    ended = true;
+                    let on_end = self.parts.lock_sending().on_end.remove(&id);
+                    if let Some(on_end) = on_end {
+                        contain(|| on_end(outcome));
+                    }
+                }
+            }
+        }
+        if ended {
+            self.ended.notify_all();
+            contain(|| (self.on_news)(News::Room));
+        }
+        REPORTS.set(outer);
+        // The driving thread should check whether this is what it waits for.
+        if (readable || ended) && self.driving.by_another() {
+            self.io.wake();
+        }
+        readable
+    }
+}

@@ -1,0 +1,151 @@
+//! Sending what may be sent, and serving the timers of what was.
+
+use super::PacketIo;
+use super::shared::{Answers, Shared, Who};
+use crate::proto::{Transmit, coupling};
+use crate::time::Instant;
+use core::cell::RefCell;
+use core::time::Duration;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+/// How late a timer fires if the whole process was held up. The engine then reads what arrived
+/// meanwhile before it believes the timer.
+const HELD_UP: Duration = Duration::from_millis(5);
+/// Batches that a thread with other work sends: a caller, or the receiving thread. The sending
+/// thread sends the rest, however fast the link is said to be.
+const HELP: usize = 32;
+/// Batches that the sending thread sends before it looks at its timers again.
+const TIMERS_EVERY: usize = 16;
+
+thread_local! {
+    /// The transmit buffer of each thread, reused for every batch.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<I: PacketIo> Shared<I> {
+    pub(super) fn run_sending(&self) {
+        let _ = self.sending_thread.set(thread::current());
+        while !self.is_stopping() {
+            // No wake-up is lost: `unpark` before `park` makes it return at once.
+            match self.pump(Who::SendingThread) {
+                Some(at) => thread::park_timeout(at.saturating_since(self.io.now())),
+                None => thread::park(),
+            }
+        }
+    }
+
+    pub(super) fn wake_sending(&self) {
+        if let Some(thread) = self.sending_thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Sends what may be sent now. Returns when there is more to do.
+    pub(super) fn pump(&self, who: Who) -> Option<Instant> {
+        with_buffer(|buffer| {
+            for batches in 0.. {
+                if self.is_stopping() {
+                    break;
+                }
+                if who == Who::SendingThread && batches % TIMERS_EVERY == 0 {
+                    self.handle_timeout();
+                    self.report();
+                }
+                if who == Who::Other && batches == HELP {
+                    return self.plan(who, Some(Instant::ZERO), Answers::Now);
+                }
+                let now = self.io.now();
+                match coupling::poll_transmit(&mut &self.parts, now, buffer) {
+                    Some(transmit) => self.transmit(&transmit, buffer),
+                    None => return self.plan(who, None, Answers::Now),
+                }
+            }
+            None
+        })
+    }
+
+    /// Sends the symbols that may be sent now, and the answers that they carry.
+    pub(super) fn pump_symbols(&self) {
+        with_buffer(|buffer| {
+            for _ in 0..HELP {
+                let now = self.io.now();
+                match coupling::poll_symbols(&mut &self.parts, now, buffer) {
+                    Some(transmit) => self.transmit(&transmit, buffer),
+                    None => break,
+                }
+            }
+            self.plan(Who::Other, None, Answers::AfterApplication);
+        });
+    }
+
+    /// Sends the answers that were put off.
+    pub(super) fn flush(&self) {
+        if self.pending_flush.swap(false, Ordering::SeqCst) {
+            self.pump(Who::Other);
+        }
+    }
+
+    fn transmit(&self, transmit: &Transmit, buffer: &mut Vec<u8>) {
+        if let Err(error) = self.io.transmit(transmit, buffer) {
+            self.parts.lock_sending().sender.not_sent(transmit, error);
+        }
+        buffer.clear();
+    }
+
+    /// Serves the timers of the sender and of calls. Only the sending thread does this, because it
+    /// alone knows whether their timers can be believed.
+    fn handle_timeout(&self) {
+        let now = self.io.now();
+        let calls = self.parts.lock_calling().calls.poll_timeout();
+        let due =
+            [self.parts.lock_sending().sender.next_timer(), calls].into_iter().flatten().min();
+        if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
+            // The process was held up. Read what arrived meanwhile first: packets still in the
+            // sockets, and packets that other threads had taken when they were held up.
+            self.take(Duration::ZERO);
+            drop(self.in_hand.write().expect("whoever holds this lock does not panic"));
+            self.report();
+        }
+        self.parts.lock_sending().sender.handle_timeout(now);
+        self.parts.lock_calling().calls.handle_timeout(now);
+    }
+
+    /// Ensures that the sending thread wakes as soon as there is something to do, or at `soon`.
+    /// Returns when that is. Answers that are held back for the application do not count.
+    fn plan(&self, who: Who, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
+        let calling = self.parts.lock_calling();
+        let mut sending = self.parts.lock_sending();
+        // The sending thread also sends answers that wait for the rate. The receiving thread sleeps
+        // as long as it meant to before they came.
+        let answers = match answers {
+            Answers::Now => self.parts.lock_answering().and_then(|r| r.next_transmit()),
+            Answers::AfterApplication => None,
+        };
+        let timeouts = [soon, answers, calling.calls.poll_timeout(), sending.sender.poll_timeout()];
+        let wake_at = timeouts.into_iter().flatten().min();
+        match who {
+            Who::SendingThread => sending.planned = wake_at,
+            Who::Other => {
+                let sleeps_past =
+                    wake_at.is_some_and(|at| sending.planned.is_none_or(|planned| at < planned));
+                if sleeps_past {
+                    sending.planned = wake_at;
+                    self.wake_sending();
+                }
+            }
+        }
+        wake_at
+    }
+}
+
+/// Lends this thread's buffer. A nested call, from within a callback, gets a buffer of its own.
+fn with_buffer<T>(run: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    BUFFER.with(|cell| match cell.try_borrow_mut() {
+        Ok(mut buffer) => {
+            buffer.clear();
+            run(&mut buffer)
+        }
+        Err(_) => run(&mut Vec::new()),
+    })
+}
