@@ -4,13 +4,14 @@ use super::PacketIo;
 use super::engine::Engine;
 use super::parts::lock;
 use super::shared::contain;
+use crate::proto::MAX_PAUSE;
 use core::time::Duration;
 use std::sync::atomic::Ordering;
 use std::thread;
 
 /// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
 /// longest pause of a sender that hears nothing.
-const QUIET: Duration = Duration::from_millis(200);
+const QUIET: Duration = MAX_PAUSE.saturating_mul(2);
 
 impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages, waits at most `within` for those under way and for peers that

@@ -1,4 +1,5 @@
-//! The limits of the protocol, all in one place: what an endpoint remembers, and for how long.
+//! The limits of the protocol that several modules depend on, and those of what an endpoint
+//! remembers. A limit of one algorithm alone is in its file. `docs/spec.md` lists them all.
 //!
 //! Configurable limits are in [`Config`](crate::config::Config). The feature `small-limits` lowers
 //! some of the limits here.
@@ -48,7 +49,8 @@ const _: () = assert!(
 /// [`HANDSHAKE_FOR`] to learn of the report, and then uses the session or asks again.
 pub(super) const KEPT_FOR: Duration =
     Duration::from_secs(HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs());
-/// Handshakes between two symbols of a session that protect it so. A stranger may replay old ones.
+/// How many handshakes may extend this protection between two symbols of the session. A stranger
+/// may replay old ones.
 pub(super) const MAX_KEEPING: usize = 4;
 
 /// HELLO_ACKs that wait to be sent, divided among their initiators.
@@ -65,15 +67,20 @@ pub(super) const ENDING_BYTES: usize = 64;
 pub(super) const BACKLOG_SHARE: usize = 4;
 /// Messages that may begin ahead of an older one that waits for their room.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
-/// How long room is kept for a message after its sender last asked. Senders ask every 100 ms.
+/// How long room is kept for a message after its sender last asked. Senders ask every
+/// [`MAX_PAUSE`].
 pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
 /// Messages whose arrivals are remembered after their delivery, in one session.
 pub(super) const KEPT_ARRIVALS: usize = 32;
-/// How often blocks of a message may decode to bytes that do not match their digests.
+/// Blocks of a message that decode to bytes which do not match their digests: with so many, the
+/// message is rejected.
 pub(super) const MAX_CORRUPT: u8 = 2;
 
+/// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between
+/// probes of a peer that is silent or busy.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(100);
 /// How often a receiver may forget a message. After that, its sender stops believing it and waits
 /// for the deadline.
 pub(super) const MAX_RESTARTS: u32 = 8;

@@ -43,6 +43,7 @@ mod timers;
 pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, response};
 pub use endpoint::{Counters, Endpoint, Event, Latencies};
 pub use layout::Layout;
+pub(crate) use limits::MAX_PAUSE;
 pub use marking::{Class, Ecn, Marking};
 pub use receive::{Message, ReceiverCounters};
 pub(crate) use receive::{Receiver, ReceiverEvent};

@@ -1,4 +1,4 @@
-//! Deadlines, to the nanosecond: one queue for each half of an endpoint.
+//! Queues of deadlines, to the nanosecond.
 
 use crate::time::Instant;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.len()
     }
 
-    /// Whether `timer` is queued at `key`. True if there is no key.
+    /// Whether `timer` is queued at `key`, if that is one.
     pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
         key.is_none_or(|at| self.0.contains(&(at, timer)))
     }

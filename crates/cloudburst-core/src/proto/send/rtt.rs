@@ -2,12 +2,13 @@
 
 use super::sent_times::SentTimes;
 use crate::id::PathId;
+use crate::proto::limits::MAX_PAUSE;
 use crate::time::Instant;
 use core::time::Duration;
 
 /// The shortest RTO: threads that wake late must not look like loss.
 const MIN_RTO: Duration = Duration::from_micros(500);
-const MAX_RTO: Duration = Duration::from_millis(100);
+const MAX_RTO: Duration = MAX_PAUSE;
 /// Packets that took longer have waited for a process that slept, at either end. Such a sample would
 /// govern the next dozens.
 const MAX_SAMPLE: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
 //! A receiver that had no room: how long a message pauses before it asks again.
 
+use crate::proto::limits::MAX_PAUSE;
 use crate::time::Instant;
 use core::time::Duration;
 
 const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
-const MAX_BUSY_WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Busy {
@@ -27,7 +27,7 @@ impl Busy {
     /// Pauses, for twice as long as the last time.
     pub(super) fn pause(&mut self, now: Instant) {
         self.until = Some(now + self.wait);
-        self.wait = (self.wait * 2).min(MAX_BUSY_WAIT);
+        self.wait = (self.wait * 2).min(MAX_PAUSE);
     }
 
     /// The receiver works on the message. Says whether that ends a pause.

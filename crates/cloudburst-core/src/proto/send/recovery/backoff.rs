@@ -1,11 +1,11 @@
 //! How long silence is waited out, and how many symbols it grants then.
 
 use super::ACK_REQUESTS;
+use crate::proto::limits::MAX_PAUSE;
 use core::time::Duration;
 
 /// Symbols in a grant after silences, at most: one for each path, for most may be dead.
 const MAX_PROBES: u32 = 8;
-const MAX_SILENCE: Duration = Duration::from_millis(100);
 
 /// Symbols that are granted after a silence, where there are `paths` paths.
 pub(in crate::proto::send) fn probes(paths: usize) -> u32 {
@@ -16,5 +16,5 @@ pub(in crate::proto::send) fn probes(paths: usize) -> u32 {
 /// answered. The first may well be bad luck: twice each before the wait doubles.
 pub(in crate::proto::send) fn backoff(wait: Duration, unanswered: u32) -> Duration {
     let doublings = (unanswered / 2).min(8);
-    wait.saturating_mul(1 << doublings).min(MAX_SILENCE.max(wait))
+    wait.saturating_mul(1 << doublings).min(MAX_PAUSE)
 }
