@@ -282,12 +282,6 @@ impl Endpoint {
         self.receiver.memory()
     }
 
-    /// Peers, sessions and messages examined so far: the cost of events, for tests.
-    #[doc(hidden)]
-    pub fn visits(&self) -> u64 {
-        self.sender.visits()
-    }
-
     /// Messages that are waiting to be sent or under way.
     pub fn unfinished(&self) -> usize {
         self.sender.unfinished()

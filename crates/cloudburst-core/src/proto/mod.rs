@@ -38,6 +38,7 @@ mod receive;
 mod send;
 mod session;
 mod stats;
+mod steps;
 mod timers;
 
 pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, response};

@@ -6,7 +6,6 @@ mod accounts;
 mod aeolus;
 mod blackhole;
 mod common;
-mod costs;
 mod dead_peers;
 mod delivery;
 mod disorder;

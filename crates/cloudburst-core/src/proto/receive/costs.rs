@@ -1,12 +1,12 @@
 //! What the receiver's work depends on, counted in entries that it looks at.
 
 use super::Receiver;
-use super::steps::steps_of;
 use crate::code::Code;
 use crate::config::{Config, Security};
 use crate::id::{Incarnation, MessageId, PathId, SessionId};
 use crate::path::{Egresses, Via};
 use crate::proto::session::Identity;
+use crate::proto::steps::steps_of;
 use crate::rng::Seed;
 use crate::time::Instant;
 use crate::wire::hello::{Hello, HelloAck, HelloKey};

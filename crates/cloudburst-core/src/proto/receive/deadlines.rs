@@ -1,9 +1,9 @@
 //! The receiver's deadlines: what it forgets, and when.
 
 use super::Receiver;
-use super::steps::step;
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::{IDLE_AFTER, STALE_AFTER};
+use crate::proto::steps::step;
 use crate::time::Instant;
 use core::time::Duration;
 

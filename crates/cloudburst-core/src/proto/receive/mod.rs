@@ -15,7 +15,6 @@ mod progress;
 mod room;
 mod routes;
 mod session;
-mod steps;
 mod symbols;
 mod turns;
 mod window;

@@ -2,11 +2,11 @@
 
 use super::Receiver;
 use super::peers::{Held, PeerKey};
-use super::steps::step;
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::{
     BACKLOG_SHARE, ENDING_BYTES, MAX_OVERTAKEN, MODEST_ENDINGS, WAITER_PATIENCE,
 };
+use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::Role;
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use super::incoming::Incoming;
 use super::peers::Held;
-use super::steps::step;
 use crate::id::{Digest, MessageId};
+use crate::proto::steps::step;
 use crate::wire::RejectReason;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@ use super::silence::GoOn;
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
 use crate::proto::session::{Opening, Peering, ports};
+use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::HelloAck;
 use crate::wire::keys::FlowKeys;
@@ -130,7 +131,7 @@ impl Sender {
         if let Some(old) = &peer.session {
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
-                self.visits += 1;
+                step();
                 if self.messages.get(&id).is_some_and(|message| message.leg.started_at.is_some()) {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                 }

@@ -1,6 +1,8 @@
 //! Bursts messages until the receiver says STOP (Algorithm 1, section III-B).
 
 mod answers;
+#[cfg(test)]
+mod costs;
 mod counters;
 mod endings;
 mod handshake;
@@ -31,6 +33,7 @@ pub(super) use self::transmit::headers;
 use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
 use super::stats::SentTo;
+use super::steps::step;
 use super::timers::Timers;
 use crate::config::Config;
 use crate::error::{Outcome, SendError};
@@ -90,8 +93,6 @@ pub(crate) struct Sender {
     /// Sessions that were opened: the receiver half takes up their backward directions.
     counters: SenderCounters,
     latencies: LatencyHistogram,
-    /// Peers and messages looked at so far.
-    visits: u64,
 }
 
 /// What a timer of a sender is for.
@@ -143,7 +144,6 @@ impl Sender {
             events: VecDeque::new(),
             counters: SenderCounters::default(),
             latencies: LatencyHistogram::new(),
-            visits: 0,
         }
     }
 
@@ -258,11 +258,6 @@ impl Sender {
         &self.counters
     }
 
-    /// How many peers and messages were looked at so far, for tests of what one event may cost.
-    pub(crate) const fn visits(&self) -> u64 {
-        self.visits
-    }
-
     /// How long delivered messages took, from the call to STOP.
     pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
@@ -309,7 +304,7 @@ impl Sender {
     }
 
     fn reschedule(&mut self, id: MessageId) {
-        self.visits += 1;
+        step();
         let Some(Outgoing { leg, .. }) = self.messages.get_mut(&id) else { return };
         let usable = self.peers.get(&leg.peer).is_some_and(|peer| peer.usable);
         let ready = (usable && leg.is_ready()).then(|| leg.rank());

@@ -4,6 +4,7 @@ use super::peer::Peer;
 use super::{Sender, Timer};
 use crate::error::SendError;
 use crate::path::PathSet;
+use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::SocketAddr;
 
@@ -70,7 +71,7 @@ impl Sender {
 
     /// Forgets the peer that was not heard for the longest, of those without messages.
     fn forget_an_idle_peer(&mut self) -> bool {
-        self.visits += 1;
+        step();
         let Some(address) = self.idle.first() else { return false };
         tracing::debug!(peer = %address, "idle peer forgotten");
         self.end_handshake(address);
@@ -93,7 +94,7 @@ impl Sender {
     }
 
     pub(super) fn reschedule_peer(&mut self, address: SocketAddr) {
-        self.visits += 1;
+        step();
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let (wake_at, idle_since) = (peer.wake_at(), peer.idle_since());
         self.timers.hasten(&mut peer.timer_key, wake_at, Timer::Peer(address));

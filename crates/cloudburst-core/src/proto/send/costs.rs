@@ -1,15 +1,16 @@
 //! What one event costs a sender with very many peers and messages: counted in peers and messages
 //! that are looked at, not in time.
 
-use cloudburst_core::config::{Config, Security};
-use cloudburst_core::error::SendError;
-use cloudburst_core::id::{Incarnation, PathId};
-use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Contents, Endpoint, SendOptions};
-use cloudburst_core::rng::Seed;
-use cloudburst_core::time::Instant;
-use cloudburst_core::wire::hello::{Hello, HelloAck, HelloKey};
-use cloudburst_core::wire::keys::PresharedKey;
+use crate::config::{Config, Security};
+use crate::error::SendError;
+use crate::id::{Incarnation, MessageId, PathId};
+use crate::path::{Egresses, Via};
+use crate::proto::steps::steps_of;
+use crate::proto::{Contents, Endpoint, SendOptions};
+use crate::rng::Seed;
+use crate::time::Instant;
+use crate::wire::hello::{Hello, HelloAck, HelloKey};
+use crate::wire::keys::PresharedKey;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -105,9 +106,7 @@ impl Crowd {
 
     /// What `event` looks at.
     fn cost(&mut self, event: impl FnOnce(&mut Self)) -> u64 {
-        let before = self.sender.visits();
-        event(self);
-        let cost = self.sender.visits() - before;
+        let cost = steps_of(|| event(self));
         self.sender.check_invariants();
         cost
     }
@@ -146,7 +145,7 @@ fn a_peer_that_takes_the_place_of_an_idle_one_does_not_cost_a_look_at_all() {
     println!("{cost} peers and messages for a refusal");
     assert!(cost <= FEW, "{cost}");
     for id in 0..u64::from(PEERS) {
-        crowd.sender.cancel(cloudburst_core::id::MessageId(id));
+        crowd.sender.cancel(MessageId(id));
     }
     for number in PEERS..PEERS + 100 {
         let cost = crowd.cost(|crowd| crowd.send(number).unwrap());

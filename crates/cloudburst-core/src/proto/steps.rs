@@ -1,4 +1,5 @@
-//! Counts the entries that the receiver looks at, so that tests bound its work without a clock.
+//! Counts the peers, sessions and messages that are looked at, so that tests bound work without a
+//! clock.
 
 #[cfg(test)]
 std::thread_local! {
