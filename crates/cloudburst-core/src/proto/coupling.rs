@@ -60,8 +60,9 @@ pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, pa
 
 /// Fills `buffer`, which must be empty, with the next datagrams for one path.
 ///
-/// Answers to handshakes leave first. Other answers yield to one batch of symbols, and one of them
-/// leaves with it where it can (a piggybacked ACK). After that, they leave on their own.
+/// Answers yield to one batch of symbols, and one of them leaves with it where it can (a piggybacked
+/// ACK). After that, they leave on their own. Answers to handshakes yield to nothing; while there
+/// are some, other answers take turns with them.
 pub(crate) fn poll_transmit(
     parts: &mut impl Parts,
     now: Instant,
@@ -86,7 +87,7 @@ pub(crate) fn poll_symbols(
 ) -> Option<Transmit> {
     let symbols = parts.sender().poll_transmit(now, buffer)?;
     Some(match parts.answering() {
-        Some(mut receiver) => receiver.poll_piggyback(symbols, buffer),
+        Some(mut receiver) => receiver.poll_piggyback(now, symbols, buffer),
         None => symbols,
     })
 }

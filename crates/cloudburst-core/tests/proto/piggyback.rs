@@ -94,6 +94,30 @@ fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
 }
 
 #[test]
+fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
+    // Less than two answers may leave at once.
+    let slow = Config { capacity: 1_500_000, ..Config::default() };
+    let (mut a, mut b) = (Host::new(1), Host::with(2, 1, slow));
+    a.send(&b, 1_000);
+    a.pass_all(&mut b);
+    // The answer to the handshake has used up the rate: later, there is room for it again.
+    b.pass_all(&mut a);
+    a.pass_all(&mut b);
+    assert!(b.endpoint.recv().is_some());
+    let later = NOW + core::time::Duration::from_secs(1);
+    b.send(&a, 1_000);
+    let mut buffer = Vec::new();
+    let joined = b.endpoint.poll_transmit(later, &mut buffer).unwrap();
+    assert!(joined.len > joined.segment_size, "the STOP left with a symbol");
+    a.send(&b, 1_000);
+    a.pass_all(&mut b);
+    assert!(b.endpoint.recv().is_some());
+    buffer.clear();
+    assert_eq!(b.endpoint.poll_transmit(later, &mut buffer), None, "a STOP waits for the rate");
+    assert!(b.endpoint.poll_timeout().unwrap() > later);
+}
+
+#[test]
 fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
     let (mut a, mut b, mut c) = (Host::new(1), Host::new(2), Host::new(3));
     send_without_stop(&mut a, &mut b, 1_000);

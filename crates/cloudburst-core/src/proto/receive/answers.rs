@@ -11,8 +11,8 @@ use crate::wire::{Answer, Prefix, Verdict};
 
 /// Answers of one batch.
 const MAX_JOINED: usize = 16;
-/// Of the answers to a peer that wait, so many are looked at for one to the same block; and of
-/// peers, so many for one that symbols go to.
+/// How many waiting answers of a peer are searched for one to the same block, and how many peers
+/// for the one that a batch goes to.
 const LOOK_BACK: usize = 64;
 
 /// An answer that waits to be sent.
@@ -135,10 +135,11 @@ impl Receiver {
         self.acks.next().is_some() || (self.overdue && self.answers.next().is_some())
     }
 
-    /// Appends an answer that waits to the symbols in `buffer`, if they go to the same peer and it
-    /// is no longer than they are; returns what the batch is then.
+    /// Appends a waiting answer to the symbols in `buffer`, if they go to the same peer and it is no
+    /// longer than each of them. Returns what the batch is then.
     pub(in crate::proto) fn poll_piggyback(
         &mut self,
+        now: Instant,
         batch: Transmit,
         buffer: &mut Vec<u8>,
     ) -> Transmit {
@@ -159,6 +160,8 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&name) else { return batch };
         session.write_answer(&outbound.answer, PathId(via.egress), buffer);
         self.counters.on_answer(outbound.answer.kind());
+        let overhead = headers(&via) + self.path_map.overhead(via);
+        self.pacer.charge(now, buffer.len() - batch.len + overhead);
         Transmit { len: buffer.len(), ..batch }
     }
 
