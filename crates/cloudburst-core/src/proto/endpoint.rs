@@ -163,7 +163,8 @@ impl Endpoint {
         self.sender.send(now, request.peer, Role::Response, frame, options)
     }
 
-    /// Stops the burst of a message at once.
+    /// Stops the burst of a message at once. Threads that share an endpoint may already have a batch
+    /// of it in hand, which they still send.
     pub fn cancel(&mut self, id: MessageId) {
         self.sender.cancel(id);
     }
@@ -238,7 +239,8 @@ impl Endpoint {
         coupling::poll_event(self)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is next due.
+    /// When [`handle_timeout`](Self::handle_timeout) is next due, or
+    /// [`poll_transmit`](Self::poll_transmit) has something to send.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let parts =
             [self.sender.poll_timeout(), self.receiver.poll_timeout(), self.calls.poll_timeout()];

@@ -6,7 +6,8 @@
 //!
 //! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::call`], [`Endpoint::reply`],
 //!    [`Endpoint::cancel`], [`Endpoint::hang_up`], [`Endpoint::recv`], [`Endpoint::recv_request`],
-//!    [`Endpoint::handle_datagram`] or [`Endpoint::handle_timeout`].
+//!    [`Endpoint::set_path_map`], [`Endpoint::close`], [`Endpoint::handle_datagram`] or
+//!    [`Endpoint::handle_timeout`].
 //! 2. Call [`Endpoint::poll_event`] until it returns `None`. The application acts on each event;
 //!    each of its actions is another input.
 //! 3. Call [`Endpoint::poll_transmit`] until it returns `None`, and put each batch on the wire. If
@@ -22,8 +23,9 @@
 //!   of the endpoint. [`Endpoint::recv`] takes messages from it and frees room.
 //! - Once a datagram has been handed in, each half knows the peers that the other half has met
 //!   through it.
-//! - Answers to handshakes leave first. Other answers leave with symbols for the same peer where
-//!   they fit (a piggybacked ACK), and otherwise on their own after at most one batch of symbols.
+//! - Answers leave with symbols for the same peer where they fit (a piggybacked ACK), and otherwise
+//!   on their own after at most one batch of symbols. Answers to handshakes do not wait for symbols.
+//!   While there are some, the two kinds of answers take turns.
 //!
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
 //! size for one path, so that a batch is one system call; the last datagram may be shorter.

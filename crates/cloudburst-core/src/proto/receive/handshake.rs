@@ -5,7 +5,7 @@ use super::session::Session;
 use crate::id::SessionId;
 use crate::path::Via;
 use crate::proto::limits::ALIVE_FOR;
-use crate::proto::session::{Peering, ports};
+use crate::proto::session::{Peering, more_ports, ports};
 use crate::time::Instant;
 use crate::wire::packet::Prefix;
 use crate::wire::seal::OpenError;
@@ -59,7 +59,7 @@ impl Receiver {
             responder: self.identity.incarnation,
             session_nonce: [0; 16],
             current_alive: current.is_some() || unused.is_some(),
-            more_ports: (self.config.ports - 1) as u8,
+            more_ports: more_ports(self.config.ports),
             // Where nobody shares the port, the one that the peer uses is the one that works: it
             // may be another than ours, behind a translator.
             port: if self.config.reuse_port { self.config.port } else { 0 },

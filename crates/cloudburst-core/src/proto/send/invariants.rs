@@ -14,7 +14,6 @@ impl Sender {
     /// # Panics
     ///
     /// Something does not hold; the message says what.
-    #[doc(hidden)]
     pub(crate) fn check_invariants(&self) {
         self.check_totals();
         self.peers.iter().for_each(|(&address, peer)| self.check_peer(address, peer));

@@ -49,8 +49,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Of so many bytes that may be sent, one may be of a repeated HELLO, and one of a probe of a peer
-/// that has not answered for long: thousands of those leave the link to peers that answer.
+/// Repeated HELLOs, and probes of peers that have not answered for long, may each use one part in
+/// this many of the rate: thousands of those leave the link to peers that answer.
 const LIVENESS_SHARE: f64 = 16.0;
 
 /// What a sender tells its driver.

@@ -113,12 +113,12 @@ impl Peer {
         let _ = self.heard(now);
     }
 
-    /// An answer came in the session, to a packet that was sent so long ago, if that is known. Says which
-    /// messages may go on because of that.
+    /// Handles an answer to a packet that was sent `age` ago, if that is known. Returns which messages
+    /// may go on because of it.
     ///
-    /// It may be old, above all where the process slept: it tells that the peer had the session when
-    /// the packet got there, and not since when it may have been forgotten. So it makes no session
-    /// usable which a handshake asks after.
+    /// The answer may be old, above all if the process slept. It proves that the peer had the session
+    /// when the packet arrived, but the peer may have forgotten it since. Therefore it does not make
+    /// a session usable that a handshake asks after.
     #[must_use]
     pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> GoOn {
         self.tally.last_heard = Some(now);
@@ -136,7 +136,7 @@ impl Peer {
         self.silence.end()
     }
 
-    /// The peer proved that it has the session. Says which messages may go on because of that.
+    /// The peer proved that it has the session. Returns which messages may go on because of that.
     #[must_use]
     pub(super) fn heard(&mut self, now: Instant) -> GoOn {
         self.last_heard = now;
@@ -146,7 +146,7 @@ impl Peer {
         if self.usable && !was_usable { GoOn::All } else { after_silence }
     }
 
-    /// The peer said that it has the session. Until a symbol is answered it may give it up before long.
+    /// The peer said that it has the session. Until it answers a symbol, it may soon give it up.
     #[must_use]
     pub(super) fn confirmed_alive(&mut self, now: Instant) -> GoOn {
         if let Some(session) = &mut self.session {
@@ -155,8 +155,8 @@ impl Peer {
         self.heard(now)
     }
 
-    /// Takes note that a session of which nothing was heard for too long must be confirmed before another
-    /// message begins in it. Says whether messages that are under way must wait for that, too.
+    /// Marks a session that was not heard for too long as unusable until a handshake confirms it.
+    /// Returns whether messages under way must wait, too.
     pub(super) fn check_stale(&mut self, now: Instant) -> bool {
         let confirmed = self.session.as_ref().is_some_and(|session| session.confirmed);
         let limit = if confirmed { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// Of so many rounds, one is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
 
-/// What a message has to say for itself. The first in order goes first.
+/// What decides a message's turn: the lowest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     /// It has only probes to send, to a peer that has not answered for long.

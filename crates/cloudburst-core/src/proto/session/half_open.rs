@@ -122,7 +122,7 @@ impl HalfOpen {
         for (name, pending) in &self.pending {
             let hello = (pending.ack.initiator, pending.ack.nonce);
             assert_eq!(self.by_hello.get(&hello), Some(name), "found by its HELLO");
-            assert!(self.order.has(pending.since, *name), "{name:?} is in order");
+            assert!(self.order.is_set(pending.since, *name), "{name:?} is in order");
         }
     }
 

@@ -42,6 +42,11 @@ pub(in crate::proto) struct Peering {
     pub(in crate::proto) ports: u16,
 }
 
+/// What an endpoint that takes messages at `ports` ports says of that: how many more than one.
+pub(in crate::proto) fn more_ports(ports: u16) -> u8 {
+    u8::try_from(ports.saturating_sub(1)).unwrap_or(u8::MAX)
+}
+
 /// At how many ports a peer takes messages that says that it has `more` than one.
 pub(in crate::proto) fn ports(more: u8) -> u16 {
     (u16::from(more) + 1).min(MAX_PORTS)

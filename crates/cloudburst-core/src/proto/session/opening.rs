@@ -42,7 +42,8 @@ impl Opening {
         Self { nonce, port, asked, began_at, next_at, attempts: 0, copies: 0, sent: Vec::new() }
     }
 
-    /// A HELLO_ACK may answer a HELLO that is too old to tell anything of the responder now.
+    /// A HELLO_ACK may answer a HELLO that is too old to say anything about the responder's present
+    /// state.
     pub(in crate::proto) fn is_outdated(&self, now: Instant) -> bool {
         now.saturating_since(self.began_at) > HANDSHAKE_FOR
     }

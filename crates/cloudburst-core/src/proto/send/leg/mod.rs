@@ -121,7 +121,7 @@ impl Leg {
             && self.begun < self.layout.blocks()
     }
 
-    /// What it has to say for itself when the next round is given away.
+    /// What decides its turn.
     pub(super) fn rank(&self) -> Rank {
         let probing = self.held.is_some();
         Rank { probing, priority: Reverse(self.priority), remaining: self.remaining() }

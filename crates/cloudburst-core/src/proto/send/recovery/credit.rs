@@ -38,8 +38,7 @@ impl Credit {
         self.sent += 1;
     }
 
-    /// Lets `total` symbols have been sent, if that is more than may have been so far. Says whether it
-    /// is.
+    /// Raises the grant to `total` symbols in all. Returns whether that raised it.
     pub(super) fn grant_up_to(&mut self, total: u32) -> bool {
         let granted = total.min(self.cap);
         let is_more = granted > self.granted;
@@ -47,7 +46,7 @@ impl Credit {
         is_more
     }
 
-    /// Lets `more` symbols be sent from here, if that is more than may be. Says how many may be.
+    /// Raises the grant to `more` symbols from here on. Returns how many may be sent.
     pub(super) fn grant(&mut self, more: u32) -> u32 {
         self.grant_up_to(self.sent.saturating_add(more));
         self.left()

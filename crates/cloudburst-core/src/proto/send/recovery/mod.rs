@@ -18,8 +18,8 @@ use core::time::Duration;
 
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
 const ACK_REQUESTS: u32 = 2;
-/// A burst that nobody answers is no trickle before it has had some symbols for each of several
-/// paths.
+/// Symbols of a burst after which it slows to a trickle if nobody answers: enough for several on
+/// each of several paths.
 const MIN_BURST: u32 = 32;
 
 /// The sending side of one block: how far it went and how far it may go.

@@ -4,6 +4,7 @@ use crate::id::SessionId;
 use crate::path::{Opportunity, Via};
 use crate::proto::send::Sender;
 use crate::proto::send::hellos::HelloRank;
+use crate::proto::session::more_ports;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::Hello;
@@ -51,7 +52,7 @@ impl Sender {
             nonce: opening.nonce,
             port: self.config.port,
             current,
-            more_ports: (self.config.ports - 1) as u8,
+            more_ports: more_ports(self.config.ports),
         };
         hello.write(&self.identity.hello_key, buffer);
         self.counters.hellos_sent += 1;
