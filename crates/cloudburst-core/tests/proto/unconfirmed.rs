@@ -2,26 +2,43 @@
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::Outcome;
+use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
-/// The receiver forgets such a session after 15 s, and what it says of it until then is no promise.
+/// The receiver forgets such a session after 20 s, and says that it is alive for 10 s. The sender
+/// hears that within 5 s, or not at all, and relies on it for 5 s.
 #[test]
-fn a_message_arrives_in_spite_of_a_session_that_was_forgotten_since_it_was_asked_after() {
-    let mut pair = Pair::new(Setup::default());
-    // Twice, HELLO and HELLO_ACK get through and no symbol does. The second time the session is
-    // asked after, and lives.
-    for (seed, rest) in [(1, 9), (2, 4)] {
-        pair.set_links(Side::A, None, &Setup::default().link);
-        let id = pair.send(message(10, seed));
+fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
+    // Asked after within 10 s, the session is used to the last moment; after that, a new one is.
+    for (rest, sessions) in [(9_900, 1), (10_100, 2)] {
+        let mut pair = Pair::new(Setup::default());
+        let (ok, lost) = (Setup::default().link, lossy(1.0));
+        // HELLO and HELLO_ACK get through, and no symbol does.
+        let id = pair.send(message(10, 1));
         pair.run_for(Duration::from_micros(70));
-        pair.set_links(Side::A, None, &lossy(1.0));
+        pair.set_links(Side::A, None, &lost);
         pair.run_for(Duration::from_millis(1));
         pair.a.endpoint.cancel(id);
-        pair.run_for(Duration::from_secs(rest));
+        pair.run_for(Duration::from_millis(rest));
+        // The same again. The session is asked after, and the HELLO_ACK is almost too late.
+        let late = LinkConfig { delay: Duration::from_millis(4_900), ..ok.clone() };
+        pair.set_links(Side::A, None, &ok);
+        pair.set_links(Side::B, None, &late);
+        let id = pair.send(message(10, 2));
+        pair.run_for(Duration::from_micros(70));
+        pair.set_links(Side::A, None, &lost);
+        pair.run_for(Duration::from_millis(4_901));
+        pair.a.endpoint.cancel(id);
+        pair.run_for(Duration::from_millis(4_900));
+        assert_eq!(pair.a.counters().sender.sessions_opened, sessions);
+        // The session is used without another question.
+        let hellos = pair.a.counters().sender.hellos_sent;
+        pair.set_links(Side::A, None, &ok);
+        pair.set_links(Side::B, None, &ok);
+        let id = pair.send(message(10, 3));
+        let outcome = pair.outcome(id);
+        assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+        let sender = pair.a.counters().sender;
+        assert_eq!((sender.hellos_sent, sender.sessions_opened), (hellos, sessions));
     }
-    assert_eq!(pair.a.counters().sender.sessions_opened, 1);
-    pair.set_links(Side::A, None, &Setup::default().link);
-    let id = pair.send(message(10, 3));
-    let outcome = pair.outcome(id);
-    assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
 }
