@@ -28,7 +28,7 @@ fn random_packets_hold() {
         let mut data = random(seed, 200);
         // Of our version and of a kind that there is: else little of it would be read.
         if let Some(first) = data.first_mut().filter(|_| seed % 8 != 0) {
-            *first = 0x10 | (1 + *first % 7);
+            *first = 0x10 | (1 + *first % 8);
         }
         run("wire", &format!("seed {seed}"), &data, wire);
     }
