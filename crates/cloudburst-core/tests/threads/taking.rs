@@ -40,6 +40,16 @@ struct Wire {
     /// The receiving thread waits here until the test ends. Let through, it takes what there is,
     /// and waits here again before it can do anything about it.
     gate: Receiver<()>,
+    /// Where the sending thread reports that it reads the clock, as it does when it looks for
+    /// something to do.
+    looks: Option<Looks>,
+}
+
+struct Looks {
+    report: Sender<()>,
+    /// Held by the test while that thread is to go no further. A channel will not do: waiting for
+    /// one takes the news that the thread was woken.
+    hold: Arc<Mutex<()>>,
 }
 
 impl PacketIo for Wire {
@@ -47,6 +57,10 @@ impl PacketIo for Wire {
     type Ready = bool;
 
     fn now(&self) -> Instant {
+        if let Some(looks) = self.looks.as_ref().filter(|_| is("cbrst-send")) {
+            let _ = looks.report.send(());
+            drop(looks.hold.lock().unwrap());
+        }
         self.clock.now()
     }
 
@@ -83,7 +97,11 @@ impl PacketIo for Wire {
 }
 
 fn is_receiving_thread() -> bool {
-    std::thread::current().name() == Some("cbrst-recv")
+    is("cbrst-recv")
+}
+
+fn is(thread: &str) -> bool {
+    std::thread::current().name() == Some(thread)
 }
 
 struct Server {
@@ -119,11 +137,19 @@ fn endpoint(seed: u8, config: Config) -> Endpoint {
 }
 
 fn server(config: Config, on_news: impl Fn(News) + Send + Sync + 'static) -> Server {
+    server_that_looks(config, on_news, None)
+}
+
+fn server_that_looks(
+    config: Config,
+    on_news: impl Fn(News) + Send + Sync + 'static,
+    looks: Option<Looks>,
+) -> Server {
     let clock = Clock(Arc::new(AtomicU64::new(1_000_000_000)));
     let (inbox, taken) = unbounded();
     let (sent, outbox) = unbounded();
     let (gate, waits) = unbounded();
-    let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits };
+    let wire = Wire { clock: clock.clone(), inbox: taken, outbox: sent, gate: waits, looks };
     let engine = Engine::start(endpoint(2, config), wire, on_news).unwrap();
     Server { clock, inbox, outbox, gate, engine: Arc::new(engine) }
 }
@@ -327,11 +353,22 @@ fn two_that_end_the_endpoint_at_once_do_not_wait_for_each_other() {
 
 #[test]
 fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
+    let unwoken = looks_of_the_sending_thread(0);
+    assert_eq!(looks_of_the_sending_thread(20), unwoken, "nothing has woken it");
+}
+
+/// Lets a server take `messages` messages while its sending thread is held up in its first look for
+/// something to do. Returns how often that thread reads the clock once it may go on.
+fn looks_of_the_sending_thread(messages: u64) -> usize {
     let config = Config { port: SERVER.1, ..Config::default() };
-    let server = server(config.clone(), drop);
+    let (report, reports) = unbounded();
+    let hold = Arc::new(Mutex::new(()));
+    let held = hold.lock().unwrap();
+    let looks = Looks { report, hold: hold.clone() };
+    let server = server_that_looks(config.clone(), drop, Some(looks));
+    reports.recv_timeout(Duration::from_secs(20)).expect("it looks when it starts");
     let (mut client, now) = (endpoint(1, config), server.clock.now());
-    let mut early = 0;
-    for number in 0..20 {
+    for number in 0..messages {
         client.send(now, SERVER.into(), "a message".into(), &SendOptions::default()).unwrap();
         if number == 0 {
             server.meet(&mut client);
@@ -340,12 +377,15 @@ fn answers_wait_for_the_application_and_not_for_the_sending_thread() {
             server.inbox.send(packet).unwrap();
         }
         assert!(server.engine.take());
-        (0..1_000).for_each(|_| std::thread::yield_now());
-        early += u32::from(!server.outbox.is_empty());
+        assert!(server.outbox.is_empty(), "the application has not looked yet");
         server.engine.flush();
         server.answer(&mut client);
     }
-    assert_eq!(client.counters().sender.delivered, 20);
-    // The handshake wakes the sending thread, and it looks once when it starts, however late.
-    assert!(early <= 2, "{early} of 20 STOPs left before the application had looked");
+    assert_eq!(client.counters().sender.delivered, messages);
+    drop(held);
+    // A thread that was woken meanwhile looks again at once.
+    let soon = Duration::from_millis(50);
+    let looks = core::iter::from_fn(|| reports.recv_timeout(soon).ok()).count();
+    drop(server);
+    looks + reports.try_iter().count()
 }
