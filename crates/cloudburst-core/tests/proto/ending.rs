@@ -30,6 +30,24 @@ fn cancelling_stops_the_burst_at_once() {
 }
 
 #[test]
+fn cancelling_stops_a_burst_that_nobody_answers() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(90_000, 0));
+    for path in 0..4 {
+        pair.set_down(path, true);
+    }
+    let id = pair.send(message(1_000_000, 1));
+    pair.run_for(Duration::from_millis(40));
+    let sender = pair.a.counters().sender;
+    pair.a.endpoint.cancel(id);
+    assert_eq!(pair.outcome(id), Outcome::Unknown(Indeterminate::Cancelled));
+    // No timer of the burst is left, nor one that asks after the silent peer.
+    pair.run_for(Duration::from_secs(10));
+    let after = pair.a.counters().sender;
+    assert_eq!((after.symbols_sent, after.hellos_sent), (sender.symbols_sent, sender.hellos_sent));
+}
+
+#[test]
 fn what_is_cancelled_before_its_first_packet_was_certainly_not_delivered() {
     let mut pair = Pair::new(Setup::default());
     let id = pair.send(message(10, 1));
