@@ -118,22 +118,14 @@ impl Opener {
         if !self.window.is_fresh(number) {
             return Err(OpenError::Replayed);
         }
-        let epoch = number / EPOCH_PACKETS;
-        // Two epochs are open at a time: the newest seen and its neighbour. A packet from beyond
-        // them would have crossed 2^24 others on its way.
-        let Some(key) = epoch
-            .checked_sub(self.first)
-            .and_then(|ahead| self.keys.get(usize::try_from(ahead).unwrap_or(usize::MAX)))
-        else {
-            return Err(OpenError::Forged);
-        };
+        let key = self.key(number).ok_or(OpenError::Forged)?;
         let (header, sealed) = packet.split_at_mut_checked(payload_at).ok_or(OpenError::Forged)?;
         let payload = key
             .open_in_place(nonce(number), Aad::from(&*header), sealed)
             .map_err(|_| OpenError::Forged)?;
         self.window.mark(number);
         // Half-way through the later epoch the earlier one has no packets left on the way.
-        if epoch > self.first && number % EPOCH_PACKETS >= EPOCH_PACKETS / 2 {
+        if number / EPOCH_PACKETS > self.first && number % EPOCH_PACKETS >= EPOCH_PACKETS / 2 {
             self.first += 1;
             self.keys = [
                 epoch_key(&self.direction, self.first),
@@ -141,6 +133,18 @@ impl Opener {
             ];
         }
         Ok(payload)
+    }
+
+    /// Whether the packet that follows the newest one taken can be opened.
+    pub(crate) fn opens_next(&self) -> bool {
+        self.key(self.window.end()).is_some()
+    }
+
+    /// The key of packet `number`. Two epochs are open at a time: the newest seen and its neighbour. A
+    /// packet from beyond them would have crossed 2^24 others on its way.
+    fn key(&self, number: u64) -> Option<&LessSafeKey> {
+        let ahead = (number / EPOCH_PACKETS).checked_sub(self.first)?;
+        self.keys.get(usize::try_from(ahead).ok()?)
     }
 }
 

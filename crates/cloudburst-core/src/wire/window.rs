@@ -34,6 +34,11 @@ impl ReplayWindow {
         self.end - number <= REPLAY_WINDOW && self.seen[word] & bit == 0
     }
 
+    /// The number right above the newest that was taken.
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Notes that the authentic packet `number` was taken.
     pub fn mark(&mut self, number: u64) {
         if number >= self.end {
