@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use super::deadlines::{MessageTimer, QUIET_GRAIN};
-use super::peers::{Held, PeerKey};
+use super::held::{Held, PeerKey};
 use foldhash::{HashMap, HashMapExt};
 
 impl Receiver {

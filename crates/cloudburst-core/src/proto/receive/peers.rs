@@ -2,32 +2,11 @@
 
 use super::Receiver;
 use super::deadlines::QUIET_GRAIN;
+use super::held::Held;
 use super::room::Waiter;
 use super::session::Session;
-use crate::id::{Incarnation, SessionId};
+use crate::id::SessionId;
 use crate::time::Instant;
-use std::net::IpAddr;
-
-/// The holder of a quota: one incarnation of an endpoint, at one IP address.
-///
-/// The incarnation alone is not enough, because a third party could claim it and use up the quota.
-/// Ports are ignored, because one endpoint has many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PeerKey {
-    pub(super) incarnation: Incarnation,
-    pub(super) ip: IpAddr,
-}
-
-/// State that is remembered of a session, of a peer, or of all peers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
-    /// Bytes that messages being received may take.
-    pub(super) memory: usize,
-    /// The part of `memory` that belongs to messages that wait for the application, by role.
-    pub(super) backlog: [usize; 3],
-    /// Endings of messages.
-    pub(super) endings: usize,
-}
 
 /// The sessions of one peer, together.
 #[derive(Debug, Default)]
@@ -38,17 +17,6 @@ pub(super) struct Peer {
     pub(super) begun: u64,
     /// The peer's message that waits for room.
     pub(super) waiter: Option<Waiter>,
-}
-
-impl Held {
-    /// Adjusts the sums: one part of them was `before` and is `after` now.
-    pub(super) fn replace(&mut self, before: Self, after: Self) {
-        self.memory = self.memory - before.memory + after.memory;
-        for (role, backlog) in self.backlog.iter_mut().enumerate() {
-            *backlog = *backlog - before.backlog[role] + after.backlog[role];
-        }
-        self.endings = self.endings - before.endings + after.endings;
-    }
 }
 
 impl Receiver {

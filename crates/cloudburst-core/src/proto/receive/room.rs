@@ -1,7 +1,7 @@
 //! Room for messages that begin: quotas, and a place in line for those that were refused.
 
 use super::Receiver;
-use super::peers::{Held, PeerKey};
+use super::held::{Held, PeerKey};
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::{
     BACKLOG_SHARE, ENDING_BYTES, MAX_OVERTAKEN, MODEST_ENDINGS, WAITER_PATIENCE,

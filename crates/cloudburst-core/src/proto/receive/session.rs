@@ -1,7 +1,7 @@
 //! One direction of messages from one incarnation of one peer.
 
 use super::deadlines::QUIET_GRAIN;
-use super::peers::PeerKey;
+use super::held::PeerKey;
 use super::routes::Routes;
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};

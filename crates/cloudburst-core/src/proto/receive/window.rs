@@ -1,7 +1,7 @@
 //! What became of the messages of one session, from its low watermark on.
 
+use super::held::Held;
 use super::incoming::Incoming;
-use super::peers::Held;
 use crate::id::{Digest, MessageId};
 use crate::proto::steps::step;
 use crate::wire::RejectReason;
