@@ -1,0 +1,161 @@
+//! What settings may be, and what is said of those that may not.
+
+use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
+use crate::code::Code;
+
+/// A setting that the caller must change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("setting `{field}` is {value}: it must be {expected}")]
+pub struct ConfigError {
+    /// The field of [`Config`].
+    pub field: &'static str,
+    /// What it was set to.
+    pub value: String,
+    /// What it may be set to.
+    pub expected: &'static str,
+}
+
+impl Config {
+    /// Checks every field.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that is out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |field, value: &dyn ToString, expected| {
+            Err(ConfigError { field, value: value.to_string(), expected })
+        };
+        if !(Self::MIN_DATAGRAM..=65_507).contains(&self.max_datagram) {
+            return refuse("max_datagram", &self.max_datagram, "between 548 and 65507 bytes");
+        }
+        if self.capacity < 8_000 {
+            return refuse("capacity", &self.capacity, "at least 8000 bits a second");
+        }
+        if !(self.rate > 0.0 && self.rate <= 1.0) {
+            return refuse("rate", &self.rate, "above 0 and at most 1");
+        }
+        if !(1..=64).contains(&self.train) {
+            return refuse("train", &self.train, "between 1 and 64 packets");
+        }
+        if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {
+            return refuse("blocks_in_flight", &self.blocks_in_flight, "between 1 and 8");
+        }
+        if !(1..=MAX_PORTS).contains(&self.ports) {
+            return refuse("ports", &self.ports, "between 1 and 64");
+        }
+        if self.port.checked_add(self.ports - 1).is_none() {
+            return refuse("port", &self.port, "so low that all `ports` from it on exist");
+        }
+        self.policy.check()?;
+        check_code(self.code)?;
+        if self.deadline.is_zero() {
+            return refuse("deadline", &"0", "longer than nothing");
+        }
+        if !(2..=1_000).contains(&self.max_redundancy) {
+            return refuse("max_redundancy", &self.max_redundancy, "between 2 and 1000");
+        }
+        if self.decode_timeout.is_zero() {
+            return refuse("decode_timeout", &"0", "longer than nothing");
+        }
+        for (field, value) in [
+            ("send_messages", self.send_messages),
+            ("send_bytes", self.send_bytes),
+            ("max_message", self.max_message),
+            ("receive_messages", self.receive_messages),
+            ("receive_bytes", self.receive_bytes),
+            ("max_peers", self.max_peers),
+        ] {
+            if value == 0 {
+                return refuse(field, &value, "at least 1");
+            }
+        }
+        for (field, value) in [
+            ("decode_bytes", self.decode_bytes),
+            ("decode_bytes_per_peer", self.decode_bytes_per_peer),
+        ] {
+            if value < self.max_message.saturating_mul(2) {
+                return refuse(field, &value, "at least twice `max_message`, or one never fits");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a code whose parameter means nothing.
+pub(crate) fn check_code(code: Code) -> Result<(), ConfigError> {
+    match Code::from_wire(code.to_wire()) {
+        Some(known) if known == code => Ok(()),
+        _ => Err(ConfigError {
+            field: "code",
+            value: code.to_string(),
+            expected: "a code with a degree that can be drawn, such as d=5",
+        }),
+    }
+}
+
+impl BurstPolicy {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Budgeted { margin } if !(0.0..=4.0).contains(margin) => Err(ConfigError {
+                field: "policy.margin",
+                value: margin.to_string(),
+                expected: "between 0 and 4",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::MAX_SOURCE_SYMBOLS;
+    use core::time::Duration;
+
+    #[test]
+    fn the_default_holds_and_carries_the_papers_largest_message_in_one_block() {
+        let config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        for code in [Code::Rlf256, "lt".parse().unwrap()] {
+            assert!(config.max_symbol(code) * MAX_SOURCE_SYMBOLS >= 93_000);
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_field_the_value_and_the_range() {
+        let refusals = [
+            Config { rate: 0.0, ..Config::default() },
+            Config { rate: f64::NAN, ..Config::default() },
+            Config { max_datagram: 100, ..Config::default() },
+            Config { train: 0, ..Config::default() },
+            Config { max_peers: 0, ..Config::default() },
+            Config { decode_bytes: 5, ..Config::default() },
+            Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
+            Config { capacity: 0, ..Config::default() },
+            Config { deadline: Duration::ZERO, ..Config::default() },
+            Config { max_redundancy: 1, ..Config::default() },
+            Config { ports: 0, ..Config::default() },
+            Config { port: 65_535, ports: 2, ..Config::default() },
+        ];
+        let said: Vec<String> =
+            refusals.iter().map(|config| config.check().unwrap_err().to_string()).collect();
+        assert_eq!(
+            said,
+            [
+                "setting `rate` is 0: it must be above 0 and at most 1",
+                "setting `rate` is NaN: it must be above 0 and at most 1",
+                "setting `max_datagram` is 100: it must be between 548 and 65507 bytes",
+                "setting `train` is 0: it must be between 1 and 64 packets",
+                "setting `max_peers` is 0: it must be at least 1",
+                "setting `decode_bytes` is 5: it must be at least twice `max_message`, or one \
+                 never fits",
+                "setting `policy.margin` is -1: it must be between 0 and 4",
+                "setting `capacity` is 0: it must be at least 8000 bits a second",
+                "setting `deadline` is 0: it must be longer than nothing",
+                "setting `max_redundancy` is 1: it must be between 2 and 1000",
+                "setting `ports` is 0: it must be between 1 and 64",
+                "setting `port` is 65535: it must be so low that all `ports` from it on exist",
+            ]
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! Settings of an endpoint, with defaults and trade-offs.
+
+mod check;
+mod security;
+
+pub use self::check::ConfigError;
+pub(crate) use self::check::check_code;
+pub use self::security::Security;
+
+use crate::code::{Code, MAX_SOURCE_SYMBOLS};
+use crate::path::Order;
+use crate::wire::symbol::SYMBOL_OVERHEAD;
+use core::time::Duration;
+
+/// Blocks of one message that may be under way at a time; a receiver decodes no more at once.
+pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
+/// Ports of one endpoint that take messages.
+pub(crate) const MAX_PORTS: u16 = 64;
+
+/// How long and how hard a sender bursts before it hears from the receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BurstPolicy {
+    /// Algorithm 1: symbols at the rate until STOP, without ACK requests. After eight times the
+    /// block the burst thins out to a trickle. Lowest latency under loss that nobody reports; one
+    /// round trip of needless packets a message.
+    Oblivious,
+    /// Opens with as many symbols as decode without loss plus `margin` of them, requests an ACK and
+    /// sends what is missing (section III-D); thins out while nobody answers.
+    Budgeted {
+        /// Share of the block that is sent on top at once; 0.0 to 4.0. More hides more loss
+        /// without a round trip, and costs as much more load.
+        margin: f32,
+    },
+}
+
+impl Default for BurstPolicy {
+    fn default() -> Self {
+        Self::Budgeted { margin: 1.0 / 16.0 }
+    }
+}
+
+/// Everything that can be set about an endpoint. Every limit is mandatory: none means "no limit".
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes in a UDP payload at most. Default 1,452: IP packets of 1,500 bytes, IPv6 included.
+    /// More than the path carries loses every packet.
+    pub max_datagram: usize,
+    /// The link's capacity in bits a second (LINK_CAP of Algorithm 1). Default 1 Gb/s, for which an
+    /// endpoint with sockets puts what its interface reports.
+    pub capacity: u64,
+    /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
+    /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
+    pub rate: f64,
+    /// Longest packet train, in packets: packets sent back to back on one path by one system call.
+    /// Default 4, 1 to 64; Algorithm 1 says 1. A path that was not heard of for a second gets its
+    /// share alone.
+    ///
+    /// Longer trains save calls, and want more places in the switches' queues, where trains of
+    /// several senders meet: at most half of what the tiny queue holds, then. Four pairs of hosts,
+    /// 93 KB by an address for each of four spines at 100 Mb/s (`fabric-trains` in `benches`), and
+    /// 93 KB over one link that loses nothing (`cargo bench -p cloudburst-benches --bench latency
+    /// -- trains`):
+    ///
+    /// | train | 1 | 2 | 4 | 8 | 16 |
+    /// |---|---:|---:|---:|---:|---:|
+    /// | dropped by queues of 8 packets, % | 0.00 | 0.00 | 0.07 | 3.4 | 9.9 |
+    /// | dropped by queues of 16 packets, % | 0.00 | 0.00 | 0.00 | 0.06 | 2.0 |
+    /// | deepest queue seen, of 256 | 1 | 2 | 9 | 22 | 30 |
+    /// | packets a source symbol, queues of 8 | 1.05 | 1.05 | 1.06 | 1.09 | 1.16 |
+    /// | median of a response, of that with 4 | 2.5 | 1.5 | 1 | 0.77 | 0.63 |
+    /// | goodput, 32 in flight, of that with 4 | 0.5 | 0.7 | 1 | 1.2 | 1.5 |
+    ///
+    /// Hashed paths collide: queues of 8 drop 5 to 7 % of these with up to 4, 14 % with 16. An
+    /// incast overruns the queue with any.
+    pub train: usize,
+    /// In which order packets visit the paths to a peer, each from a random place on. Default
+    /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,
+    /// the more so the smaller `train` is. It must fit the path map, or every send is refused.
+    pub order: Order,
+    /// The code of messages that do not choose their own.
+    pub code: Code,
+    /// The burst policy of messages that do not choose their own.
+    pub policy: BurstPolicy,
+    /// How long a message may take that does not say so itself. Default 10 s.
+    pub deadline: Duration,
+    /// Packets for one block at most: this many times its source symbols, plus 256. Default 32.
+    pub max_redundancy: u32,
+    /// Blocks of one message under way at a time, at most 8. Default 2.
+    pub blocks_in_flight: usize,
+    /// Messages that may wait or be under way, to all peers, and calls that may be in flight.
+    /// Default 65,536.
+    pub send_messages: usize,
+    /// Bytes that may wait or be under way, to all peers. Default 256 MiB.
+    pub send_bytes: usize,
+    /// The longest message to send or to accept, in bytes. Default 16 MiB.
+    pub max_message: usize,
+    /// Messages that were delivered and that the application has not taken yet; as many requests
+    /// beside plain messages. Default 1,024.
+    pub receive_messages: usize,
+    /// Their bytes, of either. Default 64 MiB; one message always fits.
+    pub receive_bytes: usize,
+    /// Bytes of messages being received, of all peers. Default 256 MiB.
+    pub decode_bytes: usize,
+    /// Bytes of messages being received, of one peer. Default 64 MiB.
+    pub decode_bytes_per_peer: usize,
+    /// A message of which nothing new arrived for this long is forgotten by its receiver; so is a
+    /// whole one that the application has not taken, when its sender has not asked after it for as
+    /// long. Default 15 s: longer than the default deadline, after which its sender has given up.
+    pub decode_timeout: Duration,
+    /// How long a thread that waits for packets busy-polls before it sleeps, if the last packets
+    /// arrived as quickly, or in twice the time while it slept. Default 50 us, which takes the
+    /// wake-up out of round trips that follow each other; it yields to whatever else wants the
+    /// processor, and sleeps for a while where that takes long. A service with cores to spare may
+    /// busy-poll for longer; calls then notice their deadlines as much later. 0: always sleep.
+    pub busy_poll: Duration,
+    /// Peers to remember, sending and receiving each. Default 4,096.
+    pub max_peers: usize,
+    /// Whether the network may tell packets that can be spared from others by their ECN bits, as
+    /// in Aeolus (SIGCOMM 2020). Default false: all packets are Not-ECT.
+    ///
+    /// If set, symbols that are sent before the receiver has answered anything of their message
+    /// stay Not-ECT; all others, and all handshakes and answers, are marked ECT(0). A switch that
+    /// marks (RED with ECN) at one low threshold, such as 6 KB, then drops the first beyond it and
+    /// spares the others. Set it at both ends, or the answers are dropped first. Without such a
+    /// switch it gains nothing. A mark (CE) that arrives does not change the rate.
+    pub aeolus: bool,
+    /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
+    pub port: u16,
+    /// How many ports take messages: that one and those right after it. Peers are told, and spread
+    /// symbols over them if their path map does. Default 1; at most 64.
+    pub ports: u16,
+    /// Whether others answer handshakes at the port that peers know this endpoint by, too. Default
+    /// false.
+    ///
+    /// If set, peers are told `port` with the handshake, and send everything else there: what comes
+    /// to the shared port reaches any of those that share it. So `port` must not be 0, for which
+    /// endpoints with sockets put one of their own.
+    pub reuse_port: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        Self {
+            max_datagram: 1452,
+            capacity: 1_000_000_000,
+            rate: 1.0,
+            train: 4,
+            order: Order::default(),
+            code: Code::default(),
+            policy: BurstPolicy::default(),
+            deadline: Duration::from_secs(10),
+            max_redundancy: 32,
+            blocks_in_flight: 2,
+            send_messages: 65_536,
+            send_bytes: 256 * MIB,
+            max_message: 16 * MIB,
+            receive_messages: 1024,
+            receive_bytes: 64 * MIB,
+            decode_bytes: 256 * MIB,
+            decode_bytes_per_peer: 64 * MIB,
+            decode_timeout: Duration::from_secs(15),
+            busy_poll: Duration::from_micros(50),
+            max_peers: 4096,
+            aeolus: false,
+            port: 0,
+            ports: 1,
+            reuse_port: false,
+        }
+    }
+}
+
+impl Config {
+    /// The smallest `max_datagram`: what every IPv4 host must take (576) less its headers.
+    pub const MIN_DATAGRAM: usize = 548;
+
+    /// The largest symbol that a packet of this configuration carries under `code`.
+    pub fn max_symbol(&self, code: Code) -> usize {
+        self.max_datagram - SYMBOL_OVERHEAD - code.index_set_len(MAX_SOURCE_SYMBOLS)
+    }
+}

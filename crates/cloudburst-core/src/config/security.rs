@@ -1,0 +1,74 @@
+//! Who may talk to an endpoint.
+
+use crate::wire::keys::PresharedKey;
+
+/// How an endpoint tells its peers from strangers. There is no default: choose by name.
+#[derive(Clone, Debug)]
+pub struct Security(Mode);
+
+#[derive(Clone, Debug)]
+enum Mode {
+    PreShared(PresharedKey),
+    TrustedNetwork,
+}
+
+impl Security {
+    /// Only endpoints that hold the same 32 bytes can talk to each other, and nobody else can
+    /// read, forge or replay their messages.
+    pub const fn pre_shared(key: [u8; 32]) -> Self {
+        Self(Mode::PreShared(PresharedKey::new(key)))
+    }
+
+    /// The key that 64 hexadecimal digits say, as key files have them; `None` if they are none.
+    /// Blanks and line ends around them are fine.
+    pub fn key_from_hex(text: &str) -> Option<[u8; 32]> {
+        let digits = text.trim().as_bytes();
+        let mut key = [0; 32];
+        if digits.len() != 64 {
+            return None;
+        }
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            let nibble = |digit: u8| char::from(digit).to_digit(16);
+            *byte = u8::try_from(nibble(pair[0])? << 4 | nibble(pair[1])?).ok()?;
+        }
+        Some(key)
+    }
+
+    /// Anyone who can reach this endpoint may send to it, and anyone on the way can read along.
+    ///
+    /// Packets are sealed all the same, under keys that both ends derive from what they say in
+    /// the open: that finds damage, and keeps out whoever cannot see the handshake.
+    pub const fn trusted_network() -> Self {
+        Self(Mode::TrustedNetwork)
+    }
+
+    /// Whether anyone may talk to this endpoint.
+    pub const fn is_trusted_network(&self) -> bool {
+        matches!(self.0, Mode::TrustedNetwork)
+    }
+
+    pub(crate) fn key(&self) -> PresharedKey {
+        match &self.0 {
+            Mode::PreShared(key) => key.clone(),
+            // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
+            Mode::TrustedNetwork => PresharedKey::new(*b"cloudburst v1: a trusted network"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_64_digits_and_nothing_else_is() {
+        let key: [u8; 32] = core::array::from_fn(|at| 0xa0 + at as u8);
+        let digits: String = (0xa0..=0xbf).map(|byte: u8| format!("{byte:02X}")).collect();
+        for text in [&digits, &digits.to_lowercase(), &format!("  {digits}\n")] {
+            assert_eq!(Security::key_from_hex(text), Some(key), "{text}");
+        }
+        for text in ["", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(Security::key_from_hex(text), None, "{text}");
+        }
+    }
+}
