@@ -34,12 +34,20 @@ pub struct Host {
     recipe: Recipe,
     /// How often it was restarted.
     life: u8,
-    /// The roles of messages that the application has not taken yet, in order.
-    untaken: VecDeque<Role>,
+    /// What the application has not taken yet, in order.
+    untaken: VecDeque<Untaken>,
     alive: bool,
     paused: bool,
     /// Packets that arrived while it was paused.
     waiting: VecDeque<(Via, Vec<u8>)>,
+}
+
+/// What the endpoint has for the application.
+#[derive(Debug)]
+enum Untaken {
+    /// A plain message, as it stood in the queue.
+    Plain(Message),
+    Request,
 }
 
 /// A datagram that a host has put on the wire.
@@ -145,6 +153,8 @@ impl Host {
                 buffer.chunks(transmit.segment_size).for_each(|packet| out(transmit, packet));
                 buffer.clear();
             }
+            let announced = !self.untaken.is_empty() || self.endpoint.queued().next().is_none();
+            assert!(announced, "a message is in the queue, and the application was not told");
             // To take messages is an input as well: it may have made more to say.
             if !self.takes || self.untaken.is_empty() {
                 return;
@@ -162,23 +172,37 @@ impl Host {
                 assert!(self.answers.insert(call, answer).is_none(), "{call:?} ended twice");
             }
             Event::Readable(role) => {
-                if role == Role::Plain {
-                    let known = self.untaken.iter().filter(|role| **role == Role::Plain).count();
-                    let message = self.endpoint.queued().nth(known);
-                    self.inbox.push(message.expect("it is in the queue").clone());
-                }
-                self.untaken.push_back(role);
+                self.untaken.push_back(match role {
+                    Role::Plain => {
+                        let is_plain = |untaken: &&Untaken| matches!(untaken, Untaken::Plain(_));
+                        let known = self.untaken.iter().filter(is_plain).count();
+                        let message = self.endpoint.queued().nth(known);
+                        let message = message.expect("it is in the queue").clone();
+                        self.inbox.push(message.clone());
+                        Untaken::Plain(message)
+                    }
+                    Role::Request => Untaken::Request,
+                    other => panic!("no application reads a {other:?}"),
+                });
             }
             other => panic!("no host knows what to do with {other:?}"),
         }
     }
 
     /// Takes the oldest message that is left for the application. Returns whether there was one.
+    ///
+    /// # Panics
+    ///
+    /// If the endpoint yields another message than the one that entered the queue.
     pub fn take(&mut self, now: Instant) -> bool {
         let oldest = self.untaken.pop_front();
-        match oldest {
-            Some(Role::Request) => self.requests.extend(self.endpoint.recv_request(now)),
-            Some(_) => drop(self.endpoint.recv()),
+        match &oldest {
+            Some(Untaken::Request) => self.requests.extend(self.endpoint.recv_request(now)),
+            Some(Untaken::Plain(queued)) => {
+                let taken = self.endpoint.recv();
+                let same = taken.as_ref() == Some(queued);
+                assert!(same, "{} was queued, and {:?} taken", queued.id, taken.map(|m| m.id));
+            }
             None => {}
         }
         oldest.is_some()
