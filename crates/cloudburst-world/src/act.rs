@@ -79,8 +79,10 @@ impl World {
     }
 
     fn send_within_bounds(&mut self, from: usize, to: SocketAddr, len: usize, how: &SendOptions) {
-        if self.book.ledger.len() < MAX_SENDS && self.bytes_sent + len <= MAX_BYTES {
-            self.send(from, to, len, how);
+        let within = self.book.ledger.len() < MAX_SENDS && self.bytes_sent + len <= MAX_BYTES;
+        if within && self.hosts[from].is_running() {
+            // A refusal is an answer as well.
+            let _ = self.send(from, to, len, how);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Verdicts: whether an endpoint's report about a send is true.
 
 use crate::ledger::Sent;
-use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection};
+use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection, SendError};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;
@@ -30,6 +30,21 @@ pub(crate) struct Facts {
     pub(crate) peer_max: usize,
     /// Whether the cap on a block's packets holds without exception.
     pub(crate) capped: bool,
+}
+
+/// Checks that an endpoint that accepts messages of up to `max` bytes, and may be closed, refuses
+/// one of `len` bytes for a true reason.
+///
+/// # Panics
+///
+/// If it does not.
+pub(crate) fn check_refusal(error: &SendError, len: usize, max: usize, closed: bool) {
+    match *error {
+        SendError::TooLarge { .. } => assert!(len > max, "{error}: {len} bytes"),
+        SendError::Full { messages, .. } => assert!(messages > 0, "it waits for nothing: {error}"),
+        SendError::Closing => assert!(closed, "{error}"),
+        ref other => panic!("nobody is to blame for it: {other}"),
+    }
 }
 
 /// Checks that `outcome` is true of `sent`.

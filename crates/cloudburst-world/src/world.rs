@@ -9,7 +9,9 @@ use crate::network::Network;
 use crate::scope::Scope;
 use crate::setup::{Setup, host_at};
 use crate::trace::Trace;
+use crate::verdict;
 use crate::weather::weather;
+use cloudburst_core::error::SendError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
@@ -42,25 +44,31 @@ impl World {
         }
     }
 
-    /// Sends from a host to `peer`. Returns `None` if the endpoint refuses, or the host is not
-    /// running.
+    /// Sends from a host, which must be running, to `peer`.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint refuses the message, and the reason is true.
     pub(crate) fn send(
         &mut self,
         from: usize,
         peer: SocketAddr,
         len: usize,
         options: &SendOptions,
-    ) -> Option<Name> {
+    ) -> Result<Name, SendError> {
         let life = self.hosts[from].life();
         let bytes = self.book.ledger.content(from, life, len);
-        let host = self.hosts.get_mut(from).filter(|host| host.is_running())?;
-        let id = host.endpoint.send(self.now, peer, bytes.clone(), options).ok()?;
+        let config = &self.setup.configs[from];
+        let endpoint = &mut self.hosts[from].endpoint;
+        let id = endpoint.send(self.now, peer, bytes.clone(), options).inspect_err(|error| {
+            let closed = self.book.profiles[from].closed;
+            verdict::check_refusal(error, bytes.len(), config.max_message, closed);
+        })?;
         self.bytes_sent += bytes.len();
         let (name, to) = ((from, life, id), host_at(peer, self.hosts.len()));
-        let config = &self.setup.configs[from];
         self.book.ledger.on_sent(name, to, (bytes, self.now), options, config);
         self.drain(from);
-        Some(name)
+        Ok(name)
     }
 
     /// Lets an application take one message, or all, and each at once from now on, or not.
