@@ -111,9 +111,8 @@ impl World {
     fn restart(&mut self, host: usize) {
         // After that many lives, the host stays as it is.
         if self.hosts[host].life() < u8::MAX {
-            let (lost, _) = self.hosts[host].untaken();
             self.hosts[host].restart();
-            self.book.on_restarted(host, self.hosts[host].life(), lost);
+            self.book.on_restarted(host, self.hosts[host].life());
         }
     }
 

@@ -27,10 +27,6 @@ pub(crate) struct Profile {
     /// Whether it was told BUSY or FORGOTTEN: what it sends in response is beyond the cap on a
     /// block's packets.
     pub(crate) capless: bool,
-    /// Whether its application leaves messages in the queue for a while.
-    pub(crate) lets_lie: bool,
-    /// Whether a life ended with messages in the queue.
-    lost_queue: bool,
     /// The address that the latest message states as its sender's.
     pub(crate) last_peer: Option<SocketAddr>,
 }
@@ -56,8 +52,6 @@ impl Book {
             max_message: config.max_message,
             max_peers: config.max_peers,
             capless: false,
-            lets_lie: false,
-            lost_queue: false,
             last_peer: None,
         };
         Self {
@@ -76,12 +70,10 @@ impl Book {
         (self.profiles[host].closed, self.profiles[host].was_closed) = (true, true);
     }
 
-    /// Notes that a host begins its life `life`, and that `lost` messages were in its queue.
-    pub(crate) fn on_restarted(&mut self, host: usize, life: u8, lost: usize) {
+    /// Notes that a host begins its life `life`.
+    pub(crate) fn on_restarted(&mut self, host: usize, life: u8) {
         let profile = &mut self.profiles[host];
         (profile.life, profile.closed, profile.last_peer) = (life, false, None);
-        profile.lets_lie = false;
-        profile.lost_queue |= lost > 0;
     }
 
     /// Whether a host has room for the sessions of all lives of its peers. Each life may have made
@@ -96,9 +88,6 @@ impl Book {
         Facts {
             start: self.start,
             now: self.now,
-            peer_life: peer.map_or(0, |peer| peer.life),
-            peer_lets_lie: peer.is_some_and(|peer| peer.lets_lie),
-            peer_lost_queue: peer.is_some_and(|peer| peer.lost_queue),
             peer_restarted: to.is_some_and(|to| self.profiles[to].life > 0 || !self.is_roomy(to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
             peer_max: peer.map_or(0, |peer| peer.max_message),

@@ -22,11 +22,9 @@ pub(crate) struct Sent {
     pub(crate) sent_at: Instant,
     pub(crate) deadline: Instant,
     pub(crate) max_redundancy: usize,
-    /// Whether the receiver's application has it.
+    /// Whether it has entered the queue of the receiver's application.
     pub(crate) arrived: bool,
     pub(crate) outcome: Option<Outcome>,
-    /// The life of the receiver whose queue it is in, if it was reported as delivered.
-    promised_by: Option<u8>,
 }
 
 /// All messages of a world.
@@ -68,11 +66,10 @@ impl Ledger {
             max_redundancy: config.max_redundancy as usize,
             arrived: false,
             outcome: None,
-            promised_by: None,
         });
     }
 
-    /// The application of host `at` was given a message.
+    /// A message entered the queue of the application of host `at`.
     pub(crate) fn on_message(&mut self, at: usize, message: &Message) {
         let is_it = |sent: &&mut Sent| sent.name.2 == message.id && sent.bytes == message.bytes;
         let Some(sent) = self.0.iter_mut().find(is_it) else {
@@ -92,17 +89,7 @@ impl Ledger {
         };
         assert_eq!(sent.outcome, None, "ended twice");
         verdict::check(sent, &outcome, facts);
-        if matches!(outcome, Outcome::Delivered(_)) && !facts.peer_lost_queue {
-            sent.promised_by = Some(facts.peer_life);
-        }
         sent.outcome = Some(outcome);
-    }
-
-    /// The application of host `at`, in its life `life`, has taken everything.
-    pub(crate) fn on_emptied(&self, at: usize, life: u8) {
-        let promised = |sent: &&Sent| (sent.to, sent.promised_by) == (Some(at), Some(life));
-        let missing = self.0.iter().filter(promised).find(|sent| !sent.arrived);
-        assert!(missing.is_none(), "reported as delivered, and not in the queue: {missing:?}");
     }
 
     pub(crate) fn find(&self, name: Name) -> Option<&Sent> {

@@ -15,12 +15,6 @@ const FORGETFUL_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Facts {
     pub(crate) start: Instant,
     pub(crate) now: Instant,
-    /// The peer's life.
-    pub(crate) peer_life: u8,
-    /// Whether the peer's application leaves messages in the queue for a while.
-    pub(crate) peer_lets_lie: bool,
-    /// Whether a life of the peer ended with messages in its queue. Answers may still arrive.
-    pub(crate) peer_lost_queue: bool,
     /// Whether the peer has restarted before, or has no room for another session, which looks
     /// alike.
     pub(crate) peer_restarted: bool,
@@ -55,10 +49,7 @@ pub(crate) fn check_refusal(error: &SendError, len: usize, max: usize, closed: b
 pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
     match outcome {
         Outcome::Delivered(receipt) => {
-            // A message in the queue counts as missing only when the application has emptied the
-            // queue.
-            let lies = facts.peer_lets_lie || facts.peer_lost_queue;
-            assert!(sent.arrived || lies, "reported as delivered: {sent:?}");
+            assert!(sent.arrived, "reported as delivered: {sent:?}");
             check_receipt(sent, receipt, facts.capped);
         }
         Outcome::Rejected(rejection) => {

@@ -77,14 +77,12 @@ impl World {
             return;
         }
         self.hosts[host].takes = from_now_on;
-        self.book.profiles[host].lets_lie = !from_now_on;
         while self.hosts[host].take(self.now) {
             self.drain(host);
             if !all {
                 return;
             }
         }
-        self.book.ledger.on_emptied(host, self.hosts[host].life());
     }
 
     /// Resumes a process that was stopped.
