@@ -114,6 +114,8 @@ impl Watch for Book {
     }
 
     fn on_arrival(&mut self, to: usize, via: Via, packet: &[u8]) {
+        self.trace.note(self.now, 3, to, format!("{via:?}").as_bytes());
+        self.trace.note(self.now, 4, to, packet);
         self.accounts.on_arrival(to, via.remote.ip(), packet);
     }
 
@@ -125,9 +127,10 @@ impl Watch for Book {
             self.profiles[number].last_peer = Some(message.peer);
         }
         for (id, outcome) in core::mem::take(&mut host.outcomes) {
-            self.trace.note(self.now, 2, number, &id.0.to_be_bytes());
             let name = (number, host.life(), id);
-            self.trace.say(self.now, format_args!("{name:?} {outcome:?}"));
+            let ended = format!("{name:?} {outcome:?}");
+            self.trace.note(self.now, 2, number, ended.as_bytes());
+            self.trace.say(self.now, format_args!("{ended}"));
             let to = self.ledger.find(name).and_then(|sent| sent.to);
             self.ledger.on_ended(name, outcome, self.facts(number, to));
         }
