@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// section 8.1).
 const AMPLIFICATION: usize = 3;
 
-/// The accounts of all hosts.
+/// The accounts of all hosts in their present lives.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     /// By host: bytes that it may answer with, and bytes that it has answered with.
@@ -22,6 +22,12 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
+    /// Notes that `host` has lost its memory: it owes no answers, and nobody is validated.
+    pub(crate) fn on_restarted(&mut self, host: usize) {
+        self.answers.remove(&host);
+        self.traffic.retain(|(of, _), _| *of != host);
+    }
+
     pub(crate) fn on_arrival(&mut self, host: usize, from: IpAddr, packet: &[u8]) {
         self.traffic.entry((host, from)).or_default().0 += packet.len();
         if self.made.contains(&hash(packet)) {

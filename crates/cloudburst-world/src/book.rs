@@ -13,6 +13,7 @@ use crate::verdict::Facts;
 use cloudburst_core::path::Via;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Kind;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Facts about a host.
@@ -24,9 +25,6 @@ pub(crate) struct Profile {
     was_closed: bool,
     max_message: usize,
     max_peers: usize,
-    /// Whether it was told BUSY or FORGOTTEN: what it sends in response is beyond the cap on a
-    /// block's packets.
-    pub(crate) capless: bool,
     /// The address that the latest message states as its sender's.
     pub(crate) last_peer: Option<SocketAddr>,
 }
@@ -39,7 +37,8 @@ pub(crate) struct Book {
     pub(crate) accounts: Accounts,
     pub(crate) trace: Trace,
     pub(crate) profiles: Vec<Profile>,
-    start: Instant,
+    /// When a host last received a packet of another: by sender and receiver.
+    contacts: BTreeMap<(usize, usize), Instant>,
     scope: Scope,
 }
 
@@ -51,7 +50,6 @@ impl Book {
             was_closed: false,
             max_message: config.max_message,
             max_peers: config.max_peers,
-            capless: false,
             last_peer: None,
         };
         Self {
@@ -61,7 +59,7 @@ impl Book {
             accounts: Accounts::default(),
             trace,
             profiles: setup.configs.iter().map(profile).collect(),
-            start: setup.start,
+            contacts: BTreeMap::new(),
             scope,
         }
     }
@@ -74,6 +72,7 @@ impl Book {
     pub(crate) fn on_restarted(&mut self, host: usize, life: u8) {
         let profile = &mut self.profiles[host];
         (profile.life, profile.closed, profile.last_peer) = (life, false, None);
+        self.accounts.on_restarted(host);
     }
 
     /// Whether a host has room for the sessions of all lives of its peers. Each life may have made
@@ -86,12 +85,11 @@ impl Book {
     fn facts(&self, from: usize, to: Option<usize>) -> Facts {
         let peer = to.map(|to| &self.profiles[to]);
         Facts {
-            start: self.start,
             now: self.now,
+            contact: to.and_then(|to| self.contacts.get(&(from, to)).copied()),
             peer_restarted: to.is_some_and(|to| self.profiles[to].life > 0 || !self.is_roomy(to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
             peer_max: peer.map_or(0, |peer| peer.max_message),
-            capped: !self.profiles[from].capless,
         }
     }
 }
@@ -107,9 +105,6 @@ impl Watch for Book {
         let (kind, egress) = (Kind::of(packet), transmit.via.egress);
         let said = format_args!("{from}.{egress} -> {destination} {kind:?} {}", packet.len());
         self.trace.say(self.now, said);
-        if let (Some(to), Ok(Kind::Busy | Kind::Forgotten)) = (to, Kind::of(packet)) {
-            self.profiles[to].capless = true;
-        }
         self.adversary.on_departure(departure, hop)
     }
 
@@ -117,6 +112,12 @@ impl Watch for Book {
         self.trace.note(self.now, 3, to, format!("{via:?}").as_bytes());
         self.trace.note(self.now, 4, to, packet);
         self.accounts.on_arrival(to, via.remote.ip(), packet);
+        if let Some(from) = host_at(via.remote, self.profiles.len()) {
+            self.contacts.insert((from, to), self.now);
+        }
+        if let Ok(Kind::Busy | Kind::Forgotten) = Kind::of(packet) {
+            self.ledger.uncap(to, self.profiles[to].life);
+        }
     }
 
     fn on_served(&mut self, number: usize, host: &mut Host) {

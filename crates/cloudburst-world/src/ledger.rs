@@ -22,6 +22,9 @@ pub(crate) struct Sent {
     pub(crate) sent_at: Instant,
     pub(crate) deadline: Instant,
     pub(crate) max_redundancy: usize,
+    /// Whether its sender was told BUSY or FORGOTTEN while it was under way: packets that it sends
+    /// in response are beyond the cap on a block's packets.
+    pub(crate) capless: bool,
     /// Whether it has entered the queue of the receiver's application.
     pub(crate) arrived: bool,
     pub(crate) outcome: Option<Outcome>,
@@ -64,6 +67,7 @@ impl Ledger {
             sent_at,
             deadline: sent_at + options.deadline.unwrap_or(config.deadline),
             max_redundancy: config.max_redundancy as usize,
+            capless: false,
             arrived: false,
             outcome: None,
         });
@@ -102,10 +106,19 @@ impl Ledger {
         self.0.iter().filter(of_life).filter(|sent| sent.outcome.is_none())
     }
 
-    /// The maximum number of packets that the sends of a host's life may cost.
-    pub(crate) fn packet_cap(&self, host: usize, life: u8, max_symbol: usize) -> usize {
+    /// Lifts the caps of the sends of a host's life that have not ended.
+    pub(crate) fn uncap(&mut self, host: usize, life: u8) {
+        let of_life = |sent: &&mut Sent| (sent.name.0, sent.name.1) == (host, life);
+        let open = self.0.iter_mut().filter(of_life).filter(|sent| sent.outcome.is_none());
+        open.for_each(|sent| sent.capless = true);
+    }
+
+    /// The maximum number of packets that the sends of a host's life may cost; `None` if some have
+    /// no cap.
+    pub(crate) fn packet_cap(&self, host: usize, life: u8, max_symbol: usize) -> Option<usize> {
         let of_life = |sent: &&Sent| (sent.name.0, sent.name.1) == (host, life);
-        self.0.iter().filter(of_life).map(|sent| sent.packet_cap(max_symbol)).sum()
+        let cap = |sent: &Sent| (!sent.capless).then(|| sent.packet_cap(max_symbol));
+        self.0.iter().filter(of_life).map(cap).sum()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -6,15 +6,16 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;
 
-/// The minimum time after which sessions are forgotten. Until then, a peer that has not restarted
-/// does not seem to have.
-const FORGETFUL_AFTER: Duration = Duration::from_secs(5);
+/// The minimum time without a packet after which a peer forgets a session. Until then, a peer that
+/// has not restarted does not seem to have.
+const FORGETFUL_AFTER: Duration = Duration::from_secs(10);
 
 /// Facts when a send ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    pub(crate) start: Instant,
     pub(crate) now: Instant,
+    /// When the peer last received a packet of the sender, if it ever did.
+    pub(crate) contact: Option<Instant>,
     /// Whether the peer has restarted before, or has no room for another session, which looks
     /// alike.
     pub(crate) peer_restarted: bool,
@@ -22,8 +23,6 @@ pub(crate) struct Facts {
     pub(crate) peer_closed: bool,
     /// The longest message that the peer accepts.
     pub(crate) peer_max: usize,
-    /// Whether the cap on a block's packets holds without exception.
-    pub(crate) capped: bool,
 }
 
 /// Checks that an endpoint that accepts messages of up to `max` bytes, and may be closed, refuses
@@ -50,7 +49,7 @@ pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
     match outcome {
         Outcome::Delivered(receipt) => {
             assert!(sent.arrived, "reported as delivered: {sent:?}");
-            check_receipt(sent, receipt, facts.capped);
+            check_receipt(sent, receipt);
         }
         Outcome::Rejected(rejection) => {
             assert!(!sent.arrived, "{rejection:?}, and it was delivered: {sent:?}");
@@ -60,12 +59,12 @@ pub(crate) fn check(sent: &Sent, outcome: &Outcome, facts: Facts) {
     }
 }
 
-fn check_receipt(sent: &Sent, receipt: &Receipt, capped: bool) {
+fn check_receipt(sent: &Sent, receipt: &Receipt) {
     let Receipt { bytes, blocks, source_symbols, packets, ref arrivals, .. } = *receipt;
     assert_eq!(bytes, sent.bytes.len());
     assert_eq!(blocks, source_symbols.div_ceil(128));
     let cap = source_symbols * sent.max_redundancy + blocks * 256;
-    assert!(packets >= source_symbols && (packets <= cap || !capped), "{receipt:?}");
+    assert!(packets >= source_symbols && (packets <= cap || sent.capless), "{receipt:?}");
     let arrived: usize = arrivals.iter().map(|on| usize::from(on.count)).sum();
     assert!(arrived <= packets, "{receipt:?}");
 }
@@ -86,11 +85,12 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
 }
 
 fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
-    let early = facts.now.saturating_since(facts.start) < FORGETFUL_AFTER;
     match reason {
         Indeterminate::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
         Indeterminate::PeerRestarted => {
-            assert!(facts.peer_restarted || !early, "it did not: {sent:?}")
+            let since = |contact| facts.now.saturating_since(contact);
+            let forgotten = facts.contact.is_some_and(|contact| since(contact) >= FORGETFUL_AFTER);
+            assert!(facts.peer_restarted || forgotten, "it did not: {sent:?}");
         }
         Indeterminate::Cancelled => {}
         other => panic!("nobody said so: {other:?}: {sent:?}"),
