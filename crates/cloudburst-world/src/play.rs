@@ -22,10 +22,13 @@ const MAX_STEPS: usize = 400;
 ///
 /// - A message is delivered at most once, byte for byte, and to the host that it is for, whatever
 ///   lives the hosts have and whatever the adversary replays.
-/// - A `Delivered` send was delivered. A `Rejected` one never was and never is. The reasons are
-///   true. Each send ends once, and by its deadline unless its process was stopped.
+/// - A `Delivered` send was delivered: it had entered the application's queue. A `Rejected` one never
+///   was and never is. The reasons are true, those of refused sends as well. Each send ends once, and
+///   by its deadline unless its process was stopped.
+/// - An application takes what entered its queue, in that order.
 /// - A host answers with no more bytes than it received in genuine packets. To an address without a
-///   host, it sends at most three times what came from there.
+///   host, it sends at most three times what came from there; this is checked only where
+///   [`Scope::forged_addresses`] is set.
 /// - Messages being received stay within the configured memory, and delivered ones within the
 ///   application's queue. A block costs no more packets than its cap.
 /// - An endpoint that was served wants nothing more at this moment: it does not spin.

@@ -17,6 +17,10 @@ pub struct Scope {
     pub sleepers: bool,
     /// The first message to a peer that has restarted unnoticed must arrive.
     pub unnoticed_restarts: bool,
+    /// Links lose every packet, every long one, or all but a few of a burst, and the adversary holds
+    /// every packet back. With the feature `small-limits`, all packets of two epochs may be lost so,
+    /// which wedges a session.
+    pub blackouts: bool,
 }
 
 impl Scope {
@@ -28,14 +32,16 @@ impl Scope {
         haunting: true,
         sleepers: true,
         unnoticed_restarts: true,
+        blackouts: true,
     };
-    /// The faults that endpoints survive today.
+    /// The faults that endpoints survive. The others show known limits of the protocol.
     pub const SURVIVED: Self = Self {
         mirrors: false,
         relays: false,
         forged_addresses: false,
-        haunting: false,
-        sleepers: false,
+        haunting: true,
+        sleepers: true,
         unnoticed_restarts: false,
+        blackouts: !cfg!(feature = "small-limits"),
     };
 }

@@ -105,9 +105,14 @@ impl Step {
             24 | 25 => Self::Next,
             26..=28 => {
                 let (from, to) = two(choices, hosts);
-                Self::Weather(from, to, choices.below(weather::KINDS))
+                let kind = choices.below(weather::KINDS);
+                let clears = weather::is_dark(kind) && !scope.blackouts;
+                Self::Weather(from, to, if clears { 0 } else { kind })
             }
-            29 => Self::Egress(u16::from(choices.u8()) % egresses, choices.below(3) == 2),
+            29 => {
+                let (egress, down) = (u16::from(choices.u8()) % egresses, choices.below(3) == 2);
+                Self::Egress(egress, down && scope.blackouts)
+            }
             30 => Self::Rule(rule(choices, hosts, scope)),
             31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, egresses, scope)),
             33 => Self::Again(choices.u8(), Tampering::Damage(Damage::read(choices))),
@@ -117,7 +122,7 @@ impl Step {
                 Self::Release { choice, deliver: how & 1 == 0, keep: how & 2 != 0 }
             }
             37 => Self::ReleaseSome(choices.u8() % 16),
-            38 => Self::Rule(Rule::Hold),
+            38 if scope.blackouts => Self::Rule(Rule::Hold),
             _ => Self::Rule(Rule::Pass),
         }
     }
