@@ -55,19 +55,10 @@ impl Encapsulator {
         Ok(Self { socket, source, outer: RwLock::default() })
     }
 
-    /// The number of each of these destinations, in the order of first use; of those that there is
-    /// no room for, none.
+    /// The numbers of all destinations so far, and of these; if there is no room for all of these,
+    /// the new ones among them get none.
     pub(super) fn numbers(&self, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, u16> {
-        let mut outer = self.outer.write().unwrap_or_else(PoisonError::into_inner);
-        let mut numbers: HashMap<Ipv4Addr, u16> =
-            outer.iter().zip(0..).map(|(&ip, number)| (ip, number)).collect();
-        for &ip in wanted {
-            if outer.len() < MAX_OUTER && !numbers.contains_key(&ip) {
-                numbers.insert(ip, outer.len() as u16);
-                outer.push(ip);
-            }
-        }
-        numbers
+        numbers(&mut self.outer.write().unwrap_or_else(PoisonError::into_inner), wanted)
     }
 
     /// The destination of this number.
@@ -95,6 +86,21 @@ impl Encapsulator {
             }
         }
     }
+}
+
+/// See [`Encapsulator::numbers`]. Destinations are numbered in the order of first use.
+fn numbers(outer: &mut Vec<Ipv4Addr>, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, u16> {
+    let known = outer.len();
+    for ip in wanted {
+        if !outer.contains(ip) {
+            outer.push(*ip);
+        }
+    }
+    if outer.len() > MAX_OUTER {
+        // A map that is refused must not use up numbers, which are never free again.
+        outer.truncate(known);
+    }
+    outer.iter().zip(0..).map(|(&ip, number)| (ip, number)).collect()
 }
 
 /// Both headers and that of UDP, for a payload of `len` bytes. Switches see the outer header and,
@@ -139,6 +145,19 @@ fn checksum(bytes: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn destinations_that_do_not_all_fit_use_up_no_numbers() {
+        let address = |number: usize| Ipv4Addr::from_bits(0x0a00_0000 + number as u32);
+        let mut outer = Vec::new();
+        let most: Vec<_> = (0..MAX_OUTER).map(address).collect();
+        let first = numbers(&mut outer, &[most[1], most[0], most[1]]);
+        assert_eq!(first, [(most[1], 0), (most[0], 1)].into());
+        let more: Vec<_> = (2..=MAX_OUTER).map(address).collect();
+        assert_eq!(numbers(&mut outer, &more), first, "one too many");
+        assert_eq!(numbers(&mut outer, &most).len(), MAX_OUTER);
+        assert_eq!(numbers(&mut outer, &most[..1])[&most[0]], 1, "numbers stay");
+    }
 
     #[test]
     fn a_header_is_that_of_rfc_791() {
