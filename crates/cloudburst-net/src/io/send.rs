@@ -97,9 +97,10 @@ impl Sockets {
             }
             Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
                 // The address may be to blame, or a path too narrow for a segment, which the
-                // system would cut into fragments: the device is, if single datagrams pass.
+                // system would cut into fragments: older ones say EINVAL then, newer ones
+                // EMSGSIZE. The device is, if single datagrams pass.
                 let singly = self.send_singly(egress, to, batch, size);
-                let device = singly.is_ok() && error != Errno::EMSGSIZE;
+                let device = matches!(error, Errno::EIO | Errno::EOPNOTSUPP) && singly.is_ok();
                 if device && egress.gso.swap(false, Relaxed) {
                     self.meter.gso_fallbacks.add(1);
                     tracing::debug!(socket = ?egress.socket, "no segmentation offload: one by one");
@@ -135,8 +136,8 @@ impl Sockets {
         segment: Option<usize>,
     ) -> Result<(), Errno> {
         #[cfg(test)]
-        if segment.is_some() && self.gso_broken.load(Relaxed) {
-            return Err(Errno::EIO);
+        if segment.is_some() && self.gso_error.load(Relaxed) != 0 {
+            return Err(Errno::from_raw(self.gso_error.load(Relaxed)));
         }
         let segment = segment.map(|size| size as u16);
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
@@ -183,41 +184,69 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
 
-    #[test]
-    fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
-        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
-        receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let config = UdpConfig {
-            bind: "127.0.0.1:0".parse().unwrap(),
-            reuse_port: false,
-            sockets: 8,
-            ports: 1,
-            flow_labels: 0,
-            encapsulates: false,
-            dscps: vec![0],
-            socket_buffers: 65_536,
-        };
-        let sockets = Sockets::open(&config).unwrap();
-        sockets.gso_broken.store(true, Relaxed);
-        let contents: Vec<u8> = (0..100).collect();
-        for egress in (0..8).chain(0..8) {
+    struct Rig {
+        sockets: Sockets,
+        receiver: UdpSocket,
+    }
+
+    impl Rig {
+        /// Eight sockets, to which the system says `gso_error` of batches that it is to segment.
+        fn new(gso_error: Errno) -> Self {
+            let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+            receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let config = UdpConfig {
+                bind: "127.0.0.1:0".parse().unwrap(),
+                reuse_port: false,
+                sockets: 8,
+                ports: 1,
+                flow_labels: 0,
+                encapsulates: false,
+                dscps: vec![0],
+                socket_buffers: 65_536,
+            };
+            let sockets = Sockets::open(&config).unwrap();
+            sockets.gso_error.store(gso_error as i32, Relaxed);
+            Self { sockets, receiver }
+        }
+
+        /// Sends a batch of four datagrams, and sees them arrive.
+        fn send_batch(&self, egress: u16) {
+            let contents: Vec<u8> = (0..100).collect();
             let transmit = Transmit {
                 contents: Contents::Answers,
-                via: Via { egress, remote: receiver.local_addr().unwrap() },
+                via: Via { egress, remote: self.receiver.local_addr().unwrap() },
                 segment_size: 30,
                 len: contents.len(),
                 marking: Marking { class: Class::DATA, ecn: Ecn::NotEct },
             };
-            sockets.send_batch(&transmit, &contents).unwrap();
+            self.sockets.send_batch(&transmit, &contents).unwrap();
             for datagram in contents.chunks(30) {
                 let mut came = [0; 64];
-                let len = receiver.recv(&mut came).unwrap();
+                let len = self.receiver.recv(&mut came).unwrap();
                 assert_eq!(&came[..len], datagram);
             }
         }
-        let counters = sockets.meter.read();
+    }
+
+    #[test]
+    fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
+        let rig = Rig::new(Errno::EIO);
+        (0..8).chain(0..8).for_each(|egress| rig.send_batch(egress));
+        let counters = rig.sockets.meter.read();
         assert_eq!(counters.gso_fallbacks, 8, "once a socket");
         assert_eq!((counters.batches_sent, counters.datagrams_sent), (64, 64));
         assert_eq!(counters.send_errors.total(), 0, "what the device refused was sent again");
+    }
+
+    #[test]
+    fn one_narrow_path_does_not_end_segmentation_for_the_others() {
+        for narrow in [Errno::EINVAL, Errno::EMSGSIZE] {
+            let rig = Rig::new(narrow);
+            rig.send_batch(0);
+            let counters = rig.sockets.meter.read();
+            assert_eq!((counters.batches_sent, counters.datagrams_sent), (4, 4), "{narrow}");
+            assert_eq!((counters.gso_fallbacks, counters.send_errors.total()), (0, 0), "{narrow}");
+            assert!(rig.sockets.egresses[0].gso.load(Relaxed), "{narrow}");
+        }
     }
 }

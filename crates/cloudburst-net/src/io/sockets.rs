@@ -29,9 +29,9 @@ pub(super) struct Sockets {
     pub(super) family: Family,
     pub(super) dscps: Dscps,
     pub(super) meter: Meter,
-    /// As if this device could not segment.
+    /// What the system says of batches that it is to segment, unless 0.
     #[cfg(test)]
-    pub(super) gso_broken: std::sync::atomic::AtomicBool,
+    pub(super) gso_error: std::sync::atomic::AtomicI32,
 }
 
 impl Sockets {
@@ -69,7 +69,7 @@ impl Sockets {
             dscps,
             meter: Meter::default(),
             #[cfg(test)]
-            gso_broken: false.into(),
+            gso_error: 0.into(),
         })
     }
 
