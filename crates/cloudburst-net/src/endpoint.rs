@@ -230,7 +230,7 @@ impl Endpoint {
                 self.inner.readable.pass_on(Role::Plain, &self.inner.engine);
                 return Ok(message);
             }
-            contained(readable).await;
+            self.inner.process.wait(contained(readable)).await.map_err(|_forked| Closed)?;
         }
     }
 
@@ -261,7 +261,7 @@ impl Endpoint {
             let _ = done.send(drained);
         };
         match thread::Builder::new().name("cbrst-close".into()).spawn(close) {
-            Ok(_) => wait.await.unwrap_or(false),
+            Ok(_) => matches!(self.inner.process.wait(wait).await, Ok(Ok(true))),
             Err(_) => self.close_blocking(within),
         }
     }

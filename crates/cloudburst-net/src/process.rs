@@ -1,6 +1,9 @@
 //! Which process an endpoint belongs to.
 
 use crate::error::SendError;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 use std::process;
 
 /// The process that built an endpoint.
@@ -28,5 +31,57 @@ impl Process {
             here if here == self.0 => Ok(()),
             here => Err(SendError::Forked { built_in: self.0, here }),
         }
+    }
+
+    /// Waits for `future`, which other threads of this process complete. The caller has checked the
+    /// process: a future that is ready at once costs no further check.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Forked`] if it is polled again in a fork, where nobody completes it.
+    pub(crate) async fn wait<F: Future>(self, future: F) -> Result<F::Output, SendError> {
+        let mut future = pin!(future);
+        let mut waited = false;
+        poll_fn(|context| {
+            // Before the poll, which may take a lock: another thread may have held it at the fork.
+            if waited && let Err(forked) = self.check() {
+                return Poll::Ready(Err(forked));
+            }
+            waited = true;
+            future.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::task::{Context, Waker};
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_wait_that_began_before_a_fork_ends_in_it() {
+        let here = process::id();
+        let built_in = here.wrapping_add(1);
+        let mut context = Context::from_waker(Waker::noop());
+        let (_done, wait) = oneshot::channel::<()>();
+        // What a fork would see of a wait that its parent has begun.
+        let mut wait = pin!(Process::other(built_in).wait(wait));
+        assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
+        let forked = SendError::Forked { built_in, here };
+        assert_eq!(wait.poll(&mut context), Poll::Ready(Err(forked)));
+    }
+
+    #[test]
+    fn a_wait_goes_on_in_the_process_that_began_it() {
+        let mut context = Context::from_waker(Waker::noop());
+        let (done, wait) = oneshot::channel();
+        let mut wait = pin!(Process::this().wait(wait));
+        for _ in 0..3 {
+            assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
+        }
+        done.send(7).unwrap();
+        assert_eq!(wait.poll(&mut context), Poll::Ready(Ok(Ok(7))));
     }
 }

@@ -90,7 +90,7 @@ impl Endpoint {
         options: SendOptions,
     ) -> Result<Bytes, CallError> {
         self.inner.check_process().map_err(CallError::Request)?;
-        let permit = self.inner.call_limit.room().await?;
+        let permit = self.inner.call_limit.room(self.inner.process).await?;
         let (request, _call) = self.prepare(&bytes.into(), &options, permit);
         let begin = || {
             let (end, ended) = oneshot::channel();
@@ -99,8 +99,9 @@ impl Endpoint {
         };
         let ended = self.when_room(begin).await.map_err(CallError::Request)?;
         drop(request);
+        let ended = self.inner.process.wait(ended).await.map_err(CallError::Request)?;
         // Dropped without an answer: the engine was stopped.
-        ended.await.map_or(Err(CallError::Closed), answer)
+        ended.map_or(Err(CallError::Closed), answer)
     }
 
     /// A request that is ready to be sent, and the guard of its call.

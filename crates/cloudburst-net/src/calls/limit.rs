@@ -1,6 +1,7 @@
 //! How many calls may be in flight.
 
 use crate::error::CallError;
+use crate::process::Process;
 use crate::wakers::contained;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
@@ -18,12 +19,13 @@ impl CallLimit {
         Self { permits: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    /// Waits until one more call may be in flight.
-    pub(super) async fn room(&self) -> Result<OwnedSemaphorePermit, CallError> {
+    /// Waits until one more call may be in flight, in the process of the endpoint.
+    pub(super) async fn room(&self, process: Process) -> Result<OwnedSemaphorePermit, CallError> {
         // Usually, there is room.
         match self.try_room() {
             Err(CallError::Full { .. }) => {
-                let room = contained(self.permits.clone().acquire_owned()).await;
+                let room = contained(self.permits.clone().acquire_owned());
+                let room = process.wait(room).await.map_err(CallError::Request)?;
                 room.map_err(|_| CallError::Closed)
             }
             other => other,

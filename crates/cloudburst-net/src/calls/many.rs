@@ -55,9 +55,13 @@ impl Calls {
         if self.left == 0 {
             return None;
         }
-        let (index, result) = match self.process.check() {
+        let ended = match self.process.check() {
+            Ok(()) => self.process.wait(contained(self.ended.recv())).await,
+            Err(forked) => Err(forked),
+        };
+        let (index, result) = match ended {
             // Every call holds a sender until it ends.
-            Ok(()) => contained(self.ended.recv()).await.ok()?,
+            Ok(ended) => ended.ok()?,
             Err(forked) => self.next_in_fork(forked)?,
         };
         self.left -= 1;

@@ -189,7 +189,7 @@ impl Endpoint {
                 self.inner.readable.pass_on(Role::Request, &self.inner.engine);
                 return Ok(request);
             }
-            contained(readable).await;
+            self.inner.process.wait(contained(readable)).await.map_err(|_forked| Closed)?;
         }
     }
 
