@@ -293,7 +293,7 @@ impl Builder {
         if config.port == 0 {
             config.port = io.local_addrs()[0].port();
         }
-        if security.is_trusted_network() && !self.bind.ip().is_loopback() {
+        if security.is_trusted_network() && !bind.ip().is_loopback() {
             tracing::warn!(
                 addr = %io.local_addr(),
                 "whoever reaches this address may send to this endpoint, and whoever is on the \
