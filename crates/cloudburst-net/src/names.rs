@@ -1,6 +1,7 @@
 //! Peers by name.
 
 use crate::endpoint::Endpoint;
+use crate::process::Process;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{io, thread};
 use tokio::sync::oneshot;
@@ -37,8 +38,8 @@ impl Endpoint {
         let (name, local) = (name.into(), self.local_addr());
         let resolve = move || drop(found.send(resolve(&name, local)));
         thread::Builder::new().name("cbrst-resolve".into()).spawn(resolve)?;
-        wait.await
-            .map_err(|_| io::Error::other("the thread that resolves the name has panicked"))?
+        let found = Process::this().wait(wait).await.map_err(io::Error::other)?;
+        found.map_err(|_| io::Error::other("the thread that resolves the name has panicked"))?
     }
 }
 
