@@ -323,17 +323,18 @@ struct Parts {
 impl Parts {
     fn start(self, io: UdpIo) -> Result<Endpoint, BuildError> {
         let mut secret = [0; 32];
-        RngReader(SysRng).read_exact(&mut secret).map_err(BuildError::Threads)?;
+        let read = RngReader(SysRng).read_exact(&mut secret);
+        read.map_err(BuildError::refused("random bytes"))?;
         let seed = Seed::new(secret);
         let usable = Usable { bind: self.bind.ip(), order: self.config.order };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
         let protocol = proto::Endpoint::new(self.config.clone(), &self.security, seed, path_map)?;
         let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));
         let news = inner::tell(readable.clone(), room.clone());
-        let engine =
-            with_exact_timers(|| Engine::start(protocol, io, news)).map_err(BuildError::Threads)?;
+        let engine = with_exact_timers(|| Engine::start(protocol, io, news))
+            .map_err(BuildError::refused("a thread"))?;
         let inner = Inner::new(engine, readable, room, &self.config, usable, self.paths.clone());
-        Endpoint::new(inner, &self.paths).map_err(BuildError::Threads)
+        Endpoint::new(inner, &self.paths).map_err(BuildError::refused("a thread"))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::path_map::{PathMap, PathMapError};
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
 use cloudburst_core::wire::RejectReason;
+use nix::errno::Errno;
 use std::io;
 use std::net::SocketAddr;
 
@@ -37,8 +38,8 @@ pub enum BuildError {
     /// A setting that is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The system refuses the address.
-    #[error("cannot bind a UDP socket to {addr}")]
+    /// The system refuses the address, or another socket.
+    #[error("cannot bind a UDP socket to {addr}{advice}", advice = after_refusal(source))]
     Bind {
         /// The address.
         addr: SocketAddr,
@@ -47,9 +48,8 @@ pub enum BuildError {
     },
     /// The path map writes IP headers itself, which the system allows to the privileged alone.
     #[error(
-        "path map `{map}` needs a raw socket, and the system refuses one: give the program \
-         CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`), or use `ecmp`, `flowlabel` or `xpath`, \
-         which need no privilege"
+        "path map `{map}` needs a raw socket, and the system refuses one{advice}",
+        advice = after_raw_refusal(source)
     )]
     NoRawSocket {
         /// The map.
@@ -57,20 +57,30 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
-    /// The system refuses an option that the endpoint cannot do without.
-    #[error("cannot set the socket option {option}")]
+    /// The system refuses to set or read an option of a socket, or its address.
+    #[error("{option} failed on a socket of the endpoint, which cannot do without it")]
     SocketOption {
-        /// Its name in the manual.
+        /// The name of the option, or of the system call, in the manual.
         option: &'static str,
         /// What the system said.
         source: io::Error,
     },
-    /// The system refuses a thread, an event descriptor, or random bytes.
-    #[error("cannot start the endpoint's threads")]
-    Threads(#[source] io::Error),
+    /// The system refuses something that every endpoint needs.
+    #[error("the system refuses {what}{advice}", advice = after_refusal(source))]
+    System {
+        /// What it refuses: a thread, a descriptor for events, or random bytes.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl BuildError {
+    /// For an error of the system where the endpoint asks for `what`.
+    pub(crate) fn refused<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::System { what, source: error.into() }
+    }
+
     /// Names the map that wanted a raw socket.
     pub(crate) fn of_map(self, paths: &PathMap) -> Self {
         match self {
@@ -192,6 +202,25 @@ impl CallError {
 #[error("this endpoint is closed, and all its messages were taken")]
 pub struct Closed;
 
+fn after_refusal(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EMFILE) => {
+            ": this process has too many files open; raise `ulimit -n`, or lower the number of paths"
+        }
+        Some(Errno::ENFILE) => ": this host has too many files open; raise `fs.file-max`",
+        _ => "",
+    }
+}
+
+fn after_raw_refusal(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        ": give the program CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`), or use `ecmp`, \
+         `flowlabel` or `xpath`, which need no privilege"
+    } else {
+        after_refusal(error)
+    }
+}
+
 const fn after_rejection(rejection: &Rejection) -> &'static str {
     match rejection {
         Rejection::ByPeer(RejectReason::TooLarge) => "raise `max_message` there, or send less",
@@ -278,6 +307,28 @@ mod tests {
             LocalError::Denied.to_string(),
         ];
         assert_eq!(causes, expected);
+    }
+
+    #[test]
+    fn a_remedy_is_named_only_for_what_it_remedies() {
+        let raw = |errno: Errno| {
+            let source = io::Error::from(errno);
+            BuildError::NoRawSocket { map: "bounce:10.0.0.9".into(), source }.to_string()
+        };
+        for denied in [Errno::EPERM, Errno::EACCES] {
+            assert!(raw(denied).contains("CAP_NET_RAW"), "{}", raw(denied));
+        }
+        assert!(raw(Errno::EMFILE).contains("`ulimit -n`"), "{}", raw(Errno::EMFILE));
+        assert_eq!(
+            raw(Errno::EAFNOSUPPORT),
+            "path map `bounce:10.0.0.9` needs a raw socket, and the system refuses one"
+        );
+        let refused = |errno: Errno| BuildError::refused("a thread")(errno).to_string();
+        assert_eq!(refused(Errno::EAGAIN), "the system refuses a thread");
+        assert!(refused(Errno::EMFILE).contains("`ulimit -n`"), "{}", refused(Errno::EMFILE));
+        let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EMFILE.into());
+        let bind = BuildError::Bind { addr, source }.to_string();
+        assert!(bind.contains("`ulimit -n`"), "{bind}");
     }
 
     #[test]

@@ -79,11 +79,11 @@ impl UdpIo {
     /// # Errors
     ///
     /// [`BuildError::Dscp`], [`BuildError::Dscps`], [`BuildError::Bind`],
-    /// [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or [`BuildError::Threads`].
+    /// [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or [`BuildError::System`].
     pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
         let sockets = Sockets::open(config)?;
-        let waiter =
-            Waiter::watch(sockets.numbered()).map_err(|e| BuildError::Threads(e.into()))?;
+        let waiter = Waiter::watch(sockets.numbered())
+            .map_err(BuildError::refused("a descriptor for events"))?;
         let egresses = sockets.numbered().map(|(_, egress)| egress);
         Ok(Self {
             addr: sockets.addr()?,

@@ -131,7 +131,8 @@ impl EgressSocket {
         let mut labels = Vec::new();
         while labels.len() < usize::from(count) {
             let mut bytes = [0; 4];
-            RngReader(SysRng).read_exact(&mut bytes).map_err(BuildError::Threads)?;
+            let read = RngReader(SysRng).read_exact(&mut bytes);
+            read.map_err(BuildError::refused("random bytes"))?;
             // 0 is no label.
             let label = u32::from_ne_bytes(bytes) & 0xf_ffff;
             if label != 0 && !labels.contains(&label) {
