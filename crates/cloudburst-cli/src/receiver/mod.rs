@@ -18,7 +18,8 @@ use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Ui};
 use cloudburst_net::{BuildError, Config, Endpoint};
-use std::io;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -30,8 +31,8 @@ enum StartError {
     Store { dir: PathBuf, source: io::Error },
     #[error("cannot use standard output: {0}")]
     Pipe(io::Error),
-    #[error("{0}: {1}; another program may have the port: choose one by --listen")]
-    Bind(String, io::Error),
+    #[error("cannot listen on {addr}: {source}{advice}", advice = after_bind(source))]
+    Bind { addr: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(BuildError),
     #[error("cannot wait for signals: {0}")]
@@ -107,9 +108,40 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         builder = builder.dscp(dscp);
     }
     builder.build().map_err(|error| match error {
-        BuildError::Bind { addr, source } => {
-            StartError::Bind(format!("cannot listen on {addr}"), source)
+        BuildError::Bind { addr, source } if !after_bind(&source).is_empty() => {
+            StartError::Bind { addr, source }
         }
         other => StartError::Endpoint(other),
     })
+}
+
+/// What to do about an address that cannot be bound; empty where another address would not help.
+fn after_bind(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => "; another program has the port: choose one by --listen",
+        ErrorKind::AddrNotAvailable => {
+            "; no interface of this host has the address: see `ip address`, and choose one by --listen"
+        }
+        ErrorKind::PermissionDenied => {
+            "; low ports are for root alone: choose one from 1024 on by --listen"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_bound_is_blamed_on_what_is_to_blame() {
+        let line = |kind: ErrorKind| {
+            let addr = "10.0.0.1:7".parse().unwrap();
+            StartError::Bind { addr, source: kind.into() }.to_string()
+        };
+        assert!(line(ErrorKind::AddrInUse).contains("another program"));
+        assert!(line(ErrorKind::AddrNotAvailable).contains("no interface of this host"));
+        assert!(line(ErrorKind::PermissionDenied).contains("from 1024 on"));
+        assert_eq!(after_bind(&ErrorKind::OutOfMemory.into()), "");
+    }
 }
