@@ -7,7 +7,7 @@ use super::source::{Piece, Reader, SourceError};
 use crate::courier::{News, wait_until};
 use crate::plan::Input;
 use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
-use cloudburst_net::{BurstPolicy, Indeterminate, Receipt, Rejection, SendError, SendOptions};
+use cloudburst_net::{BurstPolicy, Receipt, Rejection, SendError, SendOptions};
 use core::time::Duration;
 use indicatif::ProgressBar;
 use std::time::Instant;
@@ -128,13 +128,7 @@ impl Transfer<'_> {
                     self.count(bytes, &receipt);
                 }
                 News::Ended((transfer, what, _), Err(error)) if transfer == id => {
-                    let late = matches!(
-                        error,
-                        SendError::Rejected(
-                            Rejection::NoAnswer | Rejection::NotStarted | Rejection::Local(_)
-                        ) | SendError::Unknown(Indeterminate::Deadline | Indeterminate::Local(_))
-                    );
-                    if !(late && self.outbound.handle_undelivered(now, what)) {
+                    if !(error.is_timeout() && self.outbound.handle_undelivered(now, what)) {
                         return Err(self.undelivered(what, error));
                     }
                 }
