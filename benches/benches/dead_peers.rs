@@ -23,7 +23,7 @@ const SILENT_FOR: Duration = Duration::from_millis(300);
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
-    // `cargo test` runs benches too.
+    // `cargo test --benches` and `--all-targets` run benches.
     if !env::args().any(|argument| argument == "--bench") {
         println!("dead_peers: skipped, it is not a test: cargo bench -p cloudburst-benches");
         return ExitCode::SUCCESS;

@@ -6,12 +6,18 @@ use cloudburst_core::burst::PacketIo;
 use cloudburst_net::io::{UdpConfig, UdpIo};
 use hdrhistogram::Histogram;
 use nix::sys::prctl;
+use std::env;
 use std::time::{Duration, Instant};
 
 /// Waits of each length.
 const WAITS: usize = 1_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // `cargo test --benches` and `--all-targets` run benches.
+    if !env::args().any(|argument| argument == "--bench") {
+        println!("waits: skipped, it is not a test: cargo bench -p cloudburst-benches");
+        return Ok(());
+    }
     prctl::set_timerslack(1)?;
     let io = UdpIo::open(&UdpConfig {
         bind: "127.0.0.1:0".parse()?,

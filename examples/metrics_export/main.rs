@@ -30,7 +30,7 @@ struct Args {
     /// Bytes in each message.
     #[arg(long, default_value_t = 20_000)]
     size: usize,
-    /// Messages a second.
+    /// At most so many messages a second.
     #[arg(long, default_value_t = 100)]
     rate: u32,
 }

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
-/// The longest packet train.
+/// A run that takes longer has failed.
 const LONGEST_RUN: Duration = Duration::from_secs(220);
 /// Where the table is kept.
 const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
@@ -54,7 +54,7 @@ const FLOOD: Duration = Duration::from_millis(400);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    // `cargo test` runs benches too, and would wait for this one in vain.
+    // `cargo test --benches` and `--all-targets` run benches, and would wait for this one in vain.
     if !arguments.iter().any(|argument| argument == "--bench") {
         println!("latency: skipped, it is not a test: cargo bench -p cloudburst-benches");
         return ExitCode::SUCCESS;

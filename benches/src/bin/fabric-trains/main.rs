@@ -9,7 +9,7 @@
 //! All hosts of leaf 1 send to leaf 2 at once, in pairs or to one host, over tiny queues of 8
 //! packets. Then pairs again over queues of 16, and of 256, which drop nothing and show how many
 //! places a train wants: by explicit paths alone, since hashed ones queue by luck, whatever the
-//! train. what trains save where nothing is lost is in `cargo bench --bench latency -- trains`.
+//! train. What trains save where nothing is lost is in `cargo bench --bench latency -- trains`.
 //!
 //! The lengths take turns, in an order drawn anew for each repetition, with endpoints of their own;
 //! in one repetition all have the same source ports, or luck with hashes would decide. The ports
@@ -17,7 +17,7 @@
 //!
 //! | file | role |
 //! |---|---|
-//! | `turn` | one turn: four senders, their messages, the switches' counters |
+//! | `trial` | one turn: four senders, their messages, the switches' counters |
 //! | `tally` | what came of the turns of one row |
 
 mod tally;
