@@ -88,7 +88,7 @@ impl Builder {
         self
     }
 
-    /// In which order packets visit the paths. Default [`Order::RoundRobin`].
+    /// The order in which packets visit the paths. Default [`Order::RoundRobin`].
     ///
     /// A digit reversal must be of as many paths as the map has.
     pub const fn order(mut self, order: Order) -> Self {
@@ -96,13 +96,13 @@ impl Builder {
         self
     }
 
-    /// How peers are told from strangers. Mandatory.
+    /// How the endpoint tells peers from strangers. Mandatory.
     pub fn security(mut self, security: Security) -> Self {
         self.security = Some(security);
         self
     }
 
-    /// Everything that the protocol may be told.
+    /// All settings of the protocol.
     ///
     /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order),
     /// [`aeolus`](Self::aeolus), [`busy_poll`](Self::busy_poll) and
@@ -296,8 +296,8 @@ impl Builder {
         if security.is_trusted_network() && !bind.ip().is_loopback() {
             tracing::warn!(
                 addr = %io.local_addr(),
-                "whoever reaches this address may send to this endpoint, and whoever is on the \
-                 way may read along: `Security::trusted_network` was chosen"
+                "anybody who reaches this address may send to this endpoint, and anybody on the \
+                 route may read along: `Security::trusted_network` was chosen"
             );
         }
         tracing::info!(

@@ -1,4 +1,4 @@
-//! A path map over the sockets that are there.
+//! A path map over the sockets of an endpoint.
 
 use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
 use crate::limits::MAX_OUTER;
@@ -17,7 +17,7 @@ pub(crate) struct Resolved {
     reaches: fn(IpAddr) -> bool,
 }
 
-/// What an endpoint was built with, that its path maps must suit.
+/// The settings of an endpoint that its path maps must suit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usable {
     pub(crate) bind: IpAddr,

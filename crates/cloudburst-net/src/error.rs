@@ -15,7 +15,7 @@ pub enum BuildError {
     /// The caller must say how peers are told from strangers.
     #[error(
         "no security was chosen: call `.security(Security::pre_shared(key))`, or \
-         `.security(Security::trusted_network())` where whoever reaches the endpoint may use it"
+         `.security(Security::trusted_network())` where anybody who reaches the endpoint may use it"
     )]
     NoSecurity,
     /// A DSCP has six bits.
@@ -156,8 +156,8 @@ pub enum CallError {
     Request(#[source] SendError),
     /// The callee has the request, and its response was not here before the deadline.
     #[error(
-        "no response before the deadline, though the callee has the request: it may act on it \
-         yet; allow more time, or see whether it is overloaded"
+        "no response before the deadline, though the callee has the request: it may still act \
+         on it; allow more time, or see whether it is overloaded"
     )]
     Deadline,
     /// The callee's application has dropped the request: its handler panicked, was stopped, or

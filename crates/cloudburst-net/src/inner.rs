@@ -286,7 +286,7 @@ mod tests {
             usable: original.usable,
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };
-        // Who waits in the parent at the fork is not woken by the child.
+        // The child wakes no task that waits in the parent at the fork.
         let over = fork.over.subscribe();
         let place = original.room.enter(Process::this());
         let mut room = pin!(place.pass());

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio,
-//! on any other executor, and under [`blocking`] on none. On tokio, spawn [`Endpoint::drive`]:
-//! calls take half the time.
+//! on any other executor, and under [`blocking`] on none. On tokio, spawn [`Endpoint::drive`]: on
+//! an idle link, calls then take half the time.
 //!
 //! # Example
 //!
@@ -51,7 +51,7 @@
 //! the application at the other end has answered, which may be no more than that it has accepted:
 //! [`Request::accept`]. [`Endpoint::call_many`] asks many peers at once, and yields what they say
 //! as it comes. [`CallError`] says otherwise, and what became of the request. Plain
-//! messages go their own way on the same endpoint.
+//! messages are independent of calls on the same endpoint.
 //!
 //! # Seeing what happens
 //!

@@ -8,12 +8,12 @@ use tokio::sync::oneshot;
 
 impl Endpoint {
     /// The address of `name`, such as `cache-7.example:7000`: the first that the system's resolver
-    /// knows and that this endpoint can send to, which an endpoint on an IPv4 address does to IPv4
-    /// alone.
+    /// knows and that this endpoint can send to. An endpoint on an IPv4 address can send to IPv4
+    /// addresses alone.
     ///
-    /// It costs a thread and whatever the resolver takes, milliseconds to seconds, and nothing is
-    /// remembered: resolve a peer once, not for each message. Dropping the future leaves the thread
-    /// to finish by itself.
+    /// This takes a thread and as long as the resolver does, milliseconds to seconds, and nothing is
+    /// cached: resolve a peer once, not for each message. Dropping the future leaves the thread to
+    /// finish by itself.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Runs a future on the calling thread, which in between takes what comes in, or sleeps.
+//! Runs a future on the calling thread, which takes packets or sleeps while the future waits.
 
 use crate::io::UdpIo;
 use cloudburst_core::burst::{Driven, Engine, PacketIo};
@@ -44,7 +44,7 @@ impl Notice {
         if self.drive(deadline) {
             return;
         }
-        // Whoever wakes it leaves a token, if that was just before.
+        // A wake-up just before this has left a token.
         while !self.woken.load(SeqCst) {
             match deadline.map(left) {
                 Some(Duration::ZERO) => return,
@@ -54,7 +54,7 @@ impl Notice {
         }
     }
 
-    /// Takes packets meanwhile; `false`: that is another thread's, or nobody's.
+    /// Takes packets meanwhile; `false` if another thread does so, or there is no engine.
     fn drive(&self, deadline: Option<Instant>) -> bool {
         let Some(engine) = &self.engine else { return false };
         let until = deadline.map(|at| engine.io().now() + left(at));

@@ -1,4 +1,4 @@
-//! Packets taken by a task, in the runtime of those who wait for them.
+//! Packets taken by a task, in the runtime of the tasks that wait for them.
 
 use crate::endpoint::Endpoint;
 use crate::wakers::contained;

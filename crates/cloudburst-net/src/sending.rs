@@ -53,7 +53,7 @@ impl Future for Sending {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Poll::Ready(outcome) = Pin::new(&mut self.outcome).poll(cx) else {
-            // In a fork, nobody else will ever tell.
+            // In a fork, no thread will ever report the outcome.
             return self
                 .process
                 .check()
@@ -64,7 +64,7 @@ impl Future for Sending {
             Ok(Outcome::Delivered(receipt)) => Ok(receipt),
             Ok(Outcome::Rejected(rejection)) => Err(SendError::Rejected(rejection)),
             Ok(Outcome::Unknown(reason)) => Err(SendError::Unknown(reason)),
-            // The engine was stopped and dropped whoever waited for it.
+            // The engine was stopped and has dropped the other end.
             Err(_) => Err(SendError::Closed),
         };
         match &result {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::{io, thread};
 
-/// How often the file is read. It mostly is in the system's cache, and reading it finds whatever
-/// way of replacing it somebody has.
+/// How often the file is read. It mostly is in the system's cache, and reading it notices every way
+/// of replacing it.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Watches as long as it lives.
@@ -18,10 +18,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Has `replace` take what the file says when that changes, if `map` was read from one. `None`: it
-    /// was not. The watch ends when `replace` returns `None`: nobody is there to use the map.
+    /// Calls `replace` with the map in the file of `map` whenever it changes. `None` if `map` was not
+    /// read from a file. The watch ends when `replace` returns `None`: the endpoint is gone.
     ///
-    /// `number` must be another one than that of the watch before.
+    /// `number` must differ from that of the previous watch.
     pub(crate) fn start(
         map: &PathMap,
         number: u64,

@@ -1,4 +1,4 @@
-//! What sockets are to be opened.
+//! Which sockets to open.
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,8 @@
 //! Packets within packets: an outer IPv4 header whose destination is a path ID or a spine
 //! (RFC 2003, and section 4.1 of the DRB paper).
 //!
-//! Both headers, and that of UDP, are written here and go out by a raw socket. Whoever removes the
-//! outer one leaves a packet that looks as if egress 0 had sent it, which is where answers go.
+//! Both headers, and that of UDP, are written here and leave by a raw socket. Without the outer
+//! header, a packet looks as if egress 0 had sent it, which is where answers go.
 
 use crate::error::BuildError;
 use crate::limits::MAX_OUTER;
@@ -29,7 +29,7 @@ const UDP: u8 = 17;
 
 type Headers = [u8; 2 * IP_LEN + UDP_LEN];
 
-/// The raw socket, and where it may send packets first.
+/// The raw socket, and the destinations of its outer headers.
 #[derive(Debug)]
 pub(super) struct Encapsulator {
     socket: Socket,
@@ -104,7 +104,7 @@ fn numbers(outer: &mut Vec<Ipv4Addr>, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, 
 }
 
 /// Both headers and that of UDP, for a payload of `len` bytes. Switches see the outer header and,
-/// behind whoever removes it, the one inside: both have the same byte for DSCP and ECN.
+/// once it is removed, the inner one: both have the same byte for DSCP and ECN.
 fn headers(tos: u8, outer: Ipv4Addr, from: SocketAddrV4, to: SocketAddrV4, len: usize) -> Headers {
     let mut headers = [0; 2 * IP_LEN + UDP_LEN];
     let (first, rest) = headers.split_at_mut(IP_LEN);

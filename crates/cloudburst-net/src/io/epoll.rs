@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What tells which descriptors are readable.
+/// A set of descriptors, and which of them are readable.
 #[derive(Debug)]
 pub(super) struct Readiness {
     epoll: Epoll,
@@ -38,12 +38,12 @@ impl Readiness {
         Ok(Self { epoll, is_exact: AtomicBool::new(true) })
     }
 
-    /// Has waits end when `descriptor` is readable, and tell `data` then.
+    /// Adds a descriptor: a wait ends when it is readable, and its event carries `data`.
     pub(super) fn add(&self, descriptor: impl AsFd, data: u64) -> Result<(), Errno> {
         self.epoll.add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, data))
     }
 
-    /// Another descriptor of the same, which is readable when any of those added is.
+    /// Another descriptor of this set, which is readable when any descriptor of the set is.
     pub(super) fn try_clone(&self) -> io::Result<OwnedFd> {
         self.epoll.0.try_clone()
     }
@@ -63,8 +63,8 @@ impl Readiness {
         self.epoll.wait(events, in_milliseconds(timeout))
     }
 
-    /// What the exact wait came to; `None`, from now on, if the system has none. Sandboxes that do
-    /// not know of it say EPERM instead of ENOSYS.
+    /// The result of the exact wait; `None` if the system has no such call, which then is not tried
+    /// again. Sandboxes that do not know it return EPERM instead of ENOSYS.
     fn unless_missing(&self, waited: Result<usize, Errno>) -> Option<Result<usize, Errno>> {
         if let Err(Errno::ENOSYS | Errno::EPERM) = waited {
             self.is_exact.store(false, Relaxed);

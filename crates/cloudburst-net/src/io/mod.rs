@@ -1,9 +1,9 @@
 //! UDP sockets behind the core's [`PacketIo`].
 //!
-//! An egress is a socket; or, for packets that leave, a flow label or an outer header that egress 0
-//! gets. EgressSocket 0 has the address that peers send to. The next ones have the ports right
+//! An egress is a socket; or, for packets that leave, a flow label or an outer header of packets that
+//! egress 0 sends. Egress 0 has the address that peers send to. The next ones have the ports right
 //! after it, if messages are taken there too; the others have ports that the system picks, and
-//! exist for switches to hash their packets onto other paths.
+//! exist so that switches hash their packets onto other paths.
 //!
 //! With `reuse_port`, the address that peers send to is that of one more socket, which takes
 //! handshakes; egress 0 then has a port that the system picks.
@@ -13,11 +13,11 @@
 //!
 //! | file | role |
 //! |---|---|
-//! | `config` | what sockets are to be opened |
+//! | `config` | which sockets to open |
 //! | `sockets`, `socket`, `ports` | all of them; one and its options; ports in a row |
 //! | `egresses` | which numbers they have |
 //! | `send`, `encapsulate`, `loss` | batches to the wire; packets within packets; what was not taken |
-//! | `receive`, `waiting`, `epoll` | batches off the wire; waiting for them, and ending that |
+//! | `receive`, `waiting`, `epoll` | batches off the wire; waiting for them, and ending such waits |
 //! | `marks` | DSCP and ECN, of what leaves and of what arrives |
 //! | `counters` | what all of these count |
 

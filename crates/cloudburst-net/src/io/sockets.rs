@@ -57,7 +57,7 @@ impl Sockets {
             true => Some(Encapsulator::open(bound, socket_buffers)?),
             false => None,
         };
-        // The last one: whoever is dealt a handshake must be ready for what follows it.
+        // The last one: an endpoint that is dealt a handshake must be ready for what follows it.
         let shared = config.reuse_port.then(|| open_as(bind, true)).transpose()?;
         Ok(Self {
             egresses,

@@ -14,9 +14,9 @@ use std::thread;
 
 /// Egresses that one wait reports at most; the others' turn is next.
 const MAX_READY: usize = 16;
-/// What the wait reports where a token is there.
+/// What a wait reports for a token.
 const WAKE: u64 = u64::MAX;
-/// Sockets that claim to be ready so often in a row and have nothing are let rest.
+/// Times in a row that sockets may be ready without a packet before they get a rest.
 const MAX_FRUITLESS: u32 = 16;
 const REST: Duration = Duration::from_millis(1);
 
@@ -40,7 +40,7 @@ pub(super) struct Waiter {
 pub struct Ready {
     events: [EpollEvent; MAX_READY],
     count: usize,
-    /// Whoever looked would have waited.
+    /// Whether a thread that looked for packets would have waited.
     pub(super) waits: bool,
     /// A token ended it, or there is one for another thread.
     pub(super) woken: bool,
@@ -111,27 +111,27 @@ impl Waiter {
             ready => ready?,
         };
         let told = events[..count].iter().any(|event| event.data() == WAKE);
-        // Not for those who do not wait: they would take the token of one who does.
+        // Not for threads that do not wait: they would take the token of one that does.
         let woken = told && (!waits || self.take_token());
         Ok(Ready { events, count, waits, woken })
     }
 
-    /// Ends the waits of all who wait, and of one who is about to.
+    /// Ends the waits of all threads that wait, and of one that is about to.
     pub(super) fn wake(&self) {
         // One more than are waiting: another may be about to, and must not miss it because one of
         // them took its token.
         let wanted = self.waiting.load(SeqCst) + 1;
-        // No more than that: while everybody looks without waiting they would pile up, and each is
-        // a turn of a loop later.
+        // No more than that: while all threads look without waiting, tokens would pile up, and each
+        // costs a turn of a loop later.
         let there = self.tokens.fetch_max(wanted, SeqCst);
         if let Some(more @ 1..) = wanted.checked_sub(there) {
-            // It fails when 2^64 tokens are there: nobody sleeps then.
+            // It fails at 2^64 tokens, with which no thread sleeps.
             let _ = self.wakes.write(more as u64);
         }
     }
 
     fn take_token(&self) -> bool {
-        // Counted out before it is taken: who adds some in between must not count on it.
+        // Subtracted before it is taken: a thread that adds tokens in between must not count on it.
         let one_less = |there: usize| there.checked_sub(1);
         if self.tokens.fetch_update(SeqCst, SeqCst, one_less).is_err() {
             return false;
@@ -143,7 +143,7 @@ impl Waiter {
         taken
     }
 
-    /// Lets sockets rest that were ready too often without having anything.
+    /// Gives sockets a rest that were ready too often without a packet.
     pub(super) fn rest_if_fruitless(&self, fruitful: bool) {
         if fruitful {
             self.fruitless.store(0, Relaxed);

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Why a path map was refused. Whoever wrote it is to blame.
+/// Why a path map was refused. Its author is to blame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathMapError {

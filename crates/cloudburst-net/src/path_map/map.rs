@@ -58,7 +58,7 @@ impl PathMap {
     /// back. From 1 to [`MAX`](Self::MAX) pairs.
     ///
     /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's
-    /// `bind` and those right after it. Whatever forwards the first to it must forward those, too.
+    /// `bind` and those right after it. What forwards the first port to it must forward those, too.
     pub const fn ecmp_pairs(source_ports: u16, destination_ports: u16) -> Self {
         Self(Form::Uniform(Uniform::Ecmp { source_ports, destination_ports }))
     }
@@ -85,8 +85,8 @@ impl PathMap {
     }
 
     /// One path ID a path, from 1 to [`MAX`](Self::MAX) of them, written as the destination of an
-    /// outer IPv4 header (protocol 4, RFC 2003): switches route by it, and whoever the last of them
-    /// hands the packet to removes it, the peer's host for instance.
+    /// outer IPv4 header (protocol 4, RFC 2003): switches route by it, and the host or device
+    /// behind the last of them removes it, for instance the peer's host.
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
     /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
