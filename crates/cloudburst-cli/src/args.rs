@@ -1,5 +1,5 @@
-//! What may stand on the command lines. What takes more than one argument, or a look at the
-//! system, is checked when a plan is made of them.
+//! The arguments of the programs. Checks that need several arguments, or the system, happen when a
+//! plan is made of them.
 
 use clap::{Args, Parser};
 use cloudburst_net::{Code, Order, PathMap};
@@ -28,7 +28,8 @@ Examples:
 const RECV_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
   Without --key-file and CBRST_KEY a key is made for this run. It is never stored, and is printed
-  as part of the line to run at the sender: who can read this screen can send to this receiver.
+  as part of the line to run at the sender: anybody who can read this screen can send to this
+  receiver.
   For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
 
@@ -48,16 +49,16 @@ Examples:
 
 const DOCTOR_HELP: &str = "\
 What is measured, and how:
-  paths       Probes with a short TTL from each source port; routers that answer them (ICMP time
-              exceeded) tell its way there, of the way back nothing. Ways that differ nowhere but
-              where a router is silent (*) count as one, so there may be more. Routers limit
-              how often they answer.
-  lost        Of single packets of full size, one after the other: what this end has sent and the
-              receiver has not had, and what the receiver has answered and this end has not had.
+  paths       Probes with a short TTL from each source port. Routers that answer (ICMP time exceeded)
+              reveal the forward route of that port; the return route stays unknown. Routes that
+              differ only where a router is silent (*) count as one, so there may be more. Routers
+              limit how often they answer.
+  lost        Of single packets of full size, one after the other: those that this end sent and the
+              receiver did not get, and answers that the receiver sent and this end did not get.
   round trip  From a packet to its answer, smoothed.
-  DSCP        Whether packets come to the receiver, and back from it, with the DSCP that they were
-              sent with: changed, if more than a quarter comes with another. The receiver counts
-              those of all senders: ask when nobody else sends.
+  DSCP        Whether packets arrive at the receiver, and back here, with the DSCP that they were
+              sent with: changed, if more than a quarter arrive with another. The receiver counts
+              the packets of all senders: run this when nobody else sends.
   buffers     Bytes that the systems at both ends have granted, of those asked for.
   GSO, GRO    Whether batches are cut by the system or its device, and datagrams of a burst of
               60 kB were joined at the receiver.
@@ -67,7 +68,7 @@ Security: the key is that of the receiver, as for cbrst-send.
 
 Exit codes:
   0    nothing is wrong
-  1    something is, and is said; or nobody answers
+  1    there is a problem, which the report names; or nobody answers
   2    the command line makes no sense
   130  stopped by Ctrl-C
 
@@ -94,8 +95,8 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// In which order packets visit them: rrb (round robin), rb (random) or, where the paths are
-    /// numbered by layer, drb:AxB... (digit reversal), e.g. drb:2x2
+    /// Order in which packets visit the paths: rrb (round robin), rb (random) or, where the paths
+    /// are numbered by layer, drb:AxB... (digit reversal), e.g. drb:2x2
     #[arg(long, value_name = "ORDER", default_value = "rrb")]
     pub order: Order,
 
@@ -204,7 +205,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 
-    /// Use no key: whoever reaches the receiver can send, and whoever is on the way can read.
+    /// Use no key: anybody who reaches the receiver can send, and anybody on the route can read.
     /// Both ends must say so
     #[arg(long, conflicts_with = "key_file")]
     pub insecure: bool,

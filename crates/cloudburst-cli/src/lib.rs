@@ -9,8 +9,8 @@
 //!                           protocol (no I/O)        cloudburst-net
 //! ```
 //!
-//! [`args`] is what may stand on a command line, a plan is what makes sense of it, and a run is
-//! one loop on the main thread that waits for the network, the disk and the user at once.
+//! [`args`] has the command lines, a plan is a command line that was checked, and a run is one loop on
+//! the main thread that waits for the network, the disk and the user at once.
 //! [`protocol`] specifies what the two programs say to each other. `switch` has a map of its own.
 
 pub mod args;

@@ -79,8 +79,8 @@ impl Shared {
     }
 }
 
-/// Whether whoever started this process had it ignore the signal: waiting for one that is blocked
-/// would return it all the same.
+/// Whether this process was started with the signal ignored: waiting for a blocked signal would
+/// return it all the same.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

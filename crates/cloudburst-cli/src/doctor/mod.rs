@@ -1,12 +1,12 @@
 //! `cbrst-doctor`: what is between this host and a `cbrst-recv`.
 //!
 //! 1. TTL-limited probes from each source port: which routers its packets pass ([`trace`]).
-//! 2. One endpoint with all source ports asks the receiver how it is, and bursts once: is anybody
-//!    there, how are the buffers, are batches cut and joined.
+//! 2. One endpoint with all source ports asks the receiver for its state, and bursts once: whether the
+//!    receiver answers, how large buffers are, whether batches are cut and joined.
 //! 3. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
 //!    way, how long it takes, and with which DSCP packets arrive ([`exam`]). Its packets take one way
-//!    there and one way back, so whatever is found is of these.
-//! 4. [`report`] says it, what is wrong, and what to do.
+//!    there and one way back, so what is found is true of these.
+//! 4. [`report`] prints the findings, what is wrong, and what to do.
 
 mod exam;
 mod problems;

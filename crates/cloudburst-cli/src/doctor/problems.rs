@@ -3,7 +3,7 @@
 use super::report::{Buffers, Found, Port, Problem, Report, routers};
 use std::net::IpAddr;
 
-/// Packets lost of a thousand, from which on it is a problem.
+/// Lost packets of a thousand that are a problem.
 const MUCH_PERMILLE: u64 = 50;
 
 /// Everything that is wrong.
@@ -39,7 +39,7 @@ fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
     Problem { what: what.into(), remedy: remedy.into() }
 }
 
-/// The ports that are so: how many, and which.
+/// The ports of which that is true: how many, and which.
 fn ports_of(report: &Report, is_so: impl Fn(&Found) -> bool) -> Option<(String, Vec<&Port>)> {
     let is_so = |port: &&Port| port.found.as_ref().is_some_and(&is_so);
     let so: Vec<&Port> = report.ports.iter().filter(is_so).collect();
@@ -80,7 +80,7 @@ fn suspects(report: &Report, so: &[&Port]) -> String {
     }
 }
 
-/// Whether so many of the packets had another DSCP that it is not those of a stray answer.
+/// Whether more of the packets had another DSCP than a stray answer would explain.
 const fn is_rewritten(foreign: u64, of: u64) -> bool {
     foreign.saturating_mul(4) > of
 }

@@ -128,7 +128,7 @@ impl Report {
     pub(super) fn to_json(&self) -> String {
         match serde_json::to_string(self) {
             Ok(json) => json + "\n",
-            // Nothing in it is of a kind that JSON has not.
+            // It has only values that JSON can express.
             Err(error) => no_report(&self.peer.to_string(), &error.to_string()),
         }
     }

@@ -37,7 +37,7 @@ impl Way {
         both.into_iter().all(|(one, other)| one.is_none() || other.is_none() || one == other)
     }
 
-    /// Takes in what `other`, which agrees, knows more.
+    /// Adds the routers that `other`, which agrees, knows in addition.
     fn learn(&mut self, other: &Self) {
         self.hops.resize(self.hops.len().max(other.hops.len()), None);
         for (known, more) in self.hops.iter_mut().zip(&other.hops) {
@@ -124,7 +124,7 @@ fn probe(socket: &UdpSocket, peer: SocketAddr, ttl: u8) -> io::Result<()> {
     socket.send_to(&[ttl], peer).or_else(|_| socket.send_to(&[ttl], peer)).map(drop)
 }
 
-/// Reads who answered, until all have or for so long.
+/// Reads which routers answered, until all have or the time is over.
 fn listen(sockets: &[UdpSocket], ttl: u8, hops: &mut [Option<IpAddr>]) -> io::Result<()> {
     let deadline = Instant::now() + WAIT;
     while hops.contains(&None) {
@@ -150,8 +150,8 @@ fn listen(sockets: &[UdpSocket], ttl: u8, hops: &mut [Option<IpAddr>]) -> io::Re
     Ok(())
 }
 
-/// The next ICMP message: to the probe with which TTL, if it says so, and whose it is, if it is of
-/// the kind that is wanted.
+/// The next ICMP message: the TTL of the probe that it answers, if it says so, and its sender, if it
+/// is of the wanted kind.
 fn answer(socket: &UdpSocket) -> Option<(Option<u8>, Option<IpAddr>)> {
     let mut payload = [0; 1];
     let mut room = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);

@@ -1,4 +1,4 @@
-//! Which chunks of a file are there, and whether the next one may be.
+//! Which chunks of a file have arrived, and whether the next one may be accepted.
 
 use super::{MAX_WINDOW, Offer, Reason};
 
@@ -10,13 +10,13 @@ pub struct Assembly {
     declared: Option<u64>,
     max_size: u64,
     window: u64,
-    /// All chunks below are there.
+    /// All chunks below have arrived.
     next: u64,
-    /// Which of those from `next` on are there, the lowest bit first.
+    /// Which of those from `next` on have arrived, the lowest bit first.
     ahead: u64,
     /// The first chunk that was shorter than a full one, and its length.
     short: Option<(u64, u64)>,
-    /// Bytes of all chunks that are there.
+    /// Bytes of all chunks that have arrived.
     received: u64,
     /// The highest chunk that was there, plus one.
     highest: u64,
@@ -76,8 +76,8 @@ impl Assembly {
         Ok(offset)
     }
 
-    /// The first missing chunk moves past one that is there: its number, offset and length. To be
-    /// called until it returns `None`.
+    /// Moves past the next chunk if it has arrived, and returns its number, offset and length. Call
+    /// it until it returns `None`.
     pub fn advance(&mut self) -> Option<(u64, u64, usize)> {
         if self.ahead & 1 == 0 {
             return None;
@@ -99,7 +99,7 @@ impl Assembly {
             && self.declared.is_none_or(|declared| declared == size)
     }
 
-    /// Bytes that are there.
+    /// Bytes that have arrived.
     pub const fn received(&self) -> u64 {
         self.received
     }

@@ -21,7 +21,7 @@ pub(super) fn lines(key: &Key, local: SocketAddr) -> String {
             quoted(path)
         ),
         Key::Insecure => format!(
-            "no key: whoever reaches this port can send; at the sender, run:\n  \
+            "no key: anybody who reaches this port can send; at the sender, run:\n  \
              cbrst-send --insecure {host} FILE..."
         ),
     }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 /// Answers under way, in all and to one peer: more than all transfers together can want at once.
-/// They are small. Who causes more gets fewer.
+/// They are small. A peer that causes more gets fewer.
 const MAX_REPLIES: usize = 1024;
 const MAX_REPLIES_TO_PEER: usize = 256;
 
@@ -40,7 +40,7 @@ impl Outbox {
         if takes_messages { self.courier.poll() } else { self.courier.poll_sends() }
     }
 
-    /// Says something. Who cannot be answered hears nothing, and gives up.
+    /// Says something. A peer that cannot be answered hears nothing, and gives up.
     pub(super) fn reply(&mut self, peer: SocketAddr, transfer: TransferId, body: Body) {
         self.send(Reply { peer, stored: None }, transfer, body);
     }

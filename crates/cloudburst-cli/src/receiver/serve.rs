@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// The names of the transfers that are so.
+    /// The names of the transfers of which `are_so` is true.
     fn keys(&self, are_so: impl Fn(&Key, &Transfer) -> bool) -> Vec<Key> {
         let so = self.transfers.iter().filter(|(key, transfer)| are_so(key, transfer));
         so.map(|(key, _)| *key).collect()
@@ -340,7 +340,7 @@ impl Server {
 
     fn drop_transfer(&mut self, now: Instant, key: Key, why: &str) {
         let Some(mut transfer) = self.transfers.remove(&key) else { return };
-        // Before anybody hears of it: whoever then looks finds nothing.
+        // Before anybody hears of it: a user who then looks finds nothing.
         transfer.discard();
         transfer.tell(&self.ui, key.0, transfer.name.as_str(), Outcome::Failed(why));
         if let Some(once) = &mut self.once {
@@ -348,7 +348,7 @@ impl Server {
         }
     }
 
-    /// Gives signs of life, and gives up who is silent: only when all that came was read, for it
+    /// Gives signs of life, and gives up silent senders: only when all that came was read, for it
     /// may be a sign of life.
     fn keep_watch(&mut self, now: Instant, busy: bool) {
         let (patience, clogged) = (self.patience, self.is_clogged());

@@ -1,4 +1,4 @@
-//! Files that are not there before they are whole.
+//! Files that appear only when they are whole.
 
 use crate::protocol::{FileName, Reason};
 use std::fs::{self, File, Permissions};
@@ -27,7 +27,7 @@ pub(super) struct Partial {
     overwrite: bool,
 }
 
-/// The say in whether a file gets its name: it belongs to whoever takes it first.
+/// The right to decide whether a file gets its name: the first thread that takes it has it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Say(Arc<AtomicBool>);
 
@@ -90,11 +90,11 @@ impl Partial {
     }
 
     /// Makes the file durable and gives it its name, at once and whole. May take long; until the
-    /// name is given, whoever takes the say can prevent it.
+    /// name is given, a thread that takes `say` can prevent it.
     ///
     /// # Errors
     ///
-    /// [`Reason::Exists`] when the name was taken meanwhile, [`Reason::Interrupted`] when the say
+    /// [`Reason::Exists`] when the name was taken meanwhile, [`Reason::Interrupted`] when `say`
     /// was, or what the system says. Nothing is left then.
     pub(super) fn commit(self, size: u64, say: &Say) -> Result<PathBuf, Reason> {
         let failed = |error: io::Error| match error.kind() {

@@ -158,7 +158,7 @@ impl Session {
         let _ = self.courier.send((transfer, What::Alive, 0), self.peer, frame, options);
     }
 
-    /// Takes leave of a receiver that is there.
+    /// Takes leave of the receiver, if it has answered.
     fn end(mut self) {
         if self.is_known {
             self.say(TransferId { session: self.id, file: 0 }, Body::Bye);

@@ -28,9 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a farewell may take.
 pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Bytes in a chunk for a link of so many bits a second. Over loopback, 180 kB to 1 MiB are equally
-/// fast, and the largest costs the least bookkeeping; on a slow link, a chunk is to take a tenth of
-/// a second, so that something arrives well before anybody loses patience.
+/// Bytes in a chunk for a link of this capacity, in bits a second. Over loopback, 180 kB to 1 MiB are
+/// equally fast, and the largest costs the least bookkeeping; on a slow link, a chunk should take a
+/// tenth of a second, so that something arrives well before either end gives up.
 pub(super) fn chunk_for(capacity: Option<u64>, rate: f64) -> usize {
     let tenth = capacity.map_or(f64::INFINITY, |bits| bits as f64 * rate / 80.0);
     (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
@@ -115,7 +115,7 @@ impl Transfer<'_> {
             let now = Instant::now();
             match news {
                 News::Message(message) => {
-                    // Whoever else talks to this port knows nothing of this session.
+                    // Other peers that send to this port know nothing of this session.
                     if let Ok(frame) = Frame::decode(&message.bytes)
                         && frame.transfer == id
                     {

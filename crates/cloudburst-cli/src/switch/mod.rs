@@ -91,7 +91,7 @@ fn render(intent: &Intent, out: &Path, force: bool) -> Result<Exit, Refusal> {
 }
 
 /// Files of `out` that were edited, or that belong to other parameters: of all names that a template
-/// has, those that are there and are not what is to be written.
+/// has, those that exist with other contents than what is to be written.
 fn stale(out: &Path, files: &[(&str, String)]) -> Result<Vec<PathBuf>, Refusal> {
     let names: BTreeSet<&str> =
         Platform::ALL.into_iter().flat_map(template::all).map(|template| template.file).collect();

@@ -11,7 +11,7 @@ const MOST: usize = 1024;
 ///
 /// # Errors
 ///
-/// For a text that is no name or range, and for a port that is there twice.
+/// For a text that is no name or range, and for a port that is listed twice.
 pub(crate) fn expand(list: &[String], platform: Platform) -> Result<Vec<String>, Refusal> {
     let mut ports = Vec::new();
     for text in list {
