@@ -1,4 +1,4 @@
-//! Accounts of what a host got from each address and sent there: nobody can be flooded by proxy.
+//! Accounts of what a host received from each address and sent there: no host floods a third party.
 
 use crate::trace::hash;
 use cloudburst_core::wire::Kind;
@@ -44,10 +44,10 @@ impl Accounts {
     /// # Panics
     ///
     /// If `host` sends more answers than genuine packets entitle it to, or too much to an address
-    /// that is not `known`, where nobody is.
+    /// that is not `known`, which has no host.
     pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
         self.made.insert(hash(packet));
-        let kind = Kind::of(packet).expect("an endpoint sends packets of kinds that there are");
+        let kind = Kind::of(packet).expect("an endpoint sends packets of known kinds");
         if !matches!(kind, Kind::Hello | Kind::Symbol) {
             let (asked, answered) = self.answers.entry(host).or_default();
             *answered += packet.len();

@@ -15,12 +15,12 @@
 //! | [`host`] | an endpoint and its application; the driving contract, once |
 //! | [`network`] | a link between each two egresses, made of `cloudburst_netem` |
 //! | [`drive`] | hosts and links on one clock |
-//! | `choices` | where decisions come from: a seed, or the bytes of a fuzzer |
+//! | `choices` | the source of decisions: a seed, or the bytes of a fuzzer |
 //! | `setup`, `weather`, `step`, `scope` | what can be decided: configurations, links, steps, and which faults there are |
 //! | `adversary` | packets that are held back, damaged, replayed, reflected, redirected, forged |
-//! | `ledger`, `verdict`, `accounts` | what was sent, what came in, how it ended; whether that is true; who got how much |
+//! | `ledger`, `verdict`, `accounts` | what was sent, what arrived, how it ended; whether that is true; how much went where |
 //! | `book`, `trace` | what is noted while a world runs, and its hash |
-//! | `world`, `act`, `invariants`, `ending`, `play` | what there is, what a step does, what holds after each, how it ends, all in turn |
+//! | `world`, `act`, `invariants`, `ending`, `play` | hosts and network, what a step does, what holds after each, how a world ends, all in turn |
 //!
 //! # A world from a seed
 //!

@@ -36,7 +36,7 @@ pub(crate) fn check_refusal(error: &SendError, len: usize, max: usize, closed: b
         SendError::TooLarge { .. } => assert!(len > max, "{error}: {len} bytes"),
         SendError::Full { messages, .. } => assert!(messages > 0, "it waits for nothing: {error}"),
         SendError::Closing => assert!(closed, "{error}"),
-        ref other => panic!("nobody is to blame for it: {other}"),
+        ref other => panic!("there is no cause for it: {other}"),
     }
 }
 
