@@ -284,7 +284,7 @@ impl Endpoint {
         let mut begun = begin();
         if is_full(&begun) {
             // Entered before the retry, so that it learns of room that becomes free right after.
-            let place = self.inner.room.enter(self.inner.process);
+            let place = self.inner.room.enter(self.inner.process.clone());
             begun = begin();
             while is_full(&begun) {
                 place.pass().await;

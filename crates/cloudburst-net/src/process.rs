@@ -4,21 +4,34 @@ use crate::error::SendError;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
+use forkguard::atfork::Guard;
 use std::process;
 
 /// The process that built an endpoint.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Process(u32);
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    number: u32,
+    /// Counts forks. Process numbers repeat, in other namespaces and over time.
+    forks: Guard,
+    /// A test takes it for another process.
+    #[cfg(test)]
+    other: bool,
+}
 
 impl Process {
     pub(crate) fn this() -> Self {
-        Self(process::id())
+        Self {
+            number: process::id(),
+            forks: Guard::default(),
+            #[cfg(test)]
+            other: false,
+        }
     }
 
-    /// The value that another process would have.
+    /// What a fork of process `number` would have.
     #[cfg(test)]
-    pub(crate) const fn other(number: u32) -> Self {
-        Self(number)
+    pub(crate) fn other(number: u32) -> Self {
+        Self { number, other: true, ..Self::this() }
     }
 
     /// Checks that this is the process that built the endpoint.
@@ -26,11 +39,21 @@ impl Process {
     /// # Errors
     ///
     /// [`SendError::Forked`] in a fork of it.
-    pub(crate) fn check(self) -> Result<(), SendError> {
-        match process::id() {
-            here if here == self.0 => Ok(()),
-            here => Err(SendError::Forked { built_in: self.0, here }),
+    pub(crate) fn check(&self) -> Result<(), SendError> {
+        if self.is_forked() {
+            Err(SendError::Forked { built_in: self.number, here: process::id() })
+        } else {
+            Ok(())
         }
+    }
+
+    fn is_forked(&self) -> bool {
+        #[cfg(test)]
+        if self.other {
+            return true;
+        }
+        // A guard reports a fork once, and its clone again.
+        self.forks.clone().detected_fork()
     }
 
     /// Waits for `future`, which other threads of this process complete. The caller has checked the
@@ -39,7 +62,7 @@ impl Process {
     /// # Errors
     ///
     /// [`SendError::Forked`] if it is polled again in a fork, where nobody completes it.
-    pub(crate) async fn wait<F: Future>(self, future: F) -> Result<F::Output, SendError> {
+    pub(crate) async fn wait<F: Future>(&self, future: F) -> Result<F::Output, SendError> {
         let mut future = pin!(future);
         let mut waited = false;
         poll_fn(|context| {
@@ -67,7 +90,8 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let (_done, wait) = oneshot::channel::<()>();
         // What a fork would see of a wait that its parent has begun.
-        let mut wait = pin!(Process::other(built_in).wait(wait));
+        let process = Process::other(built_in);
+        let mut wait = pin!(process.wait(wait));
         assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
         let forked = SendError::Forked { built_in, here };
         assert_eq!(wait.poll(&mut context), Poll::Ready(Err(forked)));
@@ -77,7 +101,8 @@ mod tests {
     fn a_wait_goes_on_in_the_process_that_began_it() {
         let mut context = Context::from_waker(Waker::noop());
         let (done, wait) = oneshot::channel();
-        let mut wait = pin!(Process::this().wait(wait));
+        let process = Process::this();
+        let mut wait = pin!(process.wait(wait));
         for _ in 0..3 {
             assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
         }

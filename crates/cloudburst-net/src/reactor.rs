@@ -64,7 +64,7 @@ impl Endpoint {
         let mut over = self.inner.over.subscribe();
         let fd = self.inner.engine.io().readiness();
         let busy_poll = self.inner.engine.busy_poll();
-        let process = self.inner.process;
+        let process = self.inner.process.clone();
         async move {
             if process.check().is_err() {
                 // The packets are another process's, and nobody would tell of the end.

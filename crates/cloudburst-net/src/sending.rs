@@ -34,7 +34,7 @@ impl Sending {
         endpoint: &Arc<Inner>,
         span: Span,
     ) -> Self {
-        let (endpoint, process) = (Arc::downgrade(endpoint), endpoint.process);
+        let (endpoint, process) = (Arc::downgrade(endpoint), endpoint.process.clone());
         Self { id, outcome, endpoint, process, span, ended: false }
     }
 

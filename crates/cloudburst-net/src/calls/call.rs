@@ -90,7 +90,7 @@ impl Endpoint {
         options: SendOptions,
     ) -> Result<Bytes, CallError> {
         self.inner.check_process().map_err(CallError::Request)?;
-        let permit = self.inner.call_limit.room(self.inner.process).await?;
+        let permit = self.inner.call_limit.room(&self.inner.process).await?;
         let (request, _call) = self.prepare(&bytes.into(), &options, permit);
         let begin = || {
             let (end, ended) = oneshot::channel();

@@ -20,7 +20,7 @@ impl CallLimit {
     }
 
     /// Waits until one more call may be in flight, in the process of the endpoint.
-    pub(super) async fn room(&self, process: Process) -> Result<OwnedSemaphorePermit, CallError> {
+    pub(super) async fn room(&self, process: &Process) -> Result<OwnedSemaphorePermit, CallError> {
         // Usually, there is room.
         match self.try_room() {
             Err(CallError::Full { .. }) => {

@@ -136,7 +136,7 @@ impl Endpoint {
             };
             calls.push((peer, call));
         }
-        let (endpoint, process) = (Arc::downgrade(&self.inner), self.inner.process);
+        let (endpoint, process) = (Arc::downgrade(&self.inner), self.inner.process.clone());
         Calls { ended, left: calls.len(), calls, endpoint, process }
     }
 
