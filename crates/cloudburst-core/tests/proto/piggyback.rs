@@ -48,7 +48,9 @@ impl Host {
             let egress = batch.via.egress % host.egresses;
             let remote = SocketAddr::new(self.address.ip(), 7000 + batch.via.egress);
             host.endpoint.handle_datagram(NOW, Via { egress, remote }, packet);
+            host.endpoint.check_invariants();
         }
+        self.endpoint.check_invariants();
         Some((kinds, batch.via.remote))
     }
 

@@ -108,7 +108,9 @@ impl Liar {
         self.sealer.seal(&mut packet, 0, payload_at);
         let caused_by = packet.len();
         self.endpoint.handle_datagram(self.now, self.via, &mut packet);
+        self.endpoint.check_invariants();
         let answers = self.answers();
+        self.endpoint.check_invariants();
         assert!(answers.iter().all(|(len, _)| *len <= caused_by), "no answer is larger");
         answers.into_iter().map(|(_, answer)| answer).collect()
     }

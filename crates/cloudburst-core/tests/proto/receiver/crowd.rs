@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 pub(super) struct Crowd {
     pub(super) receiver: Endpoint,
     pub(super) now: Instant,
+    steps: u64,
 }
 
 /// One session of one peer.
@@ -62,7 +63,7 @@ impl Crowd {
         let security = Security::pre_shared(KEY);
         let receiver =
             Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Egresses(1))).unwrap();
-        Self { receiver, now: Instant::from_nanos(1_000_000_000) }
+        Self { receiver, now: Instant::from_nanos(1_000_000_000), steps: 0 }
     }
 
     /// A HELLO of the peer `who`, as it is on the wire.
@@ -106,6 +107,7 @@ impl Crowd {
     pub(super) fn replay(&mut self, who: u32, packet: &[u8]) {
         let via = Via { egress: 0, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut packet.to_vec());
+        self.check_often();
     }
 
     /// Hands in a symbol of zeros; the answers stay with the receiver.
@@ -113,6 +115,15 @@ impl Crowd {
         let mut packet = voice.symbol(says);
         let via = Via { egress: 0, remote: voice.address };
         self.receiver.handle_datagram(self.now, via, &mut packet);
+        self.check_often();
+    }
+
+    /// Checks what is always true, after most steps while there are few.
+    fn check_often(&mut self) {
+        self.steps += 1;
+        if self.steps < 256 || self.steps.is_power_of_two() {
+            self.receiver.check_invariants();
+        }
     }
 
     /// Hands in a symbol of zeros; returns what is said of its message.
@@ -137,6 +148,7 @@ impl Crowd {
     }
 
     pub(super) fn poll_transmit(&mut self, packet: &mut Vec<u8>) -> Option<Via> {
+        self.check_often();
         loop {
             let transmit = self.receiver.poll_transmit(self.now, packet)?;
             if !matches!(transmit.contents, Contents::Hello(_)) {
@@ -185,6 +197,7 @@ impl Crowd {
         }
         self.now = until;
         self.receiver.handle_timeout(self.now);
+        self.check_often();
     }
 }
 
