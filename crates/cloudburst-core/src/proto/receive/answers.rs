@@ -183,23 +183,27 @@ impl Receiver {
         let again = symbol.is_some_and(|symbol| symbol.again);
         let alternates = if again { copies(answer.sealed_len(), limit) - 1 } else { 0 };
         let outbound = Outbound { path, answer, routed: false, alternates };
+        let queue = self.answers.queue(name);
         // What has not left yet is out of date: this has all that it said of the block. So symbols
-        // that came together are answered together, but those of each path apart, unless the peer
-        // hears nothing anyway: an answer is news of the path of the one that it names.
+        // that came together are answered together, but those of each path apart, because an answer
+        // is news of the path of the one that it names. Not so if the peer hears nothing anyway, or if
+        // more than a batch waits: repeated STOPs would delay those of other messages.
+        let crowded = queue.as_ref().is_some_and(|queue| queue.len() > MAX_JOINED);
         let same = |waiting: &&mut Outbound| {
-            (again || waiting.path == path)
+            (again || crowded || waiting.path == path)
                 && waiting.answer.message == outbound.answer.message
                 && waiting.answer.block == outbound.answer.block
         };
+        if let Some(waiting) =
+            queue.and_then(|queue| queue.iter_mut().rev().take(LOOK_BACK).find(same))
+        {
+            *waiting = outbound;
+            return;
+        }
         if self.answers.next().is_none() {
             self.overdue = false;
         }
-        let waiting = self.answers.queue(name);
-        if let Some(waiting) =
-            waiting.and_then(|queue| queue.iter_mut().rev().take(LOOK_BACK).find(same))
-        {
-            *waiting = outbound;
-        } else if self.answers.push(name, outbound) {
+        if self.answers.push(name, outbound) {
             self.counters.answers_dropped += 1;
         }
     }

@@ -5,7 +5,7 @@ use cloudburst_core::code::Code;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
-use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters};
+use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
@@ -39,17 +39,18 @@ pub(super) struct Says {
     pub(super) symbol_size: u16,
     pub(super) age: u32,
     pub(super) ack_request: bool,
+    pub(super) path: u16,
 }
 
 impl Says {
     /// The only symbol of a message.
     pub(super) fn whole(id: u64, len: usize) -> Self {
-        Self { id, len, symbol: 0, symbol_size: len as u16, age: 0, ack_request: false }
+        Self { id, len, symbol: 0, symbol_size: len as u16, age: 0, ack_request: false, path: 0 }
     }
 
     /// The first of `len / 1,000` symbols of a message.
     pub(super) fn part(id: u64, len: usize) -> Self {
-        Self { id, len, symbol: 0, symbol_size: 1_000, age: 0, ack_request: false }
+        Self { id, len, symbol: 0, symbol_size: 1_000, age: 0, ack_request: false, path: 0 }
     }
 }
 
@@ -148,13 +149,22 @@ impl Crowd {
     }
 
     pub(super) fn poll_transmit(&mut self, packet: &mut Vec<u8>) -> Option<Via> {
+        self.poll_answers(packet).map(|transmit| transmit.via)
+    }
+
+    /// The next batch of answers; returns how long each is.
+    pub(super) fn poll_batch(&mut self, batch: &mut Vec<u8>) -> Option<usize> {
+        self.poll_answers(batch).map(|transmit| transmit.segment_size)
+    }
+
+    fn poll_answers(&mut self, batch: &mut Vec<u8>) -> Option<Transmit> {
         self.check_often();
         loop {
-            let transmit = self.receiver.poll_transmit(self.now, packet)?;
+            let transmit = self.receiver.poll_transmit(self.now, batch)?;
             if !matches!(transmit.contents, Contents::Hello(_)) {
-                return Some(transmit.via);
+                return Some(transmit);
             }
-            packet.clear();
+            batch.clear();
         }
     }
 
@@ -215,7 +225,7 @@ impl Voice {
     }
 
     pub(super) fn symbol(&mut self, says: Says) -> Vec<u8> {
-        let Says { id, len, symbol, symbol_size, age, ack_request } = says;
+        let Says { id, len, symbol, symbol_size, age, ack_request, path } = says;
         let message = MessageId(id);
         let header = SymbolHeader {
             message,
@@ -233,7 +243,7 @@ impl Voice {
             partial: false,
             again: false,
             role: self.role,
-            path: PathId(0),
+            path: PathId(path),
             session: self.sealer.session(),
             number: self.sealer.next_number(),
         };
