@@ -58,7 +58,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// The system refuses to set or read an option of a socket, or its address.
-    #[error("{option} failed on a socket of the endpoint, which cannot do without it")]
+    #[error("cannot use {option} on a socket, and the endpoint needs it")]
     SocketOption {
         /// The name of the option, or of the system call, in the manual.
         option: &'static str,

@@ -18,8 +18,8 @@ pub struct Scope {
     /// The first message to a peer that has restarted unnoticed must arrive.
     pub unnoticed_restarts: bool,
     /// Links lose every packet, every long one, or all but a few of a burst, and the adversary holds
-    /// every packet back. With the feature `small-limits`, all packets of two epochs may be lost so,
-    /// which wedges a session.
+    /// every packet back. With the feature `small-limits`, that may be every packet of half an epoch,
+    /// after which the session opens no more packets.
     pub blackouts: bool,
 }
 

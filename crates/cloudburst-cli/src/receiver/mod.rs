@@ -123,7 +123,7 @@ fn after_bind(error: &io::Error) -> &'static str {
             "; no interface of this host has the address: see `ip address`, and choose one by --listen"
         }
         ErrorKind::PermissionDenied => {
-            "; low ports are for root alone: choose one from 1024 on by --listen"
+            "; low ports need a privilege: choose one from 1024 on by --listen"
         }
         _ => "",
     }

@@ -36,7 +36,8 @@ pub(super) struct Shared<I> {
     pub(super) busy_poll: Duration,
     /// Until then, other threads need the processors, and busy-polling takes longer than sleeping.
     pub(super) crowded_until: AtomicU64,
-    /// Whether the last packets came within `busy_poll`.
+    /// Whether the last packets came soon enough to busy-poll for the next: within `busy_poll`, or
+    /// twice that after a wait without busy-polling.
     pub(super) soon: AtomicBool,
     /// Whether answers were put off.
     pub(super) pending_flush: AtomicBool,

@@ -108,8 +108,8 @@ pub struct Config {
     /// whole one that the application has not taken, when its sender has not asked after it for as
     /// long. Default 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
-    /// How long a thread that waits for packets busy-polls before it sleeps, if the last packets
-    /// arrived as quickly, or in twice the time while it slept. Default 50 us, which takes the
+    /// How long a thread that waits for packets busy-polls before it sleeps, if it waited
+    /// no longer than this for the last packets, or twice this where it slept. Default 50 us, which takes the
     /// wake-up out of round trips that follow each other; it yields to whatever else wants the
     /// processor, and sleeps for a while where that takes long. A service with cores to spare may
     /// busy-poll for longer; calls then notice their deadlines as much later. 0: always sleep.

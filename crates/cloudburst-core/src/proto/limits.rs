@@ -67,15 +67,14 @@ pub(super) const ENDING_BYTES: usize = 64;
 pub(super) const BACKLOG_SHARE: usize = 4;
 /// Messages that may begin ahead of an older one that waits for their room.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
-/// How long room is kept for a message after its sender last asked. Senders ask every
-/// [`MAX_PAUSE`].
+/// How long room is kept for a message after its sender last asked. Senders ask at
+/// least once every [`MAX_PAUSE`].
 pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
 /// Messages whose arrivals are remembered after their delivery, in one session.
 pub(super) const KEPT_ARRIVALS: usize = 32;
-/// Blocks of a message that decode to bytes which do not match their digests: with so many, the
-/// message is rejected.
+/// Digest mismatches of decoded blocks after which a message is rejected.
 pub(super) const MAX_CORRUPT: u8 = 2;
 
 /// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between

@@ -37,7 +37,7 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.len()
     }
 
-    /// Whether `timer` is queued at `key`, if that is one.
+    /// Whether `timer` is queued at `key`; true without a key, when it need not be.
     pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
         key.is_none_or(|at| self.0.contains(&(at, timer)))
     }

@@ -53,14 +53,17 @@ fn a_call_that_nobody_answers_ends_by_its_deadline() {
 
 #[test]
 fn a_call_has_one_deadline_whatever_its_options_say() {
-    let mut pair = Pair::new(Setup::default());
-    (0..4).for_each(|path| pair.set_down(path, true));
-    let patience = Duration::from_millis(300);
-    let request = pair.a.endpoint.prepare(Some(patience), b"a request");
-    let (now, to) = (pair.now, Side::B.address(0));
-    pair.a.endpoint.call(now, to, &request, &SendOptions::default()).unwrap();
-    pair.run(|pair| !pair.a.answers.is_empty());
-    assert_eq!(pair.now, now + patience);
+    for deadline in [None, Some(Duration::from_millis(100)), Some(Duration::from_secs(10))] {
+        let mut pair = Pair::new(Setup::default());
+        (0..4).for_each(|path| pair.set_down(path, true));
+        let patience = Duration::from_millis(300);
+        let request = pair.a.endpoint.prepare(Some(patience), b"a request");
+        let (now, to) = (pair.now, Side::B.address(0));
+        let options = SendOptions { deadline, ..SendOptions::default() };
+        pair.a.endpoint.call(now, to, &request, &options).unwrap();
+        pair.run(|pair| !pair.a.answers.is_empty());
+        assert_eq!(pair.now, now + patience);
+    }
 }
 
 #[test]

@@ -47,8 +47,8 @@ struct Wire {
 
 struct Looks {
     report: Sender<()>,
-    /// Held by the test while that thread is to go no further. A channel will not do: waiting for
-    /// one takes the news that the thread was woken.
+    /// Held by the test while that thread is to go no further. Not a channel: waiting on one parks
+    /// the thread, which would use up an `unpark`.
     hold: Arc<Mutex<()>>,
 }
 
@@ -383,7 +383,8 @@ fn looks_of_the_sending_thread(messages: u64) -> usize {
     }
     assert_eq!(client.counters().sender.delivered, messages);
     drop(held);
-    // A thread that was woken meanwhile looks again at once.
+    // A thread that was woken meanwhile looks again at once. Where it gets no processor for this long,
+    // nothing was tested.
     let soon = Duration::from_millis(50);
     let looks = core::iter::from_fn(|| reports.recv_timeout(soon).ok()).count();
     drop(server);

@@ -9,10 +9,11 @@ use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Answer, Prefix, Verdict};
 
-/// Answers of one batch.
+/// Most answers of one batch. If more wait in a session, newer ones replace older ones of the same
+/// block whatever their paths.
 const MAX_JOINED: usize = 16;
-/// How many waiting answers of a peer are searched for one to the same block, and how many peers
-/// for the one that a batch goes to.
+/// How many waiting answers of a session are searched for one to the same block, or for one that
+/// fits a batch of symbols; and how many sessions for one whose peer the batch goes to.
 const LOOK_BACK: usize = 64;
 
 /// An answer that waits to be sent.

@@ -50,20 +50,6 @@ impl Receiver {
         }
     }
 
-    /// Forgets a message as if it had never begun.
-    pub(super) fn forget_message(&mut self, name: SessionId, id: MessageId) {
-        let forgotten = self.update(name, |session| session.window.forget(id));
-        let Some(mut incoming) = forgotten.flatten() else { return };
-        self.detach(name, id, &mut incoming);
-        if incoming.is_whole() {
-            self.counters.messages_dropped += 1;
-            // The next one may be shorter.
-            self.deliver_waiting(incoming.role);
-        } else {
-            self.counters.decoders_expired += 1;
-        }
-    }
-
     /// When the session that has been quiet for the longest is forgotten.
     fn quiet_until(&self) -> Option<Instant> {
         self.quiet.next().map(|heard| heard + IDLE_AFTER)

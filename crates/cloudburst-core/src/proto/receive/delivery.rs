@@ -1,7 +1,5 @@
 //! Messages that are whole: into the application's queue, or in line for it.
 
-use super::deadlines::MessageTimer;
-use super::incoming::Incoming;
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Config;
@@ -106,30 +104,11 @@ impl Receiver {
         Some(Verdict::Delivered { digest, arrivals })
     }
 
-    pub(super) fn end(
-        &mut self,
-        name: SessionId,
-        id: MessageId,
-        ending: Ending,
-    ) -> Option<Incoming> {
-        let mut incoming = self.update(name, |session| session.window.end(id, ending))??;
-        self.detach(name, id, &mut incoming);
-        Some(incoming)
-    }
-
     /// A message that is whole waits until the application has taken others.
     fn wait_for_room(&mut self, role: Role, name: SessionId, id: MessageId) {
         let session = self.sessions.get_mut(&name);
         if let Some(whole) = session.and_then(|session| session.window.whole(id)) {
             whole.place = Some(self.inboxes[role as usize].wait(name, id));
-        }
-    }
-
-    /// A message is held no more: nor are its deadline, and its place among those that wait.
-    pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
-        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
-        if let Some(place) = incoming.place.take() {
-            self.inboxes[incoming.role as usize].remove(place);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is remembered for peers, and who they are.
+//! Quotas: who holds one, and the sums of state that count against it.
 
 use crate::id::Incarnation;
 use std::net::IpAddr;

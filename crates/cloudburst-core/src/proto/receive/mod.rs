@@ -6,6 +6,7 @@ mod costs;
 mod counters;
 mod deadlines;
 mod delivery;
+mod endings;
 mod handshake;
 mod held;
 mod inbox;

@@ -12,33 +12,11 @@ use crate::wire::{RejectReason, Verdict};
 
 impl Receiver {
     pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        if self.take_late(now, symbol) {
+            return;
+        }
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
-        if id < session.window.low_watermark() {
-            session.tally.late_symbols += 1;
-            return self.counters.late_symbols += 1;
-        }
-        if let Some(ending) = session.window.ending(id) {
-            self.counters.late_symbols += 1;
-            session.tally.late_symbols += 1;
-            let verdict = match ending {
-                Ending::Delivered(digest) => {
-                    if symbol.prefix.ack_request {
-                        session.routes.doubt();
-                    }
-                    let arrivals = session.late_arrivals(id);
-                    Verdict::Delivered { digest, arrivals }
-                }
-                Ending::Rejected(reason) => Verdict::Reject(reason),
-            };
-            return self.answer_to(symbol, verdict);
-        }
-        if let Some(whole) = session.window.whole(id) {
-            whole.last_late = now;
-            self.counters.late_symbols += 1;
-            session.tally.late_symbols += 1;
-            return self.answer_to(symbol, Verdict::Busy);
-        }
         let step = match session.window.receiving(id) {
             Some(incoming) if incoming.role != symbol.prefix.role => None,
             // Stragglers from before its sender knew of blocks that were done began it anew.
@@ -58,6 +36,37 @@ impl Receiver {
             Some(step) => self.after(step, symbol),
             None => self.counters.nonsense += 1,
         }
+    }
+
+    /// Handles a symbol of a message that needs no more. Returns whether it is one.
+    fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
+        let Some(session) = self.sessions.get_mut(&symbol.session) else { return true };
+        let id = symbol.header.message;
+        let verdict = if id < session.window.low_watermark() {
+            None
+        } else if let Some(ending) = session.window.ending(id) {
+            Some(match ending {
+                Ending::Delivered(digest) => {
+                    if symbol.prefix.ack_request {
+                        session.routes.doubt();
+                    }
+                    let arrivals = session.late_arrivals(id);
+                    Verdict::Delivered { digest, arrivals }
+                }
+                Ending::Rejected(reason) => Verdict::Reject(reason),
+            })
+        } else if let Some(whole) = session.window.whole(id) {
+            whole.last_late = now;
+            Some(Verdict::Busy)
+        } else {
+            return false;
+        };
+        self.counters.late_symbols += 1;
+        session.tally.late_symbols += 1;
+        if let Some(verdict) = verdict {
+            self.answer_to(symbol, verdict);
+        }
+        true
     }
 
     /// Begins to receive a message with its first symbol, or says why not.

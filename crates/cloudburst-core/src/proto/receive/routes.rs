@@ -11,8 +11,8 @@ const QUIET_AFTER: u64 = 4;
 const QUIET_TURNS: u32 = 16;
 /// Turns that each ACK request adds to a quiet route.
 const DOUBT: u32 = 2;
-/// Copies of the answer to a peer that has had none for long, each on another route, if they are no
-/// more bytes in all than its ACK request.
+/// Most copies of an answer to a peer that has had none for long: one by a route, the others by
+/// paths of the receiver's own. Together they are no longer than the symbol that they answer.
 const COPIES: usize = 4;
 
 /// How often to send an answer of `len` bytes to a peer that has had none for long: all of them

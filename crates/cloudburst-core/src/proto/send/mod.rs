@@ -90,7 +90,6 @@ pub(crate) struct Sender {
     handshakes: u64,
     closing: bool,
     events: VecDeque<SenderEvent>,
-    /// Sessions that were opened: the receiver half takes up their backward directions.
     counters: SenderCounters,
     latencies: LatencyHistogram,
 }

@@ -119,7 +119,8 @@ impl Crowd {
         self.check_often();
     }
 
-    /// Checks what is always true, after most steps while there are few.
+    /// Checks invariants after each of the first steps and then ever more rarely: a check examines
+    /// all that is held.
     fn check_often(&mut self) {
         self.steps += 1;
         if self.steps < 256 || self.steps.is_power_of_two() {

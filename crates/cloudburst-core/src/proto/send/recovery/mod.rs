@@ -18,8 +18,8 @@ use core::time::Duration;
 
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
 const ACK_REQUESTS: u32 = 2;
-/// Symbols of a burst after which it slows to a trickle if nobody answers: enough for several on
-/// each of several paths.
+/// The fewest symbols after which a burst that nobody answers slows to a trickle: several for each
+/// of several paths. Long blocks send more.
 const MIN_BURST: u32 = 32;
 
 /// The sending side of one block: how far it went and how far it may go.

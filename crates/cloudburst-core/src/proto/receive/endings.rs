@@ -1,0 +1,43 @@
+//! How messages end at the receiver: delivered, rejected or forgotten.
+
+use super::Receiver;
+use super::deadlines::MessageTimer;
+use super::incoming::Incoming;
+use super::window::Ending;
+use crate::id::{MessageId, SessionId};
+
+impl Receiver {
+    /// Ends a message and remembers how. Returns what was received of it.
+    pub(super) fn end(
+        &mut self,
+        name: SessionId,
+        id: MessageId,
+        ending: Ending,
+    ) -> Option<Incoming> {
+        let mut incoming = self.update(name, |session| session.window.end(id, ending))??;
+        self.detach(name, id, &mut incoming);
+        Some(incoming)
+    }
+
+    /// A message is held no more: nor are its deadline, and its place among those that wait.
+    pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
+        self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        if let Some(place) = incoming.place.take() {
+            self.inboxes[incoming.role as usize].remove(place);
+        }
+    }
+
+    /// Forgets a message as if it had never begun.
+    pub(super) fn forget_message(&mut self, name: SessionId, id: MessageId) {
+        let forgotten = self.update(name, |session| session.window.forget(id));
+        let Some(mut incoming) = forgotten.flatten() else { return };
+        self.detach(name, id, &mut incoming);
+        if incoming.is_whole() {
+            self.counters.messages_dropped += 1;
+            // The next one may be shorter.
+            self.deliver_waiting(incoming.role);
+        } else {
+            self.counters.decoders_expired += 1;
+        }
+    }
+}
