@@ -2,7 +2,8 @@
 
 use crate::error::SendError;
 use core::future::{Future, poll_fn};
-use core::pin::pin;
+use core::mem;
+use core::pin::Pin;
 use core::task::Poll;
 use forkguard::atfork::Guard;
 use std::process;
@@ -63,7 +64,7 @@ impl Process {
     ///
     /// [`SendError::Forked`] if it is polled again in a fork, where nobody completes it.
     pub(crate) async fn wait<F: Future>(&self, future: F) -> Result<F::Output, SendError> {
-        let mut future = pin!(future);
+        let mut waiting = Waiting { future: Some(Box::pin(future)), process: self };
         let mut waited = false;
         poll_fn(|context| {
             // Before the poll, which may take a lock: another thread may have held it at the fork.
@@ -71,16 +72,35 @@ impl Process {
                 return Poll::Ready(Err(forked));
             }
             waited = true;
+            let future = waiting.future.as_mut().expect("it is there until this is dropped");
             future.as_mut().poll(context).map(Ok)
         })
         .await
     }
 }
 
+/// A future that is left behind in a fork, because its end may take a lock, too.
+struct Waiting<'a, F> {
+    future: Option<Pin<Box<F>>>,
+    process: &'a Process,
+}
+
+impl<F> Drop for Waiting<'_, F> {
+    fn drop(&mut self) {
+        let future = self.future.take();
+        if self.process.is_forked() {
+            mem::forget(future);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::future;
+    use core::pin::pin;
     use core::task::{Context, Waker};
+    use std::sync::Arc;
     use tokio::sync::oneshot;
 
     #[test]
@@ -95,6 +115,22 @@ mod tests {
         assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
         let forked = SendError::Forked { built_in, here };
         assert_eq!(wait.poll(&mut context), Poll::Ready(Err(forked)));
+    }
+
+    #[test]
+    fn what_a_fork_waited_for_is_left_behind() {
+        let locks_at_its_end = Arc::new(());
+        let process = Process::other(process::id().wrapping_add(1));
+        let held = locks_at_its_end.clone();
+        let future = async move {
+            future::pending::<()>().await;
+            drop(held);
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        let mut wait = Box::pin(process.wait(future));
+        assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
+        drop(wait);
+        assert_eq!(Arc::strong_count(&locks_at_its_end), 2);
     }
 
     #[test]

@@ -95,12 +95,13 @@ impl Inbox {
                 sockets.take_error(egress);
             }
             let filled = sockets.receive_egress(number, egress, &mut batches, deliver);
-            came += filled;
-            more |= filled == BUFFERS;
+            came += filled.unwrap_or(0);
+            // An error hides what is behind it.
+            more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
         }
         self.return_batches(batches);
         self.waiter.rest_if_fruitless(came > 0 || ready.woken);
-        more
+        more && came > 0
     }
 
     fn take_batches(&self) -> Batches {
@@ -116,22 +117,22 @@ impl Inbox {
 }
 
 impl Sockets {
-    /// Takes one batch of an egress. Returns how many buffers it filled.
+    /// Takes one batch of an egress. Returns how many buffers it filled; `None` after an error.
     fn receive_egress(
         &self,
         number: u16,
         egress: &EgressSocket,
         batches: &mut Batches,
         deliver: &mut dyn FnMut(Via, &mut [u8]),
-    ) -> usize {
+    ) -> Option<usize> {
         let mut arrived = [None; BUFFERS];
         let filled = match self.read(egress, batches, &mut arrived) {
             Ok(filled) => filled,
-            Err(Errno::EAGAIN | Errno::EINTR) => return 0,
+            Err(Errno::EAGAIN | Errno::EINTR) => return Some(0),
             Err(_) => {
                 // An ICMP message about an earlier packet, or trouble with the interface.
                 self.meter.receive_errors.add(1);
-                return 0;
+                return None;
             }
         };
         self.meter.batches_received.add(filled);
@@ -150,7 +151,7 @@ impl Sockets {
                 deliver(via, datagram);
             }
         }
-        filled
+        Some(filled)
     }
 
     fn read(

@@ -121,7 +121,9 @@ impl EgressSocket {
         mark(&socket, family, tos)?;
         socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))?;
         socket.bind(&addr.into()).map_err(refused)?;
-        Ok(Self { socket: socket.into(), gso: AtomicBool::new(true), drops: AtomicU32::new(0) })
+        // Older systems, and some sandboxes, do not know it.
+        let gso = AtomicBool::new(getsockopt(&socket, sockopt::UdpGsoSegment).is_ok());
+        Ok(Self { socket: socket.into(), gso, drops: AtomicU32::new(0) })
     }
 
     /// Draws different flow labels, and makes the socket send them.
