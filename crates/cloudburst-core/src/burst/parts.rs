@@ -170,6 +170,12 @@ impl Parts for &LockedParts {
         (CallsGuard(self.lock_calling()), SenderGuard(self.lock_sending()))
     }
 
+    fn calls_and_receiver(
+        &mut self,
+    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>) {
+        (CallsGuard(self.lock_calling()), self.lock_receiver())
+    }
+
     fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
         (SenderGuard(self.lock_sending()), self.lock_receiver())
     }

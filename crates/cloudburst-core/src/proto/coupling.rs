@@ -25,6 +25,9 @@ pub(crate) trait Parts {
     fn calls_and_sender(
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>);
+    fn calls_and_receiver(
+        &mut self,
+    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>);
     fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>);
     /// The receiver, if it may have output. A thread that sends symbols must not wait for a
     /// decoder.
@@ -101,16 +104,15 @@ pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
         }
         return Some(Event::Ended(id, outcome));
     }
-    loop {
-        let event = parts.receiver().poll_event();
+    // Both guards: a response must not be on its way between them when its call times out.
+    let (mut calls, mut receiver) = parts.calls_and_receiver();
+    while let Some(event) = receiver.poll_event() {
         match event {
-            Some(ReceiverEvent::Response(message)) => parts.calls().on_response(message),
-            Some(ReceiverEvent::Readable(role)) => return Some(Event::Readable(role)),
-            None => break,
+            ReceiverEvent::Response(message) => calls.on_response(message),
+            ReceiverEvent::Readable(role) => return Some(Event::Readable(role)),
         }
     }
-    let ended = parts.calls().poll_ended();
-    ended.map(|(call, result)| Event::Answered(call, result))
+    calls.poll_ended().map(|(call, result)| Event::Answered(call, result))
 }
 
 /// Sends the request of `call`, which waits for its response from then on. Both have the deadline

@@ -314,6 +314,12 @@ impl Parts for Endpoint {
         (&mut self.calls, &mut self.sender)
     }
 
+    fn calls_and_receiver(
+        &mut self,
+    ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>) {
+        (&mut self.calls, &mut self.receiver)
+    }
+
     fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
         (&mut self.sender, &mut self.receiver)
     }
