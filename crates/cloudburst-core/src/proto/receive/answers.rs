@@ -146,6 +146,11 @@ impl Receiver {
     ) -> Transmit {
         let Transmit { contents, via, segment_size: room, marking, .. } = batch;
         self.overdue = true;
+        // What need not wait for the rate must not keep it from those that do.
+        let others_wait = self.acks.next().is_some() || self.answers.len() > 1;
+        if others_wait && self.pacer.ready_at() > now {
+            return batch;
+        }
         // Where a HELLO goes, it is not known who is there, or whether anything gets through.
         if !matches!(contents, Contents::Symbols(_))
             || !marking::may_carry_answers(&self.config, marking)

@@ -51,6 +51,11 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         self.queues.get_mut(&key)
     }
 
+    /// The number of queues that hold something.
+    pub(super) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
     /// The key whose turn it is.
     pub(super) fn next(&self) -> Option<K> {
         self.ring.front().copied()

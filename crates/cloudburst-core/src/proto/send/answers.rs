@@ -65,7 +65,9 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(session) = &peer.session else { return };
         leg.answered = true;
+        let next = session.sealer.next_number();
         match verdict {
+            Verdict::BlockDone { .. } | Verdict::Forgotten if leg.is_outdated(acknowledged) => {}
             Verdict::Delivered { digest, arrivals } => {
                 if !source.is(digest, &session.digest) {
                     return self.counters.false_stops += 1;
@@ -78,7 +80,7 @@ impl Sender {
                 if !source.has_block(block, digest) {
                     return self.counters.false_stops += 1;
                 }
-                leg.on_block_done(block, source);
+                leg.on_block_done(block, next, source);
                 leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
                 leg.on_progress();
             }
@@ -88,7 +90,7 @@ impl Sender {
                 leg.on_feedback(block, acknowledged, u32::from(needed));
             }
             Verdict::Busy => leg.on_busy(now),
-            Verdict::Forgotten => leg.on_forgotten(source),
+            Verdict::Forgotten => leg.on_forgotten(next, source),
             Verdict::Reject(reason) => {
                 return self.finish(id, Outcome::Rejected(Rejection::ByPeer(reason)));
             }

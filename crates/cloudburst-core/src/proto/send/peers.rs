@@ -14,9 +14,11 @@ impl Sender {
         peer.timer_key = None;
         peer.rtt.on_timeout(now);
         if peer.is_idle() {
-            // Nobody waits for an answer any more.
+            // Nobody waits for an answer any more. A handshake has its attempt all the same.
             peer.silence.end();
-            self.end_handshake(address);
+            if peer.opening.as_ref().is_some_and(|opening| opening.is_due(now)) {
+                self.end_handshake(address);
+            }
             return self.reschedule_peer(address);
         }
         if peer.falls_silent_at(now) {

@@ -40,11 +40,17 @@ impl Leg {
         }
     }
 
-    /// The receiver has forgotten the blocks that were done: all begin again. Late acknowledgements
-    /// of the same news find no block done, and change nothing.
-    pub(in crate::proto::send) fn on_forgotten(&mut self, source: &mut Source) {
+    /// Whether an answer to packet `acknowledged` is of the time before the message last began again.
+    pub(in crate::proto::send) const fn is_outdated(&self, acknowledged: u64) -> bool {
+        acknowledged < self.restarted_at
+    }
+
+    /// The receiver has forgotten the blocks that were done: all begin again. `next` is the number of
+    /// the next packet.
+    pub(in crate::proto::send) fn on_forgotten(&mut self, next: u64, source: &mut Source) {
         if self.is_partial() && self.restarts < MAX_RESTARTS {
             self.restarts += 1;
+            self.restarted_at = next;
             self.busy.cut_short();
             self.active.drain(..).for_each(|block| source.end(block.index));
             self.arrivals = ArrivalLog::default();
@@ -54,10 +60,15 @@ impl Leg {
 
     /// The receiver has a block. If that were the last one, it would have the message: it has
     /// forgotten others instead.
-    pub(in crate::proto::send) fn on_block_done(&mut self, block: u32, source: &mut Source) {
+    pub(in crate::proto::send) fn on_block_done(
+        &mut self,
+        block: u32,
+        next: u64,
+        source: &mut Source,
+    ) {
         let Some(at) = self.active.iter().position(|active| active.index == block) else { return };
         if self.done + 1 == self.layout.blocks() {
-            return self.on_forgotten(source);
+            return self.on_forgotten(next, source);
         }
         self.active.remove(at);
         source.end(block);

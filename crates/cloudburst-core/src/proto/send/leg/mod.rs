@@ -45,8 +45,9 @@ pub(super) struct Leg {
     done: usize,
     /// The receiver had no room: nothing but a probe at this moment, until it has.
     busy: Busy,
-    /// How often the receiver forgot what it had.
+    /// How often the receiver forgot what it had, and the number of the next packet when it last did.
     restarts: u32,
+    restarted_at: u64,
     /// The peer has not answered for long: so many symbols may be sent, and no others.
     held: Option<u32>,
     /// Where the schedule has this leg: among the ready, and among the timers.
@@ -98,6 +99,7 @@ impl Leg {
             done: 0,
             busy: Busy::new(),
             restarts: 0,
+            restarted_at: 0,
             held: None,
             place: None,
             timer_key: None,

@@ -36,12 +36,12 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
         block.recovery.revoke();
         digests.push(source.block(index).unwrap().digest);
         if index + 1 < source.layout.blocks() as u32 {
-            leg.on_block_done(index, &mut source);
+            leg.on_block_done(index, 7, &mut source);
         }
     }
     assert!(leg.is_partial());
     // The news is late: meanwhile the receiver has collected all blocks again.
-    leg.on_forgotten(&mut source);
+    leg.on_forgotten(7, &mut source);
     assert!(!leg.is_partial());
     assert!(source.is(key.message(MessageId(9), &digests), &key));
     let first = leg.turn(&mut source, &key, 1).unwrap().index;
@@ -59,8 +59,8 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     let options = SendOptions::default();
     let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
     leg.turn(&mut source, &key, 1).unwrap();
-    leg.on_block_done(0, &mut source);
-    leg.on_forgotten(&mut source);
+    leg.on_block_done(0, 7, &mut source);
+    leg.on_forgotten(7, &mut source);
     // It is of symbols that were sent before the news that all begins again.
     leg.on_busy(Instant::ZERO);
     assert!(leg.is_pause_probed() && leg.is_ready());
@@ -79,11 +79,13 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     for index in 0..blocks {
         leg.turn(&mut source, &key, 1).unwrap().recovery.revoke();
         if index + 1 < blocks {
-            leg.on_block_done(index, &mut source);
+            leg.on_block_done(index, 7, &mut source);
         }
     }
     // It has the last block, and not the message: it has forgotten the others.
-    leg.on_block_done(blocks - 1, &mut source);
+    leg.on_block_done(blocks - 1, 7, &mut source);
     assert!(!leg.is_partial());
     assert_eq!(leg.turn(&mut source, &key, 1).unwrap().index, 0);
+    // What answers packets from before that tells nothing of what the receiver has now.
+    assert!(leg.is_outdated(6) && !leg.is_outdated(7));
 }
