@@ -9,10 +9,10 @@ mod common;
 use cloudburst_testbed::{Fabric, Host, Node, Port, Topology, available};
 use common::switch::Rendered;
 use libtest_mimic::{Arguments, Failed, Trial};
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,7 +92,17 @@ fn bound(host: &Host<'_>, v6: bool, port: u16) -> Result<UdpSocket, Failed> {
     let address: IpAddr = if v6 { host.v6().into() } else { host.v4().into() };
     // At any of its addresses, for its paths are addresses too.
     let any: IpAddr = if v6 { "::".parse()? } else { "0.0.0.0".parse()? };
-    Ok(host.run(|| UdpSocket::bind((if port == 0 { address } else { any }, port)))??)
+    let address = SocketAddr::new(if port == 0 { address } else { any }, port);
+    let bind = || {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+        if v6 {
+            // A program that another test is starting may still hold the socket of IPv4.
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        Ok::<UdpSocket, std::io::Error>(socket.into())
+    };
+    Ok(host.run(bind)??)
 }
 
 fn mark(socket: &UdpSocket, byte: u32) -> Result<(), Failed> {
