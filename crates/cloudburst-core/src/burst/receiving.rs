@@ -59,7 +59,7 @@ impl<I: PacketIo> Shared<I> {
         });
         // The wake-up of this thread took part of the time, and often that of its peer did, too. A
         // pair that once slept would otherwise sleep in every round trip from then on.
-        let quick = if slept { self.busy_poll * 2 } else { self.busy_poll };
+        let quick = self.busy_poll.saturating_mul(if slept { 2 } else { 1 });
         let soon = came.is_some_and(|at| at.saturating_since(begun) <= quick);
         self.soon.store(soon, Ordering::Relaxed);
     }

@@ -201,6 +201,15 @@ fn looking_for_packets_is_part_of_the_time_to_wait() {
 }
 
 #[test]
+fn any_time_to_busy_poll_is_fine() {
+    for busy_poll in [Duration::ZERO, Duration::MAX] {
+        let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
+        let until = server.clock.now() + LOOK;
+        assert_eq!(server.engine.drive(Some(until), || false), Driven::TimedOut);
+    }
+}
+
+#[test]
 fn who_busy_polls_sees_at_once_that_another_thread_has_done_what_it_waits_for() {
     let busy_poll = Duration::from_secs(3);
     let server = server(Config { port: SERVER.1, busy_poll, ..Config::default() }, drop);
