@@ -68,7 +68,7 @@ pub enum BuildError {
     /// The system refuses something that every endpoint needs.
     #[error("the system refuses {what}{advice}", advice = after_refusal(source))]
     System {
-        /// What it refuses: a thread, a descriptor for events, or random bytes.
+        /// What the system refused: a thread, a descriptor for events, or random bytes.
         what: &'static str,
         /// What the system said.
         source: io::Error,

@@ -158,11 +158,10 @@ impl Inner {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// See [`Engine::drive`]. Ends when a message has come or the endpoint is closed. Callers have
-    /// checked that this is not a fork.
+    /// See [`Engine::drive`]. Ends when a message has come or the endpoint is closed.
     pub(crate) fn drive_to_message(&self, until: Option<Instant>) -> Driven {
         let has_news = || self.engine.readable(Role::Plain) > 0 || *self.over.borrow();
-        self.engine.drive(until, has_news)
+        if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, has_news) }
     }
 
     /// The engine of an endpoint that may be gone. This does not keep the endpoint alive.

@@ -57,21 +57,18 @@ impl Process {
         self.forks.clone().detected_fork()
     }
 
-    /// Waits for `future`, which other threads of this process complete. The caller has checked the
-    /// process: a future that is ready at once costs no further check.
+    /// Waits for `future`, which other threads of this process complete.
     ///
     /// # Errors
     ///
-    /// [`SendError::Forked`] if it is polled again in a fork, where nobody completes it.
+    /// [`SendError::Forked`] if it is polled in a fork, where nobody completes it.
     pub(crate) async fn wait<F: Future>(&self, future: F) -> Result<F::Output, SendError> {
         let mut waiting = Waiting { future: Some(Box::pin(future)), process: self };
-        let mut waited = false;
         poll_fn(|context| {
             // Before the poll, which may take a lock: another thread may have held it at the fork.
-            if waited && let Err(forked) = self.check() {
+            if let Err(forked) = self.check() {
                 return Poll::Ready(Err(forked));
             }
-            waited = true;
             let future = waiting.future.as_mut().expect("it is there until this is dropped");
             future.as_mut().poll(context).map(Ok)
         })
@@ -104,23 +101,11 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[test]
-    fn a_wait_that_began_before_a_fork_ends_in_it() {
+    fn a_wait_ends_in_a_fork_and_what_it_waited_for_is_left_behind() {
         let here = process::id();
         let built_in = here.wrapping_add(1);
-        let mut context = Context::from_waker(Waker::noop());
-        let (_done, wait) = oneshot::channel::<()>();
-        // What a fork would see of a wait that its parent has begun.
         let process = Process::other(built_in);
-        let mut wait = pin!(process.wait(wait));
-        assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
-        let forked = SendError::Forked { built_in, here };
-        assert_eq!(wait.poll(&mut context), Poll::Ready(Err(forked)));
-    }
-
-    #[test]
-    fn what_a_fork_waited_for_is_left_behind() {
         let locks_at_its_end = Arc::new(());
-        let process = Process::other(process::id().wrapping_add(1));
         let held = locks_at_its_end.clone();
         let future = async move {
             future::pending::<()>().await;
@@ -128,7 +113,8 @@ mod tests {
         };
         let mut context = Context::from_waker(Waker::noop());
         let mut wait = Box::pin(process.wait(future));
-        assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
+        let forked = SendError::Forked { built_in, here };
+        assert_eq!(wait.as_mut().poll(&mut context), Poll::Ready(Err(forked)));
         drop(wait);
         assert_eq!(Arc::strong_count(&locks_at_its_end), 2);
     }

@@ -25,7 +25,7 @@ pub trait Watch {
     /// A packet reaches a host that is running.
     fn on_arrival(&mut self, _to: usize, _via: Via, _packet: &[u8]) {}
 
-    /// A host was given an input and has been drained. What it put on the wire departs next.
+    /// Sends what a host put on the wire after an input.
     fn on_served(&mut self, _number: usize, _host: &mut Host) {}
 }
 

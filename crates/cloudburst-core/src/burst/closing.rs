@@ -1,4 +1,4 @@
-//! How an engine ends: after what is under way, or at once.
+//! Closing an engine, which lets sends finish, and stopping it at once.
 
 use super::PacketIo;
 use super::engine::Engine;

@@ -131,8 +131,8 @@ impl<I: PacketIo> Shared<I> {
 
     /// Reports events to the application. Returns whether there is something new to read.
     ///
-    /// A callback may run what it wakes, which may cause more events. The call under way reports
-    /// those too; otherwise, calls would nest once per event.
+    /// A callback may run the task that it wakes, and that may cause more events. The outermost call
+    /// reports those too; otherwise, calls would nest once per event.
     pub(super) fn report(&self) -> bool {
         let here = ptr::from_ref(self).addr();
         if REPORTS.get() == here {

@@ -11,7 +11,7 @@ pub struct ConfigError {
     pub field: &'static str,
     /// What it was set to.
     pub value: String,
-    /// What it may be set to.
+    /// The values that are valid.
     pub expected: &'static str,
 }
 

@@ -29,7 +29,7 @@ pub struct ShapeError {
     pub field: &'static str,
     /// What it was set to.
     pub value: String,
-    /// What it may be set to.
+    /// The values that are valid.
     pub expected: &'static str,
 }
 

@@ -1,5 +1,4 @@
-//! The coupling of an endpoint's parts: what they do for each other, and the order in which their
-//! outputs leave.
+//! Couples the parts of an endpoint: passes on what one part tells another, and orders their output.
 //!
 //! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
 //! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.

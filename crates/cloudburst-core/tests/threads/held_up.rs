@@ -79,6 +79,25 @@ fn endpoint(seed: u8) -> Endpoint {
     Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap()
 }
 
+/// An engine, its clock and both ends of its wire. Its receiving thread waits until `end` is dropped.
+struct Client {
+    engine: Engine<Wire>,
+    clock: Arc<Clock>,
+    to_client: Sender<Vec<u8>>,
+    from_client: Receiver<Vec<u8>>,
+    end: Sender<()>,
+}
+
+fn client() -> Client {
+    let clock = Arc::new(Clock { nanos: AtomicU64::new(1_000_000_000), ..Clock::default() });
+    let (to_client, inbox) = unbounded();
+    let (outbox, from_client) = unbounded();
+    let (end, ends) = unbounded();
+    let wire = Wire { clock: clock.clone(), inbox, outbox, ends };
+    let engine = Engine::start(endpoint(1), wire, drop).unwrap();
+    Client { engine, clock, to_client, from_client, end }
+}
+
 /// Hands everything that the client has sent to `server`.
 fn hear(server: &mut Endpoint, now: Instant, from_client: &Receiver<Vec<u8>>) {
     let via = Via { egress: 0, remote: SocketAddr::from(CLIENT) };
@@ -99,12 +118,7 @@ fn says(server: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
-    let clock = Arc::new(Clock { nanos: AtomicU64::new(1_000_000_000), ..Clock::default() });
-    let (to_client, inbox) = unbounded();
-    let (outbox, from_client) = unbounded();
-    let (end, ends) = unbounded::<()>();
-    let wire = Wire { clock: clock.clone(), inbox, outbox, ends };
-    let engine = Engine::start(endpoint(1), wire, drop).unwrap();
+    let Client { engine, clock, to_client, from_client, end } = client();
     let (ended, outcomes) = unbounded();
     let options = SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() };
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
@@ -128,12 +142,7 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
 
 #[test]
 fn a_response_in_the_sockets_is_read_before_its_call_times_out() {
-    let clock = Arc::new(Clock { nanos: AtomicU64::new(1_000_000_000), ..Clock::default() });
-    let (to_client, inbox) = unbounded();
-    let (outbox, from_client) = unbounded();
-    let (end, ends) = unbounded::<()>();
-    let wire = Wire { clock: clock.clone(), inbox, outbox, ends };
-    let engine = Engine::start(endpoint(1), wire, drop).unwrap();
+    let Client { engine, clock, to_client, from_client, end } = client();
     let (answered, answers) = unbounded();
     let patience = Duration::from_millis(400);
     let options = SendOptions { deadline: Some(patience), ..SendOptions::default() };

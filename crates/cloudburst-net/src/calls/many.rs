@@ -55,10 +55,7 @@ impl Calls {
         if self.left == 0 {
             return None;
         }
-        let ended = match self.process.check() {
-            Ok(()) => self.process.wait(contained(self.ended.recv())).await,
-            Err(forked) => Err(forked),
-        };
+        let ended = self.process.wait(contained(self.ended.recv())).await;
         let (index, result) = match ended {
             // Every call holds a sender until it ends.
             Ok(ended) => ended.ok()?,

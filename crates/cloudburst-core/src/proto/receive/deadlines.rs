@@ -15,8 +15,8 @@ pub(super) const QUIET_GRAIN: Duration = Duration::from_secs(1);
 pub(super) struct MessageTimer(pub(super) SessionId, pub(super) MessageId);
 
 impl Receiver {
-    /// Forgets what has expired, and delivers what waited for that. The results can be polled right
-    /// after.
+    /// Forgets expired messages, handshakes and sessions, and delivers messages that waited for the
+    /// room. Events and answers can be polled right after.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(MessageTimer(session, id)) = self.timers.pop_due(now) {
             step();

@@ -20,15 +20,21 @@ fn digest_key() -> DigestKey {
     PresharedKey::new([5; 32]).session(&ack).forward.digest
 }
 
+/// Message 9, of `len` bytes.
+fn message(len: usize) -> (Source, Leg) {
+    let config = Config::default();
+    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
+    let max_symbol = config.max_symbol(config.code);
+    let bytes = Bytes::from(vec![7; len]);
+    let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
+    let leg = Leg::new(Instant::ZERO, peer, source.layout, &SendOptions::default(), &config);
+    (source, leg)
+}
+
 #[test]
 fn a_message_that_begins_again_is_still_known_by_its_digest() {
-    let (key, config) = (digest_key(), Config::default());
-    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
-    let bytes = Bytes::from(vec![7; 300_000]);
-    let max_symbol = config.max_symbol(config.code);
-    let mut source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
-    let options = SendOptions::default();
-    let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
+    let key = digest_key();
+    let (mut source, mut leg) = message(300_000);
     let mut digests = Vec::new();
     for index in 0..source.layout.blocks() as u32 {
         let block = leg.turn(&mut source, &key, 1).unwrap();
@@ -51,13 +57,8 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
 
 #[test]
 fn a_late_busy_does_not_stop_a_message_that_begins_again() {
-    let (key, config) = (digest_key(), Config::default());
-    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
-    let bytes = Bytes::from(vec![7; 900_000]);
-    let max_symbol = config.max_symbol(config.code);
-    let mut source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
-    let options = SendOptions::default();
-    let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
+    let key = digest_key();
+    let (mut source, mut leg) = message(900_000);
     leg.turn(&mut source, &key, 1).unwrap();
     leg.on_block_done(0, 7, &mut source);
     leg.on_forgotten(7, &mut source);
@@ -68,13 +69,8 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
 
 #[test]
 fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
-    let (key, config) = (digest_key(), Config::default());
-    let peer = SocketAddr::from(([10, 0, 0, 1], 1));
-    let bytes = Bytes::from(vec![7; 300_000]);
-    let max_symbol = config.max_symbol(config.code);
-    let mut source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
-    let options = SendOptions::default();
-    let mut leg = Leg::new(Instant::ZERO, peer, source.layout, &options, &config);
+    let key = digest_key();
+    let (mut source, mut leg) = message(300_000);
     let blocks = source.layout.blocks() as u32;
     for index in 0..blocks {
         leg.turn(&mut source, &key, 1).unwrap().recovery.revoke();
