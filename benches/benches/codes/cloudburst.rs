@@ -50,7 +50,7 @@ impl Cloudburst {
     /// An encoder that uses this kernel.
     pub(crate) fn encoder_with(&self, kernel: Kernel, message: &Bytes) -> Encoder {
         let shape = shape(source_symbols(message));
-        Encoder::with_kernel(kernel, self.code, shape, message.clone())
+        Encoder::with_trailer(kernel, self.code, shape, message.clone(), &[])
             .expect("the message has the block's length")
     }
 

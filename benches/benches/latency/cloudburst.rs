@@ -69,14 +69,14 @@ impl Cloudburst {
     /// The mean of packets sent for each source symbol, over `count` messages of `len` bytes, of
     /// which each is sent when the one before it has arrived.
     pub(crate) fn packets_per_symbol(&self, len: usize, count: usize) -> Result<f64> {
-        let symbols = len.div_ceil(Config::default().max_symbol(Code::default()));
         let bytes = Bytes::from(message(len, 0));
-        let mut packets = 0;
+        let (mut packets, mut symbols) = (0, 0);
         for _ in 0..count {
             let receipt = self.client.send(self.address, bytes.clone()).map_err(text)?;
             packets += receipt.packets;
+            symbols += receipt.source_symbols;
         }
-        Ok(packets as f64 / (count * symbols) as f64)
+        Ok(packets as f64 / symbols as f64)
     }
 
     /// Sends `messages` of `len` bytes each, which nobody takes, and looks at the memory when the
@@ -103,7 +103,7 @@ impl Cloudburst {
             seen = useful;
         }
         let grown = resident()?.saturating_sub(before);
-        let symbols = len.div_ceil(config.max_symbol(Code::default()));
+        let symbols = len.div_ceil(config.max_symbol(Code::default(), 28));
         Ok(Memory {
             messages,
             received: seen as usize / symbols,

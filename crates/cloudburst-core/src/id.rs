@@ -13,12 +13,11 @@ pub struct Incarnation(pub [u8; 16]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
-/// The name of one direction of one session, on every packet but the handshake's.
+/// What the packets of a session carry to one of its ends. 0 names no session.
 ///
-/// It is derived from secrets of both ends; a receiver drops what names no session of its own
-/// before it does any cryptography.
+/// An endpoint drops packets that name no session of its own before it does any cryptography.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u64);
+pub struct SessionId(pub u32);
 
 /// The number of a path from one endpoint to another; a path map gives it its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

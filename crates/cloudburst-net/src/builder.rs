@@ -5,8 +5,7 @@ use crate::egress_map::Usable;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::inner::{self, Inner, Readable};
-use crate::io::{OUTER_LEN, UdpConfig, UdpIo, plain};
-use crate::limits::MAX_UDP_PAYLOAD;
+use crate::io::{UdpConfig, UdpIo, plain};
 use crate::path_map::PathMap;
 use crate::room::Room;
 use cloudburst_core::burst::Engine;
@@ -262,15 +261,6 @@ impl Builder {
                 field: "bind",
                 value: bind.to_string(),
                 expected: "an address with a port where `reuse_port` is set: one to share",
-            }
-            .into());
-        }
-        let room = MAX_UDP_PAYLOAD - OUTER_LEN;
-        if !needs.outer.is_empty() && config.max_datagram > room {
-            return Err(ConfigError {
-                field: "max_datagram",
-                value: config.max_datagram.to_string(),
-                expected: "at most 65487 bytes where packets get an outer header",
             }
             .into());
         }

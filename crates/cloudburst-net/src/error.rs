@@ -252,7 +252,7 @@ const fn after_local(error: &LocalError) -> &'static str {
         }
         LocalError::Denied => "see the rules of the firewall for packets that leave this host",
         LocalError::NoBuffer => "lower `capacity`, or raise `socket_buffers`",
-        LocalError::TooLarge => "lower `max_datagram`",
+        LocalError::TooLarge => "lower `mtu`",
         _ => "see `dmesg`, and whether another program can send to the peer",
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::trace::hash;
 use cloudburst_core::wire::Kind;
-use cloudburst_core::wire::symbol::SYMBOL_OVERHEAD;
+use cloudburst_core::wire::symbol::MIN_SYMBOL_LEN;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -38,7 +38,7 @@ impl Accounts {
     /// Notes that the application of `host` has a message: one that found no room before is
     /// answered when it finds some.
     pub(crate) fn on_message(&mut self, host: usize) {
-        self.answers.entry(host).or_default().0 += SYMBOL_OVERHEAD;
+        self.answers.entry(host).or_default().0 += MIN_SYMBOL_LEN;
     }
 
     /// # Panics

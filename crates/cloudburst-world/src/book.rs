@@ -12,7 +12,7 @@ use crate::trace::Trace;
 use crate::verdict::Facts;
 use cloudburst_core::path::Via;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::{Answer, Kind, Report, Verdict, answer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -115,7 +115,9 @@ impl Watch for Book {
         if let Some(from) = host_at(via.remote, self.profiles.len()) {
             self.contacts.insert((from, to), self.now);
         }
-        if let Ok(Kind::Busy | Kind::Forgotten) = Kind::of(packet) {
+        if let Ok((_, reports)) = answer::parse(packet)
+            && reports.iter().any(uncaps)
+        {
             self.ledger.uncap(to, self.profiles[to].life);
         }
     }
@@ -136,4 +138,9 @@ impl Watch for Book {
             self.ledger.on_ended(name, outcome, self.facts(number, to));
         }
     }
+}
+
+/// Whether a report makes its receiver send more of a message than the cap allows.
+const fn uncaps(report: &Report) -> bool {
+    matches!(report, Report::Message(Answer { verdict: Verdict::Busy | Verdict::Forgotten, .. }))
 }

@@ -4,8 +4,8 @@ use crate::world::World;
 use cloudburst_core::code::{BlockShape, Code, Decoder, MAX_SOURCE_SYMBOLS};
 use cloudburst_core::config::Config;
 
-/// Maximum difference between a packet's payload and a symbol of a long message.
-const LONGEST_HEADER: usize = 120;
+/// Maximum difference between an IP packet and a symbol of a long message.
+const LONGEST_HEADER: usize = 160;
 
 /// # Panics
 ///
@@ -20,7 +20,7 @@ fn check_host(world: &World, number: usize) {
     host.endpoint.check_invariants();
 
     // One message always fits, whatever it takes.
-    let of_peer = |peer: &Config| memory_of_one(config.max_message, peer.max_datagram);
+    let of_peer = |peer: &Config| memory_of_one(config.max_message, peer.mtu);
     let one = configs.iter().map(of_peer).max().unwrap_or_default();
     let memory = host.endpoint.receive_memory();
     assert!(memory <= config.decode_bytes.max(one), "{memory} bytes: {config:?}");
@@ -38,7 +38,7 @@ fn check_host(world: &World, number: usize) {
     }
 
     let counters = host.counters();
-    let smallest = config.max_datagram - LONGEST_HEADER;
+    let smallest = config.mtu - LONGEST_HEADER;
     if let Some(cap) = world.book.ledger.packet_cap(number, life, smallest) {
         let cap = cap as u64 + path_probes(cap as u64, world.setup.egresses.into());
         assert!(counters.sender.symbols_sent <= cap, "more than {cap} symbols: {counters:?}");
@@ -54,13 +54,13 @@ const fn path_probes(symbols: u64, paths: u64) -> u64 {
 }
 
 /// Maximum that the accounts of a receiver may show for one message.
-fn memory_of_one(max_message: usize, max_datagram: usize) -> usize {
+fn memory_of_one(max_message: usize, mtu: usize) -> usize {
     /// Blocks of a message that are decoded at a time.
     const MAX_DECODING: usize = 8;
     /// Memory besides the bytes and the decoders.
     const BOOKKEEPING: usize = 8_192;
-    let symbols = max_message / (max_datagram - LONGEST_HEADER) + 1;
-    let shape = BlockShape::new(symbols.min(MAX_SOURCE_SYMBOLS), max_datagram)
+    let symbols = max_message / (mtu - LONGEST_HEADER) + 1;
+    let shape = BlockShape::new(symbols.min(MAX_SOURCE_SYMBOLS), mtu)
         .expect("no block of a datagram's size is too large");
     let blocks = symbols.div_ceil(MAX_SOURCE_SYMBOLS).min(MAX_DECODING);
     max_message + blocks * Decoder::memory(Code::Rlf256, shape) + BOOKKEEPING

@@ -99,7 +99,7 @@ fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
     let max_message = choices.pick(&[131_072, 2_000, 16_384]);
     let config = Config {
         max_message,
-        max_datagram: choices.pick(&[548, 1452]),
+        mtu: choices.pick(&[576, 1500]),
         capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]),
         rate: choices.pick(&[1.0, 0.5]),
         train: choices.pick(&[4, 1, 16]),

@@ -72,44 +72,50 @@ impl BlockShape {
     }
 }
 
-/// The bytes of a block, seen as source symbols; what is missing at the end counts as zeros.
+/// The source symbols of a block: the whole ones of its data, and the others, which were padded.
 #[derive(Clone, Debug)]
 pub(super) struct SourceBlock {
     shape: BlockShape,
+    /// Source symbols that the data fill, without a copy.
     data: Bytes,
+    /// The others: the rest of the data, zeros, and the trailer.
+    rest: Bytes,
 }
 
 impl SourceBlock {
-    pub(super) fn new(shape: BlockShape, data: Bytes) -> Result<Self, ShapeError> {
-        if data.len() > shape.len() {
-            return Err(ShapeError::DataTooLong { got: data.len(), block: shape.len() });
+    /// A block of `data`, then zeros, then `trailer`.
+    pub(super) fn new(shape: BlockShape, data: Bytes, trailer: &[u8]) -> Result<Self, ShapeError> {
+        let (got, block) = (data.len() + trailer.len(), shape.len());
+        if got > block {
+            return Err(ShapeError::DataTooLong { got, block });
         }
-        Ok(Self { shape, data })
+        let size = shape.symbol_size();
+        let whole = data.len() / size * size;
+        let mut rest = Vec::with_capacity(block - whole);
+        rest.extend_from_slice(&data[whole..]);
+        rest.resize(block - whole - trailer.len(), 0);
+        rest.extend_from_slice(trailer);
+        Ok(Self { shape, data: data.slice(..whole), rest: rest.into() })
     }
 
     pub(super) fn shape(&self) -> BlockShape {
         self.shape
     }
 
-    /// The bytes of source symbol `index` that come before the padding: possibly none.
+    /// Source symbol `index`.
     pub(super) fn symbol(&self, index: usize) -> &[u8] {
         let size = self.shape.symbol_size();
-        let start = (index * size).min(self.data.len());
-        let end = (start + size).min(self.data.len());
-        &self.data[start..end]
+        let start = index * size;
+        match start.checked_sub(self.data.len()) {
+            Some(start) => &self.rest[start..start + size],
+            None => &self.data[start..start + size],
+        }
     }
 
-    /// The source symbols that hold no padding, one after the other, and the bytes after them.
-    pub(super) fn whole_symbols(&self) -> (&[u8], &[u8]) {
+    /// All source symbols.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = &[u8]> {
         let size = self.shape.symbol_size();
-        self.data.split_at(self.data.len() / size * size)
-    }
-
-    /// Writes source symbol `index` and its padding.
-    pub(super) fn copy_symbol(&self, index: usize, out: &mut [u8]) {
-        let symbol = self.symbol(index);
-        out[..symbol.len()].copy_from_slice(symbol);
-        out[symbol.len()..].fill(0);
+        self.data.chunks_exact(size).chain(self.rest.chunks_exact(size))
     }
 }
 
@@ -131,21 +137,27 @@ mod tests {
     }
 
     #[test]
-    fn missing_bytes_are_zeros() {
+    fn missing_bytes_are_zeros_and_the_trailer_comes_last() {
         let shape = BlockShape::new(3, 4).unwrap();
-        let block = SourceBlock::new(shape, Bytes::from_static(b"abcdef")).unwrap();
-        let mut out = [9; 4];
-        block.copy_symbol(1, &mut out);
-        assert_eq!(&out, b"ef\0\0");
-        block.copy_symbol(2, &mut out);
-        assert_eq!(out, [0; 4]);
-        assert_eq!(block.whole_symbols(), (&b"abcd"[..], &b"ef"[..]));
+        let data = Bytes::from_static(b"abcdef");
+        let symbols = |trailer: &[u8]| {
+            let block = SourceBlock::new(shape, data.clone(), trailer).unwrap();
+            let each: Vec<_> = (0..3).map(|index| block.symbol(index).to_vec()).collect();
+            assert_eq!(block.symbols().collect::<Vec<_>>(), each);
+            each.concat()
+        };
+        assert_eq!(symbols(b""), b"abcdef\0\0\0\0\0\0");
+        assert_eq!(symbols(b"xyz"), b"abcdef\0\0\0xyz");
+        assert_eq!(symbols(b"uvwxyz"), b"abcdefuvwxyz");
     }
 
     #[test]
     fn longer_data_than_the_block_are_refused() {
         let shape = BlockShape::new(1, 2).unwrap();
-        let error = SourceBlock::new(shape, Bytes::from_static(b"abc")).unwrap_err();
-        assert_eq!(error, ShapeError::DataTooLong { got: 3, block: 2 });
+        for (data, trailer) in [("abc", ""), ("ab", "c"), ("", "abc")] {
+            let data = Bytes::from_static(data.as_bytes());
+            let error = SourceBlock::new(shape, data, trailer.as_bytes()).unwrap_err();
+            assert_eq!(error, ShapeError::DataTooLong { got: 3, block: 2 });
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::name::Code;
 
 /// Makes the symbols of one block, without end and in any order.
 ///
-/// It refers to the block's bytes and copies none, so a clone is cheap.
+/// It refers to the block's bytes and copies those of the last symbol alone, so a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     kernel: Kernel,
@@ -29,15 +29,17 @@ impl Encoder {
     /// An encoder for `data`, which is at most `shape.len()` bytes; what is missing counts as
     /// zeros (III-A). Longer data are refused.
     pub fn new(code: Code, shape: BlockShape, data: Bytes) -> Result<Self, ShapeError> {
-        Self::with_kernel(Kernel::fastest(), code, shape, data)
+        Self::with_trailer(Kernel::fastest(), code, shape, data, &[])
     }
 
-    /// The same with a kernel of the caller's choice.
-    pub fn with_kernel(
+    /// The same with a kernel of the caller's choice, for a block that ends in `trailer`: data and
+    /// trailer together are at most `shape.len()` bytes, and the zeros are between them.
+    pub fn with_trailer(
         kernel: Kernel,
         code: Code,
         shape: BlockShape,
         data: Bytes,
+        trailer: &[u8],
     ) -> Result<Self, ShapeError> {
         let n = shape.source_symbols();
         let rule = match code {
@@ -47,7 +49,7 @@ impl Encoder {
             #[cfg(feature = "raptorq")]
             Code::RaptorQ => Rule::Linear(Rows::RaptorQ),
         };
-        Ok(Self { kernel, code, block: SourceBlock::new(shape, data)?, rule })
+        Ok(Self { kernel, code, block: SourceBlock::new(shape, data, trailer)?, rule })
     }
 
     /// The code in use.

@@ -64,23 +64,13 @@ impl Rows {
 pub(super) fn encode(kernel: Kernel, rows: Rows, block: &SourceBlock, id: u32, payload: &mut [u8]) {
     let n = block.shape().source_symbols();
     if (id as usize) < n {
-        block.copy_symbol(id as usize, payload);
+        payload.copy_from_slice(block.symbol(id as usize));
         return;
     }
     let factors = rows.coefficients(id, n);
-    let (whole, rest) = block.whole_symbols();
-    let whole = whole.chunks_exact(payload.len());
-    // The last symbol that holds any data may end early: beyond its end, one source less counts.
+    let from: ArrayVec<&[u8], MAX_SOURCE_SYMBOLS> = block.symbols().collect();
     payload.fill(0);
-    let (head, tail) = payload.split_at_mut(rest.len());
-    let mut from: ArrayVec<&[u8], MAX_SOURCE_SYMBOLS> =
-        whole.clone().map(|symbol| &symbol[rest.len()..]).collect();
-    kernel.add_products(&mut [tail], &from, &factors[..from.len()]);
-    if !rest.is_empty() {
-        from.clear();
-        from.extend(whole.map(|symbol| &symbol[..rest.len()]).chain([rest]));
-        kernel.add_products(&mut [head], &from, &factors[..from.len()]);
-    }
+    kernel.add_products(&mut [payload], &from, &factors[..n]);
 }
 
 #[cfg(test)]

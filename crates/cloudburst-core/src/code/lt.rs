@@ -34,17 +34,11 @@ impl LtEncoder {
         set.write(index_set);
         let mut indices = set.iter();
         if let Some(first) = indices.next() {
-            block.copy_symbol(first, payload);
+            payload.copy_from_slice(block.symbol(first));
         }
-        // Symbols that the data fill are added at once; of the others, at most one is not empty.
-        let full = |symbol: &&[u8]| symbol.len() == payload.len();
-        let symbols = indices.map(|index| block.symbol(index));
-        let (whole, rest): (ArrayVec<&[u8], MAX_SOURCE_SYMBOLS>, ArrayVec<_, MAX_SOURCE_SYMBOLS>) =
-            symbols.partition(full);
-        kernel.add(payload, &whole);
-        for symbol in rest {
-            kernel.add(&mut payload[..symbol.len()], &[symbol]);
-        }
+        let others: ArrayVec<&[u8], MAX_SOURCE_SYMBOLS> =
+            indices.map(|index| block.symbol(index)).collect();
+        kernel.add(payload, &others);
     }
 
     fn index_set(&self, id: u32) -> IndexSet {

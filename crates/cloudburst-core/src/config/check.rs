@@ -25,8 +25,8 @@ impl Config {
         let refuse = |field, value: &dyn ToString, expected| {
             Err(ConfigError { field, value: value.to_string(), expected })
         };
-        if !(Self::MIN_DATAGRAM..=65_507).contains(&self.max_datagram) {
-            return refuse("max_datagram", &self.max_datagram, "between 548 and 65507 bytes");
+        if !(576..=65_535).contains(&self.mtu) {
+            return refuse("mtu", &self.mtu, "between 576 and 65535 bytes");
         }
         if self.capacity < 8_000 {
             return refuse("capacity", &self.capacity, "at least 8000 bits a second");
@@ -68,6 +68,9 @@ impl Config {
             if value == 0 {
                 return refuse(field, &value, "at least 1");
             }
+        }
+        if u32::try_from(self.max_message).is_err() {
+            return refuse("max_message", &self.max_message, "below 4 GiB");
         }
         for (field, value) in [
             ("decode_bytes", self.decode_bytes),
@@ -117,7 +120,7 @@ mod tests {
         let config = Config::default();
         assert_eq!(config.check(), Ok(()));
         for code in [Code::Rlf256, "lt".parse().unwrap()] {
-            assert!(config.max_symbol(code) * MAX_SOURCE_SYMBOLS >= 93_000);
+            assert!(config.max_symbol(code, 48) * MAX_SOURCE_SYMBOLS >= 93_016);
         }
     }
 
@@ -126,9 +129,10 @@ mod tests {
         let refusals = [
             Config { rate: 0.0, ..Config::default() },
             Config { rate: f64::NAN, ..Config::default() },
-            Config { max_datagram: 100, ..Config::default() },
+            Config { mtu: 100, ..Config::default() },
             Config { train: 0, ..Config::default() },
             Config { max_peers: 0, ..Config::default() },
+            Config { max_message: 1 << 32, ..Config::default() },
             Config { decode_bytes: 5, ..Config::default() },
             Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
             Config { capacity: 0, ..Config::default() },
@@ -144,9 +148,10 @@ mod tests {
             [
                 "setting `rate` is 0: it must be above 0 and at most 1",
                 "setting `rate` is NaN: it must be above 0 and at most 1",
-                "setting `max_datagram` is 100: it must be between 548 and 65507 bytes",
+                "setting `mtu` is 100: it must be between 576 and 65535 bytes",
                 "setting `train` is 0: it must be between 1 and 64 packets",
                 "setting `max_peers` is 0: it must be at least 1",
+                "setting `max_message` is 4294967296: it must be below 4 GiB",
                 "setting `decode_bytes` is 5: it must be at least twice `max_message`, or one \
                  never fits",
                 "setting `policy.margin` is -1: it must be between 0 and 4",

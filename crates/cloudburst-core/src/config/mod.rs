@@ -43,9 +43,10 @@ impl Default for BurstPolicy {
 /// Everything that can be set about an endpoint. Every limit is mandatory: none means "no limit".
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes in a UDP payload at most. Default 1,452: IP packets of 1,500 bytes, IPv6 included.
+    /// Bytes of the longest IP packet to send (MTU). Default 1,500, of which headers leave 1,472 bytes
+    /// of UDP payload over IPv4 and 1,452 over IPv6; an outer header takes more. From 576 to 65,535.
     /// More than the path carries loses every packet.
-    pub max_datagram: usize,
+    pub mtu: usize,
     /// The link's capacity in bits a second (LINK_CAP of Algorithm 1). Default 1 Gb/s, for which an
     /// endpoint with sockets puts what its interface reports.
     pub capacity: u64,
@@ -143,7 +144,7 @@ impl Default for Config {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
         Self {
-            max_datagram: 1452,
+            mtu: 1500,
             capacity: 1_000_000_000,
             rate: 1.0,
             train: 4,
@@ -172,11 +173,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The smallest `max_datagram`: what every IPv4 host must take (576) less its headers.
-    pub const MIN_DATAGRAM: usize = 548;
+    /// Bytes of UDP payload that a packet carries beside `headers` bytes of IP, UDP and outer headers.
+    pub(crate) const fn max_payload(&self, headers: usize) -> usize {
+        self.mtu - headers
+    }
 
-    /// The largest symbol that a packet of this configuration carries under `code`.
-    pub fn max_symbol(&self, code: Code) -> usize {
-        self.max_datagram - SYMBOL_OVERHEAD - code.index_set_len(MAX_SOURCE_SYMBOLS)
+    /// The largest symbol under `code` in a packet with `headers` bytes of IP, UDP and outer headers:
+    /// 28 over IPv4, and 48 over IPv6.
+    pub fn max_symbol(&self, code: Code, headers: usize) -> usize {
+        let index_set = code.index_set_len(MAX_SOURCE_SYMBOLS);
+        self.max_payload(headers) - SYMBOL_OVERHEAD - index_set
     }
 }

@@ -51,7 +51,7 @@ impl Security {
         match &self.0 {
             Mode::PreShared(key) => key.clone(),
             // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
-            Mode::TrustedNetwork => PresharedKey::new(*b"cloudburst v1: a trusted network"),
+            Mode::TrustedNetwork => PresharedKey::new(*b"cloudburst v2: a trusted network"),
         }
     }
 }

@@ -81,9 +81,11 @@ pub struct PathSet {
     hopeful: bool,
 }
 
-/// What the judgement of one path rests on.
+/// What the judgement of one path rests on, and the number of its next packet.
 #[derive(Clone, Debug, Default)]
 struct Health {
+    /// Packets that were numbered, modulo 2^16.
+    numbered: u16,
     /// Packets missing since the path was last heard of.
     missing: u32,
     /// Turns that it did not get since it was degraded, or probed.
@@ -185,7 +187,7 @@ impl PathSet {
             let removed = !vias.contains(&path.via);
             if path.removed && !removed {
                 path.degraded = false;
-                *health = Health::default();
+                *health = Health { numbered: health.numbered, ..Health::default() };
             }
             path.removed = removed;
         }
@@ -275,6 +277,14 @@ impl PathSet {
         let path = &mut self.paths[at];
         path.sent += packets as u64;
         Opportunity { path: PathId(at as u16), via: path.via, packets, probe }
+    }
+
+    /// The number of the next packet on `path`, whose receiver can tell a loss by a gap.
+    pub fn next_number(&mut self, path: PathId) -> u16 {
+        let Some(health) = self.health.get_mut(usize::from(path.0)) else { return 0 };
+        let number = health.numbered;
+        health.numbered = number.wrapping_add(1);
+        number
     }
 
     /// Notes that the peer has `more` symbols from `path` than it said before. Other numbers

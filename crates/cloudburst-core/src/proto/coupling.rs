@@ -53,9 +53,7 @@ pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, pa
                 parts.sender().adopt(now, peering);
             }
         }
-        Ok(Kind::Stop | Kind::Status | Kind::Busy | Kind::Reject | Kind::Forgotten) => {
-            parts.sender().handle_answer(now, packet);
-        }
+        Ok(Kind::Answer) => parts.sender().handle_answer(now, packet),
         Err(_) => parts.receiver().handle_junk(),
     }
 }

@@ -1,13 +1,21 @@
 //! How a message is cut into blocks, and blocks into symbols (section III-A; RFC 6330, 4.4.1.2).
 
 use crate::code::{BlockShape, MAX_SOURCE_SYMBOLS};
+use crate::id::Digest;
 use core::ops::Range;
+
+/// Blocks of one message at most: a block number has 24 bits.
+const MAX_BLOCKS: usize = 1 << 24;
+
+/// Bytes at the end of each block that hold its digest.
+const TRAILER: usize = size_of::<Digest>();
 
 /// The cut of a message: a function of its length and its symbol size alone.
 ///
-/// The message is `total = max(1, ceil(length / symbol_size))` source symbols, the last one padded
-/// with zeros. They go into `ceil(total / 128)` blocks of nearly equal size: the first `large` of
-/// them have one symbol more than the others.
+/// The message goes into as few blocks as can hold it, of 128 symbols at most. Each block ends in
+/// its digest. All blocks together are as few symbols as can hold the message and the digests; the
+/// first `large` blocks have one symbol more than the others. What is missing is zeros, before the
+/// digest of the last block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     length: usize,
@@ -17,15 +25,17 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The cut of a message of `length` bytes that a peer announced; `None` where it makes none
-    /// (a symbol size of 0, or more blocks than a block number can say).
+    /// The cut of a message of `length` bytes that a peer announced; `None` where it makes none (a
+    /// symbol size below that of a digest, or more blocks than a block number can say).
     pub fn new(length: usize, symbol_size: usize) -> Option<Self> {
-        if symbol_size == 0 {
+        if symbol_size < TRAILER {
             return None;
         }
-        let total = length.div_ceil(symbol_size).max(1);
-        let blocks = total.div_ceil(MAX_SOURCE_SYMBOLS);
-        u32::try_from(blocks).ok()?;
+        let blocks = length.div_ceil(MAX_SOURCE_SYMBOLS * symbol_size - TRAILER).max(1);
+        if blocks > MAX_BLOCKS {
+            return None;
+        }
+        let total = length.checked_add(TRAILER * blocks)?.div_ceil(symbol_size);
         Some(Self { length, symbol_size, total, blocks })
     }
 
@@ -33,11 +43,13 @@ impl Layout {
     ///
     /// # Panics
     ///
-    /// When `max_symbol` is 0.
+    /// If `max_symbol` is less than a digest, or the message takes 2^24 blocks of such symbols: one
+    /// that its length field can describe does not.
     pub fn fit(length: usize, max_symbol: usize) -> Self {
-        let symbols = length.div_ceil(max_symbol).max(1);
-        let symbol_size = length.div_ceil(symbols).max(1);
-        Self::new(length, symbol_size).expect("a message in memory has fewer than 2^32 blocks")
+        let new = |symbol_size| Self::new(length, symbol_size).expect("few enough blocks");
+        let largest = new(max_symbol);
+        let bytes = length + TRAILER * largest.blocks;
+        new(bytes.div_ceil(largest.total))
     }
 
     /// Bytes in the message.
@@ -50,7 +62,7 @@ impl Layout {
         self.symbol_size
     }
 
-    /// Source symbols in all blocks.
+    /// Source symbols of all blocks.
     pub const fn source_symbols(&self) -> usize {
         self.total
     }
@@ -66,11 +78,12 @@ impl Layout {
         BlockShape::new(symbols.len(), self.symbol_size).ok()
     }
 
-    /// Where the bytes of block `block` lie in the message, without padding.
+    /// Where the bytes of block `block` lie in the message.
     pub fn bytes(&self, block: usize) -> Option<Range<usize>> {
         let symbols = self.symbols(block)?;
-        let end = (symbols.end * self.symbol_size).min(self.length);
-        Some((symbols.start * self.symbol_size).min(end)..end)
+        let start = symbols.start * self.symbol_size - block * TRAILER;
+        let end = symbols.end * self.symbol_size - (block + 1) * TRAILER;
+        Some(start..end.min(self.length))
     }
 
     fn symbols(&self, block: usize) -> Option<Range<usize>> {
@@ -89,27 +102,30 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn small_messages_are_one_block_of_unpadded_symbols() {
+    fn small_messages_are_one_block_with_the_least_padding() {
         for (length, symbols, size) in
-            [(0, 1, 1), (1, 1, 1), (1366, 1, 1366), (1367, 2, 684), (93_000, 69, 1348)]
+            [(0, 1, 16), (1, 1, 17), (1400, 1, 1416), (1401, 2, 709), (93_000, 66, 1410)]
         {
-            let layout = Layout::fit(length, 1366);
+            let layout = Layout::fit(length, 1416);
             assert_eq!((layout.source_symbols(), layout.symbol_size()), (symbols, size));
             assert_eq!((layout.blocks(), layout.bytes(0)), (1, Some(0..length)));
         }
+        assert_eq!(Layout::fit(93_000, 1396).source_symbols(), 67);
     }
 
     #[test]
     fn nonsense_makes_no_layout() {
-        assert_eq!(Layout::new(10, 0), None);
-        assert_eq!(Layout::new(usize::MAX, 1), None);
-        assert_eq!(Layout::new(10, 10).unwrap().shape(1), None);
+        assert_eq!(Layout::new(10, 15), None);
+        assert_eq!(Layout::new(usize::MAX, 16), None);
+        assert_eq!(Layout::new(MAX_BLOCKS * (128 * 16 - 16) + 1, 16), None);
+        assert!(Layout::new(MAX_BLOCKS * (128 * 16 - 16), 16).is_some());
+        assert_eq!(Layout::new(10, 26).unwrap().shape(1), None);
     }
 
     proptest! {
         #[test]
         fn blocks_cover_the_message_once_and_differ_by_one_symbol(
-            length in 0..2_000_000_usize, size in 1..2000_usize,
+            length in 0..2_000_000_usize, size in 16..2000_usize,
         ) {
             let layout = Layout::new(length, size).unwrap();
             let mut at = 0;
@@ -119,13 +135,26 @@ mod tests {
                 prop_assert_eq!(bytes.start, at);
                 at = bytes.end;
                 let shape = layout.shape(block).unwrap();
-                prop_assert!(shape.len() >= bytes.len());
-                prop_assert!(block + 1 == layout.blocks() || shape.len() == bytes.len());
+                let room = shape.len() - TRAILER;
+                prop_assert!(room >= bytes.len());
+                prop_assert!(room - bytes.len() < size);
+                prop_assert!(block + 1 == layout.blocks() || room == bytes.len());
                 sizes.push(shape.source_symbols());
             }
             prop_assert_eq!(at, length);
             prop_assert_eq!(sizes.iter().sum::<usize>(), layout.source_symbols());
             prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+        }
+
+        #[test]
+        fn a_fit_has_as_few_symbols_as_there_can_be(
+            length in 0..2_000_000_usize, max in 32..2000_usize,
+        ) {
+            let layout = Layout::fit(length, max);
+            let largest = Layout::new(length, max).unwrap();
+            prop_assert!(layout.symbol_size() <= max);
+            prop_assert_eq!(layout.blocks(), largest.blocks());
+            prop_assert_eq!(layout.source_symbols(), largest.source_symbols());
         }
     }
 }

@@ -1,17 +1,33 @@
-//! STOP, STATUS, BUSY, REJECT, FORGOTTEN: what a receiver says about a message.
+//! ANSWER: reports of a receiver on messages, of which one packet may carry many.
+//!
+//! STOP, STATUS, BUSY, REJECT and FORGOTTEN are reports on a message; ALIVE is one on the session.
 
 use super::{
     cursor::Cursor,
     error::WireError,
-    packet::{Kind, PREFIX_LEN, Prefix},
+    packet::{Kind, MAX_NUMBER, PREFIX_LEN, Prefix},
     seal::TAG_LEN,
 };
 use crate::id::{Digest, MessageId, PathId};
 
-/// The `acknowledged` of an answer that no symbol caused.
-pub const NONE_ACKNOWLEDGED: u64 = u64::MAX;
+/// The `acknowledged` of a report that no symbol caused.
+pub const NONE_ACKNOWLEDGED: u64 = MAX_NUMBER;
 
-const FIELDS_LEN: usize = 20;
+/// Bytes that an ANSWER has beside its reports.
+pub const ANSWER_OVERHEAD: usize = PREFIX_LEN + TAG_LEN;
+
+const STOP_BLOCK: u8 = 1;
+const STOP_MESSAGE: u8 = 2;
+const STATUS: u8 = 3;
+const BUSY: u8 = 4;
+const REJECT: u8 = 5;
+const FORGOTTEN: u8 = 6;
+const ALIVE: u8 = 7;
+
+/// Bytes of a report's type, message, block and acknowledged packet number.
+const COMMON_LEN: usize = 16;
+/// Bytes of [`Report::Alive`].
+const ALIVE_LEN: usize = 9;
 /// Bytes of one [`Arrivals`].
 const ARRIVAL_LEN: usize = 4;
 
@@ -74,7 +90,7 @@ pub enum Verdict {
     Forgotten,
 }
 
-/// A packet in answer to a symbol.
+/// A report on one message, in answer to a symbol of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The message.
@@ -87,56 +103,68 @@ pub struct Answer {
     pub verdict: Verdict,
 }
 
+/// One report of an ANSWER.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// On a message.
+    Message(Answer),
+    /// The session lives: an answer to the handshake packet with this nonce, which asked after it.
+    Alive {
+        /// The nonce of the handshake.
+        nonce: u64,
+    },
+}
+
 impl Answer {
-    /// Bytes of the largest sealed answer that has no arrivals.
-    const LARGEST_FIXED: usize = PREFIX_LEN + FIELDS_LEN + 1 + 16 + 1 + TAG_LEN;
+    /// Bytes of the largest report without arrivals.
+    const LARGEST_FIXED: usize = COMMON_LEN + 16 + 1;
 
-    /// The kind of packet that carries this answer.
-    pub const fn kind(&self) -> Kind {
-        match self.verdict {
-            Verdict::BlockDone { .. } | Verdict::Delivered { .. } => Kind::Stop,
-            Verdict::Status { .. } => Kind::Status,
-            Verdict::Busy => Kind::Busy,
-            Verdict::Reject(_) => Kind::Reject,
-            Verdict::Forgotten => Kind::Forgotten,
-        }
-    }
-
-    /// Bytes of the packet, its tag included.
-    pub const fn sealed_len(&self) -> usize {
-        let fields = match &self.verdict {
-            Verdict::BlockDone { arrivals, .. } | Verdict::Delivered { arrivals, .. } => {
-                1 + 16 + 1 + ARRIVAL_LEN * arrivals.len()
-            }
-            Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.len(),
-            Verdict::Busy | Verdict::Forgotten => 0,
-            Verdict::Reject(_) => 1,
-        };
-        PREFIX_LEN + FIELDS_LEN + fields + TAG_LEN
-    }
-
-    /// How many [`Arrivals`] fit where the sealed answer may have at most `limit` bytes, so that
-    /// no answer is larger than what caused it.
+    /// How many [`Arrivals`] fit where an ANSWER with this report alone may have at most `limit`
+    /// bytes, so that no answer is larger than what caused it.
     pub const fn arrivals_within(limit: usize) -> usize {
-        let fit = limit.saturating_sub(Self::LARGEST_FIXED) / ARRIVAL_LEN;
+        let fit = limit.saturating_sub(ANSWER_OVERHEAD + Self::LARGEST_FIXED) / ARRIVAL_LEN;
         if fit > u8::MAX as usize { u8::MAX as usize } else { fit }
     }
+}
 
-    /// Appends the packet without its tag.
-    pub fn write(&self, prefix: &Prefix, out: &mut Vec<u8>) {
-        debug_assert_eq!(prefix.kind, self.kind());
-        prefix.write(out);
-        out.extend_from_slice(&self.message.0.to_be_bytes());
-        out.extend_from_slice(&self.block.to_be_bytes());
-        out.extend_from_slice(&self.acknowledged.to_be_bytes());
-        match &self.verdict {
-            Verdict::BlockDone { digest, arrivals } => {
-                out.push(0);
-                out.extend_from_slice(&digest.0);
-                write_arrivals(arrivals, out);
+impl Report {
+    /// Bytes of the report in a packet.
+    #[expect(clippy::len_without_is_empty, reason = "no report is empty")]
+    pub const fn len(&self) -> usize {
+        let Self::Message(answer) = self else { return ALIVE_LEN };
+        COMMON_LEN
+            + match &answer.verdict {
+                Verdict::BlockDone { arrivals, .. } | Verdict::Delivered { arrivals, .. } => {
+                    16 + 1 + ARRIVAL_LEN * arrivals.len()
+                }
+                Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.len(),
+                Verdict::Busy | Verdict::Forgotten => 0,
+                Verdict::Reject(_) => 1,
             }
-            Verdict::Delivered { digest, arrivals } => {
-                out.push(1);
+    }
+
+    /// Appends the report to an ANSWER.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let answer = match self {
+            Self::Message(answer) => answer,
+            Self::Alive { nonce } => {
+                out.push(ALIVE);
+                return out.extend_from_slice(&nonce.to_be_bytes());
+            }
+        };
+        out.push(match &answer.verdict {
+            Verdict::BlockDone { .. } => STOP_BLOCK,
+            Verdict::Delivered { .. } => STOP_MESSAGE,
+            Verdict::Status { .. } => STATUS,
+            Verdict::Busy => BUSY,
+            Verdict::Reject(_) => REJECT,
+            Verdict::Forgotten => FORGOTTEN,
+        });
+        out.extend_from_slice(&answer.message.0.to_be_bytes()[2..]);
+        out.extend_from_slice(&answer.block.to_be_bytes()[1..]);
+        out.extend_from_slice(&answer.acknowledged.to_be_bytes()[2..]);
+        match &answer.verdict {
+            Verdict::BlockDone { digest, arrivals } | Verdict::Delivered { digest, arrivals } => {
                 out.extend_from_slice(&digest.0);
                 write_arrivals(arrivals, out);
             }
@@ -149,54 +177,59 @@ impl Answer {
         }
     }
 
-    /// Reads an answer and checks that the packet ends where its fields and its tag do.
-    ///
-    /// # Errors
-    ///
-    /// A packet of another kind, of another length than its fields say, or with an undefined
-    /// number.
-    pub fn parse(packet: &[u8]) -> Result<(Prefix, Self), WireError> {
-        let mut cursor = Cursor::new(packet);
-        let prefix = Prefix::read(&mut cursor)?;
-        let message = MessageId(cursor.u64()?);
-        let block = cursor.u32()?;
-        let acknowledged = cursor.u64()?;
-        let verdict = match prefix.kind {
-            Kind::Stop => {
-                let scope = cursor.u8()?;
-                let digest = Digest(cursor.array()?);
-                let arrivals = read_arrivals(&mut cursor)?;
-                match scope {
-                    0 => Verdict::BlockDone { digest, arrivals },
-                    1 => Verdict::Delivered { digest, arrivals },
-                    got => return Err(WireError::Undefined { field: "scope", got }),
-                }
-            }
-            Kind::Status => {
-                Verdict::Status { needed: cursor.u16()?, arrivals: read_arrivals(&mut cursor)? }
-            }
-            Kind::Busy => Verdict::Busy,
-            Kind::Forgotten => Verdict::Forgotten,
-            Kind::Reject => Verdict::Reject(match cursor.u8()? {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
+        let kind = cursor.u8()?;
+        if kind == ALIVE {
+            return Ok(Self::Alive { nonce: cursor.u64()? });
+        }
+        let message = MessageId(cursor.u48()?);
+        let block = cursor.u24()?;
+        let acknowledged = cursor.u48()?;
+        let verdict = match kind {
+            STOP_BLOCK => Verdict::BlockDone {
+                digest: Digest(cursor.array()?),
+                arrivals: read_arrivals(cursor)?,
+            },
+            STOP_MESSAGE => Verdict::Delivered {
+                digest: Digest(cursor.array()?),
+                arrivals: read_arrivals(cursor)?,
+            },
+            STATUS => Verdict::Status { needed: cursor.u16()?, arrivals: read_arrivals(cursor)? },
+            BUSY => Verdict::Busy,
+            FORGOTTEN => Verdict::Forgotten,
+            REJECT => Verdict::Reject(match cursor.u8()? {
                 1 => RejectReason::TooLarge,
                 2 => RejectReason::Unsupported,
                 3 => RejectReason::Corrupt,
                 4 => RejectReason::Closing,
                 got => return Err(WireError::Undefined { field: "reason", got }),
             }),
-            Kind::Hello | Kind::HelloAck | Kind::Symbol => {
-                return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
-            }
+            got => return Err(WireError::Undefined { field: "report", got }),
         };
-        let (expected, got) = (cursor.position() + TAG_LEN, packet.len());
-        if cursor.remaining() < TAG_LEN {
-            return Err(WireError::TooShort { needed: expected, got });
-        }
-        if cursor.remaining() > TAG_LEN {
-            return Err(WireError::TooLong { expected, got });
-        }
-        Ok((prefix, Self { message, block, acknowledged, verdict }))
+        Ok(Self::Message(Answer { message, block, acknowledged, verdict }))
     }
+}
+
+/// Reads an ANSWER: its prefix and its reports, one at least.
+///
+/// # Errors
+///
+/// A packet of another kind, one that does not end with a report and a tag, or one with an undefined
+/// number.
+pub fn parse(packet: &[u8]) -> Result<(Prefix, Vec<Report>), WireError> {
+    let mut cursor = Cursor::new(packet);
+    let prefix = Prefix::read(&mut cursor)?;
+    if prefix.kind != Kind::Answer {
+        return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
+    }
+    let mut reports = Vec::new();
+    while reports.is_empty() || cursor.remaining() > TAG_LEN {
+        reports.push(Report::read(&mut cursor)?);
+    }
+    if cursor.remaining() < TAG_LEN {
+        return Err(WireError::TooShort { needed: cursor.position() + TAG_LEN, got: packet.len() });
+    }
+    Ok((prefix, reports))
 }
 
 fn write_arrivals(arrivals: &[Arrivals], out: &mut Vec<u8>) {

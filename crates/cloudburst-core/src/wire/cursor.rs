@@ -42,6 +42,18 @@ impl<'a> Cursor<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
+    /// A number of 24 bits.
+    pub(super) fn u24(&mut self) -> Result<u32, WireError> {
+        let [a, b, c] = self.array()?;
+        Ok(u32::from_be_bytes([0, a, b, c]))
+    }
+
+    /// A number of 48 bits.
+    pub(super) fn u48(&mut self) -> Result<u64, WireError> {
+        let [a, b, c, d, e, f] = self.array()?;
+        Ok(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    }
+
     pub(super) fn u64(&mut self) -> Result<u64, WireError> {
         self.array().map(u64::from_be_bytes)
     }

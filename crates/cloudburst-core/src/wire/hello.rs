@@ -75,7 +75,7 @@ impl Hello {
     pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
         let (path, initiator, nonce, mut rest) = read_common(Kind::Hello, packet)?;
         let port = rest.u16()?;
-        let current = SessionId(rest.u64()?);
+        let current = SessionId(rest.u32()?);
         let more_ports = rest.u8()?;
         let hello = Self { path, initiator, nonce, port, current, more_ports };
         Ok(mac_holds(key, packet).then_some(hello))

@@ -58,7 +58,7 @@ impl PresharedKey {
 
     /// The key that authenticates handshakes under this key.
     pub fn hello_key(&self) -> HelloKey {
-        HelloKey(blake3::derive_key("cloudburst v1 hello", &self.0))
+        HelloKey(blake3::derive_key("cloudburst v2 hello", &self.0))
     }
 
     /// The keys of the session that a HELLO_ACK concludes.
@@ -67,55 +67,60 @@ impl PresharedKey {
     /// responder its `session_nonce`), so that neither a replay nor an end that forgot the
     /// session can bring its keys, and with them its packet numbers, back.
     pub fn session(&self, ack: &HelloAck) -> SessionKeys {
-        let mut hasher = blake3::Hasher::new_derive_key("cloudburst v1 session");
-        hasher
-            .update(&self.0)
-            .update(&ack.initiator.0)
-            .update(&ack.nonce.to_be_bytes())
-            .update(&ack.responder.0)
-            .update(&ack.session_nonce);
-        let secret: [u8; 32] = hasher.finalize().into();
-        let flow = |symbols, answers, digest| FlowKeys {
-            symbols: DirectionKey::derive(symbols, &secret),
-            answers: DirectionKey::derive(answers, &secret),
-            digest: DigestKey::derive(digest, &secret),
+        let secret = |context| {
+            let mut hasher = blake3::Hasher::new_derive_key(context);
+            hasher
+                .update(&self.0)
+                .update(&ack.initiator.0)
+                .update(&ack.nonce.to_be_bytes())
+                .update(&ack.responder.0)
+                .update(&ack.session_nonce);
+            hasher.finalize().into()
         };
-        SessionKeys {
-            forward: flow(
-                "cloudburst v1 forward symbols",
-                "cloudburst v1 forward answers",
-                "cloudburst v1 forward digests",
-            ),
-            backward: flow(
-                "cloudburst v1 backward symbols",
-                "cloudburst v1 backward answers",
-                "cloudburst v1 backward digests",
-            ),
-        }
+        let (forward, backward): ([u8; 32], [u8; 32]) =
+            (secret("cloudburst v2 to the responder"), secret("cloudburst v2 to the initiator"));
+        let name = |secret: &[u8; 32]| {
+            let [a, b, c, d, ..] = blake3::derive_key("cloudburst v2 session id", secret);
+            SessionId(u32::from_be_bytes([a, b, c, d]))
+        };
+        SessionKeys::new(&forward, &backward, name(&backward), name(&forward))
+    }
+}
+
+impl SessionKeys {
+    /// The keys that follow from the secrets of a handshake: that of packets to the responder, and
+    /// that of packets to the initiator. Packets carry the session as their receiver knows it.
+    pub fn new(
+        to_responder: &[u8; 32],
+        to_initiator: &[u8; 32],
+        initiator: SessionId,
+        responder: SessionId,
+    ) -> Self {
+        let forth = (to_responder, responder);
+        let back = (to_initiator, initiator);
+        let flow = |symbols: (&[u8; 32], SessionId), answers: (&[u8; 32], SessionId)| FlowKeys {
+            symbols: DirectionKey::derive("cloudburst v2 symbols", symbols.0, symbols.1),
+            answers: DirectionKey::derive("cloudburst v2 answers", answers.0, answers.1),
+            digest: DigestKey::derive(symbols.0),
+        };
+        Self { forward: flow(forth, back), backward: flow(back, forth) }
     }
 }
 
 impl DirectionKey {
-    fn derive(context: &str, secret: &[u8; 32]) -> Self {
-        let (secret, session) = derive(context, secret);
-        Self { session: SessionId(session), secret }
+    fn derive(context: &str, secret: &[u8; 32], session: SessionId) -> Self {
+        Self { session, secret: blake3::derive_key(context, secret) }
     }
 }
 
-/// A key, and 64 bits more.
-fn derive(context: &str, secret: &[u8; 32]) -> ([u8; 32], u64) {
-    let (mut key, mut more) = ([0; 32], [0; 8]);
-    let mut hasher = blake3::Hasher::new_derive_key(context);
-    let mut output = hasher.update(secret).finalize_xof();
-    output.fill(&mut key);
-    output.fill(&mut more);
-    (key, u64::from_be_bytes(more))
-}
-
 impl DigestKey {
-    fn derive(context: &str, secret: &[u8; 32]) -> Self {
-        let (key, seed) = derive(context, secret);
-        Self { key, seed }
+    fn derive(secret: &[u8; 32]) -> Self {
+        let (mut key, mut seed) = ([0; 32], [0; 8]);
+        let mut hasher = blake3::Hasher::new_derive_key("cloudburst v2 digests");
+        let mut output = hasher.update(secret).finalize_xof();
+        output.fill(&mut key);
+        output.fill(&mut seed);
+        Self { key, seed: u64::from_be_bytes(seed) }
     }
 
     /// The digest of one block: of the message's bytes in it, without padding.

@@ -5,8 +5,8 @@
 //! ```text
 //! hello   HELLO, HELLO_ACK     the handshake: who we are, under a keyed checksum
 //! symbol  SYMBOL               one encoded symbol of one block of one message
-//! answer  STOP STATUS BUSY REJECT FORGOTTEN   what the receiver says about a message
-//! packet  the first 20 bytes that SYMBOL and the answers share
+//! answer  ANSWER               reports on messages: STOP STATUS BUSY REJECT FORGOTTEN
+//! packet  the first 14 bytes that SYMBOL and ANSWER share
 //! keys    pre-shared key and incarnations -> the keys of both directions
 //! seal    authenticate headers, encrypt payloads
 //! window  which packet numbers were seen
@@ -28,7 +28,7 @@ pub mod seal;
 pub mod symbol;
 pub mod window;
 
-pub use answer::{Answer, Arrivals, RejectReason, Verdict};
+pub use answer::{Answer, Arrivals, RejectReason, Report, Verdict};
 pub use error::WireError;
 pub use hello::{Hello, HelloAck};
 pub use packet::{Kind, Prefix, Role};

@@ -1,14 +1,21 @@
-//! The first bytes of every packet but the handshake's: version, kind, flags, path, session,
-//! packet number.
+//! The first bytes of the packets of a session: version, kind, flags, class, path, session, packet
+//! number.
 
 use super::{cursor::Cursor, error::WireError};
 use crate::id::{PathId, SessionId};
 
 /// The protocol version in the high nibble of the first byte.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Bytes of a [`Prefix`].
-pub const PREFIX_LEN: usize = 20;
+pub const PREFIX_LEN: usize = 14;
+
+/// Packet numbers are below this: they have 48 bits, of which the last value names no packet.
+pub const MAX_NUMBER: u64 = (1 << 48) - 1;
+/// Path numbers are below this: they have 12 bits.
+pub const MAX_PATHS: u16 = 1 << 12;
+/// Classes are below this: they have 4 bits.
+pub const MAX_CLASSES: u8 = 1 << 4;
 
 const FLAG_ACK_REQUEST: u8 = 0b0000_0001;
 const FLAG_PARTIAL: u8 = 0b0000_0010;
@@ -24,17 +31,9 @@ pub enum Kind {
     /// Answers [`Kind::Hello`].
     HelloAck = 2,
     /// Carries one encoded symbol.
-    Symbol = 3,
-    /// The block is decoded, or the whole message is delivered: send no more of it.
-    Stop = 4,
-    /// What is still needed, in answer to an asking symbol.
-    Status = 5,
-    /// The receiver has no room now: pause, then probe.
-    Busy = 6,
-    /// The message will never be delivered.
-    Reject = 7,
-    /// The receiver has forgotten the blocks that it had: begin the message again.
-    Forgotten = 8,
+    Symbol = 5,
+    /// Reports on messages, in answer to symbols.
+    Answer = 6,
 }
 
 impl Kind {
@@ -51,12 +50,8 @@ impl Kind {
         Ok(match first & 0x0f {
             1 => Self::Hello,
             2 => Self::HelloAck,
-            3 => Self::Symbol,
-            4 => Self::Stop,
-            5 => Self::Status,
-            6 => Self::Busy,
-            7 => Self::Reject,
-            8 => Self::Forgotten,
+            5 => Self::Symbol,
+            6 => Self::Answer,
             got => return Err(WireError::Undefined { field: "kind", got }),
         })
     }
@@ -78,12 +73,12 @@ pub enum Role {
     Response = 2,
 }
 
-/// What SYMBOL and the answers begin with.
+/// What SYMBOL and ANSWER begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// The packet's kind; never a handshake kind.
+    /// The packet's kind: [`Kind::Symbol`] or [`Kind::Answer`].
     pub kind: Kind,
-    /// An ACK request: the sender wants a [`Kind::Status`], or better, in return.
+    /// An ACK request: the sender wants a report in return, whatever it says.
     pub ack_request: bool,
     /// The receiver has said of some blocks of this message that they are done.
     pub partial: bool,
@@ -91,21 +86,38 @@ pub struct Prefix {
     pub again: bool,
     /// What the message is; [`Role::Plain`] in answers.
     pub role: Role,
+    /// The class of the packet, which switches know by its DSCP.
+    pub class: u8,
     /// The path that the packet was sent on, in its sender's numbering.
     pub path: PathId,
-    /// The direction of the session that the packet belongs to.
+    /// The session, as its receiver knows it.
     pub session: SessionId,
-    /// Counts the packets of this direction; never repeats under one key.
+    /// Counts the symbols of this direction, or its answers; never repeats under one key.
     pub number: u64,
 }
 
 impl Prefix {
+    /// The prefix of an answer.
+    pub const fn answer(class: u8, path: PathId, session: SessionId, number: u64) -> Self {
+        Self {
+            kind: Kind::Answer,
+            ack_request: false,
+            partial: false,
+            again: false,
+            role: Role::Plain,
+            class,
+            path,
+            session,
+            number,
+        }
+    }
+
     /// Reads the prefix off the front of `packet`.
     ///
     /// # Errors
     ///
-    /// Fewer than [`PREFIX_LEN`] bytes, another version, an undefined kind, or a handshake packet,
-    /// which has no such prefix.
+    /// Fewer than [`PREFIX_LEN`] bytes, another version, an undefined kind or flag, or a handshake
+    /// packet, which has no such prefix.
     pub fn parse(packet: &[u8]) -> Result<Self, WireError> {
         Self::read(&mut Cursor::new(packet))
     }
@@ -113,11 +125,15 @@ impl Prefix {
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
         let first = cursor.take(1)?;
         let kind = Kind::of(first)?;
-        if matches!(kind, Kind::Hello | Kind::HelloAck) {
-            return Err(WireError::Undefined { field: "kind", got: kind as u8 });
-        }
+        let defined = match kind {
+            Kind::Symbol => FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK,
+            Kind::Answer => 0,
+            Kind::Hello | Kind::HelloAck => {
+                return Err(WireError::Undefined { field: "kind", got: kind as u8 });
+            }
+        };
         let flags = cursor.u8()?;
-        if flags & !(FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK) != 0 {
+        if flags & !defined != 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
         let role = match (flags & ROLE_MASK) >> ROLE_SHIFT {
@@ -126,31 +142,32 @@ impl Prefix {
             2 => Role::Response,
             _ => return Err(WireError::Undefined { field: "role", got: flags }),
         };
+        let class_and_path = cursor.u16()?;
         Ok(Self {
             kind,
             ack_request: flags & FLAG_ACK_REQUEST != 0,
             partial: flags & FLAG_PARTIAL != 0,
             again: flags & FLAG_AGAIN != 0,
             role,
-            path: PathId(cursor.u16()?),
-            session: SessionId(cursor.u64()?),
-            number: cursor.u64()?,
+            class: (class_and_path >> 12) as u8,
+            path: PathId(class_and_path % MAX_PATHS),
+            session: SessionId(cursor.u32()?),
+            number: cursor.u48()?,
         })
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        out.push(self.kind.first_byte());
+    /// Appends the prefix.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        debug_assert!(self.path.0 < MAX_PATHS && self.class < MAX_CLASSES, "{self:?}");
         let flag = |set, flag| if set { flag } else { 0 };
-        let (ack_request, again) =
-            (flag(self.ack_request, FLAG_ACK_REQUEST), flag(self.again, FLAG_AGAIN));
-        out.push(
-            ack_request
-                | flag(self.partial, FLAG_PARTIAL)
-                | again
-                | (self.role as u8) << ROLE_SHIFT,
-        );
-        out.extend_from_slice(&self.path.0.to_be_bytes());
+        let flags = flag(self.ack_request, FLAG_ACK_REQUEST)
+            | flag(self.partial, FLAG_PARTIAL)
+            | flag(self.again, FLAG_AGAIN)
+            | (self.role as u8) << ROLE_SHIFT;
+        let class_and_path = u16::from(self.class) << 12 | self.path.0;
+        out.extend_from_slice(&[self.kind.first_byte(), flags]);
+        out.extend_from_slice(&class_and_path.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());
-        out.extend_from_slice(&self.number.to_be_bytes());
+        out.extend_from_slice(&self.number.to_be_bytes()[2..]);
     }
 }

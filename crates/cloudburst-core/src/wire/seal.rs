@@ -5,7 +5,11 @@
 //! changes with every [`EPOCH_PACKETS`] of them, far below the limits of the cipher (RFC 9001,
 //! section 6.6), without a word on the wire.
 
-use super::{keys::DirectionKey, packet::Prefix, window::ReplayWindow};
+use super::{
+    keys::DirectionKey,
+    packet::{MAX_NUMBER, Prefix},
+    window::ReplayWindow,
+};
 use crate::id::SessionId;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
@@ -40,9 +44,8 @@ pub struct Sealer {
 #[derive(Debug)]
 pub struct Opener {
     direction: DirectionKey,
-    /// The keys of epochs `first` and `first + 1`.
-    keys: [LessSafeKey; 2],
-    first: u64,
+    /// The epochs of the last packets, and their keys: packets of two epochs may arrive at a time.
+    keys: [(u64, LessSafeKey); 2],
     window: ReplayWindow,
 }
 
@@ -71,12 +74,13 @@ impl Sealer {
     ///
     /// # Panics
     ///
-    /// When `payload_at` lies outside the packet, or after 2^64 packets.
+    /// When `payload_at` lies outside the packet, or after 2^48 packets.
     ///
     /// [`next_number`]: Self::next_number
     pub fn seal(&mut self, buffer: &mut Vec<u8>, start: usize, payload_at: usize) {
         let number = self.next;
-        self.next = number.checked_add(1).expect("2^64 packets take longer than any process lives");
+        assert!(number < MAX_NUMBER, "2^48 packets take longer than any process lives");
+        self.next = number + 1;
         if number / EPOCH_PACKETS != self.epoch {
             self.epoch = number / EPOCH_PACKETS;
             self.key = epoch_key(&self.direction, self.epoch);
@@ -94,8 +98,8 @@ impl Sealer {
 impl Opener {
     /// Expects packets from number 0 on.
     pub fn new(direction: DirectionKey) -> Self {
-        let keys = [epoch_key(&direction, 0), epoch_key(&direction, 1)];
-        Self { direction, keys, first: 0, window: ReplayWindow::default() }
+        let keys = [0, 1].map(|epoch| (epoch, epoch_key(&direction, epoch)));
+        Self { direction, keys, window: ReplayWindow::default() }
     }
 
     /// What the packets of this direction carry as their session.
@@ -118,33 +122,28 @@ impl Opener {
         if !self.window.is_fresh(number) {
             return Err(OpenError::Replayed);
         }
-        let key = self.key(number).ok_or(OpenError::Forged)?;
         let (header, sealed) = packet.split_at_mut_checked(payload_at).ok_or(OpenError::Forged)?;
+        let epoch = number / EPOCH_PACKETS;
+        let known = self.keys.iter().find(|(of, _)| *of == epoch);
+        // A number is sent whole, so its epoch is known however many packets were lost before it.
+        let fresh;
+        let key = match known {
+            Some((_, key)) => key,
+            None => {
+                fresh = epoch_key(&self.direction, epoch);
+                &fresh
+            }
+        };
+        let is_new = known.is_none();
         let payload = key
             .open_in_place(nonce(number), Aad::from(&*header), sealed)
             .map_err(|_| OpenError::Forged)?;
         self.window.mark(number);
-        // Half-way through the later epoch the earlier one has no packets left on the way.
-        if number / EPOCH_PACKETS > self.first && number % EPOCH_PACKETS >= EPOCH_PACKETS / 2 {
-            self.first += 1;
-            self.keys = [
-                epoch_key(&self.direction, self.first),
-                epoch_key(&self.direction, self.first + 1),
-            ];
+        if is_new {
+            let oldest = usize::from(self.keys[1].0 < self.keys[0].0);
+            self.keys[oldest] = (epoch, epoch_key(&self.direction, epoch));
         }
         Ok(payload)
-    }
-
-    /// Whether the packet that follows the newest one taken can be opened.
-    pub(crate) fn opens_next(&self) -> bool {
-        self.key(self.window.end()).is_some()
-    }
-
-    /// The key of packet `number`. Two epochs are open at a time: the newest seen and its neighbour. A
-    /// packet from beyond them would have crossed 2^24 others on its way.
-    fn key(&self, number: u64) -> Option<&LessSafeKey> {
-        let ahead = (number / EPOCH_PACKETS).checked_sub(self.first)?;
-        self.keys.get(usize::try_from(ahead).ok()?)
     }
 }
 
@@ -155,7 +154,7 @@ fn nonce(number: u64) -> Nonce {
 }
 
 fn epoch_key(direction: &DirectionKey, epoch: u64) -> LessSafeKey {
-    let mut hasher = blake3::Hasher::new_derive_key("cloudburst v1 packet key");
+    let mut hasher = blake3::Hasher::new_derive_key("cloudburst v2 packet key");
     hasher.update(&direction.secret).update(&epoch.to_be_bytes());
     let key: [u8; 32] = hasher.finalize().into();
     LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key[..16]).expect("AES-128 keys have 16 bytes"))
@@ -164,38 +163,18 @@ fn epoch_key(direction: &DirectionKey, epoch: u64) -> LessSafeKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Incarnation, PathId};
-    use crate::wire::hello::HelloAck;
-    use crate::wire::keys::PresharedKey;
-    use crate::wire::packet::{Kind, PREFIX_LEN, Role};
+    use crate::id::PathId;
+    use crate::wire::keys::SessionKeys;
+    use crate::wire::packet::PREFIX_LEN;
 
     fn direction() -> DirectionKey {
-        let ack = HelloAck {
-            path: PathId(0),
-            initiator: Incarnation([1; 16]),
-            nonce: 2,
-            responder: Incarnation([3; 16]),
-            session_nonce: [4; 16],
-            current_alive: false,
-            more_ports: 0,
-            port: 0,
-        };
-        PresharedKey::new([5; 32]).session(&ack).forward.symbols
+        SessionKeys::new(&[1; 32], &[2; 32], SessionId(3), SessionId(4)).forward.symbols
     }
 
     fn seal_as(sealer: &mut Sealer, number: u64) -> Vec<u8> {
         sealer.next = number;
         let session = sealer.session();
-        let prefix = Prefix {
-            kind: Kind::Busy,
-            ack_request: false,
-            partial: false,
-            again: false,
-            role: Role::Plain,
-            path: PathId(0),
-            session,
-            number,
-        };
+        let prefix = Prefix::answer(0, PathId(0), session, number);
         let mut packet = Vec::new();
         prefix.write(&mut packet);
         packet.extend_from_slice(b"payload");
@@ -221,8 +200,22 @@ mod tests {
                 assert!(open(early + 1, late_packet.clone()).is_ok());
             }
         }
-        let beyond = seal_as(&mut sealer, EPOCH_PACKETS * 9);
-        assert_eq!(open(EPOCH_PACKETS * 9, beyond), Err(OpenError::Forged));
+    }
+
+    #[test]
+    fn a_packet_opens_however_many_were_lost_before_it() {
+        let (mut sealer, mut opener) = (Sealer::new(direction()), Opener::new(direction()));
+        let far = EPOCH_PACKETS * 9;
+        for number in [far, far - 1, EPOCH_PACKETS * 900, MAX_NUMBER - 1] {
+            let mut packet = seal_as(&mut sealer, number);
+            let mut forged = packet.clone();
+            forged[PREFIX_LEN] ^= 1;
+            assert_eq!(opener.open(number, &mut forged, PREFIX_LEN), Err(OpenError::Forged));
+            let payload = opener.open(number, &mut packet, PREFIX_LEN);
+            assert_eq!(payload.unwrap(), b"payload", "number {number}");
+        }
+        let mut late = seal_as(&mut sealer, far + 1);
+        assert_eq!(opener.open(far + 1, &mut late, PREFIX_LEN), Err(OpenError::Replayed));
     }
 
     #[test]

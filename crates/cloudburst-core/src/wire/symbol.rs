@@ -9,25 +9,41 @@ use super::{
 use crate::id::{Digest, MessageId};
 
 /// Bytes of the fields between the prefix and the index set.
-const FIELDS_LEN: usize = 49;
+const FIELDS_LEN: usize = 26;
 
 /// Bytes of a SYMBOL packet that are not index set or payload.
 pub const SYMBOL_OVERHEAD: usize = PREFIX_LEN + FIELDS_LEN + TAG_LEN;
 
-/// Everything in a SYMBOL packet before the payload, the index set apart.
+/// Bytes of the longest index set: a bit for each of 128 source symbols.
+const MAX_INDEX_SET: usize = 16;
+
+/// Bytes of the smallest symbol: a block ends in its digest, and the last symbol holds all of it.
+pub const MIN_SYMBOL_SIZE: usize = size_of::<Digest>();
+/// Bytes of the smallest SYMBOL packet.
+pub const MIN_SYMBOL_LEN: usize = SYMBOL_OVERHEAD + MIN_SYMBOL_SIZE;
+
+/// Message ids are below this: they have 48 bits.
+pub const MAX_MESSAGE_ID: u64 = 1 << 48;
+/// An [`age`](SymbolHeader::age) that says nothing: it has 24 bits.
+pub const NO_AGE: u32 = (1 << 24) - 1;
+
+/// Everything in a SYMBOL packet between the prefix and the payload, the index set apart.
 ///
 /// All symbols of a message agree in `length`, `symbol_size` and `code`; the receiver holds
 /// the message to what the first authentic one said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolHeader {
+    /// How many symbols of this class went on this path before, modulo 2^16, from any number on. A
+    /// gap is a loss, where paths keep the order.
+    pub path_number: u16,
     /// The message.
     pub message: MessageId,
     /// The message's size in bytes.
-    pub length: u64,
+    pub length: u32,
     /// `message - age` is the oldest message of this session that its sender has not finished
-    /// with: the receiver may forget all that are older. Saturates.
+    /// with: the receiver may forget all that are older. [`NO_AGE`] says nothing.
     pub age: u32,
-    /// Which block of the message, from 0.
+    /// Which block of the message, from 0; 24 bits.
     pub block: u32,
     /// Which symbol of the block, from 0.
     pub symbol: u32,
@@ -35,14 +51,12 @@ pub struct SymbolHeader {
     pub symbol_size: u16,
     /// The code's number and parameter.
     pub code: [u8; 2],
-    /// The block's digest.
-    pub digest: Digest,
 }
 
 /// A SYMBOL packet whose shape was checked, its payload still sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolView<'a> {
-    /// Path, session and packet number.
+    /// Class, path, session and packet number.
     pub prefix: Prefix,
     /// The fields.
     pub header: SymbolHeader,
@@ -53,23 +67,24 @@ pub struct SymbolView<'a> {
 }
 
 impl SymbolHeader {
+    /// The oldest message that its sender has not finished with, as far as the header says.
+    pub fn low_watermark(&self) -> MessageId {
+        let age = if self.age == NO_AGE { u64::MAX } else { self.age.into() };
+        MessageId(self.message.0.saturating_sub(age))
+    }
+
     /// Appends prefix, fields and index set; the payload and the tag come after.
-    ///
-    /// # Panics
-    ///
-    /// When the index set is longer than 255 bytes, which no block of 128 symbols needs.
     pub fn write(&self, prefix: &Prefix, index_set: &[u8], out: &mut Vec<u8>) {
         debug_assert_eq!(prefix.kind, Kind::Symbol);
         prefix.write(out);
-        out.extend_from_slice(&self.message.0.to_be_bytes());
+        out.extend_from_slice(&self.path_number.to_be_bytes());
+        out.extend_from_slice(&self.message.0.to_be_bytes()[2..]);
         out.extend_from_slice(&self.length.to_be_bytes());
-        out.extend_from_slice(&self.age.to_be_bytes());
-        out.extend_from_slice(&self.block.to_be_bytes());
+        out.extend_from_slice(&self.age.to_be_bytes()[1..]);
+        out.extend_from_slice(&self.block.to_be_bytes()[1..]);
         out.extend_from_slice(&self.symbol.to_be_bytes());
         out.extend_from_slice(&self.symbol_size.to_be_bytes());
         out.extend_from_slice(&self.code);
-        out.extend_from_slice(&self.digest.0);
-        out.push(u8::try_from(index_set.len()).expect("a block's index set has at most 16 bytes"));
         out.extend_from_slice(index_set);
     }
 }
@@ -79,7 +94,8 @@ impl<'a> SymbolView<'a> {
     ///
     /// # Errors
     ///
-    /// Any packet whose length is not what its fields say, or that is no SYMBOL.
+    /// Any packet whose length is not what its fields say, whose symbols have no room for a digest,
+    /// or that is no SYMBOL.
     pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new(packet);
         let prefix = Prefix::read(&mut cursor)?;
@@ -87,26 +103,30 @@ impl<'a> SymbolView<'a> {
             return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
         }
         let header = SymbolHeader {
-            message: MessageId(cursor.u64()?),
-            length: cursor.u64()?,
-            age: cursor.u32()?,
-            block: cursor.u32()?,
+            path_number: cursor.u16()?,
+            message: MessageId(cursor.u48()?),
+            length: cursor.u32()?,
+            age: cursor.u24()?,
+            block: cursor.u24()?,
             symbol: cursor.u32()?,
             symbol_size: cursor.u16()?,
             code: cursor.array()?,
-            digest: Digest(cursor.array()?),
         };
-        let index_set_len = cursor.u8()?;
-        let index_set = cursor.take(usize::from(index_set_len))?;
+        if usize::from(header.symbol_size) < MIN_SYMBOL_SIZE {
+            let got = header.symbol_size as u8;
+            return Err(WireError::Undefined { field: "symbol_size", got });
+        }
+        let sealed = usize::from(header.symbol_size) + TAG_LEN;
+        let Some(index_set_len) = cursor.remaining().checked_sub(sealed) else {
+            let needed = cursor.position() + sealed;
+            return Err(WireError::TooShort { needed, got: packet.len() });
+        };
+        if index_set_len > MAX_INDEX_SET {
+            let expected = cursor.position() + MAX_INDEX_SET + sealed;
+            return Err(WireError::TooLong { expected, got: packet.len() });
+        }
+        let index_set = cursor.take(index_set_len)?;
         let payload_at = cursor.position();
-        let (expected, got) =
-            (payload_at + usize::from(header.symbol_size) + TAG_LEN, packet.len());
-        if got < expected {
-            return Err(WireError::TooShort { needed: expected, got });
-        }
-        if got > expected {
-            return Err(WireError::TooLong { expected, got });
-        }
         Ok(Self { prefix, header, index_set, payload_at })
     }
 }

@@ -163,7 +163,8 @@ fn every_kernel_makes_the_same_symbols_and_decodes_them() {
             let (shape, data) = (shape(n, size), message(n * size - size / 2));
             let expected = Encoder::new(code, shape, data.clone()).unwrap();
             for kernel in Kernel::available() {
-                let encoder = Encoder::with_kernel(kernel, code, shape, data.clone()).unwrap();
+                let encoder =
+                    Encoder::with_trailer(kernel, code, shape, data.clone(), &[]).unwrap();
                 for id in [0, 1, n as u32, n as u32 + 1, 300] {
                     assert_eq!(symbol(&encoder, id), symbol(&expected, id), "{code}, {kernel}");
                 }

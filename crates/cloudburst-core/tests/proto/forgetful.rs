@@ -130,15 +130,14 @@ fn forgottens_that_come_late_cost_a_repetition_and_no_message() {
 fn a_straggler_that_begins_a_message_anew_does_not_hide_that_it_was_forgotten() {
     let mut peer = Liar::meet(Config::default());
     // Two blocks. The sender knows that the first was done, before the receiver forgot it.
-    let bytes = message(2 * 128 * 8, 1);
-    let mut header = peer.header(0, &bytes, 8, 0);
+    let bytes = message(2 * (128 * 32 - 16), 1);
+    let mut header = peer.header(0, &bytes, 32, 0);
     header.block = 1;
-    header.digest = peer.block_digest(0, 1, &bytes[bytes.len() / 2..]);
-    let symbol = &bytes[bytes.len() / 2..][..8];
-    assert_eq!(peer.say(&header, false, symbol), [], "sent before the sender knew of it");
+    let block = &bytes[bytes.len() / 2..];
+    assert_eq!(peer.say(&header, false, &block[..32]), [], "sent before the sender knew of it");
     peer.partial = true;
     header.symbol = 1;
-    let answers = peer.say(&header, true, &bytes[bytes.len() / 2 + 8..][..8]);
+    let answers = peer.say(&header, true, &block[32..64]);
     let verdicts: Vec<&Verdict> = answers.iter().map(|answer| &answer.verdict).collect();
     assert_eq!(verdicts, [&Verdict::Forgotten]);
 }

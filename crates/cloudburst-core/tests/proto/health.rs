@@ -13,7 +13,7 @@ use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
 use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{Answer, Arrivals, Prefix, Role, Verdict};
+use cloudburst_core::wire::{Answer, Arrivals, Prefix, Report, Verdict};
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
@@ -309,18 +309,9 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
             None => Verdict::Status { needed: rng.below(9) as u16, arrivals },
         };
         let answer = Answer { message, block: 0, acknowledged, verdict };
-        let prefix = Prefix {
-            kind: answer.kind(),
-            ack_request: false,
-            partial: false,
-            again: false,
-            role: Role::Plain,
-            path: PathId(0),
-            session: sealer.session(),
-            number: sealer.next_number(),
-        };
         let mut packet = Vec::new();
-        answer.write(&prefix, &mut packet);
+        Prefix::answer(0, PathId(0), sealer.session(), sealer.next_number()).write(&mut packet);
+        Report::Message(answer).write(&mut packet);
         let payload_at = packet.len();
         sealer.seal(&mut packet, 0, payload_at);
         sender.handle_datagram(now, liar, &mut packet);

@@ -1,9 +1,9 @@
 //! A peer that holds the key and lies: it harms nobody but its own messages.
 
-use crate::common::peer::{KEY, Liar};
+use crate::common::peer::{KEY, Liar, payload};
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
-use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
+use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::keys::PresharedKey;
@@ -19,7 +19,7 @@ fn verdicts(answers: Vec<cloudburst_core::wire::Answer>) -> Vec<Verdict> {
 #[test]
 fn the_truth_is_delivered() {
     let mut peer = Liar::meet(Config::default());
-    let answers = peer.say_message(0, b"hello, world", 4);
+    let answers = peer.say_message(0, b"hello, world", 16);
     let [answer] = &answers[..] else { panic!("{answers:?}") };
     let digest = peer.block_digest(0, 0, b"hello, world");
     assert!(matches!(&answer.verdict, Verdict::Delivered { digest: d, .. } if *d == digest));
@@ -29,17 +29,17 @@ fn the_truth_is_delivered() {
 #[test]
 fn poisoned_payloads_are_found_by_the_digest_collected_again_and_then_rejected() {
     let mut peer = Liar::meet(Config::default());
-    let mut header = peer.header(0, b"12345678", 4, 0);
+    let mut header = peer.header(0, b"12345678", 16, 0);
     for (round, expected) in [(0, None), (1, Some(RejectReason::Corrupt))] {
         header.symbol = 2 * round;
-        assert_eq!(peer.say(&header, false, b"1234"), []);
+        assert_eq!(peer.say(&header, false, b"12345678\0\0\0\0\0\0\0\0"), []);
         header.symbol = 2 * round + 1;
-        let answers = verdicts(peer.say(&header, false, b"xxxx"));
+        let answers = verdicts(peer.say(&header, false, &[b'x'; 16]));
         let rejected: Vec<Verdict> = expected.into_iter().map(Verdict::Reject).collect();
         assert_eq!(answers, rejected);
     }
     // Rejected is for good: the truth comes too late.
-    let late = verdicts(peer.say_message(0, b"12345678", 4));
+    let late = verdicts(peer.say_message(0, b"12345678", 16));
     assert!(late.iter().all(|v| *v == Verdict::Reject(RejectReason::Corrupt)), "{late:?}");
     assert_eq!(peer.messages(), []);
     assert_eq!(peer.endpoint.receive_memory(), 0);
@@ -48,11 +48,11 @@ fn poisoned_payloads_are_found_by_the_digest_collected_again_and_then_rejected()
 #[test]
 fn one_poisoned_symbol_delays_a_message_and_does_not_alter_it() {
     let mut peer = Liar::meet(Config::default());
-    let mut header = peer.header(0, b"12345678", 4, 0);
-    peer.say(&header, false, b"1234");
+    let mut header = peer.header(0, b"12345678", 16, 0);
+    peer.say(&header, false, b"12345678\0\0\0\0\0\0\0\0");
     header.symbol = 1;
-    peer.say(&header, false, b"xxxx");
-    let answers = verdicts(peer.say_message(0, b"12345678", 4));
+    peer.say(&header, false, &[b'x'; 16]);
+    let answers = verdicts(peer.say_message(0, b"12345678", 16));
     assert!(matches!(answers[..], [Verdict::Delivered { .. }]), "{answers:?}");
     assert_eq!(&peer.messages()[0].bytes[..], b"12345678");
 }
@@ -60,39 +60,32 @@ fn one_poisoned_symbol_delays_a_message_and_does_not_alter_it() {
 #[test]
 fn symbols_that_contradict_the_first_one_are_ignored() {
     let mut peer = Liar::meet(Config::default());
-    let first = peer.header(0, b"12345678", 4, 0);
-    peer.say(&first, false, b"1234");
-    let mut lies = vec![first; 6];
+    let first = peer.header(0, b"12345678", 16, 0);
+    peer.say(&first, false, b"12345678\0\0\0\0\0\0\0\0");
+    let mut lies = vec![first; 5];
     lies[0].length = 9;
-    lies[1].symbol_size = 5;
+    lies[1].symbol_size = 17;
     lies[2].code = [1, 5];
     lies[3].block = 1;
-    lies[4].digest = Digest([0; 16]);
-    lies[5].length = 1 << 20;
+    lies[4].length = 1 << 20;
     for lie in &lies {
         let payload = vec![0; usize::from(lie.symbol_size)];
         assert_eq!(peer.say(lie, true, &payload), [], "{lie:?}");
     }
-    assert_eq!(peer.endpoint.counters().receiver.nonsense, 6);
-    let answers = verdicts(peer.say_message(0, b"12345678", 4));
+    assert_eq!(peer.endpoint.counters().receiver.nonsense, 5);
+    let answers = verdicts(peer.say_message(0, b"12345678", 16));
     assert!(matches!(answers[..], [Verdict::Delivered { .. }]));
 }
 
 #[test]
 fn nonsense_is_rejected_before_anything_is_allocated() {
     let mut peer = Liar::meet(Config::default());
-    let truth = peer.header(0, b"x", 1, 0);
-    let mut lies = vec![truth; 4];
+    let truth = peer.header(0, b"x", 17, 0);
+    let mut lies = vec![truth; 3];
     lies[0].code = [99, 0];
-    lies[1].length = u64::MAX;
+    lies[1].length = u32::MAX;
     lies[2].length = 16 * 1024 * 1024 + 1;
-    lies[3].symbol_size = 0;
-    let expected = [
-        RejectReason::Unsupported,
-        RejectReason::TooLarge,
-        RejectReason::TooLarge,
-        RejectReason::Unsupported,
-    ];
+    let expected = [RejectReason::Unsupported, RejectReason::TooLarge, RejectReason::TooLarge];
     for (id, (mut lie, reason)) in lies.into_iter().zip(expected).enumerate() {
         lie.message = MessageId(id as u64);
         let payload = vec![0; usize::from(lie.symbol_size)];
@@ -100,21 +93,22 @@ fn nonsense_is_rejected_before_anything_is_allocated() {
     }
     assert_eq!(peer.endpoint.receive_memory(), 0);
     // An index set where the code has none is nonsense too.
-    let header = peer.header(9, b"x", 1, 0);
-    assert_eq!(peer.say_with(&header, true, &[0x80], b"x"), []);
+    let header = peer.header(9, b"x", 17, 0);
+    assert_eq!(peer.say_with(&header, true, &[0x80], &[b'x'; 17]), []);
     assert_eq!(peer.messages(), []);
 }
 
 #[test]
 fn a_floor_raised_too_far_forgets_only_the_liars_own_messages() {
     let mut peer = Liar::meet(Config::default());
-    let first = peer.header(5, b"12345678", 4, 0);
-    peer.say(&first, false, b"1234");
-    let mut far = peer.header(u64::MAX, b"x", 1, 0);
+    let first = peer.header(5, b"12345678", 16, 0);
+    peer.say(&first, false, b"12345678\0\0\0\0\0\0\0\0");
+    let mut far = peer.header(u64::MAX >> 16, b"x", 17, 0);
     far.age = 0;
-    assert!(matches!(verdicts(peer.say(&far, false, b"x"))[..], [Verdict::Delivered { .. }]));
+    let payload = peer.payload(&far, b"x");
+    assert!(matches!(verdicts(peer.say(&far, false, &payload))[..], [Verdict::Delivered { .. }]));
     // Message 5 is older than the low watermark now: no answer, no memory, no delivery.
-    assert_eq!(peer.say_message(5, b"12345678", 4), []);
+    assert_eq!(peer.say_message(5, b"12345678", 16), []);
     assert_eq!(peer.endpoint.receive_memory(), 0);
     assert_eq!(peer.messages().len(), 1);
 }
@@ -123,10 +117,10 @@ fn a_floor_raised_too_far_forgets_only_the_liars_own_messages() {
 fn a_message_is_delivered_once_however_often_it_is_told() {
     let mut peer = Liar::meet(Config::default());
     for _ in 0..5 {
-        peer.say_message(0, b"12345678", 4);
+        peer.say_message(0, b"12345678", 16);
     }
     assert_eq!(peer.messages().len(), 1);
-    let late = verdicts(peer.say_message(0, b"87654321", 4));
+    let late = verdicts(peer.say_message(0, b"87654321", 16));
     let digest = peer.block_digest(0, 0, b"12345678");
     assert!(
         late.iter().all(|v| matches!(v, Verdict::Delivered { digest: d, .. } if *d == digest)),
@@ -138,12 +132,11 @@ fn a_message_is_delivered_once_however_often_it_is_told() {
 #[test]
 fn a_nonsensical_first_symbol_pins_nothing() {
     let mut peer = Liar::meet(Config::default());
-    // An index set where the code has none, with another digest than the truth.
-    let mut lie = peer.header(0, b"12345678", 4, 0);
-    lie.digest = Digest([9; 16]);
-    assert_eq!(peer.say_with(&lie, true, &[0x80], b"1234"), []);
+    // An index set where the code has none.
+    let lie = peer.header(0, b"12345678", 16, 0);
+    assert_eq!(peer.say_with(&lie, true, &[0x80], &[7; 16]), []);
     assert_eq!(peer.endpoint.receive_memory(), 0);
-    let answers = verdicts(peer.say_message(0, b"12345678", 4));
+    let answers = verdicts(peer.say_message(0, b"12345678", 16));
     assert!(matches!(answers[..], [Verdict::Delivered { .. }]), "{answers:?}");
 }
 
@@ -152,9 +145,9 @@ fn tiny_symbols_are_charged_what_their_decoders_take() {
     let mut peer = Liar::meet(Config { decode_bytes_per_peer: 40 << 20, ..Config::default() });
     let mut begun = 0;
     for id in 0..5_000 {
-        let mut header = peer.header(id, &[7; 128], 1, 300);
+        let mut header = peer.header(id, &[7; 2_032], 16, 300);
         header.age = id as u32;
-        if !peer.say(&header, false, b"x").is_empty() {
+        if !peer.say(&header, false, &[b'x'; 16]).is_empty() {
             break;
         }
         begun += 1;
@@ -167,11 +160,11 @@ fn tiny_symbols_are_charged_what_their_decoders_take() {
 #[test]
 fn of_a_message_of_many_blocks_a_few_are_decoded_at_a_time() {
     let mut peer = Liar::meet(Config::default());
-    let mut header = peer.header(0, b"", 1, 300);
+    let mut header = peer.header(0, b"", 16, 300);
     header.length = 16 << 20;
     for block in 0..2_000 {
         header.block = block;
-        peer.say(&header, false, b"x");
+        peer.say(&header, false, &[b'x'; 16]);
     }
     let seen = peer.endpoint.counters().receiver;
     assert_eq!((seen.useful_symbols, seen.nonsense), (8, 1_992));
@@ -209,24 +202,25 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         partial: false,
         again: false,
         role: Role::Plain,
+        class: 1,
         path: PathId(0),
         session: sealer.session(),
         number: 0,
     };
     let header = SymbolHeader {
+        path_number: 0,
         message: MessageId(0),
         length: 1,
         age: 0,
         block: 0,
         symbol: 0,
-        symbol_size: 1,
+        symbol_size: 17,
         code: [0x30, 0],
-        digest: flow.digest.block(MessageId(0), 0, b"x"),
     };
     let mut packet = Vec::new();
     header.write(&prefix, &[], &mut packet);
     let payload_at = packet.len();
-    packet.push(b'x');
+    packet.extend(payload(&flow.digest, &header, b"x"));
     sealer.seal(&mut packet, 0, payload_at);
     pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
     // B asks who is at that address; it is A, in the session that they have.
@@ -239,11 +233,15 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
 #[test]
 fn padding_takes_no_memory_in_the_applications_queue() {
     let mut peer = Liar::meet(Config::default());
-    let payload = vec![0; 60_000];
-    peer.say(&peer.header(0, &[0], 60_000, 0), false, &payload);
+    let says = |peer: &mut Liar, id| {
+        let header = peer.header(id, &[0], 60_000, 0);
+        let payload = peer.payload(&header, &[0]);
+        peer.say(&header, false, &payload);
+    };
+    says(&mut peer, 0);
     let held = allocation_counter::measure(|| {
         for id in 1..100 {
-            peer.say(&peer.header(id, &[0], 60_000, 0), false, &payload);
+            says(&mut peer, id);
         }
     });
     assert!(held.bytes_current < 100_000, "{} bytes for 99 messages of one", held.bytes_current);

@@ -4,7 +4,7 @@
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::path::Via;
 use cloudburst_core::wire::symbol::SymbolView;
-use cloudburst_core::wire::{Answer, Kind, Prefix};
+use cloudburst_core::wire::{Kind, Prefix, answer};
 use proptest::prelude::*;
 
 /// Real packets of both directions: handshakes, symbols of two codes, STOP, STATUS.
@@ -69,15 +69,16 @@ proptest! {
     ) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() && kind < 16 {
-            *first = 0x10 | kind;
+            *first = 0x20 | kind;
         }
         let _ = Kind::of(&bytes);
         let _ = Prefix::parse(&bytes);
         let _ = SymbolView::parse(&bytes);
-        if let Ok((prefix, answer)) = Answer::parse(&bytes) {
+        if let Ok((prefix, reports)) = answer::parse(&bytes) {
             // What parses is written back as it was, but for the tag.
             let mut again = Vec::new();
-            answer.write(&prefix, &mut again);
+            prefix.write(&mut again);
+            reports.iter().for_each(|report| report.write(&mut again));
             prop_assert_eq!(&again[..], &bytes[..bytes.len() - 16]);
         }
     }

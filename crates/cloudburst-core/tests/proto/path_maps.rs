@@ -92,7 +92,7 @@ fn a_peer_that_claims_more_ports_than_any_has_is_believed_the_most_there_are() {
     let mut pair = Pair::new(Setup::default());
     pair.b.endpoint.set_path_map(map).unwrap();
     let mut liar = Liar::join_with_ports(pair.b.endpoint, 9, u8::MAX);
-    liar.say_message(0, b"hello", 5);
+    liar.say_message(0, b"hello", 21);
     assert_eq!(liar.messages().len(), 1);
     assert_eq!(told.load(Ordering::SeqCst), 64);
 }
@@ -154,13 +154,13 @@ fn whoever_claims_the_address_of_a_peer_changes_nothing_about_its_ports() {
     let mut pair = Pair::new(Setup::default());
     pair.b.endpoint.set_path_map(pool(0..1, 64)).unwrap();
     let mut honest = Liar::join_with_ports(pair.b.endpoint, 9, 1);
-    honest.say_message(0, b"hello", 5);
+    honest.say_message(0, b"hello", 21);
     assert_eq!(honest.messages().len(), 1);
     let peer = honest.via.remote;
     assert_eq!(honest.endpoint.paths(peer).len(), 2);
     let mut liar = Liar::join_with_ports(honest.endpoint, 8, 63);
     liar.via.remote = peer;
-    liar.say_message(0, b"hello", 5);
+    liar.say_message(0, b"hello", 21);
     assert_eq!(liar.messages().len(), 1);
     assert_eq!(liar.endpoint.paths(peer).len(), 2);
 }

@@ -76,7 +76,7 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
     b.send(&a, 5_000);
     let (kinds, _) = b.pass(&mut [&mut a]).unwrap();
     let (stop, symbols) = kinds.split_last().unwrap();
-    assert_eq!(*stop, Kind::Stop);
+    assert_eq!(*stop, Kind::Answer);
     assert!(!symbols.is_empty() && symbols.iter().all(|kind| *kind == Kind::Symbol));
     assert_eq!(a.endpoint.counters().sender.delivered, 1);
     assert_eq!(b.endpoint.counters().receiver.stops_sent, 1);
@@ -85,14 +85,14 @@ fn a_stop_is_the_short_last_datagram_of_a_batch_and_is_sent_once() {
 
 #[test]
 fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
-    // Symbols of one byte are shorter than a STOP that tells of four paths.
+    // Symbols of a message of one byte are shorter than a STOP that tells of four paths.
     let config = Config { train: 1, ..Config::default() };
     let (mut a, mut b) = (Host::with(1, 4, config.clone()), Host::with(2, 4, config));
     send_without_stop(&mut a, &mut b, 20_000);
     (0..3).for_each(|_| b.send(&a, 1));
     let sent: Vec<Kind> = b.pass_all(&mut a).concat();
-    let (symbol, status, stop) = (Kind::Symbol, Kind::Status, Kind::Stop);
-    assert_eq!(sent, [symbol, status, stop, symbol, symbol]);
+    let (symbol, answer) = (Kind::Symbol, Kind::Answer);
+    assert_eq!(sent, [symbol, answer, answer, symbol, symbol]);
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn nothing_joins_what_is_for_another_peer_or_a_handshake() {
     }
     let mut sent = Vec::new();
     while let Some((kinds, to)) = b.pass(&mut [&mut a, &mut c]) {
-        assert!(kinds.iter().all(|kind| (*kind == Kind::Stop) == (to == a.address)), "{kinds:?}");
+        assert!(kinds.iter().all(|kind| (*kind == Kind::Answer) == (to == a.address)), "{kinds:?}");
         sent.extend(kinds);
     }
-    assert!(sent.contains(&Kind::Stop) && sent.contains(&Kind::Symbol));
+    assert!(sent.contains(&Kind::Answer) && sent.contains(&Kind::Symbol));
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn answers_do_not_join_what_switches_may_drop_on_purpose() {
     // Symbols of a message that was not answered yet are not spared, and STOPs are.
     b.send(&a, 5_000);
     let batches = b.pass_all(&mut a);
-    assert!(batches.contains(&vec![Kind::Stop]), "{batches:?}");
-    assert!(batches.iter().filter(|batch| batch.contains(&Kind::Stop)).count() == 1);
+    assert!(batches.contains(&vec![Kind::Answer]), "{batches:?}");
+    assert!(batches.iter().filter(|batch| batch.contains(&Kind::Answer)).count() == 1);
 }
 
 #[test]
@@ -163,5 +163,5 @@ fn nothing_joins_what_goes_to_a_port_that_the_peer_shares() {
     assert!(a.endpoint.recv().is_some());
     a.send(&b, 1_000);
     let (kinds, to) = a.pass(&mut [&mut b]).unwrap();
-    assert_eq!((kinds.last(), to.port()), (Some(&Kind::Stop), 9000));
+    assert_eq!((kinds.last(), to.port()), (Some(&Kind::Answer), 9000));
 }

@@ -20,10 +20,10 @@ fn small() -> Config {
     }
 }
 
-/// Begins messages of 10,000 bytes until the receiver says BUSY.
+/// Begins messages of ten symbols of 1,000 bytes until the receiver says BUSY.
 fn flood(peer: &mut Liar, from: u64) -> u64 {
     for id in from..from + 1_000 {
-        let header = peer.header(id, &[0; 10_000], 1_000, 0);
+        let header = peer.header(id, &[0; 9_984], 1_000, 0);
         let header = cloudburst_core::wire::SymbolHeader { age: (id - from) as u32, ..header };
         let answers = peer.say(&header, false, &[0; 1_000]);
         if let [answer] = &answers[..] {
@@ -46,7 +46,7 @@ fn begun_messages_are_bounded_by_peer_and_in_all() {
     assert_eq!(flood(&mut third, 0), 2, "what is left of 100,000");
     assert!(third.endpoint.receive_memory() <= 100_000);
     // What was begun can still be finished: nothing that makes progress is evicted.
-    let answers = third.say_message(0, &[0; 10_000], 1_000);
+    let answers = third.say_message(0, &[0; 9_984], 1_000);
     assert!(answers.iter().any(|a| matches!(a.verdict, Verdict::Delivered { .. })));
 }
 

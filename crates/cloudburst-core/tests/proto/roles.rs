@@ -104,24 +104,25 @@ fn what_the_application_does_not_take_holds_up_its_like_alone() {
 #[test]
 fn a_symbol_that_contradicts_its_messages_role_is_nonsense() {
     let mut peer = Liar::meet(Config::default());
-    let header = peer.header(0, b"12345678", 4, 0);
-    peer.role = Role::Request;
-    assert_eq!(peer.say(&header, false, b"1234"), []);
+    let header = peer.header(0, b"12345678", 16, 0);
     let mut second = header;
     second.symbol = 1;
+    let [first, last] = [header, second].map(|header| peer.payload(&header, b"12345678"));
+    peer.role = Role::Request;
+    assert_eq!(peer.say(&header, false, &first), []);
     peer.role = Role::Response;
-    assert_eq!(peer.say(&second, true, b"5678"), []);
+    assert_eq!(peer.say(&second, true, &last), []);
     assert_eq!(peer.endpoint.counters().receiver.nonsense, 1);
     peer.role = Role::Request;
-    assert_eq!(peer.say(&second, true, b"5678").len(), 1);
+    assert_eq!(peer.say(&second, true, &last).len(), 1);
     assert_eq!(peer.endpoint.counters().receiver.messages_delivered, 1);
     assert_eq!(peer.messages(), [], "it is no plain message");
 }
 
 #[test]
 fn roles_are_bits_3_and_4_of_the_flags() {
-    let mut packet = [0; 20];
-    packet[0] = 0x13;
+    let mut packet = [0; 14];
+    packet[0] = 0x25;
     for (flags, role) in [(0x00, Role::Plain), (0x08, Role::Request), (0x10, Role::Response)] {
         packet[1] = flags;
         let prefix = Prefix {
@@ -130,6 +131,7 @@ fn roles_are_bits_3_and_4_of_the_flags() {
             partial: false,
             again: false,
             role,
+            class: 0,
             path: PathId(0),
             session: SessionId(0),
             number: 0,

@@ -129,7 +129,7 @@ fn a_stop_that_another_thread_has_in_hand_is_believed_before_the_deadline() {
     while clock.looks.load(SeqCst) == 0 && outcomes.is_empty() {
         hear(&mut server, now, &from_client);
         for packet in says(&mut server, now) {
-            clock.holds.store(Kind::of(&packet) == Ok(Kind::Stop), SeqCst);
+            clock.holds.store(Kind::of(&packet) == Ok(Kind::Answer), SeqCst);
             to_client.send(packet).unwrap();
             engine.take();
         }

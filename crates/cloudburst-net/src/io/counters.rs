@@ -62,7 +62,7 @@ pub struct SendErrors {
     pub unreachable: u64,
     /// This host's firewall said no (EPERM, EACCES).
     pub denied: u64,
-    /// Longer than the path takes (EMSGSIZE): `max_datagram` is too large.
+    /// Longer than the path takes (EMSGSIZE): `mtu` is too large.
     pub too_large: u64,
     /// Anything else.
     pub other: u64,

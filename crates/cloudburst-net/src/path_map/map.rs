@@ -89,7 +89,7 @@ impl PathMap {
     /// behind the last of them removes it, for instance the peer's host.
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
-    /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
+    /// CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
     pub fn xpath_ipip(path_ids: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = path_ids.into_iter().collect();
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::PathId, outer }))
@@ -100,7 +100,7 @@ impl PathMap {
     /// forwards what is inside. Should be in the order of [`Shape`](cloudburst_core::path::Shape).
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
-    /// CAP_NET_RAW. The header takes 20 bytes: `Config::max_datagram` must leave room for them.
+    /// CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
     pub fn bounce(spines: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = spines.into_iter().collect();
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::Spine, outer }))

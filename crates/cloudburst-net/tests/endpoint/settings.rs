@@ -39,8 +39,8 @@ fn what_is_out_of_range_is_refused_with_its_value() {
     assert!(said(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source"));
     let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).order("drb:2x2".parse().unwrap());
     assert!(said(pairs).contains("`ecmp:2x2` has as many paths as the peer has ports"));
-    let config = Config { max_datagram: 7, ..Config::default() };
-    assert!(said(builder().config(config)).contains("`max_datagram` is 7"));
+    let config = Config { mtu: 7, ..Config::default() };
+    assert!(said(builder().config(config)).contains("`mtu` is 7"));
 }
 
 #[test]

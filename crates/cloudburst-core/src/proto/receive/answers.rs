@@ -1,4 +1,4 @@
-//! What a receiver says, and by which way: STOP, STATUS, BUSY, REJECT.
+//! What a receiver says, and by which way: ANSWERs, and HELLO_ACKs.
 
 use super::Receiver;
 use super::routes::copies;
@@ -7,21 +7,23 @@ use crate::path::Via;
 use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
-use crate::wire::{Answer, Prefix, Verdict};
+use crate::wire::answer::ANSWER_OVERHEAD;
+use crate::wire::{Answer, Prefix, Report, Verdict};
+use arrayvec::ArrayVec;
 
-/// Most answers of one batch. If more wait in a session, newer ones replace older ones of the same
+/// Most reports of one ANSWER. If more wait in a session, newer ones replace older ones of the same
 /// block whatever their paths.
 const MAX_JOINED: usize = 16;
 /// How many waiting answers of a session are searched for one to the same block, or for one that
 /// fits a batch of symbols; and how many sessions for one whose peer the batch goes to.
 const LOOK_BACK: usize = 64;
 
-/// An answer that waits to be sent.
+/// A report that waits to be sent.
 #[derive(Debug)]
 pub(super) struct Outbound {
     /// The path of the symbol that it answers, if it does.
     path: Option<PathId>,
-    answer: Answer,
+    report: Report,
     /// It has left by a route; so many times more it leaves by other ways.
     routed: bool,
     alternates: usize,
@@ -92,33 +94,39 @@ impl Receiver {
             queue.clear();
             return None;
         };
-        let start = buffer.len();
-        let mut outbound = queue.pop_front()?;
-        let (path, via) = if outbound.routed {
-            outbound.alternates -= 1;
+        let mut first = queue.pop_front()?;
+        let (path, via) = if first.routed {
+            first.alternates -= 1;
             session.routes.take_alternate(&*self.path_map)?
         } else {
             session.routes.take()?
         };
-        let alone = !outbound.is_plain();
-        outbound.routed = true;
-        let len = outbound.answer.sealed_len();
-        for joined in 1.. {
-            session.write_answer(&outbound.answer, path, buffer);
-            self.counters.on_answer(outbound.answer.kind());
-            // Answers of equal length to one peer are one system call, by one route.
-            let joins = |next: &mut Outbound| next.is_plain() && next.answer.sealed_len() == len;
-            if alone || joined == MAX_JOINED {
-                break;
+        let start = buffer.len();
+        let marking = marking::control(&self.config);
+        if first.is_plain() {
+            let room = self.config.max_payload(headers(&via) + self.path_map.overhead(via));
+            let mut len = ANSWER_OVERHEAD + first.report.len();
+            let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
+            joined.push(first.report);
+            let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
+            while !joined.is_full()
+                && let Some(next) = queue.pop_front_if(|next| fits(next, len))
+            {
+                len += next.report.len();
+                joined.push(next.report);
             }
-            let Some(next) = queue.pop_front_if(joins) else { break };
-            outbound = next;
+            session.write_answer(&joined, marking.class, path, buffer);
+            self.counters.on_reports(&joined);
+        } else {
+            session.write_answer([&first.report], marking.class, path, buffer);
+            self.counters.on_reports([&first.report]);
+            first.routed = true;
+            if first.alternates > 0 {
+                queue.push_front(first);
+            }
         }
-        if outbound.alternates > 0 {
-            queue.push_front(outbound);
-        }
-        let sent = buffer.len() - start;
-        Some(self.transmit_of(via, len, sent))
+        let len = buffer.len() - start;
+        Some(self.transmit_of(via, len, len))
     }
 
     fn transmit_of(&self, via: Via, segment_size: usize, len: usize) -> Transmit {
@@ -136,8 +144,8 @@ impl Receiver {
         self.acks.next().is_some() || (self.overdue && self.answers.next().is_some())
     }
 
-    /// Appends a waiting answer to the symbols in `buffer`, if they go to the same peer and it is no
-    /// longer than each of them. Returns what the batch is then.
+    /// Appends waiting reports, in an ANSWER, to the symbols in `buffer`, if they go to the same peer
+    /// and it is no longer than each of them. Returns what the batch is then.
     pub(in crate::proto) fn poll_piggyback(
         &mut self,
         now: Instant,
@@ -160,12 +168,23 @@ impl Receiver {
         let sessions = &self.sessions;
         let goes_there =
             |name: SessionId| sessions.get(&name).is_some_and(|known| known.own == via.remote);
-        let fits = |waiting: &Outbound| waiting.is_plain() && waiting.answer.sealed_len() <= room;
-        let taken = self.answers.take_first(LOOK_BACK, goes_there, fits);
-        let Some((name, outbound)) = taken else { return batch };
+        let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
+        let taken =
+            self.answers.take_first(LOOK_BACK, goes_there, |one| fits(one, ANSWER_OVERHEAD));
+        let Some((name, first)) = taken else { return batch };
+        let mut len = ANSWER_OVERHEAD + first.report.len();
+        let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
+        joined.push(first.report);
+        while !joined.is_full()
+            && let Some((_, next)) =
+                self.answers.take_first(LOOK_BACK, |other| other == name, |next| fits(next, len))
+        {
+            len += next.report.len();
+            joined.push(next.report);
+        }
         let Some(session) = self.sessions.get_mut(&name) else { return batch };
-        session.write_answer(&outbound.answer, PathId(via.egress), buffer);
-        self.counters.on_answer(outbound.answer.kind());
+        session.write_answer(&joined, marking.class, PathId(via.egress), buffer);
+        self.counters.on_reports(&joined);
         let overhead = headers(&via) + self.path_map.overhead(via);
         self.pacer.charge(now, buffer.len() - batch.len + overhead);
         Transmit { len: buffer.len(), ..batch }
@@ -187,8 +206,10 @@ impl Receiver {
         }
         let path = symbol.map(|symbol| symbol.path);
         let again = symbol.is_some_and(|symbol| symbol.again);
-        let alternates = if again { copies(answer.sealed_len(), limit) - 1 } else { 0 };
-        let outbound = Outbound { path, answer, routed: false, alternates };
+        let (message, block) = (answer.message, answer.block);
+        let report = Report::Message(answer);
+        let alternates = if again { copies(ANSWER_OVERHEAD + report.len(), limit) - 1 } else { 0 };
+        let outbound = Outbound { path, report, routed: false, alternates };
         let queue = self.answers.queue(name);
         // What has not left yet is out of date: this has all that it said of the block. So symbols
         // that came together are answered together, but those of each path apart, because an answer
@@ -196,9 +217,9 @@ impl Receiver {
         // more than a batch waits: repeated STOPs would delay those of other messages.
         let crowded = queue.as_ref().is_some_and(|queue| queue.len() > MAX_JOINED);
         let same = |waiting: &&mut Outbound| {
+            let same = |known: &Answer| (known.message, known.block) == (message, block);
             (again || crowded || waiting.path == path)
-                && waiting.answer.message == outbound.answer.message
-                && waiting.answer.block == outbound.answer.block
+                && matches!(&waiting.report, Report::Message(known) if same(known))
         };
         if let Some(waiting) =
             queue.and_then(|queue| queue.iter_mut().rev().take(LOOK_BACK).find(same))

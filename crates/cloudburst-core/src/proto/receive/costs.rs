@@ -3,7 +3,7 @@
 use super::Receiver;
 use crate::code::Code;
 use crate::config::{Config, Security};
-use crate::id::{Incarnation, MessageId, PathId, SessionId};
+use crate::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use crate::path::{Egresses, Via};
 use crate::proto::session::Identity;
 use crate::proto::steps::steps_of;
@@ -74,13 +74,13 @@ impl Crowd {
         let message = MessageId(id);
         let header = SymbolHeader {
             message,
-            length: length as u64,
+            path_number: 0,
+            length: length as u32,
             age,
             block: 0,
             symbol: 0,
-            symbol_size: 1,
+            symbol_size: 17,
             code: Code::Rlf256.to_wire(),
-            digest: peer.digest.block(message, 0, &vec![0; length]),
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
@@ -88,6 +88,7 @@ impl Crowd {
             partial: false,
             again: false,
             role: Role::Plain,
+            class: 1,
             path: PathId(0),
             session: peer.sealer.session(),
             number: peer.sealer.next_number(),
@@ -96,6 +97,8 @@ impl Crowd {
         header.write(&prefix, &[], &mut packet);
         let payload_at = packet.len();
         packet.push(0);
+        let Digest(digest) = peer.digest.block(message, 0, &[0]);
+        packet.extend(if length == 1 { digest } else { [0; 16] });
         peer.sealer.seal(&mut packet, 0, payload_at);
         let _ = self.receiver.handle_symbol(now, peer.via, &mut packet);
         while self.receiver.poll_transmit(now, &mut packet).is_some() {}

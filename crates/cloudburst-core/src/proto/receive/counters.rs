@@ -1,6 +1,6 @@
 //! The counters of a receiver.
 
-use crate::wire::Kind;
+use crate::wire::{Report, Verdict};
 
 /// What a receiver has done and seen since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,14 +32,18 @@ pub struct ReceiverCounters {
 }
 
 impl ReceiverCounters {
-    pub(super) const fn on_answer(&mut self, kind: Kind) {
-        let sent = match kind {
-            Kind::Stop => &mut self.stops_sent,
-            Kind::Status => &mut self.statuses_sent,
-            Kind::Busy => &mut self.busies_sent,
-            Kind::Forgotten => &mut self.forgottens_sent,
-            _ => &mut self.rejects_sent,
-        };
-        *sent += 1;
+    /// Counts reports that leave in an ANSWER.
+    pub(super) fn on_reports<'a>(&mut self, reports: impl IntoIterator<Item = &'a Report>) {
+        for report in reports {
+            let Report::Message(answer) = report else { continue };
+            let sent = match answer.verdict {
+                Verdict::BlockDone { .. } | Verdict::Delivered { .. } => &mut self.stops_sent,
+                Verdict::Status { .. } => &mut self.statuses_sent,
+                Verdict::Busy => &mut self.busies_sent,
+                Verdict::Forgotten => &mut self.forgottens_sent,
+                Verdict::Reject(_) => &mut self.rejects_sent,
+            };
+            *sent += 1;
+        }
     }
 }

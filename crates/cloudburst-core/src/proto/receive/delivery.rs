@@ -5,7 +5,7 @@ use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::wire::answer::NONE_ACKNOWLEDGED;
-use crate::wire::symbol::SYMBOL_OVERHEAD;
+use crate::wire::symbol::MIN_SYMBOL_LEN;
 use crate::wire::{Answer, Role, Verdict};
 
 impl Receiver {
@@ -39,7 +39,7 @@ impl Receiver {
             if let Some(verdict) = self.deliver(session, id) {
                 let answer =
                     Answer { message: id, block: 0, acknowledged: NONE_ACKNOWLEDGED, verdict };
-                self.answer(session, None, answer, SYMBOL_OVERHEAD);
+                self.answer(session, None, answer, MIN_SYMBOL_LEN);
             }
         }
     }

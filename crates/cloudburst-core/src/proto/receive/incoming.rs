@@ -35,7 +35,7 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 enum Block {
     Unseen,
-    Decoding(Box<Decoder>, Digest),
+    Decoding(Box<Decoder>),
     Done(Digest),
 }
 
@@ -103,7 +103,7 @@ impl Incoming {
         key: &DigestKey,
     ) -> Option<Step> {
         let agrees = usize::from(header.symbol_size) == self.layout.symbol_size()
-            && header.length == self.layout.length() as u64
+            && header.length as usize == self.layout.length()
             && Code::from_wire(header.code) == Some(self.code);
         let index = header.block as usize;
         let (shape, range) = (self.layout.shape(index)?, self.layout.bytes(index)?);
@@ -123,18 +123,15 @@ impl Incoming {
                 return None;
             }
             let decoder = Decoder::new(self.code, shape);
-            *block = Block::Decoding(Box::new(decoder), header.digest);
+            *block = Block::Decoding(Box::new(decoder));
             self.decoding += 1;
         }
-        let Block::Decoding(decoder, digest) = block else { return None };
-        if *digest != header.digest {
-            return None;
-        }
+        let Block::Decoding(decoder) = block else { return None };
         let reception = decoder.receive(header.symbol, index_set, payload);
         Some(match reception {
             Err(_) => {
                 if decoder.work().received == 0 {
-                    // Nonsense must not pin the digest of a block.
+                    // Nonsense must not begin a block.
                     *block = Block::Unseen;
                     self.decoding -= 1;
                 }
@@ -148,8 +145,8 @@ impl Incoming {
             Ok(Reception::Complete) => {
                 self.last_progress = now;
                 let decoded = decoder.block().unwrap_or_default();
-                if key.block(message, header.block, &decoded[..range.len()]) == *digest {
-                    let digest = *digest;
+                let digest = key.block(message, header.block, &decoded[..range.len()]);
+                if decoded.ends_with(&digest.0) {
                     return Some(self.finish(index, digest));
                 }
                 decoder.reset(self.code, shape);
@@ -161,7 +158,7 @@ impl Incoming {
 
     fn finish(&mut self, index: usize, digest: Digest) -> Step {
         let block = core::mem::replace(&mut self.blocks[index], Block::Done(digest));
-        if let Block::Decoding(decoder, _) = block
+        if let Block::Decoding(decoder) = block
             && let Some(decoded) = decoder.into_block()
             && let Some(range) = self.layout.bytes(index)
         {
@@ -223,7 +220,7 @@ impl Incoming {
             .iter()
             .filter_map(|block| match block {
                 Block::Done(digest) => Some(*digest),
-                Block::Unseen | Block::Decoding(..) => None,
+                Block::Unseen | Block::Decoding(_) => None,
             })
             .collect();
         key.message(message, &digests)

@@ -75,7 +75,7 @@ impl Receiver {
         if self.closing {
             return Err(Verdict::Reject(RejectReason::Closing));
         }
-        if header.length > self.config.max_message as u64 {
+        if header.length as usize > self.config.max_message {
             return Err(Verdict::Reject(RejectReason::TooLarge));
         }
         if symbol.prefix.partial {

@@ -6,11 +6,12 @@ use super::routes::Routes;
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};
 use crate::proto::limits::{KEPT_ARRIVALS, KEPT_FOR, MAX_KEEPING, STALE_AFTER};
+use crate::proto::marking::Class;
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Answer, Arrivals, Prefix, Role};
+use crate::wire::{Arrivals, Prefix, Report};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -93,20 +94,18 @@ impl Session {
         self.last_heard.max(self.kept_from)
     }
 
-    /// Appends an answer, sealed, that leaves by `path`.
-    pub(super) fn write_answer(&mut self, answer: &Answer, path: PathId, buffer: &mut Vec<u8>) {
+    /// Appends an ANSWER with these reports, sealed, that leaves by `path` in `class`.
+    pub(super) fn write_answer<'a>(
+        &mut self,
+        reports: impl IntoIterator<Item = &'a Report>,
+        class: Class,
+        path: PathId,
+        buffer: &mut Vec<u8>,
+    ) {
         let at = buffer.len();
-        let prefix = Prefix {
-            kind: answer.kind(),
-            ack_request: false,
-            partial: false,
-            again: false,
-            role: Role::Plain,
-            path,
-            session: self.sealer.session(),
-            number: self.sealer.next_number(),
-        };
-        answer.write(&prefix, buffer);
+        let (session, number) = (self.sealer.session(), self.sealer.next_number());
+        Prefix::answer(class.0, path, session, number).write(buffer);
+        reports.into_iter().for_each(|report| report.write(buffer));
         self.sealer.seal(buffer, at, buffer.len() - at);
         self.tally.answers_sent += 1;
     }

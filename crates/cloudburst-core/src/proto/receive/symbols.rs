@@ -44,7 +44,7 @@ impl Receiver {
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
         session.routes.learn(prefix.path, via);
-        let low_watermark = MessageId(header.message.0.saturating_sub(u64::from(header.age)));
+        let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
         self.heard(now, name);
         if rises {

@@ -1,16 +1,17 @@
-//! What comes back: STOP, STATUS, BUSY, REJECT.
+//! What comes back: ANSWERs with reports on messages.
 
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::time::Instant;
 use crate::wire::seal::{OpenError, TAG_LEN};
-use crate::wire::{Answer, Verdict};
+use crate::wire::{Answer, Report, Verdict, answer};
+use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
     /// Takes an answer that arrived. The packet is garbled afterwards.
     pub(in crate::proto) fn handle_answer(&mut self, now: Instant, packet: &mut [u8]) {
-        let Ok((prefix, answer)) = Answer::parse(packet) else {
+        let Ok((prefix, reports)) = answer::parse(packet) else {
             return self.counters.malformed += 1;
         };
         let Some(&address) = self.sessions.get(&prefix.session) else {
@@ -25,19 +26,27 @@ impl Sender {
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
         peer.tally.answers_received += 1;
-        // Even if all is known of the message, this is news of the path.
-        let acknowledged = peer.rtt.on_answer(now, answer.acknowledged);
-        if let Some((path, rtt)) = acknowledged {
-            peer.paths.answered(now, path, rtt);
+        let mut freshest = None;
+        for report in &reports {
+            let Report::Message(answer) = report else { continue };
+            // Even if all is known of the message, this is news of the path.
+            if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.acknowledged) {
+                peer.paths.answered(now, path, rtt);
+                freshest = Some(freshest.map_or(rtt, |known: Duration| known.min(rtt)));
+            }
         }
-        let go_on = peer.answered(now, acknowledged.map(|(_, rtt)| rtt));
+        let go_on = peer.answered(now, freshest);
         // Asked because of its silence, it has answered so.
         if peer.usable {
             self.end_handshake(address);
         }
         self.reschedule_peer(address);
-        self.take_answer(now, address, answer);
-        // What the answer says of a message comes before what its silence would make of it.
+        for report in reports {
+            if let Report::Message(answer) = report {
+                self.take_answer(now, address, answer);
+            }
+        }
+        // What the reports say of messages comes before what the silence would make of them.
         self.go_on(now, address, go_on);
     }
 

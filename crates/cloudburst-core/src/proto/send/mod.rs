@@ -26,7 +26,7 @@ use self::hellos::Hellos;
 use self::leg::Leg;
 pub use self::options::SendOptions;
 use self::peer::Peer;
-use self::peers::with_port;
+use self::peers::{longest_headers, with_port};
 use self::schedule::Schedule;
 use self::source::Source;
 pub(super) use self::transmit::headers;
@@ -43,6 +43,7 @@ use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::SplitMix64;
 use crate::time::Instant;
 use crate::wire::Role;
+use crate::wire::symbol::MAX_MESSAGE_ID;
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
@@ -174,13 +175,16 @@ impl Sender {
             return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
         }
         let id = MessageId(self.next_id);
-        let next_id = self.next_id.checked_add(1).ok_or(SendError::OutOfIds)?;
+        if id.0 >= MAX_MESSAGE_ID {
+            return Err(SendError::OutOfIds);
+        }
         self.enter_peer(peer)?;
-        self.next_id = next_id;
+        self.next_id += 1;
         self.bytes += len;
 
         let code = options.code.unwrap_or(self.config.code);
-        let source = Source::new(id, role, bytes, code, self.config.max_symbol(code));
+        let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
+        let source = Source::new(id, role, bytes, code, self.config.max_symbol(code, headers));
         let leg = Leg::new(now, peer, source.layout, options, &self.config);
         self.messages.insert(id, Outgoing { source, leg });
         self.begin(now, peer, id);
@@ -236,6 +240,7 @@ impl Sender {
         for (address, paths, reachable) in changed {
             if let Some(peer) = self.peers.get_mut(&address) {
                 (peer.paths, peer.reachable) = (paths, reachable);
+                peer.headers = longest_headers(&peer.paths, &*path_map);
             }
         }
         self.path_map = path_map;

@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) paths: PathSet,
+    /// Bytes of the IP, UDP and outer headers of a packet to it, whatever its path.
+    pub(super) headers: usize,
     /// The path map has paths to the peer.
     pub(super) reachable: bool,
     /// Where it takes messages: at the port that it is known by, or at that which it has said.
@@ -58,10 +60,11 @@ pub(super) struct OpenSession {
 }
 
 impl Peer {
-    /// A peer that is known by `port`.
-    pub(super) fn new(paths: PathSet, port: u16) -> Self {
+    /// A peer that is known by `port`, to which packets have `headers` bytes of headers.
+    pub(super) fn new(paths: PathSet, headers: usize, port: u16) -> Self {
         Self {
             paths,
+            headers,
             reachable: true,
             port,
             ports: 1,

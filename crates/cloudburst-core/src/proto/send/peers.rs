@@ -1,9 +1,10 @@
 //! The peers of a sender: meeting them, their ports and paths, their timers, forgetting them.
 
 use super::peer::Peer;
+use super::transmit::headers;
 use super::{Sender, Timer};
 use crate::error::SendError;
-use crate::path::PathSet;
+use crate::path::{PathMap, PathSet, PathStats};
 use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::SocketAddr;
@@ -44,6 +45,7 @@ impl Sender {
             let places = self.path_map.places(to, ports);
             if peer.paths.replace(&places, &vias, order, start).is_ok() {
                 (peer.port, peer.ports) = (port, ports);
+                peer.headers = longest_headers(&peer.paths, &*self.path_map);
                 break;
             }
         }
@@ -66,7 +68,8 @@ impl Sender {
         if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
             return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
         }
-        self.peers.insert(address, Peer::new(paths, address.port()));
+        let headers = longest_headers(&paths, &*self.path_map);
+        self.peers.insert(address, Peer::new(paths, headers, address.port()));
         self.reschedule_peer(address);
         Ok(())
     }
@@ -102,6 +105,12 @@ impl Sender {
         self.timers.hasten(&mut peer.timer_key, wake_at, Timer::Peer(address));
         self.idle.set(&mut peer.idle_key, idle_since, address);
     }
+}
+
+/// Bytes of the headers of a packet, on the path on which they are the longest.
+pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize {
+    let of = |path: &PathStats| headers(&path.via) + path_map.overhead(path.via);
+    paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
 /// The address of a peer that takes messages at `port`.

@@ -1,7 +1,7 @@
 //! What a message is made of: its bytes, and the symbols and digests made from them. Nothing here knows
 //! who receives it, or how far it is.
 
-use crate::code::{Code, Encoder};
+use crate::code::{Code, Encoder, Kernel};
 use crate::id::{Digest, MessageId};
 use crate::proto::layout::Layout;
 use crate::wire::Role;
@@ -68,7 +68,8 @@ impl Source {
             self.digests.push(key.block(self.id, index, &bytes));
         }
         let digest = *self.digests.get(at)?;
-        let encoder = Encoder::new(self.code, shape, bytes).ok()?;
+        let encoder =
+            Encoder::with_trailer(Kernel::fastest(), self.code, shape, bytes, &digest.0).ok()?;
         self.blocks.push(SourceBlock { index, encoder, digest });
         self.blocks.last()
     }

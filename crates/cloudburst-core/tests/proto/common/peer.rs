@@ -1,7 +1,7 @@
 //! A peer made by hand: it holds the key, and says whatever a test wants it to say.
 
 use bytes::Bytes;
-use cloudburst_core::code::{BlockShape, Code, Encoder};
+use cloudburst_core::code::{BlockShape, Code, Encoder, Kernel, MAX_SOURCE_SYMBOLS};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use cloudburst_core::path::{Egresses, Via};
@@ -9,9 +9,9 @@ use cloudburst_core::proto::{Endpoint, Message};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
-use cloudburst_core::wire::keys::{FlowKeys, PresharedKey};
+use cloudburst_core::wire::keys::{DigestKey, FlowKeys, PresharedKey};
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::{Answer, Kind, Prefix, Role, SymbolHeader};
+use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, answer};
 
 pub const KEY: [u8; 32] = [7; 32];
 
@@ -69,13 +69,13 @@ impl Liar {
     pub fn header(&self, id: u64, bytes: &[u8], symbol_size: u16, symbol: u32) -> SymbolHeader {
         SymbolHeader {
             message: MessageId(id),
-            length: bytes.len() as u64,
+            path_number: 0,
+            length: bytes.len() as u32,
             age: 0,
             block: 0,
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
-            digest: self.flow.digest.block(MessageId(id), 0, bytes),
         }
     }
 
@@ -97,6 +97,7 @@ impl Liar {
             partial: self.partial,
             again: false,
             role: self.role,
+            class: 1,
             path: PathId(0),
             session: self.sealer.session(),
             number: self.sealer.next_number(),
@@ -115,16 +116,18 @@ impl Liar {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
+    /// The payload of a symbol of a one-block message.
+    pub fn payload(&self, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> {
+        payload(&self.flow.digest, header, bytes)
+    }
+
     /// Sends all of a message truthfully; returns the answers.
     pub fn say_message(&mut self, id: u64, bytes: &[u8], symbol_size: u16) -> Vec<Answer> {
-        let n = bytes.len().div_ceil(usize::from(symbol_size)).max(1);
-        let shape = BlockShape::new(n, usize::from(symbol_size)).unwrap();
-        let encoder = Encoder::new(Code::Rlf256, shape, Bytes::copy_from_slice(bytes)).unwrap();
-        let mut payload = vec![0; usize::from(symbol_size)];
+        let symbols = (bytes.len() + 16).div_ceil(usize::from(symbol_size));
         let mut answers = Vec::new();
-        for symbol in 0..n as u32 {
-            encoder.encode(symbol, &mut [], &mut payload);
+        for symbol in 0..symbols as u32 {
             let header = self.header(id, bytes, symbol_size, symbol);
+            let payload = self.payload(&header, bytes);
             answers.extend(self.say(&header, false, &payload));
         }
         answers
@@ -138,10 +141,13 @@ impl Liar {
                 packet.clear();
                 continue;
             }
-            let (prefix, answer) = Answer::parse(&packet).unwrap();
+            let (prefix, reports) = answer::parse(&packet).unwrap();
             let at = packet.len() - TAG_LEN;
             self.opener.open(prefix.number, &mut packet, at).unwrap();
-            answers.push((packet.len(), answer));
+            for report in reports {
+                let Report::Message(answer) = report else { panic!("{report:?}") };
+                answers.push((packet.len(), answer));
+            }
             packet.clear();
         }
         answers
@@ -154,6 +160,22 @@ impl Liar {
     pub fn block_digest(&self, id: u64, block: u32, bytes: &[u8]) -> Digest {
         self.flow.digest.block(MessageId(id), block, bytes)
     }
+}
+
+/// The payload of a symbol of a message of one block, which ends in its digest; zeros if it has more
+/// blocks.
+pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> {
+    let mut payload = vec![0; usize::from(header.symbol_size)];
+    let symbols = (bytes.len() + 16).div_ceil(payload.len());
+    if symbols > MAX_SOURCE_SYMBOLS {
+        return payload;
+    }
+    let shape = BlockShape::new(symbols, payload.len()).unwrap();
+    let (data, digest) = (Bytes::copy_from_slice(bytes), key.block(header.message, 0, bytes));
+    let (kernel, code) = (Kernel::fastest(), Code::Rlf256);
+    let encoder = Encoder::with_trailer(kernel, code, shape, data, &digest.0).unwrap();
+    encoder.encode(header.symbol, &mut [], &mut payload);
+    payload
 }
 
 pub fn endpoint(config: Config) -> Endpoint {

@@ -1,6 +1,7 @@
 //! An endpoint that receives, and any number of peers that a test speaks for.
 
 use crate::common::KEY;
+use crate::common::peer::payload;
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
@@ -11,7 +12,7 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::hello::{Hello, HelloAck};
 use cloudburst_core::wire::keys::{FlowKeys, PresharedKey};
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::{Answer, Kind, Prefix, Role, SymbolHeader, Verdict};
+use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, Verdict, answer};
 use core::time::Duration;
 use std::net::SocketAddr;
 
@@ -45,11 +46,13 @@ pub(super) struct Says {
 impl Says {
     /// The only symbol of a message.
     pub(super) fn whole(id: u64, len: usize) -> Self {
-        Self { id, len, symbol: 0, symbol_size: len as u16, age: 0, ack_request: false, path: 0 }
+        let symbol_size = len as u16 + 16;
+        Self { id, len, symbol: 0, symbol_size, age: 0, ack_request: false, path: 0 }
     }
 
     /// The first of `len / 1,000` symbols of a message.
     pub(super) fn part(id: u64, len: usize) -> Self {
+        let len = len.saturating_sub(16);
         Self { id, len, symbol: 0, symbol_size: 1_000, age: 0, ack_request: false, path: 0 }
     }
 }
@@ -133,7 +136,7 @@ impl Crowd {
         self.hear(voice, says);
         let mut packet = Vec::new();
         self.poll_transmit(&mut packet)?;
-        Some(voice.open(&mut packet).verdict)
+        voice.open(&mut packet).pop().map(|answer| answer.verdict)
     }
 
     /// Whether the receiver says that the message is delivered.
@@ -230,13 +233,13 @@ impl Voice {
         let message = MessageId(id);
         let header = SymbolHeader {
             message,
-            length: len as u64,
+            path_number: 0,
+            length: len as u32,
             age,
             block: 0,
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
-            digest: self.flow.digest.block(message, 0, &vec![0; len]),
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
@@ -244,6 +247,7 @@ impl Voice {
             partial: false,
             again: false,
             role: self.role,
+            class: 1,
             path: PathId(path),
             session: self.sealer.session(),
             number: self.sealer.next_number(),
@@ -251,17 +255,21 @@ impl Voice {
         let mut packet = Vec::new();
         header.write(&prefix, &[], &mut packet);
         let payload_at = packet.len();
-        packet.resize(payload_at + usize::from(symbol_size), 0);
+        packet.extend(payload(&self.flow.digest, &header, &vec![0; len]));
         self.sealer.seal(&mut packet, 0, payload_at);
         packet
     }
 
-    pub(super) fn open(&mut self, packet: &mut [u8]) -> Answer {
-        let (prefix, answer) = Answer::parse(packet).unwrap();
+    pub(super) fn open(&mut self, packet: &mut [u8]) -> Vec<Answer> {
+        let (prefix, mut reports) = answer::parse(packet).unwrap();
         assert_eq!(prefix.session, self.opener.session(), "an answer to somebody else");
         let at = packet.len() - TAG_LEN;
         self.opener.open(prefix.number, packet, at).unwrap();
-        answer
+        let answers = reports.drain(..).map(|report| match report {
+            Report::Message(answer) => answer,
+            other => panic!("{other:?}"),
+        });
+        answers.collect()
     }
 }
 

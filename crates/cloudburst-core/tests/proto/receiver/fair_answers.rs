@@ -9,7 +9,7 @@ use cloudburst_core::wire::Kind;
 /// Has the receiver answer 5,000 messages of a peer, each by REJECT.
 fn flood(crowd: &mut Crowd, peer: &mut Voice) {
     for id in 0..5_000 {
-        crowd.hear(peer, Says { symbol_size: 1, ..Says::part(id, 100_000) });
+        crowd.hear(peer, Says { symbol_size: 16, ..Says::part(id, 100_000) });
     }
 }
 

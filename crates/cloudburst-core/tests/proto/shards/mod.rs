@@ -41,7 +41,7 @@ fn all_but_handshakes_goes_to_the_port_of_whoever_answered() {
     let taker = world.taker();
     assert!(ports(&world, Kind::Hello).iter().all(|&port| port == PORT));
     assert!(ports(&world, Kind::Symbol).iter().all(|&port| port == own_port(taker)));
-    let stops = world.tap.iter().filter(|(kind, ..)| *kind == Kind::Stop);
+    let stops = world.tap.iter().filter(|(kind, ..)| *kind == Kind::Answer);
     assert!(stops.clone().count() > 0 && stops.clone().all(|(_, from, _)| *from != PORT));
     // The application knows nothing of it.
     let client = &world.hosts[0].endpoint;

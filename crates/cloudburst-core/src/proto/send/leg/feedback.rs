@@ -7,7 +7,7 @@ use crate::proto::limits::MAX_RESTARTS;
 use crate::proto::send::source::Source;
 use crate::time::Instant;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
-use crate::wire::symbol::SYMBOL_OVERHEAD;
+use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
 use crate::wire::{Answer, Arrivals};
 
 impl Leg {
@@ -84,7 +84,8 @@ impl Leg {
         arrivals: &[Arrivals],
         paths: &mut PathSet,
     ) {
-        let symbol = if acknowledged == NONE_ACKNOWLEDGED { 0 } else { self.layout.symbol_size() };
+        let none = acknowledged == NONE_ACKNOWLEDGED;
+        let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let room = Answer::arrivals_within(SYMBOL_OVERHEAD + symbol);
         self.arrivals.on_report(now, room, arrivals, paths);
     }

@@ -24,7 +24,7 @@ fn digest_key() -> DigestKey {
 fn message(len: usize) -> (Source, Leg) {
     let config = Config::default();
     let peer = SocketAddr::from(([10, 0, 0, 1], 1));
-    let max_symbol = config.max_symbol(config.code);
+    let max_symbol = config.max_symbol(config.code, 28);
     let bytes = Bytes::from(vec![7; len]);
     let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
     let leg = Leg::new(Instant::ZERO, peer, source.layout, &SendOptions::default(), &config);

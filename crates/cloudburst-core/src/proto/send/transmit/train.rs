@@ -2,12 +2,14 @@
 
 use crate::id::PathId;
 use crate::path::{Opportunity, Via};
+use crate::proto::marking::Class;
 use crate::proto::send::Outgoing;
 use crate::proto::send::leg::LegBlock;
 use crate::proto::send::peer::Peer;
 use crate::proto::send::source::{Source, SourceBlock};
 use crate::time::Instant;
 use crate::wire::seal::Sealer;
+use crate::wire::symbol::NO_AGE;
 use crate::wire::{Kind, Prefix, SymbolHeader};
 
 /// Grants in a row without an answer that are no bad luck any more.
@@ -74,6 +76,7 @@ impl Train {
         for _ in 0..self.packets {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
+            header.path_number = peer.paths.next_number(self.path);
             let prefix = self.prefix(source, block, &session.sealer, partial);
             seal(buffer, &prefix, &header, encoded, &mut session.sealer);
             requested |= block.recovery.requests_ack();
@@ -111,6 +114,7 @@ impl Train {
             partial,
             again: block.recovery.unanswered() >= LASTING,
             role: source.role,
+            class: Class::DATA.0,
             path: self.path,
             session: sealer.session(),
             number: sealer.next_number(),
@@ -140,15 +144,16 @@ fn take_opportunity(
 /// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished
 /// message.
 fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
+    let age = source.id.0.saturating_sub(low_watermark);
     SymbolHeader {
+        path_number: 0,
         message: source.id,
-        length: source.layout.length() as u64,
-        age: u32::try_from(source.id.0.saturating_sub(low_watermark)).unwrap_or(u32::MAX),
+        length: source.layout.length() as u32,
+        age: u32::try_from(age).map_or(NO_AGE, |age| age.min(NO_AGE)),
         block: block.index,
         symbol: 0,
         symbol_size: source.layout.symbol_size() as u16,
         code: source.code.to_wire(),
-        digest: block.digest,
     }
 }
 
