@@ -3,7 +3,7 @@
 //! Every number on the wire is big-endian. `docs/spec.md` draws each packet byte by byte.
 //!
 //! ```text
-//! hello   HELLO, HELLO_ACK     the handshake: who we are, under a keyed checksum
+//! handshake   HELLO RETRY OPEN ACCEPT     the handshake that makes a session's keys
 //! symbol  SYMBOL               one encoded symbol of one block of one message
 //! answer  ANSWER               reports on messages: STOP STATUS BUSY REJECT FORGOTTEN
 //! packet  the first 14 bytes that SYMBOL and ANSWER share
@@ -21,6 +21,7 @@
 pub mod answer;
 mod cursor;
 mod error;
+pub mod handshake;
 pub mod hello;
 pub mod keys;
 pub mod packet;

@@ -1,0 +1,176 @@
+//! What both ends tell each other in the Noise messages, sealed.
+
+use super::{
+    super::{cursor::Cursor, error::WireError},
+    address,
+};
+use crate::id::Incarnation;
+use bytes::BufMut;
+use std::net::SocketAddr;
+
+/// Reach me only where my packets come from.
+const FLAG_TRANSLATED: u8 = 0b0000_0001;
+
+/// The age of an incarnation that does not say it.
+const AGE_UNKNOWN: u64 = u64::MAX;
+
+/// What the initiator says of itself in OPEN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFields {
+    /// Who opens the session.
+    pub incarnation: Incarnation,
+    /// Where the handshake's packets are addressed to. A responder of another address is not
+    /// meant: somebody relays them.
+    pub addressed: SocketAddr,
+    /// What packets to the initiator carry; never 0.
+    pub session: u32,
+    /// The session id that the initiator's symbols have carried so far; 0 for none.
+    pub current: u32,
+    /// What the initiator can do beyond this version; a bit each.
+    pub capabilities: u32,
+    /// The UDP port at which the initiator takes messages; 0 for the one it sends from.
+    pub port: u16,
+    /// How many ports right after that one take messages as well.
+    pub more_ports: u8,
+    /// The address that RETRY observed is none of the initiator's own: it can be reached only
+    /// where its packets come from.
+    pub translated: bool,
+}
+
+/// What the responder says of itself in ACCEPT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptFields {
+    /// Who accepts the session.
+    pub incarnation: Incarnation,
+    /// What packets to the responder carry; never 0.
+    pub session: u32,
+    /// Microseconds since this incarnation began, if it says so.
+    pub age_us: Option<u64>,
+    /// What the responder can do beyond this version; a bit each.
+    pub capabilities: u32,
+    /// The UDP port at which the responder takes messages; 0 for the one that OPEN was sent to.
+    pub port: u16,
+    /// How many ports right after that one take messages as well.
+    pub more_ports: u8,
+}
+
+impl OpenFields {
+    /// Bytes of these fields.
+    pub(super) const LEN: usize = 50;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
+        debug_assert_ne!(self.session, 0, "0 names no session");
+        let mut bytes = [0; Self::LEN];
+        let mut out = &mut bytes[..];
+        out.put_slice(&self.incarnation.0);
+        address::write(self.addressed, &mut out);
+        out.put_u32(self.session);
+        out.put_u32(self.current);
+        out.put_u32(self.capabilities);
+        out.put_u16(self.port);
+        out.put_u8(self.more_ports);
+        out.put_u8(if self.translated { FLAG_TRANSLATED } else { 0 });
+        bytes
+    }
+
+    /// Reads the fields; unknown flags mean nothing.
+    pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Result<Self, WireError> {
+        let mut cursor = Cursor::new(bytes);
+        Ok(Self {
+            incarnation: Incarnation(cursor.array()?),
+            addressed: address::read(&mut cursor)?,
+            session: read_session(&mut cursor)?,
+            current: cursor.u32()?,
+            capabilities: cursor.u32()?,
+            port: cursor.u16()?,
+            more_ports: cursor.u8()?,
+            translated: cursor.u8()? & FLAG_TRANSLATED != 0,
+        })
+    }
+}
+
+impl AcceptFields {
+    /// Bytes of these fields.
+    pub(super) const LEN: usize = 36;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
+        debug_assert_ne!(self.session, 0, "0 names no session");
+        let mut bytes = [0; Self::LEN];
+        let mut out = &mut bytes[..];
+        out.put_slice(&self.incarnation.0);
+        out.put_u32(self.session);
+        out.put_u64(self.age_us.unwrap_or(AGE_UNKNOWN));
+        out.put_u32(self.capabilities);
+        out.put_u16(self.port);
+        out.put_u8(self.more_ports);
+        // The last byte has flags, none of which is defined.
+        bytes
+    }
+
+    /// Reads the fields; unknown flags mean nothing.
+    pub(super) fn from_bytes(bytes: &[u8; Self::LEN]) -> Result<Self, WireError> {
+        let mut cursor = Cursor::new(bytes);
+        Ok(Self {
+            incarnation: Incarnation(cursor.array()?),
+            session: read_session(&mut cursor)?,
+            age_us: Some(cursor.u64()?).filter(|&age| age != AGE_UNKNOWN),
+            capabilities: cursor.u32()?,
+            port: cursor.u16()?,
+            more_ports: cursor.u8()?,
+        })
+    }
+}
+
+fn read_session(cursor: &mut Cursor<'_>) -> Result<u32, WireError> {
+    match cursor.u32()? {
+        0 => Err(WireError::Undefined { field: "session", got: 0 }),
+        session => Ok(session),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back_and_unknown_flags_mean_nothing() {
+        let open = OpenFields {
+            incarnation: Incarnation([1; 16]),
+            addressed: "[2001:db8::1]:7".parse().unwrap(),
+            session: 1,
+            current: 2,
+            capabilities: 3,
+            port: 4,
+            more_ports: 5,
+            translated: false,
+        };
+        for translated in [false, true] {
+            let open = OpenFields { translated, ..open };
+            let mut bytes = open.to_bytes();
+            assert_eq!(OpenFields::from_bytes(&bytes), Ok(open));
+            bytes[49] |= 0xfe;
+            assert_eq!(OpenFields::from_bytes(&bytes), Ok(open));
+        }
+        let accept = AcceptFields {
+            incarnation: Incarnation([2; 16]),
+            session: 9,
+            age_us: None,
+            capabilities: 8,
+            port: 7,
+            more_ports: 6,
+        };
+        for age_us in [None, Some(0), Some(u64::MAX - 1)] {
+            let accept = AcceptFields { age_us, ..accept };
+            let mut bytes = accept.to_bytes();
+            bytes[35] = 0xff;
+            assert_eq!(AcceptFields::from_bytes(&bytes), Ok(accept));
+        }
+    }
+
+    #[test]
+    fn no_end_may_call_its_session_0() {
+        let zero = WireError::Undefined { field: "session", got: 0 };
+        assert_eq!(OpenFields::from_bytes(&[0; 50]), Err(zero));
+        assert_eq!(AcceptFields::from_bytes(&[0; 36]), Err(zero));
+    }
+}

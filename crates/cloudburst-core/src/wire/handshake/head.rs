@@ -1,0 +1,86 @@
+//! The 12 bytes that every packet of the handshake begins with.
+
+use super::super::{cursor::Cursor, error::WireError};
+use crate::id::PathId;
+use bytes::BufMut;
+
+/// The version that these packets belong to.
+pub(super) const VERSION: u8 = 2;
+
+/// Bytes of a [`Head`].
+pub(super) const HEAD_LEN: usize = 12;
+
+/// What a packet of the handshake is, in the low nibble of its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Hello = 1,
+    Retry = 2,
+    Open = 3,
+    Accept = 4,
+}
+
+/// What the packets of the handshake have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// The second byte, which each kind uses in a way of its own.
+    pub(super) second: u8,
+    pub(super) path: PathId,
+    pub(super) nonce: u64,
+}
+
+impl Kind {
+    const fn first_byte(self) -> u8 {
+        VERSION << 4 | self as u8
+    }
+}
+
+impl Head {
+    /// Appends the head of a packet of this version.
+    pub(super) fn write(&self, kind: Kind, out: &mut Vec<u8>) {
+        self.write_after(kind.first_byte(), out);
+    }
+
+    /// Appends a head that begins with `first`.
+    pub(super) fn write_after(&self, first: u8, out: &mut Vec<u8>) {
+        out.put_u8(first);
+        out.put_u8(self.second);
+        out.put_u16(self.path.0);
+        out.put_u64(self.nonce);
+    }
+
+    /// Reads the head of a packet that must be of this kind and have `len` bytes, and returns what
+    /// follows it.
+    pub(super) fn read(
+        kind: Kind,
+        len: usize,
+        packet: &[u8],
+    ) -> Result<(Self, Cursor<'_>), WireError> {
+        let mut cursor = Cursor::new(packet);
+        let first = cursor.u8()?;
+        if first >> 4 != VERSION {
+            return Err(WireError::Version { expected: VERSION, got: first >> 4 });
+        }
+        if first != kind.first_byte() {
+            return Err(WireError::Undefined { field: "kind", got: first & 0x0f });
+        }
+        check_len(len, packet)?;
+        Ok((Self::read_after_first(&mut cursor)?, cursor))
+    }
+
+    /// Reads all of a head but its first byte.
+    pub(super) fn read_after_first(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
+        Ok(Self { second: cursor.u8()?, path: PathId(cursor.u16()?), nonce: cursor.u64()? })
+    }
+}
+
+/// Checks that `packet` has exactly `len` bytes.
+pub(super) const fn check_len(len: usize, packet: &[u8]) -> Result<(), WireError> {
+    let got = packet.len();
+    if got < len {
+        return Err(WireError::TooShort { needed: len, got });
+    }
+    if got > len {
+        return Err(WireError::TooLong { expected: len, got });
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The 16 bytes at the end of every packet of the handshake: a keyed BLAKE3 of all before them.
+//!
+//! With a pre-shared key they prove the key; on a trusted network, where everybody knows the key,
+//! they are a checksum.
+
+use subtle::ConstantTimeEq;
+
+/// Bytes of a MAC.
+pub(super) const MAC_LEN: usize = 16;
+
+/// Authenticates the handshakes of those who hold one pre-shared key.
+#[derive(Clone)]
+pub struct HelloKey {
+    /// For HELLO, RETRY, OPEN and ACCEPT.
+    pub(super) packets: MacKey,
+    /// For VERSION, which ends of every version must be able to check.
+    pub(super) versions: MacKey,
+}
+
+opaque_debug!(HelloKey);
+
+impl HelloKey {
+    /// Derives the key from a pre-shared key.
+    pub fn new(psk: &[u8; 32]) -> Self {
+        Self {
+            packets: MacKey(blake3::derive_key("cloudburst v2 hello", psk)),
+            versions: MacKey(blake3::derive_key("cloudburst versions", psk)),
+        }
+    }
+}
+
+/// Makes and checks MACs of one purpose.
+#[derive(Clone)]
+pub(super) struct MacKey(pub(super) [u8; 32]);
+
+impl MacKey {
+    /// The keyed hash of `bytes`, of which a caller takes as much as it needs.
+    pub(super) fn hash(&self, bytes: &[u8]) -> [u8; 32] {
+        blake3::keyed_hash(&self.0, bytes).into()
+    }
+
+    /// Appends the MAC of what stands from `start` on.
+    pub(super) fn append(&self, start: usize, out: &mut Vec<u8>) {
+        let hash = self.hash(&out[start..]);
+        out.extend_from_slice(&hash[..MAC_LEN]);
+    }
+
+    /// Whether `packet` ends in the MAC of what stands before it.
+    pub(super) fn holds(&self, packet: &[u8]) -> bool {
+        let Some((fields, mac)) = packet.split_last_chunk::<MAC_LEN>() else { return false };
+        // In constant time: the comparison must not tell how many bytes were right.
+        self.hash(fields)[..MAC_LEN].ct_eq(mac).into()
+    }
+}
+
+/// Which of `keys` made the packet's MAC.
+pub(super) fn holder(keys: &[HelloKey], packet: &[u8]) -> Option<usize> {
+    keys.iter().position(|key| key.packets.holds(packet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mac_holds_for_its_bytes_and_its_key_alone() {
+        let [key, other] = [1, 2].map(|byte| HelloKey::new(&[byte; 32]));
+        let mut packet = b"before fields".to_vec();
+        key.packets.append(7, &mut packet);
+        let packet = &mut packet[7..];
+        assert_eq!(holder(&[other.clone(), key.clone()], packet), Some(1));
+        assert_eq!(
+            holder(&[other, HelloKey { packets: key.versions.clone(), ..key.clone() }], packet),
+            None
+        );
+        for at in 0..packet.len() {
+            packet[at] ^= 0x80;
+            assert!(!key.packets.holds(packet), "byte {at} was changed");
+            packet[at] ^= 0x80;
+        }
+        assert!(!key.packets.holds(&packet[..MAC_LEN - 1]));
+    }
+}

@@ -1,0 +1,106 @@
+//! OPEN and ACCEPT: the second round trip, which carries the two messages of the Noise handshake.
+
+use super::{
+    super::error::WireError,
+    fields::{AcceptFields, OpenFields},
+    head::{HEAD_LEN, Head, Kind},
+    mac::{HelloKey, MAC_LEN, holder},
+    noise::sealed_len,
+    token::Token,
+};
+use crate::id::PathId;
+
+/// Bytes of the Noise message in an OPEN.
+pub const OPEN_MESSAGE_LEN: usize = sealed_len(OpenFields::LEN);
+/// Bytes of the Noise message in an ACCEPT.
+pub const ACCEPT_MESSAGE_LEN: usize = sealed_len(AcceptFields::LEN);
+/// Bytes of an OPEN.
+pub const OPEN_LEN: usize = HEAD_LEN + 16 + OPEN_MESSAGE_LEN + MAC_LEN;
+/// Bytes of an ACCEPT.
+pub const ACCEPT_LEN: usize = HEAD_LEN + ACCEPT_MESSAGE_LEN + MAC_LEN;
+
+/// "Here is your token, and my half of the keys."
+///
+/// The initiator makes it by [`Initiation::open`](super::Initiation::open). The responder, once
+/// it has checked the token, goes on with [`read`](Self::read).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The path that the packet was sent on.
+    pub path: PathId,
+    /// How many HELLOs and OPENs of this handshake were sent before; stays at 255.
+    pub count: u8,
+    /// The nonce of the handshake.
+    pub nonce: u64,
+    /// What the responder's RETRY handed out.
+    pub token: Token,
+    /// Noise message 1.
+    pub message: [u8; OPEN_MESSAGE_LEN],
+}
+
+/// "Here is mine."
+///
+/// The responder makes its message by [`Response::accept`](super::Response::accept), and sends it
+/// again in answer to each copy of the OPEN. The initiator goes on with
+/// [`Initiation::accept`](super::Initiation::accept).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// The path of the OPEN that this answers.
+    pub path: PathId,
+    /// The nonce of the handshake.
+    pub nonce: u64,
+    /// Noise message 2.
+    pub message: [u8; ACCEPT_MESSAGE_LEN],
+}
+
+impl Open {
+    /// Appends the packet.
+    pub fn write(&self, key: &HelloKey, out: &mut Vec<u8>) {
+        let start = out.len();
+        let head = Head { second: self.count, path: self.path, nonce: self.nonce };
+        head.write(Kind::Open, out);
+        out.extend_from_slice(&self.token.0);
+        out.extend_from_slice(&self.message);
+        key.packets.append(start, out);
+    }
+
+    /// Reads an OPEN, and says which of `keys` authenticates it; `None` where none does.
+    ///
+    /// Its message stays sealed. A stranger may have recorded it: check the token before
+    /// [reading](Self::read) on.
+    ///
+    /// # Errors
+    ///
+    /// Another version, kind or length.
+    pub fn parse(keys: &[HelloKey], packet: &[u8]) -> Result<Option<(usize, Self)>, WireError> {
+        let (head, mut rest) = Head::read(Kind::Open, OPEN_LEN, packet)?;
+        let open = Self {
+            path: head.path,
+            count: head.second,
+            nonce: head.nonce,
+            token: Token(rest.array()?),
+            message: rest.array()?,
+        };
+        Ok(holder(keys, packet).map(|key| (key, open)))
+    }
+}
+
+impl Accept {
+    /// Appends the packet.
+    pub fn write(&self, key: &HelloKey, out: &mut Vec<u8>) {
+        let start = out.len();
+        Head { second: 0, path: self.path, nonce: self.nonce }.write(Kind::Accept, out);
+        out.extend_from_slice(&self.message);
+        key.packets.append(start, out);
+    }
+
+    /// Reads an ACCEPT; `None` where it is not authentic. Its message stays sealed.
+    ///
+    /// # Errors
+    ///
+    /// Another version, kind or length.
+    pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
+        let (head, mut rest) = Head::read(Kind::Accept, ACCEPT_LEN, packet)?;
+        let accept = Self { path: head.path, nonce: head.nonce, message: rest.array()? };
+        Ok(key.packets.holds(packet).then_some(accept))
+    }
+}

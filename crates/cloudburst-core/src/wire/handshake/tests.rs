@@ -1,0 +1,325 @@
+//! Both ends of a handshake, packet by packet, and what must not come of strange packets.
+
+use super::*;
+use crate::{
+    id::{Incarnation, PathId},
+    wire::WireError,
+};
+use proptest::prelude::*;
+
+const NONCE: u64 = 0x0102_0304_0506_0708;
+const ISSUED: u32 = 0x0a0b_0c0d;
+
+fn counting(from: u8) -> [u8; 32] {
+    core::array::from_fn(|at| from + at as u8)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn psk() -> [u8; 32] {
+    counting(0)
+}
+
+fn key() -> HelloKey {
+    HelloKey::new(&psk())
+}
+
+fn token_key() -> TokenKey {
+    TokenKey::new(counting(0x60))
+}
+
+fn hello() -> Hello {
+    Hello { path: PathId(0x0203), count: 4, nonce: NONCE, current: 0x1112_1314 }
+}
+
+fn retry() -> Retry {
+    let observed: std::net::SocketAddr = "192.0.2.1:4660".parse().unwrap();
+    let token = token_key().issue(ISSUED, NONCE, observed.ip());
+    Retry { path: PathId(0x0203), token_refused: false, nonce: NONCE, token, observed }
+}
+
+fn open_fields() -> OpenFields {
+    OpenFields {
+        incarnation: Incarnation([0xa1; 16]),
+        addressed: "198.51.100.2:7000".parse().unwrap(),
+        session: 0x2122_2324,
+        current: 0x1112_1314,
+        capabilities: 0,
+        port: 7001,
+        more_ports: 3,
+        translated: true,
+    }
+}
+
+fn accept_fields() -> AcceptFields {
+    AcceptFields {
+        incarnation: Incarnation([0xb2; 16]),
+        session: 0x3132_3334,
+        age_us: Some(1_000_000),
+        capabilities: 0,
+        port: 7000,
+        more_ports: 1,
+    }
+}
+
+fn initiation() -> Initiation {
+    Initiation::new(&psk(), NONCE, counting(0x20), &open_fields())
+}
+
+fn open() -> Open {
+    initiation().open(PathId(0x0203), 5, retry().token)
+}
+
+/// The responder's answer to `open`.
+fn respond(open: &Open) -> (Accept, SessionSecrets) {
+    let (fields, response) = open.read(&psk(), counting(0x40)).unwrap();
+    assert_eq!(fields, open_fields());
+    let (message, secrets) = response.accept(&accept_fields());
+    (Accept { path: open.path, nonce: open.nonce, message }, secrets)
+}
+
+fn bytes(write: impl FnOnce(&HelloKey, &mut Vec<u8>)) -> Vec<u8> {
+    let mut out = b"other packets".to_vec();
+    write(&key(), &mut out);
+    out.split_off(b"other packets".len())
+}
+
+/// One packet of each kind.
+fn packets() -> [Vec<u8>; 5] {
+    let versions = Versions { nonce: NONCE, versions: [2, 3].into_iter().collect() };
+    [
+        bytes(|key, out| hello().write(key, out)),
+        bytes(|key, out| retry().write(key, out)),
+        bytes(|key, out| open().write(key, out)),
+        bytes(|key, out| respond(&open()).0.write(key, out)),
+        bytes(|key, out| versions.write(key, out)),
+    ]
+}
+
+/// What each kind of packet makes of these bytes: whether they are authentic.
+fn parse_all(keys: &[HelloKey; 1], packet: &[u8]) -> [Result<bool, WireError>; 5] {
+    [
+        Hello::parse(keys, packet).map(|hello| hello.is_some()),
+        Retry::parse(&keys[0], packet).map(|retry| retry.is_some()),
+        Open::parse(keys, packet).map(|open| open.is_some()),
+        Accept::parse(&keys[0], packet).map(|accept| accept.is_some()),
+        Versions::parse(&keys[0], packet).map(|versions| versions.is_some()),
+    ]
+}
+
+#[test]
+fn the_bytes_of_each_packet_are_those_of_the_specification() {
+    let golden = [
+        // HELLO.
+        "210402030102030405060708 \
+         111213140000000000000000000000000000000000000000000000000000000000000000 \
+         583c04e80805521669ae087bfce5ff8c",
+        // RETRY.
+        "220002030102030405060708 \
+         0a0b0c0d8b3ba257e3d8136dee9cb0fd \
+         00000000000000000000ffffc000020112340000 \
+         e5f370b9a0b96d6d7d892ca09fec9d28",
+        // OPEN.
+        "230502030102030405060708 \
+         0a0b0c0d8b3ba257e3d8136dee9cb0fd \
+         358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd166254 \
+         f494fe5dc3615fe307eb6cac54660a04039c8a4a1cac0079bba91b8dbd893434 \
+         22f6bde82ae094b5e0339c6b0208cb1a51d5f605dcc4440014d3df7d70a1a5e5dedf \
+         88c20e5d46636463c96a990f9c90ae59",
+        // ACCEPT.
+        "240002030102030405060708 \
+         79a631eede1bf9c98f12032cdeadd0e7a079398fc786b88cc846ec89af85a51a \
+         4b13923ae83e62f6f0daf7f97861c4271db65d9f23d5c64bd9f855fba6ddccc8 \
+         5f33adb404b94e6283d26875fbc2c3ee4832bace \
+         1cdad1fd18773d7435df0d445366728f",
+        // VERSION.
+        "0f02000001020304050607080203 \
+         35f31a336fa17bec250383029dfe2559",
+    ];
+    for (packet, golden) in packets().iter().zip(golden) {
+        assert_eq!(hex(packet), golden.replace(' ', ""));
+    }
+}
+
+#[test]
+fn the_secrets_are_those_of_the_specification() {
+    let (_, secrets) = respond(&open());
+    assert_eq!(
+        hex(&secrets.k1),
+        "b2264245ee0ca0b3f7603845f7d25301e3bd2720719ad17eb1c65092b6d1b7de"
+    );
+    assert_eq!(
+        hex(&secrets.k2),
+        "582ea78b216ad523650649f7b979fa5c071fb8cbd44cfc2b78497aba9f811dd1"
+    );
+}
+
+#[test]
+fn packets_have_the_sizes_of_the_specification() {
+    assert_eq!([HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN], [64, 64, 142, 112]);
+    let lengths = packets().map(|packet| packet.len());
+    assert_eq!(lengths, [HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN, 30]);
+}
+
+#[test]
+fn packets_come_back_as_they_were_and_under_the_key_that_made_them() {
+    let [hello_packet, retry_packet, open_packet, accept_packet, _] = packets();
+    let keys = [HelloKey::new(&[9; 32]), key()];
+    assert_eq!(Hello::parse(&keys, &hello_packet), Ok(Some((1, hello()))));
+    assert_eq!(Retry::parse(&key(), &retry_packet), Ok(Some(retry())));
+    assert_eq!(Open::parse(&keys, &open_packet), Ok(Some((1, open()))));
+    assert_eq!(Accept::parse(&key(), &accept_packet), Ok(Some(respond(&open()).0)));
+    let refusal =
+        Retry { token_refused: true, observed: "[2001:db8::1]:9".parse().unwrap(), ..retry() };
+    let packet = bytes(|key, out| refusal.write(key, out));
+    assert_eq!(Retry::parse(&key(), &packet), Ok(Some(refusal)));
+}
+
+#[test]
+fn both_ends_have_the_same_secrets_and_each_direction_its_own() {
+    let mut initiation = initiation();
+    let open = initiation.open(PathId(1), 0, retry().token);
+    let (accept, theirs) = respond(&open);
+    let (fields, ours) = initiation.accept(&accept).unwrap();
+    assert_eq!(fields, accept_fields());
+    assert_eq!((ours.k1, ours.k2), (theirs.k1, theirs.k2));
+    assert_ne!(ours.k1, ours.k2);
+    assert!(initiation.accept(&accept).is_none(), "a handshake ends once");
+}
+
+#[test]
+fn each_ephemeral_secret_makes_other_secrets() {
+    let other = open().read(&psk(), counting(0x41)).unwrap().1.accept(&accept_fields()).1;
+    assert_ne!(respond(&open()).1.k1, other.k1);
+}
+
+#[test]
+fn another_pre_shared_key_opens_nothing() {
+    let other = counting(1);
+    assert_eq!(parse_all(&[HelloKey::new(&other)], &packets()[2])[2], Ok(false));
+    for packet in packets() {
+        assert!(!parse_all(&[HelloKey::new(&other)], &packet).contains(&Ok(true)));
+    }
+    assert!(open().read(&other, counting(0x40)).is_none());
+    let mut stranger = Initiation::new(&other, NONCE, counting(0x20), &open_fields());
+    assert!(stranger.accept(&respond(&open()).0).is_none());
+}
+
+#[test]
+fn messages_are_of_one_nonce() {
+    let moved = Open { nonce: NONCE + 1, ..open() };
+    assert!(moved.read(&psk(), counting(0x40)).is_none());
+    let mut initiation = Initiation::new(&psk(), NONCE + 1, counting(0x20), &open_fields());
+    let (accept, _) = respond(&open());
+    assert!(initiation.accept(&accept).is_none());
+    assert!(initiation.accept(&Accept { nonce: NONCE + 1, ..accept }).is_none());
+}
+
+#[test]
+fn copies_of_an_open_differ_in_path_count_token_and_mac_alone() {
+    let initiation = initiation();
+    let packet = |path, count, token| {
+        bytes(|key, out| initiation.open(PathId(path), count, Token(token)).write(key, out))
+    };
+    let (first, copy) = (packet(1, 2, [3; 16]), packet(0x0101, 4, [5; 16]));
+    let same = |range: core::ops::Range<usize>| first[range.clone()] == copy[range];
+    assert!(same(0..1) && same(4..12) && same(28..126));
+    assert!(!same(1..2) && !same(2..4) && !same(12..28) && !same(126..142));
+    assert_eq!(first, packet(1, 2, [3; 16]));
+}
+
+#[test]
+fn forged_accepts_do_not_spoil_the_true_one() {
+    let mut initiation = initiation();
+    let (accept, theirs) = respond(&open());
+    let mut forgeries = vec![[0; ACCEPT_MESSAGE_LEN], [0xff; ACCEPT_MESSAGE_LEN]];
+    // Garbage in the ephemeral key, in the fields, in the tag; and the initiator's own message.
+    for at in [0, 31, 32, 67, 68, 83] {
+        let mut message = accept.message;
+        message[at] ^= 1;
+        forgeries.push(message);
+    }
+    forgeries.push(*open().message.first_chunk().unwrap());
+    for message in forgeries {
+        // Whoever makes the MAC on a trusted network, where everybody knows the key.
+        let packet = bytes(|key, out| Accept { message, ..accept }.write(key, out));
+        let forged = Accept::parse(&key(), &packet).unwrap().unwrap();
+        assert!(initiation.accept(&forged).is_none());
+    }
+    let (fields, ours) = initiation.accept(&accept).unwrap();
+    assert_eq!(fields, accept_fields());
+    assert_eq!((ours.k1, ours.k2), (theirs.k1, theirs.k2));
+}
+
+#[test]
+fn a_message_is_no_answer_to_itself() {
+    let open = open();
+    let mut initiation = initiation();
+    let reflected =
+        Accept { path: open.path, nonce: NONCE, message: *open.message.first_chunk().unwrap() };
+    assert!(initiation.accept(&reflected).is_none());
+}
+
+#[test]
+fn a_packet_of_one_kind_is_none_of_another() {
+    for (kind, packet) in packets().iter().enumerate() {
+        for (parsed, result) in parse_all(&[key()], packet).into_iter().enumerate() {
+            assert_eq!(result == Ok(true), kind == parsed, "packet {kind} as {parsed}");
+            assert_eq!(result.is_ok(), kind == parsed);
+        }
+    }
+}
+
+#[test]
+fn every_changed_bit_is_noticed_and_every_other_length_is_malformed() {
+    for packet in packets() {
+        for bit in 0..packet.len() * 8 {
+            let mut changed = packet.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(!parse_all(&[key()], &changed).contains(&Ok(true)), "bit {bit}");
+        }
+        for len in (0..packet.len()).chain([packet.len() + 1]) {
+            let mut other = packet.clone();
+            other.resize(len, 0);
+            assert!(parse_all(&[key()], &other).iter().all(Result::is_err), "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let (_, secrets) = respond(&open());
+    let (_, response) = open().read(&psk(), counting(0x40)).unwrap();
+    let printed =
+        format!("{:?} {:?} {:?} {:?} {secrets:?}", key(), token_key(), initiation(), response);
+    let opaque = "HelloKey(..) TokenKey(..) Initiation(..) Response(..) SessionSecrets(..)";
+    assert_eq!(printed, opaque);
+}
+
+proptest! {
+    #[test]
+    fn strange_bytes_are_never_a_packet_and_never_a_panic(
+        first in prop::sample::select(vec![0x21, 0x22, 0x23, 0x24, 0x0f, 0x11, 0xff]),
+        second in prop::sample::select(vec![0, 1, 2, 15, 16, 255]),
+        len in prop::sample::select(vec![0, 1, 2, 12, 28, 29, 30, 43, 63, 64, 65, 112, 142, 1500]),
+        filling in prop::collection::vec(any::<u8>(), 1500),
+    ) {
+        let mut packet = filling;
+        packet[0] = first;
+        packet[1] = second;
+        packet.truncate(len);
+        prop_assert!(!parse_all(&[key()], &packet).contains(&Ok(true)));
+        let _ = nonce_of_other_hello(&packet);
+    }
+
+    #[test]
+    fn strange_messages_open_nothing(filling in prop::collection::vec(any::<u8>(), OPEN_MESSAGE_LEN)) {
+        let message = *filling.first_chunk().unwrap();
+        let strange = Open { message, ..open() };
+        prop_assert!(strange.read(&psk(), counting(0x40)).is_none());
+        let accept = Accept { path: PathId(0), nonce: NONCE, message: *filling.first_chunk().unwrap() };
+        prop_assert!(initiation().accept(&accept).is_none());
+    }
+}

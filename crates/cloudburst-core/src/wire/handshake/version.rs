@@ -1,0 +1,139 @@
+//! VERSION: what a responder says to a HELLO of a version that it does not speak.
+//!
+//! It belongs to no version, so it stays as it is in all of them; and so do three properties of a
+//! HELLO: its first byte is the version in the high nibble and 1 in the low one, its nonce stands
+//! in bytes 4 to 11, and it has at least 64 bytes.
+
+use super::{
+    super::{cursor::Cursor, error::WireError},
+    head::{HEAD_LEN, Head, VERSION, check_len},
+    mac::{HelloKey, MAC_LEN},
+};
+use crate::id::PathId;
+use arrayvec::ArrayVec;
+
+/// How many versions a VERSION names at most.
+pub const MAX_VERSIONS: usize = 15;
+
+const FIRST_BYTE: u8 = 0x0f;
+const KIND_HELLO: u8 = 1;
+const MIN_HELLO_LEN: usize = 64;
+
+/// The versions that a responder speaks. A hint: it ends no handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The nonce of the HELLO that this answers.
+    pub nonce: u64,
+    /// The versions, in no particular order.
+    pub versions: ArrayVec<u8, MAX_VERSIONS>,
+}
+
+impl Versions {
+    /// Appends the packet, which is always shorter than a HELLO.
+    pub fn write(&self, key: &HelloKey, out: &mut Vec<u8>) {
+        let start = out.len();
+        let second = u8::try_from(self.versions.len()).expect("it holds at most 15");
+        Head { second, path: PathId(0), nonce: self.nonce }.write_after(FIRST_BYTE, out);
+        out.extend_from_slice(&self.versions);
+        key.versions.append(start, out);
+    }
+
+    /// Reads a VERSION; `None` where it is not authentic.
+    ///
+    /// # Errors
+    ///
+    /// Another kind of packet, more than [`MAX_VERSIONS`] versions, or another length than their
+    /// number says.
+    pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
+        let mut cursor = Cursor::new(packet);
+        let first = cursor.u8()?;
+        if first >> 4 != FIRST_BYTE >> 4 {
+            return Err(WireError::Version { expected: FIRST_BYTE >> 4, got: first >> 4 });
+        }
+        if first != FIRST_BYTE {
+            return Err(WireError::Undefined { field: "kind", got: first & 0x0f });
+        }
+        let head = Head::read_after_first(&mut cursor)?;
+        let count = usize::from(head.second);
+        if count > MAX_VERSIONS {
+            return Err(WireError::Undefined { field: "k", got: head.second });
+        }
+        check_len(HEAD_LEN + count + MAC_LEN, packet)?;
+        let versions = cursor.take(count)?.iter().copied().collect();
+        let versions = Self { nonce: head.nonce, versions };
+        Ok(key.versions.holds(packet).then_some(versions))
+    }
+}
+
+/// The nonce of a HELLO of another version; `None` if `packet` is none.
+///
+/// Nothing about it is authentic: only an end that speaks its version can check that.
+pub fn nonce_of_other_hello(packet: &[u8]) -> Option<u64> {
+    let (&first, &[_, _, _, a, b, c, d, e, f, g, h, ..]) = packet.split_first()? else {
+        return None;
+    };
+    let version = first >> 4;
+    // Version 0 has no HELLO: it stands for the packets that belong to no version.
+    let is_other_hello = first & 0x0f == KIND_HELLO && version != 0 && version != VERSION;
+    (is_other_hello && packet.len() >= MIN_HELLO_LEN)
+        .then(|| u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::handshake::{HELLO_LEN, Hello};
+
+    const NONCE: u64 = 0x0102_0304_0506_0708;
+
+    #[test]
+    fn lists_of_up_to_fifteen_versions_come_back() {
+        let key = HelloKey::new(&[1; 32]);
+        for count in 0..=15 {
+            let versions = Versions { nonce: NONCE, versions: (0..count).collect() };
+            let mut packet = Vec::new();
+            versions.write(&key, &mut packet);
+            assert!(packet.len() < HELLO_LEN);
+            assert_eq!(Versions::parse(&key, &packet), Ok(Some(versions)));
+            assert_eq!(Versions::parse(&HelloKey::new(&[2; 32]), &packet), Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_longer_list_or_one_of_another_length_is_malformed() {
+        let key = HelloKey::new(&[1; 32]);
+        let packet = |count: u8, listed: usize| {
+            let mut packet = Vec::new();
+            Head { second: count, path: PathId(0), nonce: NONCE }.write_after(0x0f, &mut packet);
+            packet.resize(HEAD_LEN + listed, 1);
+            key.versions.append(0, &mut packet);
+            packet
+        };
+        let undefined = Err(WireError::Undefined { field: "k", got: 16 });
+        assert_eq!(Versions::parse(&key, &packet(16, 16)), undefined);
+        let long = Err(WireError::TooLong { expected: 30, got: 31 });
+        assert_eq!(Versions::parse(&key, &packet(2, 3)), long);
+        let short = Err(WireError::TooShort { needed: 30, got: 29 });
+        assert_eq!(Versions::parse(&key, &packet(2, 1)), short);
+    }
+
+    #[test]
+    fn hellos_of_other_versions_are_known_by_what_never_changes() {
+        let mut packet = Vec::new();
+        let hello = Hello { path: PathId(3), count: 1, nonce: NONCE, current: 4 };
+        hello.write(&HelloKey::new(&[1; 32]), &mut packet);
+        assert_eq!(nonce_of_other_hello(&packet), None, "a version that we speak");
+        for version in [1, 3, 15] {
+            packet[0] = version << 4 | 1;
+            assert_eq!(nonce_of_other_hello(&packet), Some(NONCE));
+            assert_eq!(nonce_of_other_hello(&packet[..63]), None);
+        }
+        packet.resize(1200, 0xff);
+        assert_eq!(nonce_of_other_hello(&packet), Some(NONCE), "later HELLOs may be longer");
+        for first in [0x01, 0x0f, 0x32, 0x3f] {
+            packet[0] = first;
+            assert_eq!(nonce_of_other_hello(&packet), None, "{first:#04x}");
+        }
+        assert_eq!(nonce_of_other_hello(&[]), None);
+    }
+}
