@@ -90,6 +90,14 @@ pub enum Rejection {
     /// No session came about before the deadline: nobody there, another key, or no way through.
     #[error("nobody who shares this key answered before the deadline")]
     NoAnswer,
+    /// The same, and somebody who shares the key speaks another version of the protocol there.
+    #[error("the peer speaks version {theirs} of the protocol, and this end version {ours}")]
+    OtherVersion {
+        /// The version that this endpoint speaks.
+        ours: u8,
+        /// The newest version that the peer speaks.
+        theirs: u8,
+    },
     /// The same, and the last packets to the peer did not even leave this host.
     #[error(
         "nobody who shares this key answered before the deadline, and this host has not sent the \
@@ -111,6 +119,10 @@ pub enum Indeterminate {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]
     Deadline,
+    /// The same, and the receiver had no room when it last answered: its application does not take
+    /// messages, or not fast enough.
+    #[error("no STOP came before the deadline: the receiver had no room when it last answered")]
+    Busy,
     /// The same, and the last packets to the peer did not even leave this host.
     #[error("no STOP came before the deadline, and this host has not sent the last packets: {0}")]
     Local(#[source] LocalError),

@@ -51,15 +51,32 @@ impl Seed {
         Self(secret)
     }
 
-    /// Sixteen bytes that only the holder of this seed can compute.
+    /// Bytes that only the holder of this seed can compute.
     ///
     /// The same `purpose` and `counter` give the same bytes.
-    pub fn derive(&self, purpose: &str, counter: u64) -> [u8; 16] {
+    pub fn derive<const N: usize>(&self, purpose: &str, counter: u64) -> [u8; N] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(purpose.as_bytes()).update(&counter.to_be_bytes());
-        let mut out = [0; 16];
+        let mut out = [0; N];
         hasher.finalize_xof().fill(&mut out);
         out
+    }
+}
+
+/// A source of secrets that nobody can compute again: each draw replaces what it was drawn from.
+pub(crate) struct Ratchet(Seed);
+
+impl Ratchet {
+    /// Begins at 32 bytes that are kept nowhere else.
+    pub(crate) const fn new(secret: [u8; 32]) -> Self {
+        Self(Seed(secret))
+    }
+
+    /// The next secret.
+    pub(crate) fn draw(&mut self) -> [u8; 32] {
+        let drawn = self.0.derive("drawn", 0);
+        self.0 = Seed(self.0.derive("next", 0));
+        drawn
     }
 }
 
@@ -100,9 +117,9 @@ mod tests {
     #[test]
     fn seeds_derive_different_bytes_for_each_purpose_and_counter() {
         let seed = Seed::new([9; 32]);
-        assert_ne!(seed.derive("a", 0), seed.derive("a", 1));
-        assert_ne!(seed.derive("a", 0), seed.derive("b", 0));
-        assert_eq!(seed.derive("a", 0), seed.derive("a", 0));
+        assert_ne!(seed.derive::<16>("a", 0), seed.derive("a", 1));
+        assert_ne!(seed.derive::<16>("a", 0), seed.derive("b", 0));
+        assert_eq!(seed.derive::<16>("a", 0), seed.derive("a", 0));
         assert_eq!(format!("{seed:?}"), "Seed(..)");
     }
 }

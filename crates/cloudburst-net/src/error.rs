@@ -132,8 +132,14 @@ impl SendError {
     pub const fn is_timeout(&self) -> bool {
         matches!(
             self,
-            Self::Rejected(Rejection::NoAnswer | Rejection::NotStarted | Rejection::Local(_))
-                | Self::Unknown(Indeterminate::Deadline | Indeterminate::Local(_))
+            Self::Rejected(
+                Rejection::NoAnswer
+                    | Rejection::OtherVersion { .. }
+                    | Rejection::NotStarted
+                    | Rejection::Local(_)
+            ) | Self::Unknown(
+                Indeterminate::Deadline | Indeterminate::Busy | Indeterminate::Local(_)
+            )
         )
     }
 
@@ -228,6 +234,7 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
         Rejection::ByPeer(RejectReason::Corrupt) => "this host's memory or a bug is to blame",
         Rejection::ByPeer(RejectReason::Closing) => "send again once the receiver is back",
         Rejection::NoAnswer => "check the peer's address, its key, and the firewalls on the way",
+        Rejection::OtherVersion { .. } => "run the same version at both ends",
         Rejection::Local(error) => after_local(error),
         Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
         Rejection::Cancelled => "the caller wanted it so",
@@ -238,6 +245,9 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
 const fn after_indeterminate(reason: &Indeterminate) -> &'static str {
     match reason {
         Indeterminate::Deadline => "allow more time, or ask the peer before sending again",
+        Indeterminate::Busy => {
+            "have the receiver take messages faster, or raise `receive_messages` and `receive_bytes` there"
+        }
         Indeterminate::Local(error) => after_local(error),
         Indeterminate::PeerRestarted => "ask the peer before sending again",
         Indeterminate::Cancelled => "the caller wanted it so",

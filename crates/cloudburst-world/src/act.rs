@@ -111,7 +111,7 @@ impl World {
     fn restart(&mut self, host: usize) {
         // After that many lives, the host stays as it is.
         if self.hosts[host].life() < u8::MAX {
-            self.hosts[host].restart();
+            self.hosts[host].restart(self.now);
             self.book.on_restarted(host, self.hosts[host].life());
         }
     }

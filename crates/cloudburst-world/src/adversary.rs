@@ -133,7 +133,9 @@ impl Adversary {
 
     /// Handshakes that were sent before.
     pub(crate) fn handshakes(&self) -> impl Iterator<Item = &Packet> {
-        self.past.iter().filter(|packet| Kind::of(&packet.bytes) == Ok(Kind::Hello))
+        let is_asked =
+            |packet: &&Packet| matches!(Kind::of(&packet.bytes), Ok(Kind::Hello | Kind::Open));
+        self.past.iter().filter(is_asked)
     }
 
     /// Removes and returns one of the packets that are held back.

@@ -73,6 +73,7 @@ impl Book {
         let profile = &mut self.profiles[host];
         (profile.life, profile.closed, profile.last_peer) = (life, false, None);
         self.accounts.on_restarted(host);
+        self.ledger.uncap_to(host);
     }
 
     /// Whether a host has room for the sessions of all lives of its peers. Each life may have made

@@ -6,7 +6,7 @@ use crate::recipe::Recipe;
 use bytes::Bytes;
 use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
     CallFailure, CallId, Counters, Endpoint, Event, Message, Request, Transmit,
 };
@@ -67,20 +67,20 @@ pub struct Departure {
 pub type Out<'a> = dyn FnMut(Transmit, &[u8]) + 'a;
 
 impl Host {
-    /// A host in its first life.
+    /// A host in its first life, which begins at `now`.
     ///
     /// # Panics
     ///
     /// If the endpoint refuses the configuration.
-    pub fn new(recipe: Recipe) -> Self {
-        Self::live(recipe, 0)
+    pub fn new(now: Instant, recipe: Recipe) -> Self {
+        Self::live(now, recipe, 0)
     }
 
-    fn live(recipe: Recipe, life: u8) -> Self {
+    fn live(now: Instant, recipe: Recipe, life: u8) -> Self {
         let mut secret = recipe.secret;
         secret[1] = life;
-        let (seed, map) = (Seed::new(secret), Box::new(Egresses(recipe.egresses)));
-        let endpoint = Endpoint::new(recipe.config.clone(), &recipe.security, seed, map);
+        let (seed, map) = (Seed::new(secret), Box::new(recipe.paths()));
+        let endpoint = Endpoint::new(now, recipe.config.clone(), &recipe.security, seed, map);
         Self {
             endpoint: endpoint.expect("the configuration is in its ranges"),
             inbox: Vec::new(),
@@ -97,9 +97,9 @@ impl Host {
         }
     }
 
-    /// Kills the host and starts it again as a new incarnation. Its state is lost.
-    pub fn restart(&mut self) {
-        *self = Self::live(self.recipe.clone(), self.life.wrapping_add(1));
+    /// Kills the host and starts it again at `now`, as a new incarnation. Its state is lost.
+    pub fn restart(&mut self, now: Instant) {
+        *self = Self::live(now, self.recipe.clone(), self.life.wrapping_add(1));
     }
 
     /// Kills the host for good: it sends nothing more, and packets to it are lost.

@@ -58,6 +58,7 @@ impl Ledger {
         (bytes, sent_at): (Bytes, Instant),
         options: &SendOptions,
         config: &Config,
+        capless: bool,
     ) {
         assert!(self.find(name).is_none(), "{name:?} was given twice");
         self.0.push(Sent {
@@ -67,7 +68,7 @@ impl Ledger {
             sent_at,
             deadline: sent_at + options.deadline.unwrap_or(config.deadline),
             max_redundancy: config.max_redundancy as usize,
-            capless: false,
+            capless,
             arrived: false,
             outcome: None,
         });
@@ -110,6 +111,12 @@ impl Ledger {
     pub(crate) fn uncap(&mut self, host: usize, life: u8) {
         let of_life = |sent: &&mut Sent| (sent.name.0, sent.name.1) == (host, life);
         let open = self.0.iter_mut().filter(of_life).filter(|sent| sent.outcome.is_none());
+        open.for_each(|sent| sent.capless = true);
+    }
+
+    /// Lifts the caps of the sends to a host, which has restarted: they may start over.
+    pub(crate) fn uncap_to(&mut self, host: usize) {
+        let open = self.0.iter_mut().filter(|sent| sent.to == Some(host) && sent.outcome.is_none());
         open.for_each(|sent| sent.capless = true);
     }
 

@@ -1,7 +1,25 @@
 //! The recipe of a host: its configuration and its addresses.
 
 use cloudburst_core::config::{Config, Security};
+use cloudburst_core::path::{Egresses, Naming, PathMap, Via};
 use std::net::SocketAddr;
+
+/// Paths that differ in the egress alone, of a host that knows its addresses.
+#[derive(Clone, Debug)]
+pub struct HostPaths {
+    egresses: u16,
+    own: Vec<SocketAddr>,
+}
+
+impl PathMap for HostPaths {
+    fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        Egresses(self.egresses).paths(peer, ports)
+    }
+
+    fn naming(&self, address: SocketAddr) -> Naming {
+        if self.own.contains(&address) { Naming::Own } else { Naming::Foreign }
+    }
+}
 
 /// The recipe of a host, used each time that it starts.
 #[derive(Clone, Debug)]
@@ -30,6 +48,15 @@ impl Recipe {
             Some((shared, address)) if shared == egress => address,
             _ => SocketAddr::new(self.addr.ip(), self.addr.port() + egress),
         }
+    }
+
+    /// The paths of the host, and the addresses that it knows to be its own.
+    pub fn paths(&self) -> HostPaths {
+        let egresses = (0..self.egresses).map(|egress| self.address(egress));
+        let ports =
+            (0..self.ports).map(|port| SocketAddr::new(self.addr.ip(), self.addr.port() + port));
+        let shared = self.shared.map(|(_, address)| address);
+        HostPaths { egresses: self.egresses, own: egresses.chain(ports).chain(shared).collect() }
     }
 
     /// The egress that packets to `address` arrive on.

@@ -87,6 +87,9 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
 fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
     match reason {
         Indeterminate::Deadline => assert!(sent.deadline <= facts.now, "too early: {sent:?}"),
+        Indeterminate::Busy => {
+            assert!(sent.deadline <= facts.now && sent.capless, "it never was: {sent:?}");
+        }
         Indeterminate::PeerRestarted => {
             let since = |contact| facts.now.saturating_since(contact);
             let forgotten = facts.contact.is_some_and(|contact| since(contact) >= FORGETFUL_AFTER);

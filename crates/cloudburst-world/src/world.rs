@@ -33,9 +33,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(setup: Setup, scope: Scope, trace: Trace) -> Self {
+        let now = setup.start;
+        let hosts = 0..setup.configs.len();
         Self {
-            now: setup.start,
-            hosts: (0..setup.configs.len()).map(|host| Host::new(setup.recipe(host))).collect(),
+            now,
+            hosts: hosts.map(|host| Host::new(now, setup.recipe(host))).collect(),
             network: Network::new(setup.seed, weather(0)),
             book: Book::new(&setup, scope, trace),
             setup,
@@ -66,7 +68,9 @@ impl World {
         })?;
         self.bytes_sent += bytes.len();
         let (name, to) = ((from, life, id), host_at(peer, self.hosts.len()));
-        self.book.ledger.on_sent(name, to, (bytes, self.now), options, config);
+        // It may start over.
+        let restarted = to.is_some_and(|to| self.hosts[to].life() > 0);
+        self.book.ledger.on_sent(name, to, (bytes, self.now), options, config, restarted);
         self.drain(from);
         Ok(name)
     }

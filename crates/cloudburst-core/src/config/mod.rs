@@ -14,6 +14,8 @@ use core::time::Duration;
 
 /// Blocks of one message that may be under way at a time; a receiver decodes no more at once.
 pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
+/// Bytes of UDP payload that any path carries: of the smallest MTU, 100 are left for headers.
+const MIN_PAYLOAD: usize = 476;
 /// Ports of one endpoint that take messages.
 pub(crate) const MAX_PORTS: u16 = 64;
 
@@ -175,7 +177,9 @@ impl Default for Config {
 impl Config {
     /// Bytes of UDP payload that a packet carries beside `headers` bytes of IP, UDP and outer headers.
     pub(crate) const fn max_payload(&self, headers: usize) -> usize {
-        self.mtu - headers
+        let payload = self.mtu.saturating_sub(headers);
+        // Whatever a path map says of its headers, there is room for a symbol.
+        if payload < MIN_PAYLOAD { MIN_PAYLOAD } else { payload }
     }
 
     /// The largest symbol under `code` in a packet with `headers` bytes of IP, UDP and outer headers:

@@ -4,19 +4,26 @@ use crate::wire::keys::PresharedKey;
 
 /// How an endpoint tells its peers from strangers. There is no default: choose by name.
 #[derive(Clone, Debug)]
-pub struct Security(Mode);
-
-#[derive(Clone, Debug)]
-enum Mode {
-    PreShared(PresharedKey),
-    TrustedNetwork,
+pub struct Security {
+    keys: Vec<PresharedKey>,
+    trusted_network: bool,
 }
 
 impl Security {
     /// Only endpoints that hold the same 32 bytes can talk to each other, and nobody else can
     /// read, forge or replay their messages.
-    pub const fn pre_shared(key: [u8; 32]) -> Self {
-        Self(Mode::PreShared(PresharedKey::new(key)))
+    pub fn pre_shared(key: [u8; 32]) -> Self {
+        Self { keys: vec![PresharedKey::new(key)], trusted_network: false }
+    }
+
+    /// Accepts handshakes under this key, too; those that this endpoint begins are still under the
+    /// first one.
+    ///
+    /// Keys rotate in this way without an outage: have all endpoints accept the new key, then have
+    /// all begin with it and accept the old one, then drop the old one.
+    pub fn also_accept(mut self, key: [u8; 32]) -> Self {
+        self.keys.push(PresharedKey::new(key));
+        self
     }
 
     /// The key that 64 hexadecimal digits say, as key files have them; `None` if they are none.
@@ -38,21 +45,20 @@ impl Security {
     ///
     /// Packets are sealed all the same, under keys that both ends derive from what they say in
     /// the open: that finds damage, and keeps out whoever cannot see the handshake.
-    pub const fn trusted_network() -> Self {
-        Self(Mode::TrustedNetwork)
+    pub fn trusted_network() -> Self {
+        // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
+        let key = PresharedKey::new(*b"cloudburst on a trusted network.");
+        Self { keys: vec![key], trusted_network: true }
     }
 
     /// Whether anyone may talk to this endpoint.
     pub const fn is_trusted_network(&self) -> bool {
-        matches!(self.0, Mode::TrustedNetwork)
+        self.trusted_network
     }
 
-    pub(crate) fn key(&self) -> PresharedKey {
-        match &self.0 {
-            Mode::PreShared(key) => key.clone(),
-            // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
-            Mode::TrustedNetwork => PresharedKey::new(*b"cloudburst v2: a trusted network"),
-        }
+    /// The key of handshakes that this endpoint begins, and then the others that it accepts.
+    pub(crate) fn keys(&self) -> &[PresharedKey] {
+        &self.keys
     }
 }
 

@@ -1,4 +1,4 @@
-//! How packets get onto the paths to a peer.
+//! How packets get onto the paths to a peer, and which addresses are this end's.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,19 @@ pub struct Via {
     pub remote: SocketAddr,
 }
 
-/// Which paths lead to a peer.
+/// What an address is to an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Naming {
+    /// An address of this host, at a UDP port of this endpoint.
+    Own,
+    /// One that the application says peers know the endpoint by, because something between them
+    /// translates addresses.
+    Translated,
+    /// Neither: packets that were sent there are meant for somebody else.
+    Foreign,
+}
+
+/// Which paths lead to a peer, and by which addresses peers know this end.
 pub trait PathMap: Send + Sync {
     /// The paths to `peer`, in order, each once; the order is what [`Order`](super::Order) goes by.
     /// Empty: unreachable.
@@ -33,9 +45,16 @@ pub trait PathMap: Send + Sync {
     fn overhead(&self, _via: Via) -> usize {
         0
     }
+
+    /// What `address` is to this endpoint.
+    ///
+    /// The answer may change: addresses of a host come and go.
+    fn naming(&self, address: SocketAddr) -> Naming;
 }
 
 /// Paths that differ in the egress alone: an ECMP pool of source ports is one.
+///
+/// For tests and simulators: it knows no addresses, and takes each for its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Egresses(
     /// How many egresses there are.
@@ -45,5 +64,9 @@ pub struct Egresses(
 impl PathMap for Egresses {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
         (0..self.0).map(|egress| Via { egress, remote: peer }).collect()
+    }
+
+    fn naming(&self, _address: SocketAddr) -> Naming {
+        Naming::Own
     }
 }

@@ -39,7 +39,7 @@ mod sequence;
 mod set;
 mod shape;
 
-pub use map::{Egresses, PathMap, Via};
+pub use map::{Egresses, Naming, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;
 pub use sequence::Sequence;

@@ -263,6 +263,12 @@ impl PathSet {
         }
     }
 
+    /// This path out of order, if it is in use.
+    pub fn take_path(&mut self, path: PathId) -> Option<Opportunity> {
+        let at = usize::from(path.0);
+        self.paths.get(at).is_some_and(|path| !path.removed).then(|| self.charge(at, 1, false))
+    }
+
     /// The next path in the order that is in use.
     fn next_path(&mut self) -> usize {
         loop {

@@ -10,7 +10,7 @@ use super::{
 use crate::error::SendError;
 use crate::path::Via;
 use crate::time::Instant;
-use crate::wire::{Kind, Role};
+use crate::wire::{Kind, Role, WireError};
 use core::ops::DerefMut;
 use std::net::SocketAddr;
 
@@ -40,10 +40,17 @@ pub(crate) trait Parts {
 /// direction.
 pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, packet: &mut [u8]) {
     match Kind::of(packet) {
-        Ok(Kind::Hello) => parts.receiver().handle_hello(now, via, packet),
-        Ok(Kind::HelloAck) => {
+        Ok(Kind::Hello) => {
+            let confirmed = parts.receiver().handle_hello(now, via, packet);
+            if let Some(peering) = confirmed {
+                parts.sender().adopt(now, peering);
+            }
+        }
+        Ok(Kind::Retry) => parts.sender().handle_retry(now, packet),
+        Ok(Kind::Open) => parts.receiver().handle_open(now, via, packet),
+        Ok(Kind::Accept) => {
             let (mut sender, mut receiver) = parts.halves();
-            if let Some(peering) = sender.handle_hello_ack(now, packet) {
+            if let Some(peering) = sender.handle_accept(now, packet) {
                 receiver.adopt(now, peering);
             }
         }
@@ -54,6 +61,8 @@ pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, pa
             }
         }
         Ok(Kind::Answer) => parts.sender().handle_answer(now, packet),
+        Err(WireError::Version { got: 0, .. }) => parts.sender().handle_versions(packet),
+        Err(WireError::Version { .. }) => parts.receiver().handle_other_version(via, packet),
         Err(_) => parts.receiver().handle_junk(),
     }
 }

@@ -69,7 +69,8 @@ pub struct Latencies {
 }
 
 impl Endpoint {
-    /// Creates a new incarnation of an endpoint.
+    /// Creates a new incarnation of an endpoint at `now`, when its sockets are bound: peers are told
+    /// how old it is.
     ///
     /// `seed` must come from the operating system's generator and must never be used again: two
     /// endpoints with the same seed would repeat nonces.
@@ -78,6 +79,7 @@ impl Endpoint {
     ///
     /// The first field of the configuration that is out of range.
     pub fn new(
+        now: Instant,
         config: Config,
         security: &Security,
         seed: Seed,
@@ -85,7 +87,7 @@ impl Endpoint {
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let calls = Calls::new(seed.clone(), config.deadline);
-        let identity = Identity::new(security, seed);
+        let identity = Identity::new(now, security, seed);
         let path_map: Arc<dyn PathMap> = path_map.into();
         Ok(Self {
             busy_poll: config.busy_poll,

@@ -21,40 +21,23 @@ pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 /// The same for a session in which no symbol has been answered yet. Receivers keep such a session
 /// for a shorter time ([`HALF_OPEN_FOR`]).
 pub(super) const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
-/// Maximum age of a HELLO when its HELLO_ACK arrives. Later, the responder may have forgotten what
-/// it said, so the handshake begins anew.
+/// Maximum age of a handshake when it is answered. Later, the responder may have forgotten what it
+/// said, so the handshake begins anew.
 pub(super) const HANDSHAKE_FOR: Duration = Duration::from_secs(5);
 /// How long a handshake may remain without a first symbol.
 pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(20);
-/// How long the session of such a handshake is reported as alive. The report takes at most
-/// [`HANDSHAKE_FOR`], and the initiator relies on it for [`UNCONFIRMED_STALE_AFTER`].
-pub(super) const HALF_OPEN_ALIVE_FOR: Duration = Duration::from_secs(10);
-const _: () = assert!(
-    HALF_OPEN_ALIVE_FOR.as_secs() + HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs()
-        <= HALF_OPEN_FOR.as_secs()
-);
-/// How many handshakes may be without a first symbol. Strangers who replay handshakes push out
-/// those of others only if they are faster than these two limits allow.
+const _: () =
+    assert!(HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs() <= HALF_OPEN_FOR.as_secs());
+/// How many handshakes are remembered, the latest that had a first symbol among them. Only holders of
+/// a key can push out those of others.
 pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } else { 4096 };
-/// How long after its last authentic symbol a receiver reports a session as alive.
-pub(super) const ALIVE_FOR: Duration = Duration::from_secs(120);
-/// Idle time after which a receiver forgets a session. A sender that was told that the session is
-/// alive relies on it for [`STALE_AFTER`].
+/// Idle time after which a receiver forgets a session. A sender relies on it for [`STALE_AFTER`], and
+/// asks after it within [`HANDSHAKE_FOR`].
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
-const _: () = assert!(
-    ALIVE_FOR.as_secs() + HANDSHAKE_FOR.as_secs() + STALE_AFTER.as_secs() <= IDLE_AFTER.as_secs()
-);
+const _: () = assert!(STALE_AFTER.as_secs() + HANDSHAKE_FOR.as_secs() <= IDLE_AFTER.as_secs());
 
-/// How long a session that was reported as alive is safe from eviction. Its peer has
-/// [`HANDSHAKE_FOR`] to learn of the report, and then uses the session or asks again.
-pub(super) const KEPT_FOR: Duration =
-    Duration::from_secs(HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs());
-/// How many handshakes may extend this protection between two symbols of the session. A stranger
-/// may replay old ones.
-pub(super) const MAX_KEEPING: usize = 4;
-
-/// HELLO_ACKs that wait to be sent, divided among their initiators.
-pub(super) const MAX_ACKS: usize = 256;
+/// Answers to handshakes that wait to be sent, divided among the addresses that these came from.
+pub(super) const MAX_REPLIES: usize = 256;
 /// Answers that wait to be sent, divided among their sessions. The oldest are dropped first,
 /// because the next symbol asks again.
 pub(super) const MAX_ANSWERS: usize = 4096;

@@ -1,8 +1,8 @@
-//! From a pre-shared key and both incarnations to the keys of a session.
+//! From the secrets of a handshake to the keys of a session.
 //!
 //! All derivation is BLAKE3 in its key-derivation mode, with one context string a purpose.
 
-use super::hello::{HelloAck, HelloKey};
+use super::handshake::SessionSecrets;
 use crate::id::{Digest, MessageId, SessionId};
 use twox_hash::XxHash3_128;
 
@@ -56,48 +56,17 @@ impl PresharedKey {
         Self(key)
     }
 
-    /// The key that authenticates handshakes under this key.
-    pub fn hello_key(&self) -> HelloKey {
-        HelloKey(blake3::derive_key("cloudburst v2 hello", &self.0))
-    }
-
-    /// The keys of the session that a HELLO_ACK concludes.
-    ///
-    /// Both ends put something in that they never used before (the initiator its `nonce`, the
-    /// responder its `session_nonce`), so that neither a replay nor an end that forgot the
-    /// session can bring its keys, and with them its packet numbers, back.
-    pub fn session(&self, ack: &HelloAck) -> SessionKeys {
-        let secret = |context| {
-            let mut hasher = blake3::Hasher::new_derive_key(context);
-            hasher
-                .update(&self.0)
-                .update(&ack.initiator.0)
-                .update(&ack.nonce.to_be_bytes())
-                .update(&ack.responder.0)
-                .update(&ack.session_nonce);
-            hasher.finalize().into()
-        };
-        let (forward, backward): ([u8; 32], [u8; 32]) =
-            (secret("cloudburst v2 to the responder"), secret("cloudburst v2 to the initiator"));
-        let name = |secret: &[u8; 32]| {
-            let [a, b, c, d, ..] = blake3::derive_key("cloudburst v2 session id", secret);
-            SessionId(u32::from_be_bytes([a, b, c, d]))
-        };
-        SessionKeys::new(&forward, &backward, name(&backward), name(&forward))
+    /// The bytes.
+    pub(crate) const fn bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
 impl SessionKeys {
-    /// The keys that follow from the secrets of a handshake: that of packets to the responder, and
-    /// that of packets to the initiator. Packets carry the session as their receiver knows it.
-    pub fn new(
-        to_responder: &[u8; 32],
-        to_initiator: &[u8; 32],
-        initiator: SessionId,
-        responder: SessionId,
-    ) -> Self {
-        let forth = (to_responder, responder);
-        let back = (to_initiator, initiator);
+    /// The keys that follow from the secrets of a handshake. Packets carry the session as their
+    /// receiver knows it: that of the `initiator`, or that of the `responder`.
+    pub fn new(secrets: &SessionSecrets, initiator: SessionId, responder: SessionId) -> Self {
+        let (forth, back) = ((&secrets.k1, responder), (&secrets.k2, initiator));
         let flow = |symbols: (&[u8; 32], SessionId), answers: (&[u8; 32], SessionId)| FlowKeys {
             symbols: DirectionKey::derive("cloudburst v2 symbols", symbols.0, symbols.1),
             answers: DirectionKey::derive("cloudburst v2 answers", answers.0, answers.1),

@@ -3,11 +3,11 @@
 //! Every number on the wire is big-endian. `docs/spec.md` draws each packet byte by byte.
 //!
 //! ```text
-//! handshake   HELLO RETRY OPEN ACCEPT     the handshake that makes a session's keys
+//! handshake  HELLO RETRY OPEN ACCEPT   the handshake that makes a session's secrets
 //! symbol  SYMBOL               one encoded symbol of one block of one message
 //! answer  ANSWER               reports on messages: STOP STATUS BUSY REJECT FORGOTTEN
 //! packet  the first 14 bytes that SYMBOL and ANSWER share
-//! keys    pre-shared key and incarnations -> the keys of both directions
+//! keys    the secrets of a handshake -> the keys of both directions
 //! seal    authenticate headers, encrypt payloads
 //! window  which packet numbers were seen
 //! cursor  bounds-checked reading
@@ -22,7 +22,6 @@ pub mod answer;
 mod cursor;
 mod error;
 pub mod handshake;
-pub mod hello;
 pub mod keys;
 pub mod packet;
 pub mod seal;
@@ -31,6 +30,5 @@ pub mod window;
 
 pub use answer::{Answer, Arrivals, RejectReason, Report, Verdict};
 pub use error::WireError;
-pub use hello::{Hello, HelloAck};
 pub use packet::{Kind, Prefix, Role};
 pub use symbol::SymbolHeader;

@@ -12,7 +12,7 @@ pub const PREFIX_LEN: usize = 14;
 
 /// Packet numbers are below this: they have 48 bits, of which the last value names no packet.
 pub const MAX_NUMBER: u64 = (1 << 48) - 1;
-/// Path numbers are below this: they have 12 bits.
+/// Path numbers are below this: they have 12 bits. Those of more paths repeat.
 pub const MAX_PATHS: u16 = 1 << 12;
 /// Classes are below this: they have 4 bits.
 pub const MAX_CLASSES: u8 = 1 << 4;
@@ -26,10 +26,14 @@ const ROLE_MASK: u8 = 0b0001_1000;
 /// What a packet is, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Opens a session.
+    /// Asks after a session, or for a token to open one.
     Hello = 1,
-    /// Answers [`Kind::Hello`].
-    HelloAck = 2,
+    /// Answers [`Kind::Hello`] with a token.
+    Retry = 2,
+    /// Opens a session.
+    Open = 3,
+    /// Answers [`Kind::Open`].
+    Accept = 4,
     /// Carries one encoded symbol.
     Symbol = 5,
     /// Reports on messages, in answer to symbols.
@@ -49,7 +53,9 @@ impl Kind {
         }
         Ok(match first & 0x0f {
             1 => Self::Hello,
-            2 => Self::HelloAck,
+            2 => Self::Retry,
+            3 => Self::Open,
+            4 => Self::Accept,
             5 => Self::Symbol,
             6 => Self::Answer,
             got => return Err(WireError::Undefined { field: "kind", got }),
@@ -128,7 +134,7 @@ impl Prefix {
         let defined = match kind {
             Kind::Symbol => FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK,
             Kind::Answer => 0,
-            Kind::Hello | Kind::HelloAck => {
+            Kind::Hello | Kind::Retry | Kind::Open | Kind::Accept => {
                 return Err(WireError::Undefined { field: "kind", got: kind as u8 });
             }
         };
@@ -158,13 +164,13 @@ impl Prefix {
 
     /// Appends the prefix.
     pub fn write(&self, out: &mut Vec<u8>) {
-        debug_assert!(self.path.0 < MAX_PATHS && self.class < MAX_CLASSES, "{self:?}");
+        debug_assert!(self.class < MAX_CLASSES, "{self:?}");
         let flag = |set, flag| if set { flag } else { 0 };
         let flags = flag(self.ack_request, FLAG_ACK_REQUEST)
             | flag(self.partial, FLAG_PARTIAL)
             | flag(self.again, FLAG_AGAIN)
             | (self.role as u8) << ROLE_SHIFT;
-        let class_and_path = u16::from(self.class) << 12 | self.path.0;
+        let class_and_path = u16::from(self.class) << 12 | self.path.0 % MAX_PATHS;
         out.extend_from_slice(&[self.kind.first_byte(), flags]);
         out.extend_from_slice(&class_and_path.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());

@@ -5,6 +5,7 @@
 
 use cloudburst_core::id::{Digest, MessageId, PathId, SessionId};
 use cloudburst_core::wire::answer::{self, ANSWER_OVERHEAD};
+use cloudburst_core::wire::handshake::SessionSecrets;
 use cloudburst_core::wire::keys::SessionKeys;
 use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
@@ -16,7 +17,8 @@ use cloudburst_core::wire::{
 const MESSAGE: MessageId = MessageId(0x1122_3344_5566);
 
 fn keys() -> SessionKeys {
-    SessionKeys::new(&[0x61; 32], &[0x62; 32], SessionId(0xa1a2_a3a4), SessionId(0xb1b2_b3b4))
+    let secrets = SessionSecrets { k1: [0x61; 32], k2: [0x62; 32] };
+    SessionKeys::new(&secrets, SessionId(0xa1a2_a3a4), SessionId(0xb1b2_b3b4))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 const CAPACITY: u64 = 100_000_000;
 /// Of a HELLO on the wire: 80 bytes, and headers of IP and UDP.
-const HELLO_BITS: u64 = (80 + 28) * 8;
+const HELLO_BITS: u64 = 8 * (64 + 28);
 
 fn pair() -> Pair {
     Pair::new(Setup { a: Config { capacity: CAPACITY, ..Setup::default().a }, ..Setup::default() })

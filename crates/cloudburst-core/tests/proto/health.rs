@@ -1,5 +1,6 @@
 //! Paths that deliver nothing are degraded to a trickle, and take part again when they deliver.
 
+use crate::common::peer::{accept_by_hand, accept_fields};
 use crate::common::{KEY, Pair, Setup, Side, lossy, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
@@ -10,8 +11,6 @@ use cloudburst_core::proto::{Endpoint, Event, SendOptions};
 use cloudburst_core::rng::{Seed, SplitMix64};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
-use cloudburst_core::wire::hello::{Hello, HelloAck};
-use cloudburst_core::wire::keys::PresharedKey;
 use cloudburst_core::wire::seal::Sealer;
 use cloudburst_core::wire::{Answer, Arrivals, Prefix, Report, Verdict};
 use cloudburst_netem::LinkConfig;
@@ -270,30 +269,16 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
     let config = Config { port: 7000, ..Config::default() };
     let security = Security::pre_shared(KEY);
     let map = Box::new(Egresses(4));
-    let mut sender = Endpoint::new(config, &security, Seed::new([3; 32]), map).unwrap();
+    let mut sender =
+        Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), map).unwrap();
     let liar = Via { egress: 0, remote: ([10, 0, 0, 2], 7000).into() };
     let mut now = Instant::from_nanos(1_000_000_000);
-    let key = PresharedKey::new(KEY);
     let mut packet = Vec::new();
     let options = SendOptions::default();
     let first = sender.send(now, liar.remote, Bytes::from_static(&[1; 1_000]), &options).unwrap();
-    sender.poll_transmit(now, &mut packet).unwrap();
-    let hello = Hello::parse(&key.hello_key(), &packet).unwrap().unwrap();
-    let ack = HelloAck {
-        // Nor is there such a path.
-        path: PathId(77),
-        initiator: hello.initiator,
-        nonce: hello.nonce,
-        responder: Incarnation([9; 16]),
-        session_nonce: [8; 16],
-        current_alive: false,
-        more_ports: 0,
-        port: 0,
-    };
-    packet.clear();
-    ack.write(&key.hello_key(), &mut packet);
-    sender.handle_datagram(now, liar, &mut packet);
-    let flow = key.session(&ack).forward;
+    // Nor is there such a path.
+    let fields = accept_fields(Incarnation([9; 16]));
+    let flow = accept_by_hand(&mut sender, now, PathId(77), &fields).forward;
     let mut sealer = Sealer::new(flow.answers.clone());
     let mut rng = SplitMix64::new(4);
     let mut say = |sender: &mut Endpoint, now, message, digest| {

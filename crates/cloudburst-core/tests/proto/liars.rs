@@ -1,16 +1,14 @@
 //! A peer that holds the key and lies: it harms nobody but its own messages.
 
-use crate::common::peer::{KEY, Liar, payload};
+use crate::common::peer::{KEY, Liar, open_fields, payload};
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
-use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
+use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::SendOptions;
-use cloudburst_core::wire::keys::PresharedKey;
+use cloudburst_core::wire::handshake::{OpenFields, shake_hands};
 use cloudburst_core::wire::seal::Sealer;
-use cloudburst_core::wire::{
-    Hello, HelloAck, Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict,
-};
+use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict};
 
 fn verdicts(answers: Vec<cloudburst_core::wire::Answer>) -> Vec<Verdict> {
     answers.into_iter().map(|answer| answer.verdict).collect()
@@ -178,23 +176,15 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     pair.send_from(Side::B, message(10, 2), SendOptions::default());
     pair.settle();
     // Another process at A's address shakes hands with B, and says that A's port is its own.
-    let key = PresharedKey::new(KEY);
-    let hello = Hello {
-        path: PathId(0),
-        initiator: Incarnation([66; 16]),
-        nonce: 1,
-        port: 7000,
-        current: SessionId(0),
-        more_ports: 0,
-    };
-    let mut packet = Vec::new();
-    hello.write(&key.hello_key(), &mut packet);
     let via = Via { egress: 0, remote: ([10, 0, 0, 1], 6666).into() };
-    pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
-    let mut answer = Vec::new();
-    pair.b.endpoint.poll_transmit(pair.now, &mut answer).unwrap();
-    let ack = HelloAck::parse(&key.hello_key(), &answer).unwrap().unwrap();
-    let flow = key.session(&ack).forward;
+    let fields = OpenFields { addressed: Side::B.address(0), ..open_fields(Incarnation([66; 16])) };
+    let (_, keys) = shake_hands(&KEY, 1, &fields, |mut packet| {
+        pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
+        packet.clear();
+        pair.b.endpoint.poll_transmit(pair.now, &mut packet).unwrap();
+        packet
+    });
+    let flow = keys.forward;
     let mut sealer = Sealer::new(flow.symbols.clone());
     let prefix = Prefix {
         kind: Kind::Symbol,

@@ -16,7 +16,8 @@ fn endpoint(host: u8) -> (Endpoint, SocketAddr) {
     let config = Config { port: 7000, capacity: 100_000_000_000, ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
-    let endpoint = Endpoint::new(config, &security, seed, Box::new(Egresses(PATHS))).unwrap();
+    let endpoint =
+        Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(PATHS))).unwrap();
     (endpoint, SocketAddr::from(([10, 0, 0, host], 7000)))
 }
 

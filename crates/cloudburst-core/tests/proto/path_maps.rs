@@ -4,7 +4,7 @@ use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::config::Config;
 use cloudburst_core::error::SendError;
-use cloudburst_core::path::{Order, OrderError, PathMap, Via};
+use cloudburst_core::path::{Naming, Order, OrderError, PathMap, Via};
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Kind;
 use core::time::Duration;
@@ -23,6 +23,10 @@ struct Pool {
 }
 
 impl PathMap for Pool {
+    fn naming(&self, _address: SocketAddr) -> Naming {
+        Naming::Own
+    }
+
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.told.fetch_max(ports, Ordering::SeqCst);
         let via = |port, &egress| {

@@ -9,12 +9,12 @@ use core::time::Duration;
 const ROUND_TRIP: Duration = Duration::from_micros(100);
 
 #[test]
-fn the_first_message_waits_for_the_handshake_and_takes_a_round_trip() {
+fn the_first_message_waits_for_the_handshake_of_two_round_trips_and_takes_one() {
     let mut pair = Pair::new(Setup::default());
     let receipt = pair.deliver(message(500, 1));
     assert_eq!((receipt.bytes, receipt.blocks, receipt.source_symbols), (500, 1, 1));
-    assert_eq!((receipt.waited, receipt.completed_in), (ROUND_TRIP, ROUND_TRIP));
-    assert_eq!(receipt.total(), 2 * ROUND_TRIP);
+    assert_eq!((receipt.waited, receipt.completed_in), (2 * ROUND_TRIP, ROUND_TRIP));
+    assert_eq!(receipt.total(), 3 * ROUND_TRIP);
 }
 
 #[test]

@@ -64,9 +64,9 @@ fn late_packets_of_a_former_life_are_dropped() {
     assert_eq!(pair.b.inbox.len(), 0, "nothing was delivered twice");
     // A learns of the restart by the silence that its next message meets.
     let next = pair.send(message(10, 2));
-    assert_eq!(pair.outcome(next), Outcome::Unknown(Indeterminate::PeerRestarted));
+    assert!(matches!(pair.outcome(next), Outcome::Delivered(_)), "it began after the restart");
     pair.deliver(message(10, 3));
-    assert_eq!(pair.b.inbox.len(), 1);
+    assert_eq!(pair.b.inbox.len(), 2);
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn a_blackout_right_after_the_handshake_leaves_no_doubt_either() {
         let mut pair = Pair::new(Setup::default());
         let options = SendOptions { deadline: Some(Duration::from_secs(30)), ..Default::default() };
         let id = pair.send_from(Side::A, message(20_000, 1), options);
-        // The HELLO has arrived, its answer is on the way.
-        pair.run_for(Duration::from_micros(60));
+        // The OPEN has arrived, its answer is on the way.
+        pair.run_for(Duration::from_micros(160));
         pair.set_links(
             Side::A,
             None,

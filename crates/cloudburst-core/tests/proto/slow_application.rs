@@ -64,7 +64,7 @@ fn what_waits_at_the_deadline_is_unknown_and_still_delivered_once() {
     let first = pair.send(message(500, 1));
     pair.outcome(first);
     let second = pair.send(message(500, 2));
-    assert_eq!(pair.outcome(second), Outcome::Unknown(Indeterminate::Deadline));
+    assert_eq!(pair.outcome(second), Outcome::Unknown(Indeterminate::Busy));
     assert_eq!(pair.b.inbox.len(), 1);
     pair.b.take_all(pair.now);
     pair.run_for(Duration::from_secs(1));

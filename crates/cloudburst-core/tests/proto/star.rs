@@ -36,7 +36,8 @@ impl Star {
         let config = Config { port: 7000, ..config.clone() };
         let host = |seed| {
             let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed as u8 + 1; 32]));
-            Endpoint::new(config.clone(), &security, seed, Box::new(Egresses(PATHS))).unwrap()
+            Endpoint::new(Instant::ZERO, config.clone(), &security, seed, Box::new(Egresses(PATHS)))
+                .unwrap()
         };
         let mut star = Self {
             now: Instant::from_nanos(1_000_000_000),

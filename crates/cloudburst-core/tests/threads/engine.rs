@@ -92,7 +92,8 @@ fn pair() -> (End, End) {
             Config { port: 1, capacity: 20_000_000_000, receive_messages: 2, ..Config::default() };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
-        let endpoint = Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap();
+        let endpoint =
+            Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap();
         let (notify, readable) = unbounded();
         let engine = Engine::start(endpoint, wire, move |news| {
             if news == News::Readable(Role::Plain) {

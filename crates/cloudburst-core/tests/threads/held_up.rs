@@ -76,7 +76,7 @@ impl PacketIo for Wire {
 fn endpoint(seed: u8) -> Endpoint {
     let config = Config { port: 7000, ..Config::default() };
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap()
+    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap()
 }
 
 /// An engine, its clock and both ends of its wire. Its receiving thread waits until `end` is dropped.

@@ -133,7 +133,7 @@ impl Server {
 
 fn endpoint(seed: u8, config: Config) -> Endpoint {
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap()
+    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap()
 }
 
 fn server(config: Config, on_news: impl Fn(News) + Send + Sync + 'static) -> Server {

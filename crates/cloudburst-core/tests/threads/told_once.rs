@@ -53,7 +53,8 @@ fn the_receiving_thread_is_told_once_to_leave() {
     let config = Config { port: 1, ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([1; 32]);
-    let endpoint = Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap();
+    let endpoint =
+        Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(1))).unwrap();
     let engine = Engine::start(endpoint, io, |_| {}).unwrap();
     let mut told = Vec::new();
     for _ in 0..3 {

@@ -86,7 +86,7 @@ impl Calls {
     /// Prepares a request with `bytes` for a call that may take `patience`. `None` stands for the
     /// default deadline of messages.
     pub fn prepare(&mut self, patience: Option<Duration>, bytes: &[u8]) -> Prepared {
-        let [token @ .., _, _, _, _, _, _, _, _] = self.seed.derive("call token", self.begun);
+        let token = self.seed.derive("call token", self.begun);
         self.begun += 1;
         let id = CallId(u64::from_be_bytes(token));
         Prepared::new(id, patience.unwrap_or(self.patience), bytes)

@@ -1,4 +1,4 @@
-//! What a receiver says, and by which way: ANSWERs, and HELLO_ACKs.
+//! What a receiver says, and by which way: ANSWERs, and answers to handshakes.
 
 use super::Receiver;
 use super::routes::copies;
@@ -41,7 +41,7 @@ impl Receiver {
     /// the link. No answer is larger than the packet that caused it, so those to a link's worth of
     /// packets leave at once.
     ///
-    /// HELLO_ACKs and answers take turns, and within either do peers.
+    /// Answers to handshakes and others take turns, and within either do peers.
     pub(in crate::proto) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -50,12 +50,12 @@ impl Receiver {
         if self.pacer.ready_at() > now {
             return None;
         }
-        let sent = if self.acks_turn {
-            self.transmit_ack(buffer).or_else(|| self.transmit_answers(buffer))
+        let sent = if self.replies_turn {
+            self.transmit_reply(buffer).or_else(|| self.transmit_answers(buffer))
         } else {
-            self.transmit_answers(buffer).or_else(|| self.transmit_ack(buffer))
+            self.transmit_answers(buffer).or_else(|| self.transmit_reply(buffer))
         }?;
-        self.acks_turn = !self.acks_turn;
+        self.replies_turn = !self.replies_turn;
         let overhead = headers(&sent.via) + self.path_map.overhead(sent.via);
         self.pacer.charge(now, sent.len + sent.len / sent.segment_size * overhead);
         Some(sent)
@@ -66,15 +66,18 @@ impl Receiver {
         self.has_output().then(|| self.pacer.ready_at())
     }
 
-    fn transmit_ack(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let initiator = self.acks.next()?;
-        let next = self.acks.queue(initiator).and_then(|queue| queue.pop_front());
-        self.acks.pass();
-        let (via, ack) = next?;
+    fn transmit_reply(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let start = buffer.len();
-        ack.write(&self.identity.hello_key, buffer);
-        let len = buffer.len() - start;
-        Some(self.transmit_of(via, len, len))
+        loop {
+            let address = self.replies.next()?;
+            let next = self.replies.queue(address).and_then(|queue| queue.pop_front());
+            self.replies.pass();
+            // What it says may be out of date: then the initiator asks again.
+            if let Some(via) = next.and_then(|next| self.write_reply(next, buffer)) {
+                let len = buffer.len() - start;
+                return Some(self.transmit_of(via, len, len));
+            }
+        }
     }
 
     fn transmit_answers(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -95,11 +98,12 @@ impl Receiver {
             return None;
         };
         let mut first = queue.pop_front()?;
+        let least = ANSWER_OVERHEAD + first.report.len();
         let (path, via) = if first.routed {
             first.alternates -= 1;
-            session.routes.take_alternate(&*self.path_map)?
+            session.routes.take_alternate(least, &*self.path_map)?
         } else {
-            session.routes.take()?
+            session.routes.take(least)?
         };
         let start = buffer.len();
         let marking = marking::control(&self.config);
@@ -109,7 +113,10 @@ impl Receiver {
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
             let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
-            while !joined.is_full()
+            // Where it is not known that the peer receives, an answer is no larger than its cause.
+            let may_join = via.remote.ip() == session.peer.ip();
+            while may_join
+                && !joined.is_full()
                 && let Some(next) = queue.pop_front_if(|next| fits(next, len))
             {
                 len += next.report.len();
@@ -136,12 +143,12 @@ impl Receiver {
 
     /// Whether something waits to be sent.
     pub(crate) fn has_output(&self) -> bool {
-        self.acks.next().is_some() || self.answers.next().is_some()
+        self.replies.next().is_some() || self.answers.next().is_some()
     }
 
     /// Whether what waits should wait no longer for symbols to leave with.
     pub(in crate::proto) fn is_overdue(&self) -> bool {
-        self.acks.next().is_some() || (self.overdue && self.answers.next().is_some())
+        self.replies.next().is_some() || (self.overdue && self.answers.next().is_some())
     }
 
     /// Appends waiting reports, in an ANSWER, to the symbols in `buffer`, if they go to the same peer
@@ -155,7 +162,7 @@ impl Receiver {
         let Transmit { contents, via, segment_size: room, marking, .. } = batch;
         self.overdue = true;
         // What need not wait for the rate must not keep it from those that do.
-        let others_wait = self.acks.next().is_some() || self.answers.len() > 1;
+        let others_wait = self.replies.next().is_some() || self.answers.len() > 1;
         if others_wait && self.pacer.ready_at() > now {
             return batch;
         }

@@ -9,14 +9,15 @@ use crate::proto::session::Identity;
 use crate::proto::steps::steps_of;
 use crate::rng::Seed;
 use crate::time::Instant;
-use crate::wire::hello::{Hello, HelloAck, HelloKey};
-use crate::wire::keys::{DigestKey, PresharedKey};
+use crate::wire::handshake::{OpenFields, shake_hands};
+use crate::wire::keys::DigestKey;
 use crate::wire::packet::Prefix;
 use crate::wire::seal::Sealer;
 use crate::wire::{Kind, Role, SymbolHeader};
 use core::time::Duration;
 use std::sync::Arc;
 
+const KEY: [u8; 32] = [7; 32];
 const START: Instant = Instant::from_nanos(1_000_000_000);
 /// Beyond what a tree of so many entries needs.
 const LOGARITHMIC: u64 = 40;
@@ -30,42 +31,40 @@ struct Peer {
 
 struct Crowd {
     receiver: Receiver,
-    key: PresharedKey,
-    hello_key: HelloKey,
 }
 
 impl Crowd {
     fn new(config: Config) -> Self {
         // Nothing waits for the link.
         let config = Config { capacity: 1_000_000_000_000, ..config };
-        let security = Security::pre_shared([7; 32]);
-        let identity = Identity::new(&security, Seed::new([3; 32]));
-        let (key, hello_key) = (identity.key.clone(), identity.key.hello_key());
-        Self { receiver: Receiver::new(config, identity, Arc::new(Egresses(1))), key, hello_key }
-    }
-
-    fn hello(&mut self, now: Instant, who: u32, current: SessionId) -> HelloAck {
-        let mut name = [1; 16];
-        name[..4].copy_from_slice(&who.to_be_bytes());
-        let hello = Hello {
-            path: PathId(0),
-            initiator: Incarnation(name),
-            nonce: 1,
-            port: 7000,
-            current,
-            more_ports: 0,
-        };
-        let mut packet = Vec::new();
-        hello.write(&self.hello_key, &mut packet);
-        self.receiver.handle_hello(now, via(who), &packet);
-        packet.clear();
-        self.receiver.poll_transmit(now, &mut packet).unwrap();
-        HelloAck::parse(&self.hello_key, &packet).unwrap().unwrap()
+        let security = Security::pre_shared(KEY);
+        let identity = Identity::new(START, &security, Seed::new([3; 32]));
+        Self { receiver: Receiver::new(config, identity, Arc::new(Egresses(1))) }
     }
 
     fn meet(&mut self, now: Instant, who: u32) -> Peer {
-        let ack = self.hello(now, who, SessionId(0));
-        let flow = self.key.session(&ack).forward;
+        let mut name = [1; 16];
+        name[..4].copy_from_slice(&who.to_be_bytes());
+        let fields = OpenFields {
+            incarnation: Incarnation(name),
+            addressed: ([10, 0, 0, 1], 7000).into(),
+            session: SessionId(2),
+            capabilities: 0,
+            port: 7000,
+            more_ports: 0,
+            translated: false,
+        };
+        let (_, keys) = shake_hands(&KEY, 1, &fields, |packet| {
+            if Kind::of(&packet) == Ok(Kind::Hello) {
+                self.receiver.handle_hello(now, via(who), &packet);
+            } else {
+                self.receiver.handle_open(now, via(who), &packet);
+            }
+            let mut answer = Vec::new();
+            self.receiver.poll_transmit(now, &mut answer).unwrap();
+            answer
+        });
+        let flow = keys.forward;
         Peer { via: via(who), sealer: Sealer::new(flow.symbols), digest: flow.digest }
     }
 

@@ -28,6 +28,7 @@ pub struct ReceiverCounters {
     pub forged: u64,
     pub replayed: u64,
     pub refused_hellos: u64,
+    pub misdirected: u64,
     pub peers_refused: u64,
 }
 

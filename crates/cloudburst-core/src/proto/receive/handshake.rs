@@ -1,18 +1,42 @@
-//! Sessions: answering a HELLO, confirming it by the first symbol, making room, forgetting.
+//! Sessions: answering handshakes, confirming a session by its first symbol, making room, forgetting.
 
 use super::Receiver;
 use super::session::Session;
-use crate::id::SessionId;
-use crate::path::Via;
-use crate::proto::limits::ALIVE_FOR;
-use crate::proto::session::{Peering, more_ports, ports};
+use crate::id::{PathId, SessionId};
+use crate::path::{Naming, Via};
+use crate::proto::marking;
+use crate::proto::session::{Chooser, Peering, more_ports, ports};
 use crate::time::Instant;
-use crate::wire::packet::Prefix;
-use crate::wire::seal::OpenError;
-use crate::wire::{Hello, HelloAck};
+use crate::wire::Report;
+use crate::wire::handshake::{
+    ANY_TURN, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
+};
+use crate::wire::keys::{FlowKeys, SessionKeys};
+use crate::wire::packet::VERSION;
+use crate::wire::seal::{OpenError, Opener};
+use std::net::SocketAddr;
 
-/// Of so many HELLO_ACKs of a handshake, the first goes back the way of its HELLO.
+/// Of so many answers to a handshake, the first goes back the way of its cause.
 const RETURN_EVERY: usize = 4;
+
+/// What answers a packet of a handshake. Numbers are those of the pre-shared keys.
+#[derive(Debug)]
+pub(super) enum HandshakeReply {
+    Retry(usize, Retry),
+    Accept(usize, Accept),
+    /// The session that is asked after lives, says an ANSWER in it.
+    Alive(SessionId, u64),
+    /// The packet is of a version that is not spoken here.
+    Versions(usize, Versions),
+}
+
+/// A session that has had no symbol so far.
+#[derive(Debug)]
+pub(super) struct Unconfirmed {
+    session: Session,
+    backward: FlowKeys,
+    ports: u16,
+}
 
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
@@ -24,138 +48,254 @@ impl Receiver {
         self.enter(now, name, session);
     }
 
-    /// Takes a HELLO that arrived by `via`.
-    pub(in crate::proto) fn handle_hello(&mut self, now: Instant, via: Via, packet: &[u8]) {
-        let hello = match Hello::parse(&self.identity.hello_key, packet) {
-            Ok(Some(hello)) => hello,
+    /// Takes a HELLO that arrived by `via`. One that proves that it is of a session is as good as a
+    /// symbol of it; of another nothing is kept, because a stranger may have replayed it. Returns the
+    /// peer, if this is the first packet of a session.
+    pub(in crate::proto) fn handle_hello(
+        &mut self,
+        now: Instant,
+        via: Via,
+        packet: &[u8],
+    ) -> Option<Peering> {
+        let (key, hello) = match Hello::parse(&self.identity.hello_keys, packet) {
+            Ok(Some(known)) => known,
+            Ok(None) => {
+                self.counters.refused_hellos += 1;
+                return None;
+            }
+            Err(_) => {
+                self.counters.malformed += 1;
+                return None;
+            }
+        };
+        let name = hello.current;
+        let open = |opener: &mut Opener| hello.open(packet, opener);
+        let asked = match self.sessions.get_mut(&name) {
+            Some(session) => Some(open(&mut session.opener).map(|()| None)),
+            None => self
+                .confirm(now, name, hello.number, open)
+                .map(|confirmed| confirmed.map(|((), peering)| peering)),
+        };
+        let mut confirmed = None;
+        // The first goes back the way that its cause came.
+        let turn = if hello.count == 0 { 0 } else { self.next_turn() };
+        let reply = if let Some(Ok(peering)) = asked {
+            confirmed = peering;
+            // Refused for want of room: silence.
+            let session = self.sessions.get_mut(&name)?;
+            // Half of it pays for the answer, which takes a way of its own.
+            session.learn_route(hello.path, via, packet.len() / 2);
+            self.heard(now, name);
+            HandshakeReply::Alive(name, hello.nonce)
+        } else if self.leaves_to_others() {
+            return None;
+        } else {
+            let Hello { path, nonce, .. } = hello;
+            HandshakeReply::Retry(key, self.retry(now, via, path, nonce, turn))
+        };
+        self.reply(via, turn, reply);
+        confirmed
+    }
+
+    /// Takes an OPEN that arrived by `via`. If its token shows that its sender receives there, and it
+    /// was meant for this endpoint, a session is half-open from then on.
+    pub(in crate::proto) fn handle_open(&mut self, now: Instant, via: Via, packet: &[u8]) {
+        let (key, open) = match Open::parse(&self.identity.hello_keys, packet) {
+            Ok(Some(known)) => known,
             Ok(None) => return self.counters.refused_hellos += 1,
             Err(_) => return self.counters.malformed += 1,
         };
+        if self.leaves_to_others() {
+            return;
+        }
         // The process may have slept since the timer was due.
         self.half_open.expire(now);
-        let Some((answered, ack)) = self.acknowledge(now, via, &hello) else { return };
-        if ack.current_alive {
-            self.keep(now, hello.current, hello.nonce);
-        }
-        let via = self.way_of_ack(via, answered);
-        self.acks.push(hello.initiator, (via, ack));
-    }
-
-    /// The answer to a HELLO, and how many its handshake has had. A new handshake is half-open from
-    /// now on; `None` if another endpoint at this port may take it.
-    fn acknowledge(&mut self, now: Instant, via: Via, hello: &Hello) -> Option<(usize, HelloAck)> {
-        let current = self.sessions.get_mut(&hello.current);
-        // A stranger can say the same again: what a HELLO asks after is not refreshed by it, but
-        // by the symbol that follows. So it is alive only as long as there is time for that.
-        let current = current.filter(|session| {
-            session.incarnation == hello.initiator
-                && now.saturating_since(session.last_heard) <= ALIVE_FOR
-        });
-        let unused = self.half_open.alive(now, hello.current, hello.initiator);
-        let mut ack = HelloAck {
-            path: hello.path,
-            initiator: hello.initiator,
-            nonce: hello.nonce,
-            responder: self.identity.incarnation,
-            session_nonce: [0; 16],
-            current_alive: current.is_some() || unused.is_some(),
-            more_ports: more_ports(self.config.ports),
-            // Where nobody shares the port, the one that the peer uses is the one that works: it
-            // may be another than ours, behind a translator.
-            port: if self.config.reuse_port { self.config.port } else { 0 },
-        };
-        let count = |answered: &mut usize| core::mem::replace(answered, *answered + 1);
-        let answered = if let Some(session) = current {
-            count(&mut session.hellos)
-        } else if let Some(unused) = unused {
-            // Its first symbols were lost: they are on their way again.
-            count(&mut unused.answered)
-        } else if let Some(known) = self.half_open.known(hello.initiator, hello.nonce) {
-            ack.session_nonce = known.ack.session_nonce;
-            count(&mut known.answered)
-        } else if self.closing && self.config.reuse_port {
-            // Another HELLO of the same handshake may meet somebody who takes messages.
-            return None;
+        let ip = via.remote.ip();
+        let turn = if open.turn == ANY_TURN { self.next_turn() } else { open.turn };
+        let reply = if !self.identity.token_key.holds(&open.token, millis(now), open.nonce, ip) {
+            let Open { path, nonce, .. } = open;
+            let retry = self.retry(now, via, path, nonce, turn);
+            HandshakeReply::Retry(key, Retry { token_refused: true, ..retry })
+        } else if let Some(known) = self.half_open.known((ip, open.nonce)) {
+            let Some((key, accept)) = known.accept(open.path) else { return };
+            HandshakeReply::Accept(key, accept)
         } else {
-            self.opened += 1;
-            ack.session_nonce = self.identity.seed.derive("session nonce", self.opened);
-            let name = self.identity.key.session(&ack).forward.symbols.session;
-            let mut peer = via.remote;
-            if hello.port != 0 {
-                peer.set_port(hello.port);
-            }
-            self.half_open.insert(now, name, peer, hello.more_ports, ack);
-            0
+            let Some(reply) = self.open(now, via, key, &open) else { return };
+            reply
         };
-        Some((answered, ack))
+        self.reply(via, turn, reply);
     }
 
-    /// The way of a HELLO_ACK, after so many of the same handshake. Some go back the way of the
-    /// HELLO, which firewalls expect. It may be dead, so the others take all paths of our own in
-    /// turn, of which few may be alive: if each were drawn, some would be missed for long.
-    fn way_of_ack(&self, arrived: Via, answered: usize) -> Via {
-        if answered.is_multiple_of(RETURN_EVERY) {
+    /// Takes a packet of another version. If it is a HELLO under a key of this endpoint, its sender is
+    /// told which version is spoken here.
+    pub(in crate::proto) fn handle_other_version(&mut self, via: Via, packet: &[u8]) {
+        self.counters.malformed += 1;
+        if let Some((key, nonce)) = other_hello(&self.identity.hello_keys, packet) {
+            let versions = Versions { nonce, versions: [VERSION].into_iter().collect() };
+            self.reply(via, 0, HandshakeReply::Versions(key, versions));
+        }
+    }
+
+    /// Opens a session as `open` wants it; `None` if it gets no answer.
+    fn open(&mut self, now: Instant, via: Via, key: usize, open: &Open) -> Option<HandshakeReply> {
+        self.opened += 1;
+        let count = self.opened;
+        let ephemeral = self.identity.seed.derive("responder's ephemeral key", count);
+        let Some((fields, response)) = open.read(self.identity.preshared(key), ephemeral) else {
+            self.counters.refused_hellos += 1;
+            return None;
+        };
+        let naming = self.path_map.naming(fields.addressed);
+        if naming == Naming::Foreign {
+            self.counters.misdirected += 1;
+            return None;
+        }
+        let name = self.identity.choose_session(Chooser::Responder, count, |taken| {
+            self.sessions.contains_key(&taken) || self.half_open.contains(taken)
+        });
+        // A translator passes one port on, and may pass it on to somebody else by now.
+        let is_own = naming == Naming::Own;
+        let age = now.saturating_since(self.identity.born_at).as_micros();
+        let (message, secrets) = response.accept(&AcceptFields {
+            incarnation: self.identity.incarnation,
+            session: name,
+            age_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
+            capabilities: 0,
+            // Where nobody shares the port, the one that the peer uses is the one that works.
+            port: if self.config.reuse_port { self.config.port } else { 0 },
+            more_ports: if is_own { more_ports(self.config.ports) } else { 0 },
+        });
+        let keys = SessionKeys::new(&secrets, fields.session, name);
+        let peer = address_of(via.remote, &fields);
+        let unconfirmed = Unconfirmed {
+            session: Session::new(now, peer, fields.incarnation, keys.forward),
+            backward: keys.backward,
+            ports: if fields.translated { 1 } else { ports(fields.more_ports) },
+        };
+        let opened_by = (via.remote.ip(), open.nonce);
+        self.half_open.insert(now, name, opened_by, unconfirmed, (key, message));
+        Some(HandshakeReply::Accept(key, Accept { path: open.path, nonce: open.nonce, message }))
+    }
+
+    /// Another endpoint at this port may take what this one no longer does.
+    const fn leaves_to_others(&self) -> bool {
+        self.closing && self.config.reuse_port
+    }
+
+    fn retry(&self, now: Instant, via: Via, path: PathId, nonce: u64, turn: u8) -> Retry {
+        let token = self.identity.token_key.issue(millis(now), nonce, via.remote.ip());
+        Retry { path, token_refused: false, nonce, turn, token, observed: via.remote }
+    }
+
+    /// The next of the ways back: not the first, and not [`ANY_TURN`].
+    const fn next_turn(&mut self) -> u8 {
+        self.turn = self.turn % (ANY_TURN - 1) + 1;
+        self.turn
+    }
+
+    /// Queues a reply to a packet that arrived by `via`.
+    fn reply(&mut self, via: Via, turn: u8, reply: HandshakeReply) {
+        let way = self.way_of_reply(via, turn.into());
+        self.replies.push(via.remote.ip(), (way, reply));
+    }
+
+    /// The way of the reply to a packet of a handshake. Some go back the way that the packet came,
+    /// which firewalls expect. It may be dead, so the others take all paths of our own in turn, of
+    /// which few may be alive: if each were drawn, some would be missed for long.
+    fn way_of_reply(&self, arrived: Via, turn: usize) -> Via {
+        if turn.is_multiple_of(RETURN_EVERY) {
             return arrived;
         }
-        let turn = answered - answered / RETURN_EVERY;
+        let turn = turn - turn / RETURN_EVERY;
         let ways = self.path_map.paths(arrived.remote, 1);
         let Some(round) = turn.checked_div(ways.len()) else { return arrived };
-        // HELLOs come from several addresses in a rhythm of their own: so that every path meets
+        // Packets come from several addresses in a rhythm of their own: so that every path meets
         // every address, each round but the first begins anywhere.
         let start = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         ways[(turn + start as usize) % ways.len()]
     }
 
-    /// Opens the packet of a session that has had none so far: whoever sealed it has got our
-    /// HELLO_ACK, so the peer is there, and the session begins. Returns the length of the payload,
-    /// and the peer if there is room for the session; `None` if there is no such handshake.
-    pub(super) fn confirm(
+    /// Appends the reply to a handshake whose turn it is; its way, unless there is none any more.
+    pub(super) fn write_reply(
         &mut self,
-        now: Instant,
-        via: Via,
-        prefix: &Prefix,
-        packet: &mut [u8],
-        payload_at: usize,
-    ) -> Option<Result<(usize, Option<Peering>), OpenError>> {
-        let name = prefix.session;
-        let pending = self.half_open.get(now, name)?;
-        // What was refused for want of room must not begin a session when it is replayed.
-        if pending.refused.is_some_and(|newest| prefix.number <= newest) {
-            return Some(Err(OpenError::Replayed));
+        (via, reply): (Via, HandshakeReply),
+        buffer: &mut Vec<u8>,
+    ) -> Option<Via> {
+        let keys = &self.identity.hello_keys;
+        match reply {
+            HandshakeReply::Retry(key, retry) => retry.write(&keys[key], buffer),
+            HandshakeReply::Accept(key, accept) => accept.write(&keys[key], buffer),
+            HandshakeReply::Versions(key, versions) => versions.write(&keys[key], buffer),
+            HandshakeReply::Alive(name, nonce) => {
+                let session = self.sessions.get_mut(&name)?;
+                let class = marking::control(&self.config).class;
+                session.write_answer([&Report::Alive { nonce }], class, PathId(0), buffer);
+            }
         }
-        let keys = self.identity.key.session(&pending.ack);
-        let incarnation = pending.ack.initiator;
-        // The address is the symbol's, which was sealed; the HELLO's could have been anybody's.
-        let mut peer = via.remote;
-        peer.set_port(pending.peer.port());
-        let ports = ports(pending.more_ports);
-        let mut session = Session::new(now, peer, incarnation, keys.forward);
-        let payload_len = match session.opener.open(prefix.number, packet, payload_at) {
-            Ok(payload) => payload.len(),
-            Err(error) => return Some(Err(error)),
-        };
-        if !self.enter(now, name, session) {
-            // The peer is there and tries again: it must not take us for another incarnation.
-            self.half_open.refuse(now, name, prefix.number);
-            return Some(Ok((payload_len, None)));
-        }
-        self.half_open.remove(name);
-        self.counters.sessions_confirmed += 1;
-        let (flow, port) = (keys.backward, peer.port());
-        let peering = Peering { peer, incarnation, flow, port, ports };
-        Some(Ok((payload_len, Some(peering))))
+        Some(via)
     }
 
-    /// Adds a session. Where there are too many, one must have idled for so long that its peer
-    /// asks before it uses it again; else the new one is refused.
-    fn enter(&mut self, now: Instant, name: SessionId, session: Session) -> bool {
+    /// Opens the packet of a session that has had none so far: whoever sealed it has got our ACCEPT,
+    /// and the session begins. Returns what `open` does, and the peer if there is room for the
+    /// session; `None` if there is no such handshake.
+    pub(super) fn confirm<T>(
+        &mut self,
+        now: Instant,
+        name: SessionId,
+        number: u64,
+        open: impl FnOnce(&mut Opener) -> Result<T, OpenError>,
+    ) -> Option<Result<(T, Option<Peering>), OpenError>> {
+        let pending = self.half_open.get_mut(now, name)?;
+        // What was refused for want of room must not begin a session when it is replayed.
+        if pending.refused.is_some_and(|newest| number <= newest) {
+            return Some(Err(OpenError::Replayed));
+        }
+        let opened = match open(&mut pending.session.as_mut()?.session.opener) {
+            Ok(opened) => opened,
+            Err(error) => return Some(Err(error)),
+        };
+        if !self.has_room_for_session(now) {
+            // The peer is there and tries again: it must not take us for another incarnation.
+            self.half_open.refuse(now, name, number);
+            return Some(Ok((opened, None)));
+        }
+        let Unconfirmed { mut session, backward, ports } =
+            *self.half_open.get_mut(now, name)?.session.take()?;
+        session.last_heard = now;
+        let (peer, incarnation, port) = (session.peer, session.incarnation, session.peer.port());
+        self.insert_session(name, session);
+        self.counters.sessions_confirmed += 1;
+        let peering = Peering { peer, incarnation, flow: backward, port, ports };
+        Some(Ok((opened, Some(peering))))
+    }
+
+    /// Adds a session, if there is room.
+    fn enter(&mut self, now: Instant, name: SessionId, session: Session) {
+        if !self.sessions.contains_key(&name) && self.has_room_for_session(now) {
+            self.insert_session(name, session);
+        }
+    }
+
+    /// Whether another session can be added. Where there are too many, one must have idled for so
+    /// long that its peer asks before it uses it again.
+    fn has_room_for_session(&mut self, now: Instant) -> bool {
         // Sessions that were accepted, and as many that were adopted.
         let full = self.sessions.len() >= self.config.max_peers.saturating_mul(2);
-        if full && !self.make_room(now) {
-            self.counters.peers_refused += 1;
-            return false;
-        }
-        self.insert_session(name, session);
-        true
+        let has_room = !full || self.make_room(now);
+        self.counters.peers_refused += u64::from(!has_room);
+        has_room
     }
+}
+
+/// Where an initiator takes messages that was seen at `observed`.
+fn address_of(mut observed: SocketAddr, fields: &OpenFields) -> SocketAddr {
+    if fields.port != 0 && !fields.translated {
+        observed.set_port(fields.port);
+    }
+    observed
+}
+
+/// The clock of tokens.
+const fn millis(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }

@@ -17,7 +17,7 @@ impl Receiver {
         self.check_deadlines();
         self.check_waiting();
         self.half_open.check_invariants();
-        self.acks.check_invariants();
+        self.replies.check_invariants();
         self.answers.check_invariants();
         for (name, session) in &self.sessions {
             assert_eq!(session.opener.session(), *name, "a session opens its own packets");
@@ -59,7 +59,7 @@ impl Receiver {
             if let Some(at) = session.quiet {
                 quiet += 1;
                 assert!(self.quiet.is_set(Some(at), *name), "{name:?} is in order");
-                let since = session.quiet_since();
+                let since = session.last_heard;
                 let behind = since.saturating_since(at);
                 assert!(at <= since && behind < QUIET_GRAIN, "{behind:?}");
             }

@@ -24,27 +24,28 @@ mod window;
 use self::answers::Outbound;
 pub use self::counters::ReceiverCounters;
 use self::deadlines::MessageTimer;
+use self::handshake::{HandshakeReply, Unconfirmed};
 use self::held::{Held, PeerKey};
 use self::inbox::Inbox;
 use self::peers::Peer;
 use self::room::RoomQueue;
 use self::session::Session;
 use self::turns::Turns;
-use super::limits::{MAX_ACKS, MAX_ANSWERS};
+use super::limits::{MAX_ANSWERS, MAX_REPLIES};
 use super::session::HalfOpen;
 use super::session::Identity;
 use super::stats::ReceivedFrom;
 use super::timers::Timers;
 use crate::config::Config;
-use crate::id::{Incarnation, MessageId, SessionId};
+use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{Pacer, PathMap, Via};
 use crate::time::Instant;
-use crate::wire::{HelloAck, Role};
+use crate::wire::Role;
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A message, delivered once.
@@ -77,7 +78,7 @@ pub(crate) struct Receiver {
     identity: Identity,
     sessions: HashMap<SessionId, Session>,
     /// Handshakes without a symbol so far.
-    half_open: HalfOpen,
+    half_open: HalfOpen<Unconfirmed>,
     opened: u64,
     /// By role, so that an application which takes no requests still gets its messages. Those of
     /// responses stay empty.
@@ -86,10 +87,12 @@ pub(crate) struct Receiver {
     /// What all sessions remember.
     held: Held,
     room_queue: RoomQueue,
-    /// HELLO_ACKs to be sent, by initiator.
-    acks: Turns<Incarnation, (Via, HelloAck)>,
+    /// The way back that an answer to a handshake took last.
+    turn: u8,
+    /// Answers to handshakes to be sent, by the address that these came from.
+    replies: Turns<IpAddr, (Via, HandshakeReply)>,
     /// The next transmission is theirs to have.
-    acks_turn: bool,
+    replies_turn: bool,
     /// The paths that answers may leave by, where the way that their causes came seems not to do.
     path_map: Arc<dyn PathMap>,
     answers: Turns<SessionId, Outbound>,
@@ -122,8 +125,9 @@ impl Receiver {
             peers: HashMap::new(),
             held: Held::default(),
             room_queue: RoomQueue::default(),
-            acks: Turns::new(MAX_ACKS),
-            acks_turn: true,
+            turn: 0,
+            replies: Turns::new(MAX_REPLIES),
+            replies_turn: true,
             answers: Turns::new(MAX_ANSWERS),
             overdue: false,
             pacer,

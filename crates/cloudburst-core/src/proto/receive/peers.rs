@@ -30,7 +30,7 @@ impl Receiver {
         let before = session.window.held();
         let result = change(session);
         let after = session.window.held();
-        let quiet = session.window.is_idle().then(|| session.quiet_since());
+        let quiet = session.window.is_idle().then(|| session.last_heard);
         if quiet.is_some() != session.quiet.is_some() {
             self.quiet.set(&mut session.quiet, quiet, name);
         }
@@ -46,19 +46,9 @@ impl Receiver {
     /// Records that something authentic arrived in a session.
     pub(super) fn heard(&mut self, now: Instant, name: SessionId) {
         let Some(session) = self.sessions.get_mut(&name) else { return };
-        session.on_heard(now);
+        session.last_heard = now;
         if session.quiet.is_some_and(|at| now.saturating_since(at) >= QUIET_GRAIN) {
             self.quiet.set(&mut session.quiet, Some(now), name);
-        }
-    }
-
-    /// Records that the handshake with `nonce` is told that a session is alive.
-    pub(super) fn keep(&mut self, now: Instant, name: SessionId, nonce: u64) {
-        let Some(session) = self.sessions.get_mut(&name) else { return };
-        session.keep(now, nonce);
-        let since = session.quiet_since();
-        if session.quiet.is_some() {
-            self.quiet.set(&mut session.quiet, Some(since), name);
         }
     }
 

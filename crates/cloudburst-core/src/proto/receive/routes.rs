@@ -41,17 +41,27 @@ struct Route {
     last_symbol: u64,
     /// Turns that it did not get since it went quiet, or was last taken.
     passed: u32,
+    /// Bytes that may leave by it, if nobody has shown that the peer receives there.
+    credit: usize,
 }
 
+/// Bytes that may be sent to an address for each byte that came from there, as long as nobody has shown
+/// that the peer receives there (RFC 9000, section 8.1).
+const AMPLIFICATION: usize = 3;
+
 impl Routes {
-    /// An authentic packet of the peer's path `path` came by `via`.
-    pub(super) fn learn(&mut self, path: PathId, via: Via) {
+    /// An authentic packet of `len` bytes of the peer's path `path` came by `via`; `validated`: it is
+    /// known that the peer receives there. Anybody could have sent it on from elsewhere.
+    pub(super) fn learn(&mut self, path: PathId, via: Via, len: usize, validated: bool) {
         self.symbols += 1;
         let last_symbol = self.symbols;
+        let credit = if validated { usize::MAX } else { AMPLIFICATION * len };
         if let Some(known) = self.routes.iter_mut().find(|known| known.path == path) {
+            let before = if known.via.remote.ip() == via.remote.ip() { known.credit } else { 0 };
+            known.credit = before.saturating_add(credit);
             (known.via, known.last_symbol) = (via, last_symbol);
         } else if self.routes.len() < MAX_ROUTES {
-            self.routes.push(Route { path, via, last_symbol, passed: 0 });
+            self.routes.push(Route { path, via, last_symbol, passed: 0, credit });
         }
     }
 
@@ -63,17 +73,21 @@ impl Routes {
 
     /// The next way back that is a path of our own, to the address of the next route: all ways by
     /// which the peer's symbols come may be dead the other way.
-    pub(super) fn take_alternate(&mut self, own: &dyn PathMap) -> Option<(PathId, Via)> {
-        let (path, via) = self.take()?;
+    pub(super) fn take_alternate(
+        &mut self,
+        len: usize,
+        own: &dyn PathMap,
+    ) -> Option<(PathId, Via)> {
+        let (path, via) = self.take(len)?;
         let ways = own.paths(via.remote, 1);
         let way = ways.get(self.alternates % ways.len().max(1)).copied();
         self.alternates += 1;
         Some((path, way.unwrap_or(via)))
     }
 
-    /// The next route in turn. What brings no symbols any more hardly takes answers back: such
+    /// The next route in turn, for an answer of `len` bytes at most. What brings no symbols any more hardly takes answers back: such
     /// routes are passed over most of the time, but not always, for one may work in one direction.
-    pub(super) fn take(&mut self) -> Option<(PathId, Via)> {
+    pub(super) fn take(&mut self, len: usize) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
         let quiet = QUIET_AFTER * routes as u64;
         for _ in 0..routes {
@@ -81,15 +95,28 @@ impl Routes {
             self.next = turn + 1;
             let route = &mut self.routes[turn];
             route.passed += 1;
-            if self.symbols - route.last_symbol < quiet || route.passed >= QUIET_TURNS {
+            let heard = self.symbols - route.last_symbol < quiet || route.passed >= QUIET_TURNS;
+            if heard && route.pay(len) {
                 route.passed = 0;
                 return Some((PathId(turn as u16), route.via));
             }
         }
-        // Symbols come by a route that there was no room for.
-        let turn = self.next.checked_rem(routes)?;
+        // Symbols come by a route that there was no room for, or others may take no more.
+        let turn = (self.next..self.next + routes).map(|turn| turn % routes);
+        let turn = turn.into_iter().find(|&turn| self.routes[turn].pay(len))?;
         self.next = turn + 1;
         Some((PathId(turn as u16), self.routes[turn].via))
+    }
+}
+
+impl Route {
+    /// Charges the route with `len` bytes. Returns whether they may leave by it.
+    const fn pay(&mut self, len: usize) -> bool {
+        let pays = self.credit >= len;
+        if pays && self.credit != usize::MAX {
+            self.credit -= len;
+        }
+        pays
     }
 }
 
@@ -97,20 +124,39 @@ impl Routes {
 mod tests {
     use super::*;
     use crate::path::Egresses;
+    use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
     #[test]
     fn alternates_take_all_paths_of_our_own_in_turn() {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let mut routes = Routes::default();
-        routes.learn(PathId(0), Via { egress: 0, remote: peer });
+        routes.learn(PathId(0), Via { egress: 0, remote: peer }, 100, true);
         let egresses = |own: &dyn PathMap, routes: &mut Routes| {
-            let taken = (0..6).filter_map(|_| routes.take_alternate(own));
+            let taken = (0..6).filter_map(|_| routes.take_alternate(100, own));
             taken.map(|(_, via)| via.egress).collect::<Vec<_>>()
         };
         assert_eq!(egresses(&Egresses(4), &mut routes), [0, 1, 2, 3, 0, 1]);
         assert_eq!(egresses(&Egresses(0), &mut routes), [0; 6], "no own path");
-        assert_eq!(routes.take().map(|(_, via)| via.egress), Some(0));
+        assert_eq!(routes.take(100).map(|(_, via)| via.egress), Some(0));
         assert_eq!((copies(100, 1_452), copies(100, 299), copies(100, 85)), (4, 2, 1));
+    }
+
+    #[test]
+    fn an_address_from_which_a_packet_was_forwarded_gets_three_times_as_much() {
+        let [peer, elsewhere] =
+            [1, 9].map(|host| Via { egress: 0, remote: ([10, 0, 0, host], 1).into() });
+        let mut routes = Routes::default();
+        routes.learn(PathId(0), peer, 100, true);
+        routes.learn(PathId(1), elsewhere, 100, false);
+        let mut sent = BTreeMap::new();
+        for _ in 0..100 {
+            let (_, via) = routes.take(60).unwrap();
+            *sent.entry(via.remote).or_default() += 60;
+        }
+        assert_eq!(sent, [(peer.remote, 95 * 60), (elsewhere.remote, 300)].into());
+        routes.learn(PathId(0), elsewhere, 20, false);
+        assert_eq!(routes.take(60), Some((PathId(0), elsewhere)));
+        assert_eq!(routes.take(60), None, "nobody has shown that it receives");
     }
 }

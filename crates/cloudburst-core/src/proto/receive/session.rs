@@ -1,11 +1,11 @@
 //! One direction of messages from one incarnation of one peer.
 
-use super::deadlines::QUIET_GRAIN;
 use super::held::PeerKey;
 use super::routes::Routes;
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};
-use crate::proto::limits::{KEPT_ARRIVALS, KEPT_FOR, MAX_KEEPING, STALE_AFTER};
+use crate::path::Via;
+use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
@@ -26,16 +26,9 @@ pub(super) struct Session {
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
-    /// Where the order of quiet sessions has it: no earlier than `QUIET_GRAIN` before
-    /// [`quiet_since`](Self::quiet_since).
+    /// Where the order of quiet sessions has it: no earlier than `QUIET_GRAIN` before it was heard last.
     pub(super) quiet: Option<Instant>,
-    /// Handshakes that were told that it is alive since it was heard last.
-    keeping: Vec<u64>,
-    /// Because of them, it is as if it had been heard then.
-    kept_from: Instant,
     pub(super) tally: ReceivedFrom,
-    /// HELLOs that asked after it.
-    pub(super) hellos: usize,
     pub(super) window: Window,
     pub(super) routes: Routes,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
@@ -58,10 +51,7 @@ impl Session {
             digest: flow.digest,
             last_heard: now,
             quiet: None,
-            keeping: Vec::new(),
-            kept_from: Instant::ZERO,
             tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
-            hellos: 0,
             window: Window::new(),
             routes: Routes::default(),
             arrivals: VecDeque::new(),
@@ -73,25 +63,10 @@ impl Session {
         PeerKey { incarnation: self.incarnation, ip: self.peer.ip() }
     }
 
-    /// Something authentic came in it.
-    pub(super) fn on_heard(&mut self, now: Instant) {
-        self.last_heard = now;
-        self.keeping.clear();
-    }
-
-    /// The handshake with `nonce` is told that it is alive: for a while it gives way to no other.
-    ///
-    /// The same handshake counts once, and few do between two symbols: a stranger may repeat them.
-    pub(super) fn keep(&mut self, now: Instant, nonce: u64) {
-        if self.keeping.len() < MAX_KEEPING && !self.keeping.contains(&nonce) {
-            self.keeping.push(nonce);
-            self.kept_from = now + KEPT_FOR - (STALE_AFTER + QUIET_GRAIN);
-        }
-    }
-
-    /// Since when it counts as quiet, for whom others push out.
-    pub(super) fn quiet_since(&self) -> Instant {
-        self.last_heard.max(self.kept_from)
+    /// An authentic packet of `len` bytes of the peer's path `path` came by `via`.
+    pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) {
+        let validated = via.remote.ip() == self.peer.ip();
+        self.routes.learn(path, via, len, validated);
     }
 
     /// Appends an ANSWER with these reports, sealed, that leaves by `path` in `class`.

@@ -37,13 +37,13 @@ impl Receiver {
         let (prefix, header, payload_at) = (view.prefix, view.header, view.payload_at);
         let index_set_at = payload_at - view.index_set.len();
         let name = prefix.session;
-        let (payload_len, confirmed) = self.open_symbol(now, via, &prefix, packet, payload_at)?;
+        let (payload_len, confirmed) = self.open_symbol(now, &prefix, packet, payload_at)?;
         // Refused for want of room: silence.
         let session = self.sessions.get_mut(&name)?;
         self.counters.symbols_received += 1;
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
-        session.routes.learn(prefix.path, via);
+        session.learn_route(prefix.path, via, packet.len());
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
         self.heard(now, name);
@@ -69,7 +69,6 @@ impl Receiver {
     fn open_symbol(
         &mut self,
         now: Instant,
-        via: Via,
         prefix: &Prefix,
         packet: &mut [u8],
         payload_at: usize,
@@ -79,7 +78,9 @@ impl Receiver {
                 let payload = session.opener.open(prefix.number, packet, payload_at);
                 Some(payload.map(|payload| (payload.len(), None)))
             }
-            None => self.confirm(now, via, prefix, packet, payload_at),
+            None => self.confirm(now, prefix.session, prefix.number, |opener| {
+                opener.open(prefix.number, packet, payload_at).map(|payload| payload.len())
+            }),
         };
         let counter = match opened {
             Some(Ok(opened)) => return Some(opened),

@@ -4,27 +4,29 @@ use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::time::Instant;
 use crate::wire::seal::{OpenError, TAG_LEN};
-use crate::wire::{Answer, Report, Verdict, answer};
+use crate::wire::{Answer, Prefix, Report, Verdict, answer};
 use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
     /// Takes an answer that arrived. The packet is garbled afterwards.
     pub(in crate::proto) fn handle_answer(&mut self, now: Instant, packet: &mut [u8]) {
-        let Ok((prefix, reports)) = answer::parse(packet) else {
-            return self.counters.malformed += 1;
-        };
+        let Ok(prefix) = Prefix::parse(packet) else { return self.counters.malformed += 1 };
         let Some(&address) = self.sessions.get(&prefix.session) else {
             return self.counters.unknown_session += 1;
         };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let Some(session) = &mut peer.session else { return };
-        let payload_at = packet.len() - TAG_LEN;
+        let Some(payload_at) = packet.len().checked_sub(TAG_LEN) else {
+            return self.counters.malformed += 1;
+        };
         match session.opener.open(prefix.number, packet, payload_at) {
             Ok(_) => {}
             Err(OpenError::Replayed) => return self.counters.replayed += 1,
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
+        // What strangers send is not worth reading further.
+        let Ok((_, reports)) = answer::parse(packet) else { return self.counters.malformed += 1 };
         peer.tally.answers_received += 1;
         let mut freshest = None;
         for report in &reports {
@@ -36,8 +38,13 @@ impl Sender {
             }
         }
         let go_on = peer.answered(now, freshest);
+        for report in &reports {
+            if let Report::Alive { nonce } = report {
+                self.on_alive(now, address, *nonce);
+            }
+        }
         // Asked because of its silence, it has answered so.
-        if peer.usable {
+        if self.peers.get(&address).is_some_and(|peer| peer.usable) {
             self.end_handshake(address);
         }
         self.reschedule_peer(address);

@@ -3,18 +3,18 @@
 
 use crate::config::{Config, Security};
 use crate::error::SendError;
-use crate::id::{Incarnation, MessageId, PathId};
+use crate::id::{Incarnation, MessageId, SessionId};
 use crate::path::{Egresses, Via};
 use crate::proto::steps::steps_of;
 use crate::proto::{Contents, Endpoint, SendOptions};
 use crate::rng::Seed;
 use crate::time::Instant;
-use crate::wire::hello::{Hello, HelloAck, HelloKey};
-use crate::wire::keys::PresharedKey;
+use crate::wire::handshake::{Accept, AcceptFields, Hello, HelloKey, Open, Retry, Token};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+const KEY: [u8; 32] = [7; 32];
 const PEERS: u32 = 10_000;
 const MESSAGES_PER_PEER: u64 = 10;
 /// A peer, its messages, and the steps down a tree of all of them.
@@ -24,8 +24,9 @@ const FEW: u64 = 2 * MESSAGES_PER_PEER + 17;
 struct Crowd {
     sender: Endpoint,
     now: Instant,
-    hellos: BTreeMap<SocketAddr, Hello>,
-    key: PresharedKey,
+    /// The last packet of each handshake.
+    asked: BTreeMap<SocketAddr, Vec<u8>>,
+    keys: [HelloKey; 1],
 }
 
 fn peer(number: u32) -> SocketAddr {
@@ -35,7 +36,6 @@ fn peer(number: u32) -> SocketAddr {
 
 impl Crowd {
     fn new() -> Self {
-        let key = [7; 32];
         let config = Config {
             port: 7000,
             max_peers: PEERS as usize,
@@ -44,10 +44,10 @@ impl Crowd {
             deadline: Duration::from_secs(1_000),
             ..Config::default()
         };
-        let (security, seed) = (Security::pre_shared(key), Seed::new([1; 32]));
-        let sender = Endpoint::new(config, &security, seed, Box::new(Egresses(1))).unwrap();
-        let now = Instant::from_nanos(1_000_000_000);
-        Self { sender, now, hellos: BTreeMap::new(), key: PresharedKey::new(key) }
+        let (security, seed) = (Security::pre_shared(KEY), Seed::new([1; 32]));
+        let (now, map) = (Instant::from_nanos(1_000_000_000), Box::new(Egresses(1)));
+        let sender = Endpoint::new(now, config, &security, seed, map).unwrap();
+        Self { sender, now, asked: BTreeMap::new(), keys: [HelloKey::new(&KEY)] }
     }
 
     /// With ten messages for each of ten thousand peers.
@@ -57,7 +57,7 @@ impl Crowd {
             (0..PEERS).for_each(|number| crowd.send(number).unwrap());
         }
         crowd.transmit();
-        assert_eq!(crowd.hellos.len(), PEERS as usize);
+        assert_eq!(crowd.asked.len(), PEERS as usize);
         crowd
     }
 
@@ -68,34 +68,41 @@ impl Crowd {
     }
 
     fn transmit(&mut self) {
-        let (mut buffer, key) = (Vec::new(), self.key.hello_key());
+        let mut buffer = Vec::new();
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut buffer) {
             if let Contents::Hello(address) = transmit.contents {
-                self.hellos.insert(address, Hello::parse(&key, &buffer).unwrap().unwrap());
+                self.asked.insert(address, core::mem::take(&mut buffer));
             }
             buffer.clear();
         }
     }
 
     /// The answer of `number` to its HELLO.
-    fn ack(&self, number: u32) -> Vec<u8> {
-        let hello = &self.hellos[&peer(number)];
-        self.ack_to(hello.nonce, hello.initiator, &self.key.hello_key())
+    fn retry(&self, number: u32) -> Vec<u8> {
+        let (_, hello) = Hello::parse(&self.keys, &self.asked[&peer(number)]).unwrap().unwrap();
+        let observed = peer(number);
+        let Hello { path, nonce, .. } = hello;
+        let token = Token([1; 16]);
+        let retry = Retry { path, token_refused: false, nonce, turn: 0, token, observed };
+        let mut packet = Vec::new();
+        retry.write(&self.keys[0], &mut packet);
+        packet
     }
 
-    fn ack_to(&self, nonce: u64, initiator: Incarnation, key: &HelloKey) -> Vec<u8> {
-        let ack = HelloAck {
-            path: PathId(0),
-            initiator,
-            nonce,
-            responder: Incarnation([9; 16]),
-            session_nonce: nonce.to_be_bytes().repeat(2).try_into().unwrap(),
-            current_alive: false,
-            more_ports: 0,
+    /// The answer of `number` to its OPEN.
+    fn accept(&self, number: u32) -> Vec<u8> {
+        let (_, open) = Open::parse(&self.keys, &self.asked[&peer(number)]).unwrap().unwrap();
+        let (_, response) = open.read(&KEY, [8; 32]).unwrap();
+        let (message, _) = response.accept(&AcceptFields {
+            incarnation: Incarnation([9; 16]),
+            session: SessionId(number + 1),
+            age_us: None,
+            capabilities: 0,
             port: 0,
-        };
+            more_ports: 0,
+        });
         let mut packet = Vec::new();
-        ack.write(key, &mut packet);
+        Accept { path: open.path, nonce: open.nonce, message }.write(&self.keys[0], &mut packet);
         packet
     }
 
@@ -113,11 +120,15 @@ impl Crowd {
 }
 
 #[test]
-fn a_handshake_that_ends_looks_at_the_messages_of_its_peer_alone() {
+fn a_handshake_that_goes_on_or_ends_looks_at_the_messages_of_its_peer_alone() {
     let mut crowd = Crowd::busy();
     for number in [0, 5_000, 9_999] {
-        let mut ack = crowd.ack(number);
-        let cost = crowd.cost(|crowd| crowd.take(number, &mut ack));
+        let mut retry = crowd.retry(number);
+        let cost = crowd.cost(|crowd| crowd.take(number, &mut retry));
+        assert!(cost <= FEW, "{cost}");
+        crowd.transmit();
+        let mut accept = crowd.accept(number);
+        let cost = crowd.cost(|crowd| crowd.take(number, &mut accept));
         println!("{cost} peers and messages");
         assert_eq!(crowd.sender.paths(peer(number)).len(), 1);
         assert!(cost <= FEW, "{cost}");
@@ -128,9 +139,9 @@ fn a_handshake_that_ends_looks_at_the_messages_of_its_peer_alone() {
 #[test]
 fn an_answer_to_no_handshake_looks_at_nobody() {
     let mut crowd = Crowd::busy();
-    let initiator = crowd.hellos[&peer(0)].initiator;
-    let mut ack = crowd.ack_to(12_345, initiator, &crowd.key.hello_key());
-    let cost = crowd.cost(|crowd| crowd.take(0, &mut ack));
+    let [mut first, mut again] = [(); 2].map(|()| crowd.retry(0));
+    crowd.take(0, &mut first);
+    let cost = crowd.cost(|crowd| crowd.take(0, &mut again));
     assert_eq!(crowd.sender.counters().sender.late_answers, 1);
     assert_eq!(cost, 0);
 }

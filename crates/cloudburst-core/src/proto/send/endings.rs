@@ -25,14 +25,16 @@ impl Sender {
             let peer = self.peers.get(&leg.peer);
             let connected = peer.is_some_and(|peer| peer.usable);
             let outcome = match (leg.started_at, connected) {
-                (Some(_), _) => {
-                    let local = leg.local_error();
-                    Outcome::Unknown(local.map_or(Indeterminate::Deadline, Indeterminate::Local))
-                }
+                (Some(_), _) => Outcome::Unknown(match leg.local_error() {
+                    Some(error) => Indeterminate::Local(error),
+                    None if leg.is_busy() => Indeterminate::Busy,
+                    None => Indeterminate::Deadline,
+                }),
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
                 (None, false) => {
-                    let local = peer.and_then(Peer::local_error);
-                    Outcome::Rejected(local.map_or(Rejection::NoAnswer, Rejection::Local))
+                    let local = peer.and_then(Peer::local_error).map(Rejection::Local);
+                    let other = || peer.and_then(Peer::other_version);
+                    Outcome::Rejected(local.or_else(other).unwrap_or(Rejection::NoAnswer))
                 }
             };
             return self.finish(id, outcome);

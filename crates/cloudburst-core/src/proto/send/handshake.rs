@@ -1,16 +1,19 @@
 //! Handshakes and sessions: asking, opening, adopting.
 
-use super::Sender;
 use super::hellos::HelloRank;
-use super::peer::Peer;
+use super::peers::with_port;
 use super::silence::GoOn;
+use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
-use crate::proto::session::{Opening, Peering, ports};
+use crate::path::Naming;
+use crate::proto::session::{Chooser, Invitation, Opening, Peering, more_ports, ports};
 use crate::proto::steps::step;
 use crate::time::Instant;
-use crate::wire::HelloAck;
-use crate::wire::keys::FlowKeys;
+use crate::wire::handshake::{Accept, Initiation, OpenFields, Retry, Versions};
+use crate::wire::keys::{FlowKeys, SessionKeys};
+use crate::wire::packet::VERSION;
+use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
@@ -23,7 +26,7 @@ impl Sender {
         }
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => {
-                self.install(now, peer, incarnation, flow, true);
+                self.install(now, peer, incarnation, flow, true, None);
                 self.learn_ports(peer, port, ports);
             }
             Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
@@ -39,16 +42,110 @@ impl Sender {
         }
     }
 
-    /// Takes a HELLO_ACK that arrived. Returns the peer, if it opens a session: the receiver half
+    /// Takes a RETRY that arrived: the peer is there, and an OPEN brings its token back at once.
+    pub(in crate::proto) fn handle_retry(&mut self, now: Instant, packet: &[u8]) {
+        let retry = match Retry::parse(self.identity.hello_key(), packet) {
+            Ok(Some(retry)) => retry,
+            Ok(None) => return self.counters.forged += 1,
+            Err(_) => return self.counters.malformed += 1,
+        };
+        if self.on_retry(now, &retry).is_none() {
+            self.counters.late_answers += 1;
+        }
+    }
+
+    fn on_retry(&mut self, now: Instant, retry: &Retry) -> Option<()> {
+        let address = *self.openings.get(&retry.nonce)?;
+        let translated = self.path_map.naming(retry.observed) != Naming::Own;
+        let opening = self.peers.get(&address)?.opening.as_ref()?;
+        if opening.is_outdated(now) || !opening.takes_retry() {
+            return None;
+        }
+        let known = opening.invitation.as_ref();
+        let fresh = if known.is_some_and(|known| known.translated == translated) {
+            None
+        } else {
+            Some(Box::new(self.invite(address, retry, translated)?))
+        };
+        let peer = self.peers.get_mut(&address)?;
+        let opening = peer.opening.as_mut()?;
+        if fresh.is_some() {
+            opening.invitation = fresh;
+        }
+        opening.invitation.as_mut()?.token = retry.token;
+        if let Some(sample) = opening.round_trip(now, retry.path) {
+            peer.rtt.sample(sample);
+        }
+        // The packet got there.
+        peer.paths.heard(now, retry.path, 0);
+        let attempt = opening.on_retry(retry.path, retry.turn);
+        let rank = Some(HelloRank { attempt, since: now });
+        self.hellos.set(&mut peer.hello_key, rank, address);
+        self.reschedule_peer(address);
+        Some(())
+    }
+
+    /// Takes a VERSION that arrived: the peer speaks other versions. It may be a stranger's replay, or
+    /// one of several endpoints at a port, so the handshake goes on; but callers learn of it.
+    pub(in crate::proto) fn handle_versions(&mut self, packet: &[u8]) {
+        let counter = match Versions::parse(self.identity.hello_key(), packet) {
+            Ok(Some(known)) => match self.openings.get(&known.nonce) {
+                Some(address) => {
+                    let peer = self.peers.get_mut(address);
+                    let theirs = known.versions.iter().copied().max();
+                    if let Some(opening) = peer.and_then(|peer| peer.opening.as_mut())
+                        && !known.versions.contains(&VERSION)
+                    {
+                        opening.other_version = theirs.or(opening.other_version);
+                    }
+                    return;
+                }
+                None => &mut self.counters.late_answers,
+            },
+            Ok(None) => &mut self.counters.forged,
+            Err(_) => &mut self.counters.malformed,
+        };
+        *counter += 1;
+    }
+
+    /// What an OPEN to `address` says, and what its answer is opened with.
+    fn invite(
+        &mut self,
+        address: SocketAddr,
+        retry: &Retry,
+        translated: bool,
+    ) -> Option<Invitation> {
+        let peer = self.peers.get(&address)?;
+        self.invitations += 1;
+        let count = self.invitations;
+        let session = self
+            .identity
+            .choose_session(Chooser::Initiator, count, |taken| self.sessions.contains_key(&taken));
+        let fields = OpenFields {
+            incarnation: self.identity.incarnation,
+            addressed: with_port(address, peer.opening.as_ref()?.port),
+            session,
+            capabilities: 0,
+            port: self.config.port,
+            more_ports: more_ports(self.config.ports),
+            translated,
+        };
+        let psk = self.identity.preshared(0);
+        let ephemeral = self.identity.seed.derive("initiator's ephemeral key", count);
+        let initiation = Initiation::new(psk, retry.nonce, ephemeral, &fields);
+        Some(Invitation { token: retry.token, initiation, session, translated })
+    }
+
+    /// Takes an ACCEPT that arrived. Returns the peer, if it opens a session: the receiver half
     /// accepts the other direction of it.
-    pub(in crate::proto) fn handle_hello_ack(
+    pub(in crate::proto) fn handle_accept(
         &mut self,
         now: Instant,
         packet: &[u8],
     ) -> Option<Peering> {
-        let counter = match HelloAck::parse(&self.identity.hello_key, packet) {
-            Ok(Some(ack)) => match self.take_opening(now, &ack) {
-                Some((address, opening)) => return self.on_opened(now, address, &opening, &ack),
+        let counter = match Accept::parse(self.identity.hello_key(), packet) {
+            Ok(Some(accept)) => match self.openings.get(&accept.nonce).copied() {
+                Some(address) => return self.on_accept(now, address, &accept),
                 None => &mut self.counters.late_answers,
             },
             Ok(None) => &mut self.counters.forged,
@@ -58,67 +155,79 @@ impl Sender {
         None
     }
 
-    /// Ends the handshake that `ack` answers, unless the answer is out of date: then the handshake
-    /// goes on under another nonce, if messages wait for it.
-    fn take_opening(&mut self, now: Instant, ack: &HelloAck) -> Option<(SocketAddr, Opening)> {
-        let address = self.answered_by(ack)?;
-        let outdated = |peer: &Peer| peer.opening.as_ref().is_some_and(|o| o.is_outdated(now));
-        if self.peers.get(&address).is_some_and(|peer| !peer.is_idle() && outdated(peer)) {
-            self.renew_handshake(now, address);
-            self.begin_handshake(now, address);
-            return None;
-        }
-        let opening = self.end_handshake(address)?;
-        if opening.is_outdated(now) {
-            self.reschedule_peer(address);
-            return None;
-        }
-        Some((address, opening))
-    }
-
-    /// Handles the end of a handshake. Returns the peer, if that opens a session.
-    fn on_opened(
-        &mut self,
-        now: Instant,
-        address: SocketAddr,
-        opening: &Opening,
-        ack: &HelloAck,
-    ) -> Option<Peering> {
+    fn on_accept(&mut self, now: Instant, address: SocketAddr, accept: &Accept) -> Option<Peering> {
         let peer = self.peers.get_mut(&address)?;
-        if let Some(sample) = opening.round_trip(now, ack.path) {
-            peer.rtt.sample(sample);
-        }
-        // The HELLO got there.
-        peer.paths.heard(now, ack.path, 0);
-        let port = if ack.port == 0 { opening.port } else { ack.port };
-        let ports = ports(ack.more_ports);
+        let invitation = peer.opening.as_mut()?.invitation.as_mut()?;
+        let Some((fields, secrets)) = invitation.initiation.accept(accept) else {
+            self.counters.forged += 1;
+            return None;
+        };
+        let session = invitation.session;
+        let opening = self.take_opening(now, address, fields.incarnation)?;
+        let peer = self.peers.get_mut(&address)?;
+        peer.paths.heard(now, accept.path, 0);
+        let old = peer.session.as_ref().map(|session| (session.remote, peer.port));
+        let port = if fields.port == 0 { opening.port } else { fields.port };
+        // The packets of an older session went to the port that this incarnation has now, so they
+        // came to it since it began.
+        let is_heir = old.is_some_and(|old| old.0 != fields.incarnation && old.1 == port);
+        let began_at =
+            fields.age_us.filter(|_| is_heir).map(|age| now - Duration::from_micros(age));
+        let ports = ports(fields.more_ports);
         self.learn_ports(address, port, ports);
-        let peer = self.peers.get_mut(&address)?;
-        if ack.current_alive && peer.session.is_some() {
-            let go_on = peer.confirmed_alive(now);
-            self.reschedule_peer(address);
-            self.go_on(now, address, go_on);
-            return None;
-        }
-        let keys = self.identity.key.session(ack);
-        self.install(now, address, ack.responder, keys.forward, false);
-        let (peer, incarnation, flow) = (address, ack.responder, keys.backward);
+        let keys = SessionKeys::new(&secrets, session, fields.session);
+        self.install(now, address, fields.incarnation, keys.forward, false, began_at);
+        let (peer, incarnation, flow) = (address, fields.incarnation, keys.backward);
         Some(Peering { peer, incarnation, flow, port, ports })
     }
 
-    /// The peer whose handshake `ack` answers, if it may.
-    fn answered_by(&self, ack: &HelloAck) -> Option<SocketAddr> {
-        let address = *self.openings.get(&ack.nonce)?;
+    /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was
+    /// not asked: then the handshake goes on under another nonce, if messages wait for it.
+    fn take_opening(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        responder: Incarnation,
+    ) -> Option<Opening> {
         let peer = self.peers.get(&address)?;
-        // Only its owner can say that a session lives.
-        let owner = peer.session.as_ref().map(|session| session.remote);
-        let asked = if ack.current_alive { owner } else { peer.opening.as_ref()?.asked };
-        let ours = ack.initiator == self.identity.incarnation;
-        (ours && asked.is_none_or(|asked| asked == ack.responder)).then_some(address)
+        let opening = peer.opening.as_ref()?;
+        let was_asked = opening.asked.is_none_or(|asked| asked == responder);
+        if was_asked && !opening.is_outdated(now) {
+            return self.end_handshake(address);
+        }
+        self.counters.late_answers += 1;
+        if peer.is_idle() {
+            self.end_handshake(address);
+            self.reschedule_peer(address);
+        } else if was_asked {
+            self.renew_handshake(now, address);
+            self.begin_handshake(now, address);
+        } else if let Some(opening) = self.peers.get_mut(&address).and_then(|p| p.opening.as_mut())
+        {
+            // Whoever is there now is not the one that is asked; the next attempt may meet it.
+            opening.invitation = None;
+        }
+        None
     }
 
-    /// Uses a new session from now on, `confirmed` if the receiver holds it for good already. What
-    /// was under way in the old one is in doubt.
+    /// Handles the word of a peer, in its session, that the session lives: an answer to the
+    /// handshake with `nonce`.
+    pub(super) fn on_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) {
+        let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
+        if opening.is_none_or(|opening| opening.nonce != nonce || opening.is_outdated(now)) {
+            return self.counters.late_answers += 1;
+        }
+        let Some(opening) = self.end_handshake(address) else { return };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let go_on = peer.said_alive(now, opening.began_at());
+        self.reschedule_peer(address);
+        self.go_on(now, address, go_on);
+    }
+
+    /// Uses a new session from now on, `confirmed` if the receiver holds it for good already.
+    ///
+    /// What was under way in the old one is in doubt, but for messages that began when the new
+    /// incarnation had the peer's address to itself: since `began_at`, if that is known.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -126,13 +235,17 @@ impl Sender {
         remote: Incarnation,
         flow: FlowKeys,
         confirmed: bool,
+        began_at: Option<Instant>,
     ) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(old) = &peer.session {
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
                 step();
-                if self.messages.get(&id).is_some_and(|message| message.leg.started_at.is_some()) {
+                let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { continue };
+                let Some(started_at) = leg.started_at else { continue };
+                let is_safe = began_at.is_some_and(|began_at| began_at < started_at);
+                if !is_safe || !leg.start_over(source) {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                 }
             }
@@ -178,7 +291,7 @@ impl Sender {
         self.reschedule_peer(address);
     }
 
-    /// A handshake has lasted for so long that the answers to its first HELLOs may be out of date: it
+    /// A handshake has lasted for so long that the answers to its first packets may be out of date: it
     /// goes on under another nonce.
     fn renew_handshake(&mut self, now: Instant, address: SocketAddr) {
         let nonce = self.draw_nonce(address);
@@ -191,14 +304,14 @@ impl Sender {
     /// The nonce of a handshake with a peer, which is found by it from now on.
     fn draw_nonce(&mut self, address: SocketAddr) -> u64 {
         self.handshakes += 1;
-        let drawn = self.identity.seed.derive("hello nonce", self.handshakes);
-        let nonce = u64::from_be_bytes(drawn[..8].try_into().expect("8 of 16 bytes"));
+        let drawn = self.identity.seed.derive("handshake nonce", self.handshakes);
+        let nonce = u64::from_be_bytes(drawn);
         self.openings.insert(nonce, address);
         nonce
     }
 
-    /// Ends the handshake with a peer, if one is under way: no more HELLO of it is sent, and no
-    /// HELLO_ACK taken.
+    /// Ends the handshake with a peer, if one is under way: no more packet of it is sent, and no
+    /// answer taken.
     pub(super) fn end_handshake(&mut self, address: SocketAddr) -> Option<Opening> {
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.take()?;

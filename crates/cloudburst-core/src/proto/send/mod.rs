@@ -89,6 +89,8 @@ pub(crate) struct Sender {
     symbols_are_next: bool,
     next_id: u64,
     handshakes: u64,
+    /// OPENs that were made ready.
+    invitations: u64,
     closing: bool,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
@@ -118,8 +120,7 @@ struct Round {
 
 impl Sender {
     pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
-        let seed = identity.seed.derive("path order", 0);
-        let rng = SplitMix64::new(u64::from_be_bytes(seed[..8].try_into().expect("8 of 16 bytes")));
+        let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
         Self {
             pacer: Pacer::new(config.capacity, config.rate),
             hellos: Hellos::new(config.capacity, config.rate / LIVENESS_SHARE),
@@ -140,6 +141,7 @@ impl Sender {
             symbols_are_next: false,
             next_id: 0,
             handshakes: 0,
+            invitations: 0,
             closing: false,
             events: VecDeque::new(),
             counters: SenderCounters::default(),

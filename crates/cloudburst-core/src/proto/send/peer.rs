@@ -3,7 +3,7 @@
 use super::hellos::HelloRank;
 use super::rtt::Rtt;
 use super::silence::{GoOn, Silence};
-use crate::error::{LocalError, Outcome};
+use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{Incarnation, MessageId};
 use crate::path::PathSet;
 use crate::proto::limits::{STALE_AFTER, UNCONFIRMED_STALE_AFTER};
@@ -11,6 +11,7 @@ use crate::proto::session::Opening;
 use crate::proto::stats::SentTo;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
+use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -54,8 +55,7 @@ pub(super) struct OpenSession {
     pub(super) sealer: Sealer,
     pub(super) opener: Opener,
     pub(super) digest: DigestKey,
-    /// The receiver holds the session for good: since it was last asked after it, it has answered a
-    /// symbol of it, or sent one in it.
+    /// The receiver holds the session for good: it has answered a packet of it, or sent one in it.
     pub(super) confirmed: bool,
 }
 
@@ -149,13 +149,16 @@ impl Peer {
         if self.usable && !was_usable { GoOn::All } else { after_silence }
     }
 
-    /// The peer said that it has the session. Until it answers a symbol, it may soon give it up.
+    /// The peer said that it has had a packet of the session, which was sent after `asked_at`. Returns
+    /// which messages may go on because of that.
     #[must_use]
-    pub(super) fn confirmed_alive(&mut self, now: Instant) -> GoOn {
+    pub(super) fn said_alive(&mut self, now: Instant, asked_at: Instant) -> GoOn {
+        let go_on = self.heard(now);
+        self.last_heard = asked_at;
         if let Some(session) = &mut self.session {
-            session.confirmed = false;
+            session.confirmed = true;
         }
-        self.heard(now)
+        go_on
     }
 
     /// Marks a session that was not heard for too long as unusable until a handshake confirms it.
@@ -194,6 +197,12 @@ impl Peer {
     pub(super) fn local_error(&self) -> Option<LocalError> {
         let (hellos, error) = self.not_sent?;
         (hellos == self.tally.hellos_sent).then_some(error)
+    }
+
+    /// Whether it has said that it speaks another version of the protocol.
+    pub(super) fn other_version(&self) -> Option<Rejection> {
+        let theirs = self.opening.as_ref()?.other_version?;
+        Some(Rejection::OtherVersion { ours: VERSION, theirs })
     }
 
     /// What was sent to it, and what came of it.

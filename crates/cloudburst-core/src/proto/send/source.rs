@@ -89,6 +89,12 @@ impl Source {
         self.blocks.retain(|block| block.index != index);
     }
 
+    /// Nothing has been begun: digests are of the session that sends them.
+    pub(super) fn start_over(&mut self) {
+        self.blocks.clear();
+        self.digests.clear();
+    }
+
     /// Whether `digest` is that of block `index`, which was begun.
     pub(super) fn has_block(&self, index: u32, digest: Digest) -> bool {
         self.digests.get(index as usize) == Some(&digest)

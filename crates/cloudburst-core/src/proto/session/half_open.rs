@@ -1,85 +1,95 @@
-//! Handshakes without a first symbol: a few bytes each, and no keys until one comes.
+//! Handshakes on their way to a session, from the responder's side: each has shown that it holds a
+//! key and receives at its address, and none has had a first symbol.
 
-use crate::id::{Incarnation, SessionId};
-use crate::proto::limits::{HALF_OPEN_ALIVE_FOR, HALF_OPEN_FOR, MAX_HALF_OPEN};
+use crate::id::{PathId, SessionId};
+use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
 use crate::proto::timers::Timers;
 use crate::time::Instant;
-use crate::wire::HelloAck;
+use crate::wire::handshake::{ACCEPT_MESSAGE_LEN, Accept};
 use foldhash::HashMap;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
-/// A HELLO that was answered.
+/// The initiator of a handshake, as far as anybody can tell who holds no key.
+pub(in crate::proto) type HandshakeKey = (IpAddr, u64);
+
+/// An OPEN that was accepted. `T` is the session that it opens.
 #[derive(Debug)]
-pub(in crate::proto) struct Pending {
-    /// Where the initiator says that it takes messages.
-    pub(in crate::proto) peer: SocketAddr,
-    /// At how many ports more.
-    pub(in crate::proto) more_ports: u8,
-    pub(in crate::proto) ack: HelloAck,
-    /// How often it was answered, or asked after.
-    pub(in crate::proto) answered: usize,
+pub(in crate::proto) struct Pending<T> {
+    /// The session; `None` once it was confirmed.
+    pub(in crate::proto) session: Option<Box<T>>,
     /// The newest symbol that was authentic, and for which there was no room.
     pub(in crate::proto) refused: Option<u64>,
+    opened_by: HandshakeKey,
+    message: [u8; ACCEPT_MESSAGE_LEN],
+    /// Which of the keys the handshake is under.
+    key: usize,
     /// Where the order has it: when it began, or when the newest symbol was refused.
     since: Option<Instant>,
 }
 
-#[derive(Debug, Default)]
-pub(in crate::proto) struct HalfOpen {
-    pending: HashMap<SessionId, Pending>,
-    /// By initiator and nonce, so that a repeated HELLO gets the same answer.
-    by_hello: HashMap<(Incarnation, u64), SessionId>,
+#[derive(Debug)]
+pub(in crate::proto) struct HalfOpen<T> {
+    pending: HashMap<SessionId, Pending<T>>,
+    /// By initiator and nonce, so that a repeated OPEN gets the same answer.
+    by_handshake: HashMap<HandshakeKey, SessionId>,
     /// The oldest first.
     order: Timers<SessionId>,
 }
 
-impl HalfOpen {
-    /// The same HELLO that came before.
-    pub(in crate::proto) fn known(
-        &mut self,
-        initiator: Incarnation,
-        nonce: u64,
-    ) -> Option<&mut Pending> {
-        let name = self.by_hello.get(&(initiator, nonce))?;
-        self.pending.get_mut(name)
+impl<T> Pending<T> {
+    /// The ACCEPT that answers an OPEN that came on `path`, and its key; `None` if the session was
+    /// confirmed, because its initiator has had it then.
+    pub(in crate::proto) fn accept(&self, path: PathId) -> Option<(usize, Accept)> {
+        self.session.as_ref()?;
+        let (_, nonce) = self.opened_by;
+        Some((self.key, Accept { path, nonce, message: self.message }))
+    }
+}
+
+impl<T> Default for HalfOpen<T> {
+    fn default() -> Self {
+        let (pending, by_handshake) = (HashMap::default(), HashMap::default());
+        Self { pending, by_handshake, order: Timers::default() }
+    }
+}
+
+impl<T> HalfOpen<T> {
+    /// The same OPEN that came before.
+    pub(in crate::proto) fn known(&self, opened_by: HandshakeKey) -> Option<&Pending<T>> {
+        self.pending.get(self.by_handshake.get(&opened_by)?)
+    }
+
+    /// Whether a session is called so.
+    pub(in crate::proto) fn contains(&self, name: SessionId) -> bool {
+        self.pending.contains_key(&name)
     }
 
     pub(in crate::proto) fn insert(
         &mut self,
         now: Instant,
         name: SessionId,
-        peer: SocketAddr,
-        more_ports: u8,
-        ack: HelloAck,
+        opened_by: HandshakeKey,
+        session: T,
+        (key, message): (usize, [u8; ACCEPT_MESSAGE_LEN]),
     ) {
         if self.pending.len() >= MAX_HALF_OPEN {
             self.pop();
         }
-        self.by_hello.insert((ack.initiator, ack.nonce), name);
-        let mut pending =
-            Pending { peer, more_ports, ack, answered: 1, refused: None, since: None };
+        self.by_handshake.insert(opened_by, name);
+        let session = Some(Box::new(session));
+        let mut pending = Pending { session, refused: None, opened_by, message, key, since: None };
         self.order.set(&mut pending.since, Some(now), name);
         self.pending.insert(name, pending);
     }
 
-    /// The handshake that gave `initiator` a session of this name, which it has not used yet, if
-    /// there is time left to use it.
-    pub(in crate::proto) fn alive(
+    /// A handshake that can still be confirmed: a process that slept may be late to forget it.
+    pub(in crate::proto) fn get_mut(
         &mut self,
         now: Instant,
         name: SessionId,
-        initiator: Incarnation,
-    ) -> Option<&mut Pending> {
-        self.pending.get_mut(&name).filter(|pending| {
-            let age = pending.since.map(|since| now.saturating_since(since));
-            pending.ack.initiator == initiator && age.is_some_and(|age| age <= HALF_OPEN_ALIVE_FOR)
-        })
-    }
-
-    /// A handshake that can still be confirmed: a process that slept may be late to forget it.
-    pub(in crate::proto) fn get(&self, now: Instant, name: SessionId) -> Option<&Pending> {
+    ) -> Option<&mut Pending<T>> {
         let lives = |since: Instant| now < since + HALF_OPEN_FOR;
-        self.pending.get(&name).filter(|pending| pending.since.is_some_and(lives))
+        self.pending.get_mut(&name).filter(|pending| pending.since.is_some_and(lives))
     }
 
     /// A symbol newer than all before was authentic, but there was no room for its session: the
@@ -88,14 +98,6 @@ impl HalfOpen {
         if let Some(pending) = self.pending.get_mut(&name) {
             pending.refused = Some(number);
             self.order.set(&mut pending.since, Some(now), name);
-        }
-    }
-
-    /// The first symbol came.
-    pub(in crate::proto) fn remove(&mut self, name: SessionId) {
-        if let Some(mut pending) = self.pending.remove(&name) {
-            self.by_hello.remove(&(pending.ack.initiator, pending.ack.nonce));
-            self.order.set(&mut pending.since, None, name);
         }
     }
 
@@ -114,21 +116,23 @@ impl HalfOpen {
         self.pending.len()
     }
 
-    /// Panics unless each handshake is found by its HELLO, and is in order.
+    /// Panics unless each handshake is found by its OPEN, and is in order.
     pub(in crate::proto) fn check_invariants(&self) {
         let handshakes = self.pending.len();
         assert!(handshakes <= MAX_HALF_OPEN, "{handshakes} handshakes");
-        assert_eq!((self.by_hello.len(), self.order.len()), (handshakes, handshakes));
+        assert_eq!((self.by_handshake.len(), self.order.len()), (handshakes, handshakes));
         for (name, pending) in &self.pending {
-            let hello = (pending.ack.initiator, pending.ack.nonce);
-            assert_eq!(self.by_hello.get(&hello), Some(name), "found by its HELLO");
+            let found = self.by_handshake.get(&pending.opened_by);
+            assert_eq!(found, Some(name), "found by its OPEN");
             assert!(self.order.is_set(pending.since, *name), "{name:?} is in order");
         }
     }
 
     fn pop(&mut self) {
-        if let Some(oldest) = self.order.pop_first() {
-            self.remove(oldest);
+        if let Some(oldest) = self.order.pop_first()
+            && let Some(pending) = self.pending.remove(&oldest)
+        {
+            self.by_handshake.remove(&pending.opened_by);
         }
     }
 }

@@ -1,29 +1,74 @@
 //! Who this endpoint is, and whom it has met.
 
 use crate::config::Security;
-use crate::id::Incarnation;
+use crate::id::{Incarnation, SessionId};
 use crate::proto::limits::MAX_PORTS;
 use crate::rng::Seed;
-use crate::wire::hello::HelloKey;
+use crate::time::Instant;
+use crate::wire::handshake::{HelloKey, TokenKey};
 use crate::wire::keys::{FlowKeys, PresharedKey};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Identity {
     pub(in crate::proto) incarnation: Incarnation,
+    pub(in crate::proto) born_at: Instant,
     pub(in crate::proto) seed: Seed,
-    pub(in crate::proto) key: PresharedKey,
-    pub(in crate::proto) hello_key: HelloKey,
+    pub(in crate::proto) token_key: TokenKey,
+    /// Of each pre-shared key; the first is the one for handshakes that this endpoint begins.
+    pub(in crate::proto) hello_keys: Arc<[HelloKey]>,
+    preshared: Arc<[PresharedKey]>,
+}
+
+/// Which half of an endpoint chose a session id. Ids of different halves differ.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto) enum Chooser {
+    Initiator,
+    Responder,
 }
 
 impl Identity {
-    /// A new life. `seed` must never have been used by another.
-    pub(in crate::proto) fn new(security: &Security, seed: Seed) -> Self {
-        let key = security.key();
-        let incarnation = Incarnation(seed.derive("incarnation", 0));
-        let hello_key = key.hello_key();
-        Self { incarnation, seed, key, hello_key }
+    /// A new life, which begins at `now`. `seed` must never have been used by another.
+    pub(in crate::proto) fn new(now: Instant, security: &Security, seed: Seed) -> Self {
+        let preshared: Arc<[PresharedKey]> = security.keys().into();
+        Self {
+            incarnation: Incarnation(seed.derive("incarnation", 0)),
+            born_at: now,
+            token_key: TokenKey::new(seed.derive("token key", 0)),
+            hello_keys: preshared.iter().map(|key| HelloKey::new(key.bytes())).collect(),
+            preshared,
+            seed,
+        }
+    }
+
+    /// The key of handshakes that this endpoint begins.
+    pub(in crate::proto) fn hello_key(&self) -> &HelloKey {
+        &self.hello_keys[0]
+    }
+
+    /// The pre-shared key that [`hello_keys`](Self::hello_keys) has at `key`.
+    pub(in crate::proto) fn preshared(&self, key: usize) -> &[u8; 32] {
+        self.preshared[key].bytes()
+    }
+
+    /// A session id that is not 0 and not `taken`. `count` must be new for each choice of a half.
+    pub(in crate::proto) fn choose_session(
+        &self,
+        chooser: Chooser,
+        count: u64,
+        taken: impl Fn(SessionId) -> bool,
+    ) -> SessionId {
+        let (purpose, low_bit) = match chooser {
+            Chooser::Initiator => ("initiator's session id", 0),
+            Chooser::Responder => ("responder's session id", 1),
+        };
+        let mut drawn = u32::from_be_bytes(self.seed.derive(purpose, count)) & !1 | low_bit;
+        while drawn == 0 || taken(SessionId(drawn)) {
+            drawn = drawn.wrapping_add(2);
+        }
+        SessionId(drawn)
     }
 }
 

@@ -1,8 +1,9 @@
-//! A handshake, from the initiator's side: which HELLOs went where, and when the next are due.
+//! A handshake, from the initiator's side: which packets went where, and when the next are due.
 
-use crate::id::{Incarnation, PathId};
+use crate::id::{Incarnation, PathId, SessionId};
 use crate::proto::limits::HANDSHAKE_FOR;
 use crate::time::Instant;
+use crate::wire::handshake::{Initiation, Token};
 use core::time::Duration;
 
 const FIRST_RETRY: Duration = Duration::from_millis(1);
@@ -10,24 +11,46 @@ const MAX_RETRY: Duration = Duration::from_millis(200);
 /// Attempts that ask the owner of a session with a port of its own, before others may answer: some
 /// 0.25 s.
 const ASK_OWNER: u32 = 8;
-/// HELLOs of one attempt at a handshake, at most.
+/// Packets of one attempt at a handshake, at most.
 const MAX_COPIES: usize = 16;
 
 /// A handshake under way.
 #[derive(Debug)]
 pub(in crate::proto) struct Opening {
     pub(in crate::proto) nonce: u64,
-    /// Where its HELLOs go.
+    /// Where its packets go.
     pub(in crate::proto) port: u16,
     /// Who is asked; `None`: whoever is there.
     pub(in crate::proto) asked: Option<Incarnation>,
+    /// What a responder has handed out, and what OPEN says with it.
+    pub(in crate::proto) invitation: Option<Box<Invitation>>,
+    /// The newest version of those that the peer says it speaks, if this one is not among them.
+    pub(in crate::proto) other_version: Option<u8>,
     began_at: Instant,
     next_at: Instant,
     attempts: u32,
-    /// HELLOs of this attempt that are still to be sent.
+    /// Packets of this attempt that are still to be sent.
     copies: usize,
-    /// The last HELLO on each path tried, and how many went that way.
+    /// The path on which the next packet goes, whatever the order says, and the way back that its
+    /// answer takes: both have worked.
+    reply_on: Option<(PathId, u8)>,
+    /// The attempt that a RETRY was answered in.
+    replied_in: u32,
+    /// Packets sent.
+    count: u8,
+    /// The last packet on each path tried, and how many went that way.
     sent: Vec<(PathId, Instant, u32)>,
+}
+
+/// A token, and the OPEN that brings it back.
+#[derive(Debug)]
+pub(in crate::proto) struct Invitation {
+    pub(in crate::proto) token: Token,
+    pub(in crate::proto) initiation: Initiation,
+    /// What the session will be called here.
+    pub(in crate::proto) session: SessionId,
+    /// The responder sees this endpoint at an address that is none of its own.
+    pub(in crate::proto) translated: bool,
 }
 
 impl Opening {
@@ -38,11 +61,29 @@ impl Opening {
         port: u16,
         asked: Option<Incarnation>,
     ) -> Self {
-        let (began_at, next_at) = (now, now);
-        Self { nonce, port, asked, began_at, next_at, attempts: 0, copies: 0, sent: Vec::new() }
+        Self {
+            nonce,
+            port,
+            asked,
+            invitation: None,
+            other_version: None,
+            began_at: now,
+            next_at: now,
+            attempts: 0,
+            copies: 0,
+            reply_on: None,
+            replied_in: 0,
+            count: 0,
+            sent: Vec::new(),
+        }
     }
 
-    /// A HELLO_ACK may answer a HELLO that is too old to say anything about the responder's present
+    /// When the first packet with this nonce was due.
+    pub(in crate::proto) const fn began_at(&self) -> Instant {
+        self.began_at
+    }
+
+    /// An answer may be to a packet that is too old to say anything about the responder's present
     /// state.
     pub(in crate::proto) fn is_outdated(&self, now: Instant) -> bool {
         now.saturating_since(self.began_at) > HANDSHAKE_FOR
@@ -51,6 +92,7 @@ impl Opening {
     /// Goes on under another nonce: nothing that answers the HELLOs so far is taken any more.
     pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
         (self.nonce, self.began_at, self.next_at) = (nonce, now, now);
+        (self.invitation, self.reply_on) = (None, None);
         self.sent.clear();
     }
 
@@ -64,12 +106,12 @@ impl Opening {
         self.wake_at().is_some_and(|at| at <= now)
     }
 
-    /// When the next attempt is due; not before the HELLOs of this one have been sent.
+    /// When the next attempt is due; not before the packets of this one have been sent.
     pub(in crate::proto) fn wake_at(&self) -> Option<Instant> {
         (self.copies == 0).then_some(self.next_at)
     }
 
-    /// Attempts that were begun, as long as HELLOs of the last one are still to be sent.
+    /// Attempts that were begun, as long as packets of the last one are still to be sent.
     pub(in crate::proto) fn attempt_to_send(&self) -> Option<u32> {
         (self.copies > 0).then_some(self.attempts)
     }
@@ -83,8 +125,28 @@ impl Opening {
         self.attempts += 1;
     }
 
-    /// A HELLO is being sent on `path`.
-    pub(in crate::proto) fn on_sent(&mut self, now: Instant, path: PathId) {
+    /// Whether a RETRY is worth an OPEN: one is in each attempt, so that a responder which refuses
+    /// every token is asked no faster than one that does not answer.
+    pub(in crate::proto) const fn takes_retry(&self) -> bool {
+        self.replied_in < self.attempts
+    }
+
+    /// A RETRY to the packet on `path` came, in the responder's `turn`, and an OPEN leaves there at
+    /// once. Returns the attempt.
+    pub(in crate::proto) fn on_retry(&mut self, path: PathId, turn: u8) -> u32 {
+        self.replied_in = self.attempts;
+        self.reply_on = Some((path, turn));
+        self.copies = self.copies.max(1);
+        self.attempts
+    }
+
+    /// The path on which the next packet must go and its turn, if it answers a RETRY.
+    pub(in crate::proto) const fn take_reply(&mut self) -> Option<(PathId, u8)> {
+        self.reply_on.take()
+    }
+
+    /// A packet is being sent on `path`. Returns how many went before.
+    pub(in crate::proto) fn on_sent(&mut self, now: Instant, path: PathId) -> u8 {
         match self.sent.iter_mut().find(|(known, ..)| *known == path) {
             Some((_, at, times)) => (*at, *times) = (now, *times + 1),
             None => self.sent.push((path, now, 1)),
@@ -92,9 +154,12 @@ impl Opening {
         self.copies = self.copies.saturating_sub(1);
         let doublings = self.attempts.saturating_sub(1).min(16);
         self.next_at = now + FIRST_RETRY.saturating_mul(1 << doublings).min(MAX_RETRY);
+        let before = self.count;
+        self.count = before.saturating_add(1);
+        before
     }
 
-    /// The round-trip time of the HELLO on `path`, if it is certain which one was answered.
+    /// The round-trip time of the packet on `path`, if it is certain which one was answered.
     pub(in crate::proto) fn round_trip(&self, now: Instant, path: PathId) -> Option<Duration> {
         let (_, at, times) = self.sent.iter().find(|(known, ..)| *known == path)?;
         (*times == 1).then(|| now.saturating_since(*at))

@@ -4,7 +4,7 @@ use super::{
     super::{cursor::Cursor, error::WireError},
     address,
 };
-use crate::id::Incarnation;
+use crate::id::{Incarnation, SessionId};
 use bytes::BufMut;
 use std::net::SocketAddr;
 
@@ -23,9 +23,7 @@ pub struct OpenFields {
     /// meant: somebody relays them.
     pub addressed: SocketAddr,
     /// What packets to the initiator carry; never 0.
-    pub session: u32,
-    /// The session id that the initiator's symbols have carried so far; 0 for none.
-    pub current: u32,
+    pub session: SessionId,
     /// What the initiator can do beyond this version; a bit each.
     pub capabilities: u32,
     /// The UDP port at which the initiator takes messages; 0 for the one it sends from.
@@ -43,7 +41,7 @@ pub struct AcceptFields {
     /// Who accepts the session.
     pub incarnation: Incarnation,
     /// What packets to the responder carry; never 0.
-    pub session: u32,
+    pub session: SessionId,
     /// Microseconds since this incarnation began, if it says so.
     pub age_us: Option<u64>,
     /// What the responder can do beyond this version; a bit each.
@@ -56,16 +54,15 @@ pub struct AcceptFields {
 
 impl OpenFields {
     /// Bytes of these fields.
-    pub(super) const LEN: usize = 50;
+    pub(super) const LEN: usize = 46;
 
     pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
-        debug_assert_ne!(self.session, 0, "0 names no session");
+        debug_assert_ne!(self.session.0, 0, "0 names no session");
         let mut bytes = [0; Self::LEN];
         let mut out = &mut bytes[..];
         out.put_slice(&self.incarnation.0);
         address::write(self.addressed, &mut out);
-        out.put_u32(self.session);
-        out.put_u32(self.current);
+        out.put_u32(self.session.0);
         out.put_u32(self.capabilities);
         out.put_u16(self.port);
         out.put_u8(self.more_ports);
@@ -80,7 +77,6 @@ impl OpenFields {
             incarnation: Incarnation(cursor.array()?),
             addressed: address::read(&mut cursor)?,
             session: read_session(&mut cursor)?,
-            current: cursor.u32()?,
             capabilities: cursor.u32()?,
             port: cursor.u16()?,
             more_ports: cursor.u8()?,
@@ -94,11 +90,11 @@ impl AcceptFields {
     pub(super) const LEN: usize = 36;
 
     pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
-        debug_assert_ne!(self.session, 0, "0 names no session");
+        debug_assert_ne!(self.session.0, 0, "0 names no session");
         let mut bytes = [0; Self::LEN];
         let mut out = &mut bytes[..];
         out.put_slice(&self.incarnation.0);
-        out.put_u32(self.session);
+        out.put_u32(self.session.0);
         out.put_u64(self.age_us.unwrap_or(AGE_UNKNOWN));
         out.put_u32(self.capabilities);
         out.put_u16(self.port);
@@ -121,10 +117,10 @@ impl AcceptFields {
     }
 }
 
-fn read_session(cursor: &mut Cursor<'_>) -> Result<u32, WireError> {
+fn read_session(cursor: &mut Cursor<'_>) -> Result<SessionId, WireError> {
     match cursor.u32()? {
         0 => Err(WireError::Undefined { field: "session", got: 0 }),
-        session => Ok(session),
+        session => Ok(SessionId(session)),
     }
 }
 
@@ -137,8 +133,7 @@ mod tests {
         let open = OpenFields {
             incarnation: Incarnation([1; 16]),
             addressed: "[2001:db8::1]:7".parse().unwrap(),
-            session: 1,
-            current: 2,
+            session: SessionId(1),
             capabilities: 3,
             port: 4,
             more_ports: 5,
@@ -148,12 +143,12 @@ mod tests {
             let open = OpenFields { translated, ..open };
             let mut bytes = open.to_bytes();
             assert_eq!(OpenFields::from_bytes(&bytes), Ok(open));
-            bytes[49] |= 0xfe;
+            bytes[45] |= 0xfe;
             assert_eq!(OpenFields::from_bytes(&bytes), Ok(open));
         }
         let accept = AcceptFields {
             incarnation: Incarnation([2; 16]),
-            session: 9,
+            session: SessionId(9),
             age_us: None,
             capabilities: 8,
             port: 7,
@@ -170,7 +165,7 @@ mod tests {
     #[test]
     fn no_end_may_call_its_session_0() {
         let zero = WireError::Undefined { field: "session", got: 0 };
-        assert_eq!(OpenFields::from_bytes(&[0; 50]), Err(zero));
+        assert_eq!(OpenFields::from_bytes(&[0; 46]), Err(zero));
         assert_eq!(AcceptFields::from_bytes(&[0; 36]), Err(zero));
     }
 }

@@ -1,23 +1,15 @@
 //! The 12 bytes that every packet of the handshake begins with.
 
-use super::super::{cursor::Cursor, error::WireError};
+use super::super::{
+    cursor::Cursor,
+    error::WireError,
+    packet::{Kind, VERSION},
+};
 use crate::id::PathId;
 use bytes::BufMut;
 
-/// The version that these packets belong to.
-pub(super) const VERSION: u8 = 2;
-
 /// Bytes of a [`Head`].
 pub(super) const HEAD_LEN: usize = 12;
-
-/// What a packet of the handshake is, in the low nibble of its first byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Hello = 1,
-    Retry = 2,
-    Open = 3,
-    Accept = 4,
-}
 
 /// What the packets of the handshake have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +18,6 @@ pub(super) struct Head {
     pub(super) second: u8,
     pub(super) path: PathId,
     pub(super) nonce: u64,
-}
-
-impl Kind {
-    const fn first_byte(self) -> u8 {
-        VERSION << 4 | self as u8
-    }
 }
 
 impl Head {

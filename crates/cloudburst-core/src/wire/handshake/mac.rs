@@ -8,24 +8,16 @@ use subtle::ConstantTimeEq;
 /// Bytes of a MAC.
 pub(super) const MAC_LEN: usize = 16;
 
-/// Authenticates the handshakes of those who hold one pre-shared key.
+/// Authenticates the handshakes of those who hold one pre-shared key, in every version.
 #[derive(Clone)]
-pub struct HelloKey {
-    /// For HELLO, RETRY, OPEN and ACCEPT.
-    pub(super) packets: MacKey,
-    /// For VERSION, which ends of every version must be able to check.
-    pub(super) versions: MacKey,
-}
+pub struct HelloKey(pub(super) MacKey);
 
 opaque_debug!(HelloKey);
 
 impl HelloKey {
     /// Derives the key from a pre-shared key.
     pub fn new(psk: &[u8; 32]) -> Self {
-        Self {
-            packets: MacKey(blake3::derive_key("cloudburst v2 hello", psk)),
-            versions: MacKey(blake3::derive_key("cloudburst versions", psk)),
-        }
+        Self(MacKey(blake3::derive_key("cloudburst hello", psk)))
     }
 }
 
@@ -55,7 +47,7 @@ impl MacKey {
 
 /// Which of `keys` made the packet's MAC.
 pub(super) fn holder(keys: &[HelloKey], packet: &[u8]) -> Option<usize> {
-    keys.iter().position(|key| key.packets.holds(packet))
+    keys.iter().position(|key| key.0.holds(packet))
 }
 
 #[cfg(test)]
@@ -66,18 +58,15 @@ mod tests {
     fn a_mac_holds_for_its_bytes_and_its_key_alone() {
         let [key, other] = [1, 2].map(|byte| HelloKey::new(&[byte; 32]));
         let mut packet = b"before fields".to_vec();
-        key.packets.append(7, &mut packet);
+        key.0.append(7, &mut packet);
         let packet = &mut packet[7..];
         assert_eq!(holder(&[other.clone(), key.clone()], packet), Some(1));
-        assert_eq!(
-            holder(&[other, HelloKey { packets: key.versions.clone(), ..key.clone() }], packet),
-            None
-        );
+        assert_eq!(holder(&[other], packet), None);
         for at in 0..packet.len() {
             packet[at] ^= 0x80;
-            assert!(!key.packets.holds(packet), "byte {at} was changed");
+            assert!(!key.0.holds(packet), "byte {at} was changed");
             packet[at] ^= 0x80;
         }
-        assert!(!key.packets.holds(&packet[..MAC_LEN - 1]));
+        assert!(!key.0.holds(&packet[..MAC_LEN - 1]));
     }
 }

@@ -19,6 +19,7 @@
 //! head        the 12 bytes that every packet of the handshake begins with
 //! mac         the 16 bytes that every one ends in
 //! address     IP addresses and ports as bytes
+//! by_hand     both ends, for tests and fuzzers
 //! ```
 //!
 //! Everything here is a function of its arguments: clocks and random bytes are the caller's.
@@ -36,6 +37,7 @@ macro_rules! opaque_debug {
 }
 
 mod address;
+mod by_hand;
 mod fields;
 mod head;
 mod hello;
@@ -49,10 +51,14 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+#[doc(hidden)]
+pub use by_hand::{answer as answer_by_hand, shake_hands};
 pub use fields::{AcceptFields, OpenFields};
 pub use hello::{HELLO_LEN, Hello, RETRY_LEN, Retry};
 pub use mac::HelloKey;
 pub use noise::{Initiation, Response, SessionSecrets};
-pub use open::{ACCEPT_LEN, ACCEPT_MESSAGE_LEN, Accept, OPEN_LEN, OPEN_MESSAGE_LEN, Open};
+pub use open::{
+    ACCEPT_LEN, ACCEPT_MESSAGE_LEN, ANY_TURN, Accept, OPEN_LEN, OPEN_MESSAGE_LEN, Open,
+};
 pub use token::{TOKEN_LIFETIME_MS, Token, TokenKey};
-pub use version::{MAX_VERSIONS, Versions, nonce_of_other_hello};
+pub use version::{MAX_VERSIONS, Versions, other_hello};

@@ -61,8 +61,8 @@ impl Initiation {
     }
 
     /// The OPEN to send: copies differ in nothing but these arguments.
-    pub const fn open(&self, path: PathId, count: u8, token: Token) -> Open {
-        Open { path, count, nonce: self.nonce, token, message: self.message }
+    pub const fn open(&self, path: PathId, turn: u8, token: Token) -> Open {
+        Open { path, turn, nonce: self.nonce, token, message: self.message }
     }
 
     /// Opens the message of an ACCEPT, at the cost of one multiplication of X25519.

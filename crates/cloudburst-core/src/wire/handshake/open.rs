@@ -1,9 +1,9 @@
 //! OPEN and ACCEPT: the second round trip, which carries the two messages of the Noise handshake.
 
 use super::{
-    super::error::WireError,
+    super::{error::WireError, packet::Kind},
     fields::{AcceptFields, OpenFields},
-    head::{HEAD_LEN, Head, Kind},
+    head::{HEAD_LEN, Head},
     mac::{HelloKey, MAC_LEN, holder},
     noise::sealed_len,
     token::Token,
@@ -19,6 +19,9 @@ pub const OPEN_LEN: usize = HEAD_LEN + 16 + OPEN_MESSAGE_LEN + MAC_LEN;
 /// Bytes of an ACCEPT.
 pub const ACCEPT_LEN: usize = HEAD_LEN + ACCEPT_MESSAGE_LEN + MAC_LEN;
 
+/// The turn of an [`Open`] that leaves the way back to the responder.
+pub const ANY_TURN: u8 = 255;
+
 /// "Here is your token, and my half of the keys."
 ///
 /// The initiator makes it by [`Initiation::open`](super::Initiation::open). The responder, once
@@ -27,8 +30,9 @@ pub const ACCEPT_LEN: usize = HEAD_LEN + ACCEPT_MESSAGE_LEN + MAC_LEN;
 pub struct Open {
     /// The path that the packet was sent on.
     pub path: PathId,
-    /// How many HELLOs and OPENs of this handshake were sent before; stays at 255.
-    pub count: u8,
+    /// The turn of the RETRY that this answers, so that the ACCEPT takes the same way, which works;
+    /// [`ANY_TURN`] in a copy that answers none.
+    pub turn: u8,
     /// The nonce of the handshake.
     pub nonce: u64,
     /// What the responder's RETRY handed out.
@@ -56,11 +60,11 @@ impl Open {
     /// Appends the packet.
     pub fn write(&self, key: &HelloKey, out: &mut Vec<u8>) {
         let start = out.len();
-        let head = Head { second: self.count, path: self.path, nonce: self.nonce };
+        let head = Head { second: self.turn, path: self.path, nonce: self.nonce };
         head.write(Kind::Open, out);
         out.extend_from_slice(&self.token.0);
         out.extend_from_slice(&self.message);
-        key.packets.append(start, out);
+        key.0.append(start, out);
     }
 
     /// Reads an OPEN, and says which of `keys` authenticates it; `None` where none does.
@@ -75,7 +79,7 @@ impl Open {
         let (head, mut rest) = Head::read(Kind::Open, OPEN_LEN, packet)?;
         let open = Self {
             path: head.path,
-            count: head.second,
+            turn: head.second,
             nonce: head.nonce,
             token: Token(rest.array()?),
             message: rest.array()?,
@@ -90,7 +94,7 @@ impl Accept {
         let start = out.len();
         Head { second: 0, path: self.path, nonce: self.nonce }.write(Kind::Accept, out);
         out.extend_from_slice(&self.message);
-        key.packets.append(start, out);
+        key.0.append(start, out);
     }
 
     /// Reads an ACCEPT; `None` where it is not authentic. Its message stays sealed.
@@ -101,6 +105,6 @@ impl Accept {
     pub fn parse(key: &HelloKey, packet: &[u8]) -> Result<Option<Self>, WireError> {
         let (head, mut rest) = Head::read(Kind::Accept, ACCEPT_LEN, packet)?;
         let accept = Self { path: head.path, nonce: head.nonce, message: rest.array()? };
-        Ok(key.packets.holds(packet).then_some(accept))
+        Ok(key.0.holds(packet).then_some(accept))
     }
 }

@@ -2,8 +2,12 @@
 
 use super::*;
 use crate::{
-    id::{Incarnation, PathId},
-    wire::WireError,
+    id::{Incarnation, PathId, SessionId},
+    wire::{
+        WireError,
+        keys::{DirectionKey, SessionKeys},
+        seal::{OpenError, Opener, Sealer},
+    },
 };
 use proptest::prelude::*;
 
@@ -30,22 +34,33 @@ fn token_key() -> TokenKey {
     TokenKey::new(counting(0x60))
 }
 
+/// The keys of the session that HELLO asks after.
+fn current() -> DirectionKey {
+    let secrets = SessionSecrets { k1: [0x61; 32], k2: [0x62; 32] };
+    SessionKeys::new(&secrets, SessionId(0xa1a2_a3a4), SessionId(0xb1b2_b3b4)).forward.symbols
+}
+
 fn hello() -> Hello {
-    Hello { path: PathId(0x0203), count: 4, nonce: NONCE, current: 0x1112_1314 }
+    let current = SessionId(0xb1b2_b3b4);
+    Hello { path: PathId(0x0203), count: 4, nonce: NONCE, current, number: 0 }
+}
+
+fn hello_packet() -> Vec<u8> {
+    let (path, count, mut sealer) = (PathId(0x0203), 4, Sealer::new(current()));
+    bytes(|key, out| Hello::write(path, count, NONCE, Some(&mut sealer), key, out))
 }
 
 fn retry() -> Retry {
     let observed: std::net::SocketAddr = "192.0.2.1:4660".parse().unwrap();
     let token = token_key().issue(ISSUED, NONCE, observed.ip());
-    Retry { path: PathId(0x0203), token_refused: false, nonce: NONCE, token, observed }
+    Retry { path: PathId(0x0203), token_refused: false, nonce: NONCE, turn: 4, token, observed }
 }
 
 fn open_fields() -> OpenFields {
     OpenFields {
         incarnation: Incarnation([0xa1; 16]),
         addressed: "198.51.100.2:7000".parse().unwrap(),
-        session: 0x2122_2324,
-        current: 0x1112_1314,
+        session: SessionId(0x2122_2324),
         capabilities: 0,
         port: 7001,
         more_ports: 3,
@@ -56,7 +71,7 @@ fn open_fields() -> OpenFields {
 fn accept_fields() -> AcceptFields {
     AcceptFields {
         incarnation: Incarnation([0xb2; 16]),
-        session: 0x3132_3334,
+        session: SessionId(0x3132_3334),
         age_us: Some(1_000_000),
         capabilities: 0,
         port: 7000,
@@ -90,7 +105,7 @@ fn bytes(write: impl FnOnce(&HelloKey, &mut Vec<u8>)) -> Vec<u8> {
 fn packets() -> [Vec<u8>; 5] {
     let versions = Versions { nonce: NONCE, versions: [2, 3].into_iter().collect() };
     [
-        bytes(|key, out| hello().write(key, out)),
+        hello_packet(),
         bytes(|key, out| retry().write(key, out)),
         bytes(|key, out| open().write(key, out)),
         bytes(|key, out| respond(&open()).0.write(key, out)),
@@ -114,29 +129,31 @@ fn the_bytes_of_each_packet_are_those_of_the_specification() {
     let golden = [
         // HELLO.
         "210402030102030405060708 \
-         111213140000000000000000000000000000000000000000000000000000000000000000 \
-         583c04e80805521669ae087bfce5ff8c",
+         b1b2b3b4000000000000 \
+         0052be0990f2ee7843d591738ec7db31 \
+         00000000000000000000 \
+         3dfc05e737ac93deacd6fedbd3546adb",
         // RETRY.
         "220002030102030405060708 \
          0a0b0c0d8b3ba257e3d8136dee9cb0fd \
-         00000000000000000000ffffc000020112340000 \
-         e5f370b9a0b96d6d7d892ca09fec9d28",
+         00000000000000000000ffffc000020112340400 \
+         a0852bb1d697ebf1f37ffd03be4a5ab1",
         // OPEN.
         "230502030102030405060708 \
          0a0b0c0d8b3ba257e3d8136dee9cb0fd \
          358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd166254 \
          f494fe5dc3615fe307eb6cac54660a04039c8a4a1cac0079bba91b8dbd893434 \
-         22f6bde82ae094b5e0339c6b0208cb1a51d5f605dcc4440014d3df7d70a1a5e5dedf \
-         88c20e5d46636463c96a990f9c90ae59",
+         22f6bde82ae085a7f32787320109c2acf1f4298e5dbeea5e4aa561326d88 \
+         9e26a628111c4a64d7a1602d8ea2e9db",
         // ACCEPT.
         "240002030102030405060708 \
          79a631eede1bf9c98f12032cdeadd0e7a079398fc786b88cc846ec89af85a51a \
          4b13923ae83e62f6f0daf7f97861c4271db65d9f23d5c64bd9f855fba6ddccc8 \
-         5f33adb404b94e6283d26875fbc2c3ee4832bace \
-         1cdad1fd18773d7435df0d445366728f",
+         5f33adb44a8a7fcee93eea8a2b3e4a0b07294e99 \
+         60ecac6a628689a3ac9d90a99a5aa152",
         // VERSION.
         "0f02000001020304050607080203 \
-         35f31a336fa17bec250383029dfe2559",
+         a942163d8920a9f56b5d7da5f5dcc89f",
     ];
     for (packet, golden) in packets().iter().zip(golden) {
         assert_eq!(hex(packet), golden.replace(' ', ""));
@@ -158,7 +175,7 @@ fn the_secrets_are_those_of_the_specification() {
 
 #[test]
 fn packets_have_the_sizes_of_the_specification() {
-    assert_eq!([HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN], [64, 64, 142, 112]);
+    assert_eq!([HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN], [64, 64, 138, 112]);
     let lengths = packets().map(|packet| packet.len());
     assert_eq!(lengths, [HELLO_LEN, RETRY_LEN, OPEN_LEN, ACCEPT_LEN, 30]);
 }
@@ -175,6 +192,25 @@ fn packets_come_back_as_they_were_and_under_the_key_that_made_them() {
         Retry { token_refused: true, observed: "[2001:db8::1]:9".parse().unwrap(), ..retry() };
     let packet = bytes(|key, out| refusal.write(key, out));
     assert_eq!(Retry::parse(&key(), &packet), Ok(Some(refusal)));
+}
+
+#[test]
+fn a_hello_is_of_its_session_once_and_of_no_other() {
+    let packet = hello_packet();
+    let mut opener = Opener::new(current());
+    for at in 0..38 {
+        let mut forged = packet.clone();
+        forged[at] ^= 1;
+        assert_eq!(hello().open(&forged, &mut opener), Err(OpenError::Forged), "byte {at}");
+    }
+    assert_eq!(hello().open(&packet, &mut opener), Ok(()));
+    assert_eq!(hello().open(&packet, &mut opener), Err(OpenError::Replayed));
+    let secrets = SessionSecrets { k1: [1; 32], k2: [2; 32] };
+    let keys = SessionKeys::new(&secrets, SessionId(0xa1a2_a3a4), SessionId(0xb1b2_b3b4));
+    let mut other = Opener::new(keys.forward.symbols);
+    assert_eq!(hello().open(&packet, &mut other), Err(OpenError::Forged));
+    let asks_for_none = bytes(|key, out| Hello::write(PathId(1), 0, NONCE, None, key, out));
+    assert_eq!(asks_for_none[12..48], [0; 36]);
 }
 
 #[test]
@@ -218,15 +254,15 @@ fn messages_are_of_one_nonce() {
 }
 
 #[test]
-fn copies_of_an_open_differ_in_path_count_token_and_mac_alone() {
+fn copies_of_an_open_differ_in_path_turn_token_and_mac_alone() {
     let initiation = initiation();
-    let packet = |path, count, token| {
-        bytes(|key, out| initiation.open(PathId(path), count, Token(token)).write(key, out))
+    let packet = |path, turn, token| {
+        bytes(|key, out| initiation.open(PathId(path), turn, Token(token)).write(key, out))
     };
     let (first, copy) = (packet(1, 2, [3; 16]), packet(0x0101, 4, [5; 16]));
     let same = |range: core::ops::Range<usize>| first[range.clone()] == copy[range];
-    assert!(same(0..1) && same(4..12) && same(28..126));
-    assert!(!same(1..2) && !same(2..4) && !same(12..28) && !same(126..142));
+    assert!(same(0..1) && same(4..12) && same(28..122));
+    assert!(!same(1..2) && !same(2..4) && !same(12..28) && !same(122..138));
     assert_eq!(first, packet(1, 2, [3; 16]));
 }
 
@@ -303,7 +339,7 @@ proptest! {
     fn strange_bytes_are_never_a_packet_and_never_a_panic(
         first in prop::sample::select(vec![0x21, 0x22, 0x23, 0x24, 0x0f, 0x11, 0xff]),
         second in prop::sample::select(vec![0, 1, 2, 15, 16, 255]),
-        len in prop::sample::select(vec![0, 1, 2, 12, 28, 29, 30, 43, 63, 64, 65, 112, 142, 1500]),
+        len in prop::sample::select(vec![0, 1, 2, 12, 28, 29, 30, 43, 63, 64, 65, 112, 138, 1500]),
         filling in prop::collection::vec(any::<u8>(), 1500),
     ) {
         let mut packet = filling;
@@ -311,7 +347,7 @@ proptest! {
         packet[1] = second;
         packet.truncate(len);
         prop_assert!(!parse_all(&[key()], &packet).contains(&Ok(true)));
-        let _ = nonce_of_other_hello(&packet);
+        prop_assert_eq!(other_hello(&[key()], &packet), None);
     }
 
     #[test]

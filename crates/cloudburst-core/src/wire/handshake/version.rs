@@ -1,13 +1,13 @@
 //! VERSION: what a responder says to a HELLO of a version that it does not speak.
 //!
-//! It belongs to no version, so it stays as it is in all of them; and so do three properties of a
+//! It belongs to no version, so it stays as it is in all of them; and so do four properties of a
 //! HELLO: its first byte is the version in the high nibble and 1 in the low one, its nonce stands
-//! in bytes 4 to 11, and it has at least 64 bytes.
+//! in bytes 4 to 11, it has at least 64 bytes, and it ends in a MAC under the same key.
 
 use super::{
-    super::{cursor::Cursor, error::WireError},
-    head::{HEAD_LEN, Head, VERSION, check_len},
-    mac::{HelloKey, MAC_LEN},
+    super::{cursor::Cursor, error::WireError, packet::VERSION},
+    head::{HEAD_LEN, Head, check_len},
+    mac::{HelloKey, MAC_LEN, holder},
 };
 use crate::id::PathId;
 use arrayvec::ArrayVec;
@@ -35,7 +35,7 @@ impl Versions {
         let second = u8::try_from(self.versions.len()).expect("it holds at most 15");
         Head { second, path: PathId(0), nonce: self.nonce }.write_after(FIRST_BYTE, out);
         out.extend_from_slice(&self.versions);
-        key.versions.append(start, out);
+        key.0.append(start, out);
     }
 
     /// Reads a VERSION; `None` where it is not authentic.
@@ -61,22 +61,23 @@ impl Versions {
         check_len(HEAD_LEN + count + MAC_LEN, packet)?;
         let versions = cursor.take(count)?.iter().copied().collect();
         let versions = Self { nonce: head.nonce, versions };
-        Ok(key.versions.holds(packet).then_some(versions))
+        Ok(key.0.holds(packet).then_some(versions))
     }
 }
 
-/// The nonce of a HELLO of another version; `None` if `packet` is none.
-///
-/// Nothing about it is authentic: only an end that speaks its version can check that.
-pub fn nonce_of_other_hello(packet: &[u8]) -> Option<u64> {
+/// The nonce of a HELLO of another version, and which of `keys` authenticates it; `None` if `packet`
+/// is none, or a stranger's.
+pub fn other_hello(keys: &[HelloKey], packet: &[u8]) -> Option<(usize, u64)> {
     let (&first, &[_, _, _, a, b, c, d, e, f, g, h, ..]) = packet.split_first()? else {
         return None;
     };
     let version = first >> 4;
     // Version 0 has no HELLO: it stands for the packets that belong to no version.
     let is_other_hello = first & 0x0f == KIND_HELLO && version != 0 && version != VERSION;
-    (is_other_hello && packet.len() >= MIN_HELLO_LEN)
-        .then(|| u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    if !is_other_hello || packet.len() < MIN_HELLO_LEN {
+        return None;
+    }
+    Some((holder(keys, packet)?, u64::from_be_bytes([a, b, c, d, e, f, g, h])))
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
             let mut packet = Vec::new();
             Head { second: count, path: PathId(0), nonce: NONCE }.write_after(0x0f, &mut packet);
             packet.resize(HEAD_LEN + listed, 1);
-            key.versions.append(0, &mut packet);
+            key.0.append(0, &mut packet);
             packet
         };
         let undefined = Err(WireError::Undefined { field: "k", got: 16 });
@@ -119,21 +120,28 @@ mod tests {
 
     #[test]
     fn hellos_of_other_versions_are_known_by_what_never_changes() {
-        let mut packet = Vec::new();
-        let hello = Hello { path: PathId(3), count: 1, nonce: NONCE, current: 4 };
-        hello.write(&HelloKey::new(&[1; 32]), &mut packet);
-        assert_eq!(nonce_of_other_hello(&packet), None, "a version that we speak");
-        for version in [1, 3, 15] {
-            packet[0] = version << 4 | 1;
-            assert_eq!(nonce_of_other_hello(&packet), Some(NONCE));
-            assert_eq!(nonce_of_other_hello(&packet[..63]), None);
-        }
-        packet.resize(1200, 0xff);
-        assert_eq!(nonce_of_other_hello(&packet), Some(NONCE), "later HELLOs may be longer");
-        for first in [0x01, 0x0f, 0x32, 0x3f] {
+        let keys = [1, 2].map(|byte| HelloKey::new(&[byte; 32]));
+        let mut hello = Vec::new();
+        Hello::write(PathId(3), 1, NONCE, None, &keys[1], &mut hello);
+        assert_eq!(other_hello(&keys, &hello), None, "a version that we speak");
+        let of_version = |first, len| {
+            let mut packet = hello.clone();
             packet[0] = first;
-            assert_eq!(nonce_of_other_hello(&packet), None, "{first:#04x}");
+            packet.resize(len - MAC_LEN, 0xff);
+            keys[1].0.append(0, &mut packet);
+            packet
+        };
+        for version in [1, 3, 15] {
+            for len in [64, 1_200] {
+                let packet = of_version(version << 4 | 1, len);
+                assert_eq!(other_hello(&keys, &packet), Some((1, NONCE)));
+                assert_eq!(other_hello(&keys[..1], &packet), None, "a stranger's");
+            }
+            assert_eq!(other_hello(&keys, &of_version(version << 4 | 1, 63)), None);
         }
-        assert_eq!(nonce_of_other_hello(&[]), None);
+        for first in [0x01, 0x0f, 0x32, 0x3f] {
+            assert_eq!(other_hello(&keys, &of_version(first, 64)), None, "{first:#04x}");
+        }
+        assert_eq!(other_hello(&keys, &[]), None);
     }
 }

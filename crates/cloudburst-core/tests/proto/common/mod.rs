@@ -128,10 +128,11 @@ impl Watch for Tap<'_> {
 
 impl Pair {
     pub fn new(setup: Setup) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
         let mut pair = Self {
-            now: Instant::from_nanos(1_000_000_000),
-            a: Host::new(setup.recipe(Side::A)),
-            b: Host::new(setup.recipe(Side::B)),
+            now,
+            a: Host::new(now, setup.recipe(Side::A)),
+            b: Host::new(now, setup.recipe(Side::B)),
             paths: setup.paths,
             network: Network::new(setup.seed, setup.link),
             tap: None,
@@ -188,7 +189,8 @@ impl Pair {
 
     /// Kills a side and starts it again as a new incarnation. What it had is gone.
     pub fn restart(&mut self, side: Side) {
-        self.host(side).restart();
+        let now = self.now;
+        self.host(side).restart(now);
     }
 
     /// Sends from A to B.

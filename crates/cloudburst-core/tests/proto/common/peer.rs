@@ -8,8 +8,8 @@ use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Endpoint, Message};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::hello::{Hello, HelloAck};
-use cloudburst_core::wire::keys::{DigestKey, FlowKeys, PresharedKey};
+use cloudburst_core::wire::handshake::{AcceptFields, OpenFields, answer_by_hand, shake_hands};
+use cloudburst_core::wire::keys::{DigestKey, FlowKeys, SessionKeys};
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
 use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, answer};
 
@@ -44,22 +44,14 @@ impl Liar {
     pub fn join_with_ports(mut endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, remote: ([10, 0, 0, who], 7000).into() };
-        let key = PresharedKey::new(KEY);
-        let hello = Hello {
-            path: PathId(0),
-            initiator: Incarnation([who; 16]),
-            nonce: 5,
-            port: 7000,
-            current: SessionId(0),
-            more_ports,
-        };
-        let mut packet = Vec::new();
-        hello.write(&key.hello_key(), &mut packet);
-        endpoint.handle_datagram(now, via, &mut packet);
-        let mut answer = Vec::new();
-        endpoint.poll_transmit(now, &mut answer).unwrap();
-        let ack = HelloAck::parse(&key.hello_key(), &answer).unwrap().unwrap();
-        let flow = key.session(&ack).forward;
+        let fields = OpenFields { more_ports, ..open_fields(Incarnation([who; 16])) };
+        let (_, keys) = shake_hands(&KEY, who.into(), &fields, |mut packet| {
+            endpoint.handle_datagram(now, via, &mut packet);
+            packet.clear();
+            endpoint.poll_transmit(now, &mut packet).unwrap();
+            packet
+        });
+        let flow = keys.forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
         Self { endpoint, now, flow, sealer, opener, via, role: Role::Plain, partial: false }
@@ -162,6 +154,51 @@ impl Liar {
     }
 }
 
+/// What an initiator at port 7000 says of itself.
+pub fn open_fields(incarnation: Incarnation) -> OpenFields {
+    OpenFields {
+        incarnation,
+        addressed: ([10, 0, 0, 1], 7000).into(),
+        session: SessionId(2),
+        capabilities: 0,
+        port: 7000,
+        more_ports: 0,
+        translated: false,
+    }
+}
+
+/// What a responder at the port that it is known by says of itself.
+pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
+    AcceptFields {
+        incarnation,
+        session: SessionId(u32::from(incarnation.0[0])),
+        age_us: None,
+        capabilities: 0,
+        port: 0,
+        more_ports: 0,
+    }
+}
+
+/// Answers the handshake of `client`, whose packets come back by their ways, until it has a session.
+pub fn accept_by_hand(
+    client: &mut Endpoint,
+    now: Instant,
+    path: PathId,
+    fields: &AcceptFields,
+) -> SessionKeys {
+    loop {
+        let mut packet = Vec::new();
+        let transmit = client.poll_transmit(now, &mut packet).expect("a handshake goes on");
+        let observed = ([10, 0, 0, 1], 7000).into();
+        let answer = answer_by_hand(&KEY, &packet, observed, path, fields);
+        let Some((mut answer, keys)) = answer else { continue };
+        client.handle_datagram(now, transmit.via, &mut answer);
+        if let Some(keys) = keys {
+            return keys;
+        }
+    }
+}
+
 /// The payload of a symbol of a message of one block, which ends in its digest; zeros if it has more
 /// blocks.
 pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> {
@@ -180,5 +217,6 @@ pub fn payload(key: &DigestKey, header: &SymbolHeader, bytes: &[u8]) -> Vec<u8> 
 
 pub fn endpoint(config: Config) -> Endpoint {
     let security = Security::pre_shared(KEY);
-    Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Egresses(1))).unwrap()
+    Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), Box::new(Egresses(1)))
+        .unwrap()
 }

@@ -1,7 +1,7 @@
 //! An endpoint that receives, and any number of peers that a test speaks for.
 
 use crate::common::KEY;
-use crate::common::peer::payload;
+use crate::common::peer::{open_fields, payload};
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::id::{Incarnation, MessageId, PathId, SessionId};
@@ -9,8 +9,8 @@ use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::{Contents, Endpoint, Event, ReceiverCounters, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::hello::{Hello, HelloAck};
-use cloudburst_core::wire::keys::{FlowKeys, PresharedKey};
+use cloudburst_core::wire::handshake::{Hello, HelloKey, shake_hands};
+use cloudburst_core::wire::keys::FlowKeys;
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
 use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, Verdict, answer};
 use core::time::Duration;
@@ -65,39 +65,51 @@ impl Crowd {
 
     pub(super) fn new(config: Config) -> Self {
         let security = Security::pre_shared(KEY);
-        let receiver =
-            Endpoint::new(config, &security, Seed::new([3; 32]), Box::new(Egresses(1))).unwrap();
+        let receiver = Endpoint::new(
+            Instant::ZERO,
+            config,
+            &security,
+            Seed::new([3; 32]),
+            Box::new(Egresses(1)),
+        )
+        .unwrap();
         Self { receiver, now: Instant::from_nanos(1_000_000_000), steps: 0 }
     }
 
-    /// A HELLO of the peer `who`, as it is on the wire.
-    pub(super) fn hello(who: u32, nonce: u64, current: SessionId) -> Vec<u8> {
-        let hello = Hello {
-            path: PathId(0),
-            initiator: incarnation(who),
-            nonce,
-            port: 7000,
-            current,
-            more_ports: 0,
-        };
+    /// A HELLO of the handshake `nonce`, of somebody who has no session.
+    pub(super) fn hello(nonce: u64) -> Vec<u8> {
         let mut packet = Vec::new();
-        hello.write(&PresharedKey::new(KEY).hello_key(), &mut packet);
+        Hello::write(PathId(0), 0, nonce, None, &HelloKey::new(&KEY), &mut packet);
         packet
     }
 
-    /// Hands in a HELLO; returns its HELLO_ACK.
-    pub(super) fn greet(&mut self, who: u32, mut hello: Vec<u8>) -> Option<HelloAck> {
+    /// Hands in a handshake packet of the peer `who`; returns the answer.
+    pub(super) fn greet(&mut self, who: u32, mut packet: Vec<u8>) -> Option<Vec<u8>> {
         let via = Via { egress: 0, remote: address(who) };
-        self.receiver.handle_datagram(self.now, via, &mut hello);
-        let mut packet = Vec::new();
-        self.poll_transmit(&mut packet)?;
-        HelloAck::parse(&PresharedKey::new(KEY).hello_key(), &packet).unwrap()
+        self.receiver.handle_datagram(self.now, via, &mut packet);
+        packet.clear();
+        while self.poll_transmit(&mut packet).is_none() {
+            // The link may not be free.
+            let soon = self.now + Duration::from_millis(10);
+            self.now = self.receiver.poll_timeout().filter(|at| *at > self.now && *at < soon)?;
+        }
+        Some(packet)
+    }
+
+    /// Asks after a session; whether it is said to be alive.
+    pub(super) fn asks(&mut self, who: u32, voice: &mut Voice) -> bool {
+        let hello = voice.hello(9);
+        let Some(mut answer) = self.greet(who, hello) else { return false };
+        Kind::of(&answer) == Ok(Kind::Answer)
+            && voice.reports(&mut answer) == [Report::Alive { nonce: 9 }]
     }
 
     /// A session of the peer `who`, by the handshake `nonce`; it is half-open.
     pub(super) fn meet_again(&mut self, who: u32, nonce: u64) -> Voice {
-        let ack = self.greet(who, Self::hello(who, nonce, SessionId(0))).unwrap();
-        let flow = PresharedKey::new(KEY).session(&ack).forward;
+        let fields = open_fields(incarnation(who));
+        let (_, keys) =
+            shake_hands(&KEY, nonce, &fields, |packet| self.greet(who, packet).unwrap());
+        let flow = keys.forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
         Voice { address: address(who), role: Role::Plain, flow, sealer, opener }
@@ -260,16 +272,28 @@ impl Voice {
         packet
     }
 
+    /// A HELLO that asks after the session.
+    pub(super) fn hello(&mut self, nonce: u64) -> Vec<u8> {
+        let mut packet = Vec::new();
+        let key = HelloKey::new(&KEY);
+        Hello::write(PathId(0), 0, nonce, Some(&mut self.sealer), &key, &mut packet);
+        packet
+    }
+
     pub(super) fn open(&mut self, packet: &mut [u8]) -> Vec<Answer> {
-        let (prefix, mut reports) = answer::parse(packet).unwrap();
-        assert_eq!(prefix.session, self.opener.session(), "an answer to somebody else");
-        let at = packet.len() - TAG_LEN;
-        self.opener.open(prefix.number, packet, at).unwrap();
-        let answers = reports.drain(..).map(|report| match report {
+        let answers = self.reports(packet).into_iter().map(|report| match report {
             Report::Message(answer) => answer,
             other => panic!("{other:?}"),
         });
         answers.collect()
+    }
+
+    fn reports(&mut self, packet: &mut [u8]) -> Vec<Report> {
+        let (prefix, reports) = answer::parse(packet).unwrap();
+        assert_eq!(prefix.session, self.opener.session(), "an answer to somebody else");
+        let at = packet.len() - TAG_LEN;
+        self.opener.open(prefix.number, packet, at).unwrap();
+        reports
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::crowd::{Crowd, Says, Voice};
 use cloudburst_core::config::Config;
-use cloudburst_core::id::SessionId;
 use cloudburst_core::path::Via;
 use cloudburst_core::wire::Kind;
 
@@ -49,17 +48,17 @@ fn handshakes_of_one_peer_hold_up_none_of_another() {
     let mut crowd = Crowd::unpaced(small());
     let hear = |crowd: &mut Crowd, who, nonce| {
         let via = Via { egress: 0, remote: super::crowd::address(who) };
-        let mut hello = Crowd::hello(who, nonce, SessionId(0));
+        let mut hello = Crowd::hello(nonce);
         crowd.receiver.handle_datagram(crowd.now, via, &mut hello);
     };
     (0..5_000).for_each(|nonce| hear(&mut crowd, 1, nonce));
     hear(&mut crowd, 2, 1);
     let modest = super::crowd::address(2);
-    let acks = core::iter::from_fn(|| crowd.poll_transmit(&mut Vec::new()));
-    let acks: Vec<Via> = acks.collect();
-    assert!(acks.len() <= 2 * 256, "{}", acks.len());
-    let before = acks.iter().position(|via| via.remote == modest);
-    assert!(before.is_some_and(|before| before <= 1), "{before:?} of {}", acks.len());
+    let replies = core::iter::from_fn(|| crowd.poll_transmit(&mut Vec::new()));
+    let replies: Vec<Via> = replies.collect();
+    assert!(replies.len() <= 2 * 256, "{}", replies.len());
+    let before = replies.iter().position(|via| via.remote == modest);
+    assert!(before.is_some_and(|before| before <= 1), "{before:?} of {}", replies.len());
 }
 
 #[test]
@@ -69,7 +68,7 @@ fn handshakes_and_answers_take_turns() {
     flood(&mut crowd, &mut peer);
     let via = Via { egress: 0, remote: peer.address };
     for nonce in 0..200 {
-        let mut hello = Crowd::hello(2, nonce, SessionId(0));
+        let mut hello = Crowd::hello(nonce);
         crowd.receiver.handle_datagram(crowd.now, via, &mut hello);
     }
     let kinds: Vec<Kind> = core::iter::from_fn(|| {
@@ -78,6 +77,6 @@ fn handshakes_and_answers_take_turns() {
     })
     .take(20)
     .collect();
-    let acks = kinds.iter().filter(|kind| **kind == Kind::HelloAck).count();
-    assert_eq!(acks, 10, "{kinds:?}");
+    let replies = kinds.iter().filter(|kind| **kind == Kind::Retry).count();
+    assert_eq!(replies, 10, "{kinds:?}");
 }

@@ -40,7 +40,7 @@ fn the_books_of_a_receiver_agree_after_any_call() {
                 0..=3 => crowd.hear(voice, Says { age: kept, ..part }),
                 4..=6 => crowd.hear(voice, Says { age: kept, ..Says::whole(id, len) }),
                 7 => {
-                    let hello = Crowd::hello(below(6) as u32, step, voice.session());
+                    let hello = voice.hello(step);
                     crowd.replay(66, &hello);
                 }
                 8 => {

@@ -20,7 +20,8 @@ fn small() -> Config {
 
 /// Peers 1 to 10 send 100 messages of `role` each, of which nobody takes any.
 fn flood(crowd: &mut Crowd, role: Role) -> Vec<Voice> {
-    let mut peers: Vec<Voice> = (1..=10).map(|who| crowd.meet(who)).collect();
+    let mut peers: Vec<Voice> =
+        (1..=10).map(|who| crowd.meet_again(who, role as u64 + 1)).collect();
     for peer in &mut peers {
         peer.role = role;
         for id in 0..100 {

@@ -2,15 +2,16 @@
 
 mod world;
 
+use crate::common::peer::{accept_fields, open_fields};
 use bytes::Bytes;
 use cloudburst_core::config::Config;
 use cloudburst_core::error::{Indeterminate, Outcome};
-use cloudburst_core::id::{Incarnation, PathId, SessionId};
+use cloudburst_core::id::{Incarnation, PathId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Endpoint, SendOptions};
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::keys::PresharedKey;
-use cloudburst_core::wire::{Hello, HelloAck, Kind};
+use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::handshake::{AcceptFields, answer_by_hand, shake_hands};
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -78,18 +79,16 @@ fn a_shard_that_begins_itself_is_answered_at_its_own_port() {
 }
 
 #[test]
-fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_forgets() {
+fn of_two_shards_that_answer_one_handshake_the_first_counts_and_the_other_keeps_nothing() {
     let mut world = World::new(2);
     assert!(is_delivered(&world.ask(message(5_000, 1))));
     let (taker, sender) = (world.taker(), world.hosts[0].endpoint.counters().sender);
     // Two HELLOs over two paths: the ports are neighbours, so each shard has got one.
-    assert_eq!(world.tap.iter().filter(|(kind, ..)| *kind == Kind::HelloAck).count(), 2);
+    assert_eq!(world.tap.iter().filter(|(kind, ..)| *kind == Kind::Retry).count(), 2);
     assert_eq!((sender.sessions_opened, sender.late_answers), (1, 1));
     let other = 3 - taker;
     assert_eq!(world.hosts[other].endpoint.counters().receiver.sessions_confirmed, 0);
-    assert!(world.hosts[other].endpoint.poll_timeout().is_some());
-    world.run_for(Duration::from_secs(20));
-    assert_eq!(world.hosts[other].endpoint.poll_timeout(), None, "nothing is left of it");
+    assert_eq!(world.hosts[other].endpoint.poll_timeout(), None, "it keeps nothing");
 }
 
 #[test]
@@ -193,36 +192,33 @@ fn a_stranger_who_got_the_port_of_a_dead_shard_gets_none_of_its_messages() {
     }
 }
 
-/// The client's HELLOs that are due.
-fn hellos(client: &mut Endpoint, now: Instant) -> Vec<(Via, Hello)> {
-    let key = PresharedKey::new(KEY).hello_key();
-    let mut hellos = Vec::new();
+/// The client's handshake packets that are due.
+fn asked(client: &mut Endpoint, now: Instant) -> Vec<(Via, Vec<u8>)> {
+    let mut asked = Vec::new();
     let mut packet = Vec::new();
     while let Some(transmit) = client.poll_transmit(now, &mut packet) {
-        hellos.extend(Hello::parse(&key, &packet).ok().flatten().map(|said| (transmit.via, said)));
-        packet.clear();
+        let packet = core::mem::take(&mut packet);
+        if let Ok(Kind::Hello | Kind::Open) = Kind::of(&packet) {
+            asked.push((transmit.via, packet));
+        }
     }
-    hellos
+    asked
 }
 
-fn answer(client: &mut Endpoint, now: Instant, to: &(Via, Hello), ack: HelloAck) {
-    let ack = HelloAck { initiator: to.1.initiator, nonce: to.1.nonce, ..ack };
-    let mut packet = Vec::new();
-    ack.write(&PresharedKey::new(KEY).hello_key(), &mut packet);
-    client.handle_datagram(now, to.0, &mut packet);
+/// Answers a handshake of the client until it ends, or nothing more is asked.
+fn answer(client: &mut Endpoint, now: Instant, first: &(Via, Vec<u8>), fields: &AcceptFields) {
+    let mut next = Some(first.clone());
+    while let Some((via, packet)) = next {
+        let observed = ([10, 0, 0, 1], 5000).into();
+        let (mut answer, keys) =
+            answer_by_hand(&KEY, &packet, observed, PathId(0), fields).unwrap();
+        client.handle_datagram(now, via, &mut answer);
+        next = if keys.is_some() { None } else { asked(client, now).pop() };
+    }
 }
 
-fn ack(responder: u8, port: u16) -> HelloAck {
-    HelloAck {
-        path: PathId(0),
-        initiator: Incarnation([0; 16]),
-        nonce: 0,
-        responder: Incarnation([responder; 16]),
-        session_nonce: [4; 16],
-        current_alive: false,
-        more_ports: 0,
-        port,
-    }
+fn accept(responder: u8, port: u16) -> AcceptFields {
+    AcceptFields { port, ..accept_fields(Incarnation([responder; 16])) }
 }
 
 #[test]
@@ -233,8 +229,8 @@ fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
         let (mut client, now) = (client(), Instant::from_nanos(1_000_000_000));
         let options = SendOptions::default();
         client.send(now, service(), message(93_000, 1), &options).unwrap();
-        let hello = hellos(&mut client, now)[0];
-        answer(&mut client, now, &hello, HelloAck { more_ports, ..ack(9, port) });
+        let hello = asked(&mut client, now).remove(0);
+        answer(&mut client, now, &hello, &AcceptFields { more_ports, ..accept(9, port) });
         let mut to = BTreeSet::new();
         let mut buffer = Vec::new();
         while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
@@ -246,31 +242,28 @@ fn whatever_port_is_told_symbols_go_to_the_peers_host_alone() {
 }
 
 #[test]
-fn nobody_but_its_owner_can_say_that_a_session_lives_or_where() {
+fn nobody_but_its_owner_can_say_that_a_session_moved() {
     let (mut client, mut now) = (client(), Instant::from_nanos(1_000_000_000));
     let options = SendOptions::default();
     client.send(now, service(), message(10, 1), &options).unwrap();
-    let hello = hellos(&mut client, now)[0];
-    answer(&mut client, now, &hello, ack(9, 40_000));
-    let mut asked = Vec::new();
-    while asked.is_empty() {
+    let hello = asked(&mut client, now).remove(0);
+    answer(&mut client, now, &hello, &accept(9, 40_000));
+    let mut again = Vec::new();
+    while again.is_empty() {
         now = client.poll_timeout().unwrap().max(now);
         client.handle_timeout(now);
-        asked = hellos(&mut client, now);
+        again = asked(&mut client, now);
     }
-    let (via, hello) = asked[0];
-    assert_eq!(via.remote.port(), 40_000);
-    assert_ne!(hello.current, SessionId(0));
+    assert_eq!(again[0].0.remote.port(), 40_000);
     let late = client.counters().sender.late_answers;
-    let alive = HelloAck { current_alive: true, ..ack(8, 666) };
-    answer(&mut client, now, &asked[0], alive);
-    answer(&mut client, now, &asked[0], ack(8, 666));
+    answer(&mut client, now, &again[0], &accept(8, 666));
     let counters = client.counters().sender;
-    assert_eq!((counters.late_answers, counters.sessions_opened), (late + 2, 1));
+    assert_eq!((counters.late_answers, counters.sessions_opened), (late + 1, 1));
     let in_use = client.paths(service()).iter().filter(|path| !path.removed);
     assert!(in_use.clone().count() == 4 && in_use.clone().all(|p| p.via.remote.port() == 40_000));
     // The owner may say that it has moved, and that it has forgotten.
-    answer(&mut client, now, &asked[0], ack(9, 40_001));
+    let again = asked(&mut client, now).remove(0);
+    answer(&mut client, now, &again, &accept(9, 40_001));
     assert_eq!(client.counters().sender.sessions_opened, 2);
     let in_use = client.paths(service()).iter().filter(|path| !path.removed);
     assert!(in_use.clone().all(|path| path.via.remote.port() == 40_001));
@@ -280,16 +273,15 @@ fn nobody_but_its_owner_can_say_that_a_session_lives_or_where() {
 fn who_shares_no_port_names_none() {
     for (reuse_port, expected) in [(false, 0), (true, 9000)] {
         let config = Config { port: 9000, reuse_port, ..Config::default() };
-        let (mut responder, now) = (endpoint(1, 1, config), Instant::from_nanos(1));
-        let mut client = client();
-        client.send(now, service(), message(1, 1), &SendOptions::default()).unwrap();
-        let mut packet = Vec::new();
-        client.poll_transmit(now, &mut packet).unwrap();
+        let (mut responder, now) = (endpoint(1, 1, config), Instant::from_nanos(1_000_000_000));
         let via = Via { egress: 0, remote: ([10, 0, 0, 1], 5000).into() };
-        responder.handle_datagram(now, via, &mut packet);
-        packet.clear();
-        responder.poll_transmit(now, &mut packet).unwrap();
-        let key = PresharedKey::new(KEY).hello_key();
-        assert_eq!(HelloAck::parse(&key, &packet).unwrap().unwrap().port, expected);
+        let (accepted, _) =
+            shake_hands(&KEY, 1, &open_fields(Incarnation([1; 16])), |mut packet| {
+                responder.handle_datagram(now, via, &mut packet);
+                packet.clear();
+                responder.poll_transmit(now, &mut packet).unwrap();
+                packet
+            });
+        assert_eq!(accepted.port, expected);
     }
 }

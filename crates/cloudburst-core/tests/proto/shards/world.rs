@@ -57,7 +57,7 @@ impl Watch for Tap<'_> {
 
 pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config) -> Endpoint {
     let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed as u8; 32]));
-    Endpoint::new(config, &security, seed, Box::new(Egresses(egresses)))
+    Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(egresses)))
         .expect("a sound configuration")
 }
 
@@ -97,15 +97,8 @@ impl World {
     fn add(&mut self, seed: usize, egresses: u16, config: Config, addr: SocketAddr) {
         let shared = config.reuse_port.then(|| (SHARED_EGRESS, service()));
         let (security, secret) = (Security::pre_shared(KEY), [seed as u8; 32]);
-        self.hosts.push(Host::new(Recipe {
-            config,
-            security,
-            secret,
-            egresses,
-            addr,
-            ports: 10,
-            shared,
-        }));
+        let recipe = Recipe { config, security, secret, egresses, addr, ports: 10, shared };
+        self.hosts.push(Host::new(self.now, recipe));
     }
 
     pub(crate) fn kill(&mut self, number: usize) {

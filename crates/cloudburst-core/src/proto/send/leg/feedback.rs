@@ -58,6 +58,23 @@ impl Leg {
         }
     }
 
+    /// A new session takes the place of the one that the message began in, and nothing of it has been
+    /// delivered: it begins as if nothing had been sent. Returns whether it does; a peer is not
+    /// believed to restart again and again.
+    pub(in crate::proto::send) fn start_over(&mut self, source: &mut Source) -> bool {
+        if self.restarts >= MAX_RESTARTS {
+            return false;
+        }
+        self.restarts += 1;
+        self.busy.cut_short();
+        self.active.clear();
+        source.start_over();
+        self.arrivals = ArrivalLog::default();
+        (self.begun, self.done, self.restarted_at) = (0, 0, 0);
+        (self.started_at, self.answered) = (None, false);
+        true
+    }
+
     /// The receiver has a block. If that were the last one, it would have the message: it has
     /// forgotten others instead.
     pub(in crate::proto::send) fn on_block_done(

@@ -220,6 +220,11 @@ impl Leg {
         self.busy.until().is_none() || !self.active.is_empty()
     }
 
+    /// Whether the receiver had no room when it spoke last.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.until().is_some()
+    }
+
     /// Why the host did not take its last packets; `None`: it did.
     pub(super) fn local_error(&self) -> Option<LocalError> {
         let (packets, error) = self.not_sent?;

@@ -1,23 +1,15 @@
 //! Messages that begin again, and pauses.
 
 use super::*;
-use crate::id::{Incarnation, MessageId};
-use crate::wire::keys::PresharedKey;
-use crate::wire::{HelloAck, Role};
+use crate::id::{MessageId, SessionId};
+use crate::wire::Role;
+use crate::wire::handshake::SessionSecrets;
+use crate::wire::keys::SessionKeys;
 use bytes::Bytes;
 
 fn digest_key() -> DigestKey {
-    let ack = HelloAck {
-        path: PathId(0),
-        initiator: Incarnation([1; 16]),
-        nonce: 2,
-        responder: Incarnation([3; 16]),
-        session_nonce: [4; 16],
-        current_alive: false,
-        more_ports: 0,
-        port: 0,
-    };
-    PresharedKey::new([5; 32]).session(&ack).forward.digest
+    let secrets = SessionSecrets { k1: [5; 32], k2: [6; 32] };
+    SessionKeys::new(&secrets, SessionId(1), SessionId(2)).forward.digest
 }
 
 /// Message 9, of `len` bytes.

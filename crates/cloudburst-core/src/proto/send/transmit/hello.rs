@@ -1,13 +1,12 @@
-//! HELLOs on the wire.
+//! Handshakes on the wire: HELLOs, and the OPENs that answer RETRYs.
 
-use crate::id::SessionId;
 use crate::path::{Opportunity, Via};
 use crate::proto::send::Sender;
 use crate::proto::send::hellos::HelloRank;
-use crate::proto::session::more_ports;
+use crate::proto::session::Invitation;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
-use crate::wire::Hello;
+use crate::wire::handshake::{ANY_TURN, Hello};
 use std::net::SocketAddr;
 
 impl Sender {
@@ -39,22 +38,23 @@ impl Sender {
         // several ports only the first is asked: the peer may be back without the others.
         let port = peer.port;
         let first = |via: &Via| via.remote.port() == port;
-        let Opportunity { path, mut via, .. } = peer.paths.take_any_opportunity_of(first);
+        let reply = opening.take_reply();
+        let reply_on = reply.and_then(|(path, _)| peer.paths.take_path(path));
+        let Opportunity { path, mut via, .. } =
+            reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
         via.remote.set_port(opening.port);
-        opening.on_sent(now, path);
+        let count = opening.on_sent(now, path);
         if opening.attempt_to_send().is_none() {
             self.hellos.set(&mut peer.hello_key, None, address);
         }
-        let current = peer.session.as_ref().map_or(SessionId(0), |s| s.sealer.session());
-        let hello = Hello {
-            path,
-            initiator: self.identity.incarnation,
-            nonce: opening.nonce,
-            port: self.config.port,
-            current,
-            more_ports: more_ports(self.config.ports),
-        };
-        hello.write(&self.identity.hello_key, buffer);
+        let key = self.identity.hello_key();
+        if let Some(Invitation { initiation, token, .. }) = opening.invitation.as_deref() {
+            let turn = reply.map_or(ANY_TURN, |(_, turn)| turn);
+            initiation.open(path, turn, *token).write(key, buffer);
+        } else {
+            let current = peer.session.as_mut().map(|session| &mut session.sealer);
+            Hello::write(path, count, opening.nonce, current, key, buffer);
+        }
         self.counters.hellos_sent += 1;
         peer.tally.hellos_sent += 1;
         let on_the_wire = buffer.len() + self.overhead(&via);
