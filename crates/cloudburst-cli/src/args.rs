@@ -4,6 +4,7 @@
 use clap::{Args, Parser};
 use cloudburst_net::{Code, Order, PathMap};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::plan::units::{Bits, Bytes, Seconds};
@@ -124,6 +125,12 @@ pub struct RecvArgs {
     /// Address and UDP port to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
     pub listen: String,
+
+    /// Address and port that senders use, if something on the way turns it into the one of this
+    /// host: destination NAT, a virtual IP of a load balancer, a published port of a container.
+    /// Give it once for each such address
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub known_as: Vec<SocketAddr>,
 
     /// Directory to put files in
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -18,6 +18,13 @@ fn help_documents_each_exit_code() {
 }
 
 #[test]
+fn the_line_for_senders_has_the_address_that_they_know() {
+    let mut receiver =
+        Receiver::start(&["--known-as", "203.0.113.7:443", "--known-as", "[2001:db8::7]:443"]);
+    receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
+}
+
+#[test]
 fn json_is_one_object_a_file_on_standard_output_at_both_ends() {
     let (_dir, paths) = files(&[("a", b"abc"), ("b", &noise(300_000, 10))]);
     let receiver = Receiver::start(&["--once", "--json"]);

@@ -1,12 +1,13 @@
 //! How endpoints are made.
 
+use crate::addresses::Addresses;
 use crate::capacity;
 use crate::egress_map::Usable;
 use crate::endpoint::Endpoint;
 use crate::error::BuildError;
 use crate::inner::{self, Inner, Readable};
 use crate::io::{UdpConfig, UdpIo, plain};
-use crate::path_map::PathMap;
+use crate::path_map::{PathMap, is_of_a_host};
 use crate::room::Room;
 use cloudburst_core::burst::Engine;
 use cloudburst_core::config::{Config, ConfigError, Security};
@@ -34,6 +35,7 @@ pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 #[must_use = "nothing happens before `build`"]
 pub struct Builder {
     bind: SocketAddr,
+    known_as: Vec<SocketAddr>,
     paths: PathMap,
     security: Option<Security>,
     config: Config,
@@ -58,6 +60,7 @@ impl Builder {
     pub(crate) fn new() -> Self {
         Self {
             bind: (Ipv4Addr::UNSPECIFIED, 0).into(),
+            known_as: Vec::new(),
             paths: PathMap::default(),
             security: None,
             config: Config::default(),
@@ -78,6 +81,25 @@ impl Builder {
     /// An IPv6 address takes IPv6 alone, but for `[::]`, which takes IPv4 as well.
     pub const fn bind(mut self, addr: SocketAddr) -> Self {
         self.bind = addr;
+        self
+    }
+
+    /// The addresses that peers send to, where something on the way turns them into an address of
+    /// this host: destination NAT, a virtual IP address that a load balancer holds, or a port that
+    /// a container publishes. Default: none.
+    ///
+    /// Peers say in their handshake whom they mean, and an endpoint answers to its own addresses
+    /// and to these, so that nobody can pass what is meant for one host on to another. Its own are
+    /// those of [`bind`](Self::bind): with an unspecified one, all that the interfaces of this host
+    /// have at the time. A virtual address on an interface of this host, such as `lo`, is among
+    /// them; one that only a local route (`ip route add local`) brings here is not, and belongs
+    /// here.
+    ///
+    /// Each has the IP address and the port that peers know. If peers use several ports
+    /// ([`PathMap::ecmp_pairs`]), the first one will do. A second call replaces the addresses of
+    /// the first.
+    pub fn known_as(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.known_as = addresses.into_iter().map(plain).collect();
         self
     }
 
@@ -244,6 +266,10 @@ impl Builder {
         let paths = self.paths;
         let bind = plain(self.bind);
         paths.check(bind.ip(), UdpIo::reach_of(bind))?;
+        let not_addressed = |known: &&SocketAddr| !is_of_a_host(known.ip()) || known.port() == 0;
+        if let Some(&address) = self.known_as.iter().find(not_addressed) {
+            return Err(BuildError::KnownAs { address });
+        }
         let needs = paths.needs();
         let mut config = self.config;
         config.rate = self.rate.unwrap_or(config.rate);
@@ -298,7 +324,7 @@ impl Builder {
             buffers = ?io.granted_buffers(),
             "endpoint opened"
         );
-        Ok((io, Parts { config, security, paths, bind }))
+        Ok((io, Parts { config, security, paths, bind, known_as: self.known_as }))
     }
 }
 
@@ -308,6 +334,7 @@ struct Parts {
     security: Security,
     paths: PathMap,
     bind: SocketAddr,
+    known_as: Vec<SocketAddr>,
 }
 
 impl Parts {
@@ -316,7 +343,15 @@ impl Parts {
         let read = RngReader(SysRng).read_exact(&mut secret);
         read.map_err(BuildError::refused("random bytes"))?;
         let seed = Seed::new(secret);
-        let usable = Usable { bind: self.bind.ip(), order: self.config.order };
+        let ports = io
+            .local_addrs()
+            .iter()
+            .chain([&io.local_addr()])
+            .map(SocketAddr::port)
+            .collect::<Vec<_>>();
+        let ip = self.bind.ip();
+        let addresses = Addresses::new(ip, UdpIo::reach_of(self.bind), ports, self.known_as);
+        let usable = Usable { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
         let protocol = proto::Endpoint::new(self.config.clone(), &self.security, seed, path_map)?;
         let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));

@@ -1,11 +1,13 @@
 //! A path map over the sockets of an endpoint.
 
+use crate::addresses::Addresses;
 use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
 use crate::limits::MAX_OUTER;
 use crate::path_map::{Needs, PathMap, PathMapError, Uniform, is_host};
-use cloudburst_core::path::{Order, PathMap as CorePathMap, Via};
+use cloudburst_core::path::{Naming, Order, PathMap as CorePathMap, Via};
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// The paths of a map to any peer that the sockets can address, and none to others.
 #[derive(Debug)]
@@ -15,13 +17,15 @@ pub(crate) struct Resolved {
     whole: PathMap,
     egresses: EgressNumbers,
     reaches: fn(IpAddr) -> bool,
+    addresses: Arc<Addresses>,
 }
 
-/// The settings of an endpoint that its path maps must suit.
-#[derive(Clone, Copy, Debug)]
+/// What all path maps of an endpoint share, and its settings that they must suit.
+#[derive(Clone, Debug)]
 pub(crate) struct Usable {
     pub(crate) bind: IpAddr,
     pub(crate) order: Order,
+    pub(crate) addresses: Arc<Addresses>,
 }
 
 impl Usable {
@@ -47,7 +51,7 @@ impl Usable {
         if outer.iter().any(|ip| !egresses.outer.contains_key(ip)) {
             return Err(PathMapError::TooManyOuter { given: map.to_string(), most: MAX_OUTER });
         }
-        Ok(Resolved { map, whole, egresses, reaches })
+        Ok(Resolved { map, whole, egresses, reaches, addresses: self.addresses.clone() })
     }
 }
 
@@ -126,6 +130,10 @@ impl CorePathMap for Resolved {
     fn overhead(&self, via: Via) -> usize {
         if via.egress < self.egresses.sockets + self.egresses.labels { 0 } else { OUTER_LEN }
     }
+
+    fn naming(&self, address: SocketAddr) -> Naming {
+        self.addresses.naming(address)
+    }
 }
 
 /// The address of `net` that has the same place in it as `ip` has in a prefix of that length.
@@ -147,7 +155,8 @@ mod tests {
     fn resolved(map: PathMap) -> Resolved {
         let outer = [([10, 3, 0, 1].into(), 40), ([10, 3, 0, 2].into(), 41)].into();
         let egresses = EgressNumbers { sockets: 8, ports: 2, labels: 4, encapsulates: true, outer };
-        Resolved { whole: map.clone(), map, egresses, reaches: |_| true }
+        let addresses = Addresses::new([0; 4].into(), |_| true, [], Vec::new()).into();
+        Resolved { whole: map.clone(), map, egresses, reaches: |_| true, addresses }
     }
 
     fn vias(map: &str, peer: &str, ports: u16) -> Vec<(u16, String)> {

@@ -32,6 +32,15 @@ pub enum BuildError {
         /// How many there may be.
         most: usize,
     },
+    /// An address that no packet can be sent to.
+    #[error(
+        "an endpoint cannot be known as {address}, because peers cannot send to it: give the IP \
+         address and the port that they send to"
+    )]
+    KnownAs {
+        /// The address.
+        address: SocketAddr,
+    },
     /// A path map that does not exist.
     #[error(transparent)]
     Paths(#[from] PathMapError),

@@ -282,7 +282,7 @@ mod tests {
             over: watch::channel(false).0,
             closed: RwLock::new(None),
             process: Process::other(here.wrapping_add(1)),
-            usable: original.usable,
+            usable: original.usable.clone(),
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };
         // The child wakes no task that waits in the parent at the fork.

@@ -88,6 +88,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");
 
+mod addresses;
 pub mod blocking;
 mod builder;
 mod calls;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) struct ReceivePlan {
     pub(crate) listen: SocketAddr,
+    pub(crate) known_as: Vec<SocketAddr>,
     pub(crate) destination: Destination,
     /// Exit after one sender.
     pub(crate) once: bool,
@@ -47,6 +48,7 @@ impl ReceivePlan {
         let key = key.unwrap_or_else(Key::make);
         Ok(Self {
             listen,
+            known_as: args.known_as,
             destination,
             // A pipe ends with its data.
             once: args.once || args.stdout,

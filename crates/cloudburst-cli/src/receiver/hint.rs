@@ -6,9 +6,10 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-/// What to tell the user of a receiver that listens at `local`: ready to copy, but for FILE.
-pub(super) fn lines(key: &Key, local: SocketAddr) -> String {
-    let host = host(local);
+/// What to tell the user of a receiver to which senders send at `address`: ready to copy, but for
+/// FILE.
+pub(super) fn lines(key: &Key, address: SocketAddr) -> String {
+    let host = host(address);
     match key {
         Key::Made(key) => {
             format!("at the sender, run:\n  CBRST_KEY={} cbrst-send {host} FILE...", hex(key))

@@ -83,7 +83,7 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     if let Some(path) = plan.common.key.exposed_file() {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
-    let hint = hint::lines(&plan.common.key, local);
+    let hint = hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local));
     // Without it, a key that was made here is of no use to anyone.
     if matches!(plan.common.key, crate::plan::Key::Made(_)) {
         ui.notice(&hint);
@@ -98,6 +98,7 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         Config { deadline: plan.common.deadline, max_message: MAX_FRAME, ..Config::default() };
     let mut builder = Endpoint::builder()
         .bind(plan.listen)
+        .known_as(plan.known_as.iter().copied())
         .paths(plan.common.paths.clone())
         // They are few and small: how fast the link is does not matter.
         .capacity(Config::default().capacity)

@@ -37,6 +37,10 @@ impl PathMap for Pool {
         let ports = 0..ports.min(self.ports);
         ports.flat_map(|port| self.egresses.iter().map(move |egress| via(port, egress))).collect()
     }
+
+    fn naming(&self, _address: SocketAddr) -> Naming {
+        Naming::Own
+    }
 }
 
 fn pool(egresses: impl IntoIterator<Item = u16>, ports: u16) -> Arc<Pool> {

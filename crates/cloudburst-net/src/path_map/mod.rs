@@ -17,4 +17,4 @@ mod uniform;
 pub use error::PathMapError;
 pub(crate) use file::read;
 pub use map::PathMap;
-pub(crate) use uniform::{Needs, Uniform, is_host};
+pub(crate) use uniform::{Needs, Uniform, is_host, is_of_a_host};

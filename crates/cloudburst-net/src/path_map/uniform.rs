@@ -188,7 +188,7 @@ impl Uniform {
 }
 
 /// Whether a host can have the address.
-fn is_of_a_host(address: IpAddr) -> bool {
+pub(crate) fn is_of_a_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(ip) if ip.is_broadcast());
     !(address.is_unspecified() || address.is_multicast() || broadcast)
 }

@@ -39,6 +39,11 @@ fn what_is_out_of_range_is_refused_with_its_value() {
     assert!(said(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source"));
     let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).order("drb:2x2".parse().unwrap());
     assert!(said(pairs).contains("`ecmp:2x2` has as many paths as the peer has ports"));
+    for nobody in ["0.0.0.0:7000", "[ff02::1]:7000", "255.255.255.255:7000", "192.0.2.1:0"] {
+        let known_as = ["192.0.2.1:7000", nobody].map(|address| address.parse().unwrap());
+        let line = said(builder().known_as(known_as));
+        assert!(line.contains(&format!("known as {nobody}, because peers cannot")), "{line}");
+    }
     let config = Config { mtu: 7, ..Config::default() };
     assert!(said(builder().config(config)).contains("`mtu` is 7"));
 }

@@ -1,0 +1,213 @@
+//! Addresses that an endpoint is known by.
+
+use cloudburst_core::path::Naming;
+use ipnet::IpNet;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the addresses of the interfaces are believed. A look takes 15 to 120 us with a few
+/// addresses and 1 ms with 450 of 300 interfaces, and strangers can cause it.
+const BELIEVED: Duration = Duration::from_millis(200);
+
+/// All addresses at which peers may reach an endpoint.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    bind: IpAddr,
+    /// Says which families the sockets have.
+    reaches: fn(IpAddr) -> bool,
+    /// The ports of all sockets, the shared one included.
+    ports: Vec<u16>,
+    known_as: Vec<SocketAddr>,
+    interfaces: Mutex<Interfaces>,
+}
+
+/// The prefixes that are local to this host, as they were at the last look: single addresses, and
+/// on loopback interfaces whole IPv4 prefixes.
+#[derive(Debug, Default)]
+struct Interfaces {
+    local: Vec<IpNet>,
+    looked: Option<Instant>,
+}
+
+impl Addresses {
+    /// Those of an endpoint with sockets at `ports` of `bind`, which the application says is also
+    /// `known_as`. All addresses are plain ones.
+    pub(crate) fn new(
+        bind: IpAddr,
+        reaches: fn(IpAddr) -> bool,
+        ports: impl IntoIterator<Item = u16>,
+        known_as: Vec<SocketAddr>,
+    ) -> Self {
+        let ports = ports.into_iter().collect();
+        Self { bind, reaches, ports, known_as, interfaces: Mutex::default() }
+    }
+
+    /// What `address` is to the endpoint.
+    pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
+        let (ip, port) = (address.ip().to_canonical(), address.port());
+        if self.ports.contains(&port) && self.is_local(ip) {
+            return Naming::Own;
+        }
+        // Scope ids are of one host.
+        let named = |known: &SocketAddr| known.ip() == ip && known.port() == port;
+        if self.known_as.iter().any(named) { Naming::Translated } else { Naming::Foreign }
+    }
+
+    /// Whether the sockets take packets to `ip`.
+    fn is_local(&self, ip: IpAddr) -> bool {
+        if !(self.reaches)(ip) {
+            return false;
+        }
+        if ip.is_unspecified() || ip == self.bind {
+            return true;
+        }
+        self.bind.is_unspecified() && (ip.is_loopback() || self.is_of_an_interface(ip))
+    }
+
+    fn is_of_an_interface(&self, ip: IpAddr) -> bool {
+        let mut interfaces = self.interfaces.lock().unwrap_or_else(PoisonError::into_inner);
+        interfaces.refresh(Instant::now(), look);
+        interfaces.local.iter().any(|net| net.contains(&ip))
+    }
+}
+
+impl Interfaces {
+    /// Looks again unless the last look was a moment ago. If the system refuses, what was there
+    /// before stands.
+    fn refresh(&mut self, now: Instant, look: impl FnOnce() -> nix::Result<Vec<IpNet>>) {
+        if self.looked.is_some_and(|looked| now.duration_since(looked) < BELIEVED) {
+            return;
+        }
+        self.looked = Some(now);
+        match look() {
+            Ok(local) => self.local = local,
+            Err(error) => tracing::debug!(%error, "the system does not list its addresses"),
+        }
+    }
+}
+
+fn look() -> nix::Result<Vec<IpNet>> {
+    Ok(getifaddrs()?.filter_map(|interface| local(&interface)).collect())
+}
+
+/// The addresses that the system takes for its own because of an address of an interface.
+fn local(interface: &InterfaceAddress) -> Option<IpNet> {
+    let address = interface.address.as_ref()?;
+    if let Some(address) = address.as_sockaddr_in6() {
+        return Some(IpAddr::from(address.ip()).into());
+    }
+    let ip = IpAddr::from(address.as_sockaddr_in()?.ip());
+    let mask = || Some(IpAddr::from(interface.netmask.as_ref()?.as_sockaddr_in()?.ip()));
+    // Linux takes packets to any address of a prefix that a loopback interface has.
+    match mask().filter(|_| interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)) {
+        Some(mask) => IpNet::with_netmask(ip, mask).ok(),
+        None => Some(ip.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::UdpIo;
+    use nix::errno::Errno;
+
+    fn addresses(bind: &str, known_as: &[&str]) -> Addresses {
+        let bind: IpAddr = bind.parse().unwrap();
+        let known_as = known_as.iter().map(|address| address.parse().unwrap()).collect();
+        Addresses::new(bind, UdpIo::reach_of((bind, 0).into()), [7000, 41_000], known_as)
+    }
+
+    fn naming(addresses: &Addresses, address: &str) -> Naming {
+        addresses.naming(address.parse().unwrap())
+    }
+
+    /// An address of this host that is not a loopback one, if it has any.
+    fn of_an_interface() -> Option<IpAddr> {
+        let single = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
+        let mut local = look().unwrap().into_iter().filter(single).map(|net| net.addr());
+        local.find(|ip| ip.is_ipv4() && !ip.is_loopback())
+    }
+
+    #[test]
+    fn a_certain_address_is_the_only_one() {
+        let addresses = addresses("127.0.0.1", &[]);
+        for own in ["127.0.0.1:7000", "127.0.0.1:41000", "[::ffff:127.0.0.1]:7000"] {
+            assert_eq!(naming(&addresses, own), Naming::Own, "{own}");
+        }
+        for foreign in ["127.0.0.1:7001", "127.0.0.2:7000", "[::1]:7000", "10.0.0.1:7000"] {
+            assert_eq!(naming(&addresses, foreign), Naming::Foreign, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn every_address_of_the_host_is_own_with_a_wildcard() {
+        for bind in ["0.0.0.0", "::"] {
+            let addresses = addresses(bind, &[]);
+            let ip = of_an_interface();
+            let ours = ip.iter().map(|ip| SocketAddr::new(*ip, 7000).to_string());
+            let loopback = ["127.0.0.1:7000", "127.9.9.9:41000"].map(String::from);
+            for own in ours.chain(loopback) {
+                assert_eq!(naming(&addresses, &own), Naming::Own, "{own} on {bind}");
+            }
+            // TEST-NET-3: no interface has it.
+            for foreign in ["203.0.113.7:7000", "127.0.0.1:7001", "224.0.0.1:7000"] {
+                assert_eq!(naming(&addresses, foreign), Naming::Foreign, "{foreign} on {bind}");
+            }
+        }
+    }
+
+    #[test]
+    fn families_that_the_sockets_do_not_have_are_foreign() {
+        assert_eq!(naming(&addresses("0.0.0.0", &[]), "[::]:7000"), Naming::Foreign);
+        assert_eq!(naming(&addresses("::1", &[]), "127.0.0.1:7000"), Naming::Foreign);
+        assert_eq!(naming(&addresses("::1", &[]), "[::1]:7000"), Naming::Own);
+    }
+
+    #[test]
+    fn packets_to_no_address_stay_on_this_host() {
+        for (bind, address) in
+            [("0.0.0.0", "0.0.0.0:7000"), ("10.0.0.1", "0.0.0.0:7000"), ("::", "[::]:7000")]
+        {
+            assert_eq!(naming(&addresses(bind, &[]), address), Naming::Own, "{address} on {bind}");
+        }
+    }
+
+    #[test]
+    fn a_scope_is_no_part_of_a_name() {
+        let addresses = addresses("fe80::1", &["[fe80::2]:443"]);
+        assert_eq!(naming(&addresses, "[fe80::1%3]:7000"), Naming::Own);
+        assert_eq!(naming(&addresses, "[fe80::2%3]:443"), Naming::Translated);
+    }
+
+    #[test]
+    fn what_the_application_says_is_translated_unless_it_is_own() {
+        let addresses = addresses("127.0.0.1", &["203.0.113.7:443", "127.0.0.1:7000"]);
+        assert_eq!(naming(&addresses, "203.0.113.7:443"), Naming::Translated);
+        assert_eq!(naming(&addresses, "[::ffff:203.0.113.7]:443"), Naming::Translated);
+        assert_eq!(naming(&addresses, "203.0.113.7:7000"), Naming::Foreign);
+        assert_eq!(naming(&addresses, "127.0.0.1:7000"), Naming::Own);
+    }
+
+    #[test]
+    fn interfaces_are_looked_at_again_but_not_all_the_time() {
+        let net = |text: &str| Ok(vec![text.parse().unwrap()]);
+        let start = Instant::now();
+        let mut interfaces = Interfaces::default();
+        interfaces.refresh(start, || net("10.0.0.1/32"));
+        interfaces.refresh(start + BELIEVED / 2, || panic!("looked a moment ago"));
+        assert_eq!(interfaces.local, net("10.0.0.1/32").unwrap());
+        interfaces.refresh(start + BELIEVED, || net("10.0.0.2/32"));
+        assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap(), "the other one is gone");
+        interfaces.refresh(start + 2 * BELIEVED, || Err(Errno::EMFILE));
+        assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap());
+    }
+
+    #[test]
+    fn a_prefix_of_the_loopback_interface_is_local_as_a_whole() {
+        let local = look().unwrap();
+        assert!(local.contains(&"127.0.0.1/8".parse().unwrap()), "{local:?}");
+    }
+}
