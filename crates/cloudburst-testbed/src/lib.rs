@@ -46,7 +46,9 @@
 //!
 //! # Without switches
 //!
-//! [`Wire`] is two hosts on one wire, which leave nothing behind whatever becomes of the program.
+//! [`Wire`] is two hosts on one wire; [`Gateway`] is clients and a server with a router between
+//! them that translates addresses, or is a firewall. They leave nothing behind whatever becomes of
+//! the program.
 //!
 //! # What it is not
 //!
@@ -62,6 +64,7 @@ mod cli;
 mod counters;
 mod error;
 mod fabric;
+mod gateway;
 mod namespace;
 mod plan;
 mod signals;
@@ -74,6 +77,7 @@ pub use cli::main;
 pub use counters::{Port, Queue};
 pub use error::Error;
 pub use fabric::{Fabric, Faults, Host, Removed, available};
+pub use gateway::Gateway;
 pub use namespace::Namespace;
 pub use signals::interrupted;
 pub use state::Failure;

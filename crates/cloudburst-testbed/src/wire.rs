@@ -23,7 +23,7 @@ pub struct Wire {
     pub right: End,
 }
 
-/// A host on a [`Wire`]: a namespace, and the thread that holds it.
+/// A host on a [`Wire`] or at a [`Gateway`](crate::Gateway): a namespace, and the thread that holds it.
 pub struct End {
     address: Ipv4Addr,
     /// `ip link` finds the namespace by it.
@@ -38,11 +38,9 @@ impl Wire {
     ///
     /// [`Error::Privilege`], [`Error::Missing`], [`Error::Tool`] or [`Error::Io`].
     pub fn up() -> Result<Self, Error> {
-        let (left, right) = (End::enter(1)?, End::enter(2)?);
-        left.command(
-            "ip",
-            &format!("link add wire type veth peer name wire netns {}", right.holder),
-        )?;
+        let host = |number| End::enter(Ipv4Addr::new(10, 9, 0, number));
+        let (left, right) = (host(1)?, host(2)?);
+        left.join("wire", "wire", &right)?;
         for end in [&left, &right] {
             end.command("ip", "link set lo up")?;
             end.command("ip", &format!("address add {}/24 dev wire", end.address))?;
@@ -72,7 +70,7 @@ impl Wire {
 }
 
 impl End {
-    fn enter(number: u8) -> Result<Self, Error> {
+    pub(crate) fn enter(address: Ipv4Addr) -> Result<Self, Error> {
         let (jobs, inbox) = channel::<Job>();
         let (ready, holder) = channel();
         thread::spawn(move || {
@@ -83,7 +81,13 @@ impl End {
         });
         let entered = holder.recv().expect("it says how it went before it ends");
         let holder = entered.map_err(|error| Error::io("a network namespace")(error.into()))?;
-        Ok(Self { address: Ipv4Addr::new(10, 9, 0, number), holder, jobs })
+        Ok(Self { address, holder, jobs })
+    }
+
+    /// Joins an interface here to one of `other` by a wire.
+    pub(crate) fn join(&self, here: &str, there: &str, other: &Self) -> Result<(), Error> {
+        let link = format!("link add {here} type veth peer name {there} netns {}", other.holder);
+        self.command("ip", &link).map(drop)
     }
 
     /// Its address.
@@ -126,6 +130,11 @@ impl End {
     ///
     /// As [`command`](Self::command).
     pub fn lost(&self) -> Result<u64, Error> {
+        self.counted()
+    }
+
+    /// Packets at the first counter of this host's rules.
+    pub(crate) fn counted(&self) -> Result<u64, Error> {
         let rules = self.command("nft", "list ruleset")?;
         let count = rules.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))

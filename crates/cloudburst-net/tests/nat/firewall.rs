@@ -1,0 +1,56 @@
+//! A firewall on the way that lets packets to clients pass if they answer packets of theirs.
+
+use crate::Test;
+use crate::rig::{
+    Exchange, NAMED_PORT, SOON, answers_calls, client, delivers, replies, server, server_address,
+    within,
+};
+use cloudburst_net::{Rejection, SendError};
+use cloudburst_testbed::Gateway;
+use libtest_mimic::Failed;
+use std::time::Duration;
+
+pub(crate) fn tests() -> Vec<Test> {
+    let mut tests = Vec::new();
+    for (here, there) in [
+        ("ecmp:1", "ecmp:1"),
+        ("ecmp:16", "ecmp:16"),
+        ("ecmp:16", "ecmp:1"),
+        ("ecmp:1", "ecmp:16"),
+        ("ecmp:4x4", "ecmp:4x4"),
+    ] {
+        let name = |what| format!("{what}_through_a_firewall_{here}_to_{there}");
+        let run = move |exchange| move || through(here, there, exchange);
+        tests.push(Test::new(name("sends"), run(delivers)));
+        for (what, exchange) in [("calls", answers_calls as Exchange), ("is_replied_to", replies)] {
+            let test = Test::new(name(what), run(exchange));
+            tests.push(test.ignore_if(here == "ecmp:16", NAMED_PORT));
+        }
+    }
+    tests.push(Test::new("who_was_not_asked_cannot_begin", who_was_not_asked_cannot_begin));
+    tests
+}
+
+fn through(here: &str, there: &str, exchange: Exchange) -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.wall()?;
+    let client = client(&gateway.clients[0], here)?;
+    let server = server(&gateway.server, there)?;
+    exchange(&client, &server, server_address(&gateway))
+}
+
+/// And is told so at the deadline; the firewall says nothing.
+fn who_was_not_asked_cannot_begin() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.wall()?;
+    let client = client(&gateway.clients[0], "ecmp:4")?;
+    let server = server(&gateway.server, "ecmp:4")?;
+    let sent = server.send_with(client.local_addr(), "hello", within(Duration::from_millis(300)));
+    assert_eq!(sent, Err(SendError::Rejected(Rejection::NoAnswer)));
+    assert!(gateway.dropped()? > 0);
+    delivers(&client, &server, server_address(&gateway))?;
+    // The same address, to which there is a way now.
+    let sent = server.send_with(client.local_addr(), "hello", within(SOON));
+    sent.map_err(|error| format!("to a client that has sent: {error}"))?;
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Endpoints at a gateway, and what they must be able to say to each other.
+
+use crate::common::{KEY, bytes};
+use cloudburst_net::{Builder, Endpoint, Security, SendOptions, blocking};
+use cloudburst_testbed::{End, Gateway};
+use libtest_mimic::Failed;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::thread;
+use std::time::Duration;
+
+/// How long one message or call may take.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
+/// The port of servers.
+pub(crate) const PORT: u16 = 7000;
+const RESPONSE: usize = 20_000;
+
+/// What a client and a server must be able to do, where the client knows the server by an address.
+pub(crate) type Exchange =
+    fn(&blocking::Endpoint, &blocking::Endpoint, SocketAddr) -> Result<(), Failed>;
+
+/// Why tests fail in which a server sends symbols to a client.
+pub(crate) const NAMED_PORT: &str = "a server sends symbols to the port that the client names in its handshake: nothing may have \
+     been sent from there, or it may be another one beyond the translator, and so they are dropped";
+/// Why tests fail in which a server has several addresses.
+pub(crate) const OTHER_SOURCE: &str = "a server with a wildcard bind answers from the first address of its host, not from the one \
+     that was addressed: translators and firewalls drop that";
+
+pub(crate) fn within(deadline: Duration) -> SendOptions {
+    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+}
+
+/// An endpoint there, at a port of the system's choice, that spreads packets over `paths`.
+pub(crate) fn client(end: &End, paths: &str) -> Result<blocking::Endpoint, Failed> {
+    endpoint(end, paths, |on| on)
+}
+
+/// An endpoint there, at [`PORT`] of its address, that spreads packets over `paths`.
+pub(crate) fn server(end: &End, paths: &str) -> Result<blocking::Endpoint, Failed> {
+    let bind = (end.address(), PORT).into();
+    endpoint(end, paths, |on| on.bind(bind))
+}
+
+/// An endpoint there with further settings. It may send 100 Mb/s.
+pub(crate) fn endpoint(
+    end: &End,
+    paths: &str,
+    settings: impl FnOnce(Builder) -> Builder,
+) -> Result<blocking::Endpoint, Failed> {
+    let builder = Endpoint::builder()
+        .bind((end.address(), 0).into())
+        .paths(paths.parse()?)
+        .capacity(100_000_000)
+        .security(Security::pre_shared(KEY));
+    let builder = settings(builder);
+    Ok(end.run(|| builder.build())?.blocking())
+}
+
+/// Where the server of the gateway is.
+pub(crate) fn server_address(gateway: &Gateway) -> SocketAddr {
+    server_v4(gateway).into()
+}
+
+pub(crate) fn server_v4(gateway: &Gateway) -> SocketAddrV4 {
+    SocketAddrV4::new(gateway.server.address(), PORT)
+}
+
+/// Has `client` send to `server`, which it knows as `to`, and call it.
+pub(crate) fn converse(
+    client: &blocking::Endpoint,
+    server: &blocking::Endpoint,
+    to: SocketAddr,
+) -> Result<(), Failed> {
+    delivers(client, server, to)?;
+    answers_calls(client, server, to)
+}
+
+/// Has `client` send a short message and a long one, which `server` takes, each within [`SOON`].
+pub(crate) fn delivers(
+    client: &blocking::Endpoint,
+    server: &blocking::Endpoint,
+    to: SocketAddr,
+) -> Result<(), Failed> {
+    for len in [100, 93_000] {
+        let sent = bytes(len, 1);
+        let result = client.send_with(to, sent.clone(), within(SOON));
+        result.map_err(|error| format!("{len} bytes to {to}: {error}"))?;
+        let message = server.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+        assert!(message.bytes == sent, "another message of {} bytes", message.bytes.len());
+    }
+    Ok(())
+}
+
+/// Has `client` call `server`, whose response takes many packets, within [`SOON`].
+pub(crate) fn answers_calls(
+    client: &blocking::Endpoint,
+    server: &blocking::Endpoint,
+    to: SocketAddr,
+) -> Result<(), Failed> {
+    thread::scope(|scope| {
+        let answer = scope.spawn(|| {
+            let request = server.recv_request_timeout(SOON)?.ok_or("no request")?;
+            let reply = request.reply_with(bytes(RESPONSE, 2), within(SOON));
+            reply.map_err(|error| Failed::from(format!("the response: {error}")))
+        });
+        let response = client.call_with(to, "request", within(SOON));
+        let answered = answer.join().expect("it does not panic");
+        let response = response.map_err(|error| format!("call to {to}: {error}"))?;
+        assert!(response == bytes(RESPONSE, 2), "another response of {} bytes", response.len());
+        answered.map(drop)
+    })
+}
+
+/// Has `server` send to the peer that sent last, by the address that it was told.
+pub(crate) fn replies(
+    client: &blocking::Endpoint,
+    server: &blocking::Endpoint,
+    to: SocketAddr,
+) -> Result<(), Failed> {
+    client.send_with(to, "question", within(SOON)).map_err(|error| format!("question: {error}"))?;
+    let question = server.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+    let answer = bytes(RESPONSE, 3);
+    let sent = server.send_with(question.peer, answer.clone(), within(SOON));
+    sent.map_err(|error| format!("answer to {}: {error}", question.peer))?;
+    let message = client.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
+    assert!(message.bytes == answer, "another message of {} bytes", message.bytes.len());
+    assert_eq!(message.peer, to, "it is from whom the client has sent to");
+    Ok(())
+}
