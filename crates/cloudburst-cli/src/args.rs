@@ -50,6 +50,9 @@ Examples:
 
 const DOCTOR_HELP: &str = "\
 What is measured, and how:
+  addresses   What the receiver sees as the address of this end, and whether it knows the one that it
+              is asked at: source NAT, destination NAT and virtual addresses show. It also answers
+              once to a port that has sent nothing: stateful firewalls drop that.
   paths       Probes with a short TTL from each source port. Routers that answer (ICMP time exceeded)
               reveal the forward route of that port; the return route stays unknown. Routes that
               differ only where a router is silent (*) count as one, so there may be more. Routers

@@ -102,7 +102,7 @@ fn a_receiver_that_does_not_know_the_question_is_told_from_none() {
     let addr = endpoint.local_addr().to_string();
     let ended = doctor(&addr, "", &["--insecure", "--deadline", "0.5"]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("got the question and did not answer"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("it is not a cbrst-recv of this version"), "{}", ended.stderr);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn wild_numbers_of_a_receiver_are_borne() {
     let answering = thread::spawn(move || {
         let mut wild = [0, u64::MAX].into_iter().cycle();
         while let Ok(message) = receiver.recv() {
-            let Ok(Frame { transfer, body: Body::Examine { answer: true, .. } }) =
+            let Ok(Frame { transfer, body: Body::Examine { answer: true, answer_to, .. } }) =
                 Frame::decode(&message.bytes)
             else {
                 continue;
@@ -136,7 +136,11 @@ fn wild_numbers_of_a_receiver_are_borne() {
                 ..Vitals { dscp: 43, ..Vitals::default() }
             };
             let answer = Frame { transfer, body: Body::Vitals(vitals) }.encode();
-            let _ = receiver.send(message.peer, answer);
+            let mut to = message.peer;
+            if answer_to != 0 {
+                to.set_port(answer_to);
+            }
+            let _ = receiver.send(to, answer);
         }
     });
     for args in [&["--insecure", "--ports", "4"][..], &["--insecure", "--ports", "3", "--json"]] {

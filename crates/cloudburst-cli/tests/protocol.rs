@@ -5,7 +5,9 @@ use cloudburst_cli::protocol::{
     Body, Ending, FileName, Frame, FrameError, InvocationId, MAX_CHUNK, Offer, Outbound, Reason,
     TransferId, Vitals, What,
 };
+use cloudburst_net::Naming;
 use core::time::Duration;
+use std::net::Ipv6Addr;
 use std::time::Instant;
 
 const ID: TransferId = TransferId { session: InvocationId([7; 16]), file: 3 };
@@ -30,7 +32,15 @@ fn vitals() -> Vitals {
         buffers_wanted: 8,
         receive_buffer: 9,
         send_buffer: u64::MAX,
+        asker: Some(([10, 0, 0, 1], 4000).into()),
+        listens: Some((Ipv6Addr::LOCALHOST, 7000).into()),
+        naming: Some(Naming::Translated),
     }
+}
+
+fn examine(padding: Bytes) -> Body {
+    let addressed = Some(([192, 0, 2, 7], 443).into());
+    Body::Examine { answer: true, answer_to: 4001, addressed, padding }
 }
 
 fn bodies() -> Vec<Body> {
@@ -44,8 +54,9 @@ fn bodies() -> Vec<Body> {
         Body::Failed(Reason::DiskFull(1234)),
         Body::Alive,
         Body::Bye,
-        Body::Examine { answer: true, padding: Bytes::from_static(b"padding") },
+        examine(Bytes::from_static(b"padding")),
         Body::Vitals(vitals()),
+        Body::Vitals(Vitals { asker: None, listens: None, naming: None, ..vitals() }),
     ]
 }
 
@@ -107,9 +118,10 @@ fn fields_beyond_their_bounds_are_refused() {
     let refused = [
         with(Body::Done, 4, &[0]),
         with(Body::Done, 4, &[11]),
-        with(Body::Examine { answer: true, padding: Bytes::new() }, 25, &[2]),
+        with(examine(Bytes::new()), 25, &[2]),
         with(Body::Vitals(vitals()), 25, &[64]),
         with(Body::Vitals(vitals()), 26, &[64]),
+        with(Body::Vitals(vitals()), 143, &[4]),
         with(Body::Offer(offer()), 25, &3_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &0_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &(MAX_CHUNK as u32 + 1).to_be_bytes()),

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::error::{Outcome, Receipt, SendError as Refusal};
 use cloudburst_core::id::MessageId;
-use cloudburst_core::path::PathStats;
+use cloudburst_core::path::{Naming, PathStats};
 use cloudburst_core::proto::{
     CallCounters, Latencies, Message, PeerStats, ReceiverCounters, SendOptions, SenderCounters,
 };
@@ -90,6 +90,15 @@ impl Endpoint {
     /// [`local_addr`]: Self::local_addr
     pub fn local_addrs(&self) -> &[SocketAddr] {
         self.inner.engine.io().local_addrs()
+    }
+
+    /// What `address` is to this endpoint: its own, one that it is
+    /// [known as](crate::Builder::known_as), or neither. In a fork, none is its own.
+    ///
+    /// A peer that sends to an address that is neither has no answer. Addresses of interfaces are
+    /// looked up at most five times a second.
+    pub fn naming(&self, address: SocketAddr) -> Naming {
+        self.inner.naming(address)
     }
 
     /// The sizes of the socket buffers that the system granted.

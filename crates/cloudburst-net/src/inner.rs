@@ -11,9 +11,11 @@ use crate::watch::Watch;
 use cloudburst_core::burst::{Driven, Engine, News};
 use cloudburst_core::config::Config;
 use cloudburst_core::id::MessageId;
+use cloudburst_core::path::Naming;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::time::Duration;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{io, mem};
 use tokio::sync::{Notify, watch};
@@ -223,6 +225,12 @@ impl Inner {
     /// Fails in a fork, where the state of the endpoint is not visible.
     pub(crate) fn is_closed(&self) -> Result<bool, Closed> {
         if self.is_forked() { Err(Closed) } else { Ok(*self.over.borrow()) }
+    }
+
+    /// What `address` is to this endpoint. In a fork, whoever looked up addresses then may have left
+    /// a lock behind.
+    pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
+        if self.is_forked() { Naming::Foreign } else { self.usable.addresses.naming(address) }
     }
 
     pub(crate) fn check_process(&self) -> Result<(), SendError> {

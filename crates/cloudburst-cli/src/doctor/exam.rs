@@ -23,6 +23,15 @@ pub(super) struct Examiner {
     deadline: Duration,
 }
 
+/// Where an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Nowhere,
+    Here,
+    /// At another port of this host.
+    At(u16),
+}
+
 /// What became of the packets of one source port.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Findings {
@@ -74,16 +83,36 @@ impl Examiner {
 
     /// Asks with `padding` bytes; how many packets that took, and the answer. `None`: no answer.
     pub(super) fn ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
-        let Some((transfer, packets)) = self.send(true, padding)? else { return Ok(None) };
+        let Some((transfer, packets)) = self.send(Answer::Here, padding)? else { return Ok(None) };
+        let vitals = self.answer_to(transfer).ok_or(ExamError::NoVitals)?;
+        Ok(Some((packets, vitals)))
+    }
+
+    /// The same, where it is no error that the question arrives and the answer does not.
+    pub(super) fn try_ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
+        match self.ask(padding) {
+            Err(ExamError::NoVitals) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// Asks for an answer to `other`, which has sent nothing yet; whether it comes. `None`: nobody
+    /// has got the question, for all that is known.
+    pub(super) fn is_answered_at(&mut self, other: &Self) -> Result<Option<bool>, ExamError> {
+        let port = other.endpoint.local_addr().port();
+        let asked = self.send(Answer::At(port), FULL)?;
+        Ok(asked.map(|(transfer, _)| other.answer_to(transfer).is_some()))
+    }
+
+    /// Waits for the answer to a question. `None`: it does not come.
+    fn answer_to(&self, transfer: TransferId) -> Option<Vitals> {
         let until = Instant::now() + self.deadline;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let Ok(Some(message)) = self.endpoint.recv_timeout(left) else {
-                return Err(ExamError::NoVitals);
-            };
+            let message = self.endpoint.recv_timeout(left).ok().flatten()?;
             match Frame::decode(&message.bytes) {
                 Ok(Frame { transfer: of, body: Body::Vitals(vitals) }) if of == transfer => {
-                    return Ok(Some((packets, vitals)));
+                    return Some(vitals);
                 }
                 // An answer to an earlier question, or no answer.
                 _ => {}
@@ -94,12 +123,17 @@ impl Examiner {
     /// Sends a question, with how many packets. `None`: nobody has got it, for all that is known.
     fn send(
         &mut self,
-        answer: bool,
+        answer: Answer,
         padding: usize,
     ) -> Result<Option<(TransferId, usize)>, ExamError> {
         let transfer = TransferId { session: self.session, file: self.asked };
         self.asked += 1;
-        let body = Body::Examine { answer, padding: Bytes::from(vec![0; padding]) };
+        let body = Body::Examine {
+            answer: answer != Answer::Nowhere,
+            answer_to: if let Answer::At(port) = answer { port } else { 0 },
+            addressed: Some(self.peer),
+            padding: Bytes::from(vec![0; padding]),
+        };
         // Not one packet more than is needed: each should be accounted for.
         let policy = Some(BurstPolicy::Budgeted { margin: 0.0 });
         let options =
@@ -124,7 +158,7 @@ impl Examiner {
         let Some(first) = self.moment()? else { return Ok(None) };
         let foreign_before = self.endpoint.counters().io.foreign_dscp;
         for _ in 0..packets {
-            if self.send(false, FULL)?.is_none() {
+            if self.send(Answer::Nowhere, FULL)?.is_none() {
                 return Ok(None);
             }
         }
@@ -154,12 +188,8 @@ impl Examiner {
     /// else is on its way. What one end has sent by then, and the other has not had, is lost.
     fn moment(&mut self) -> Result<Option<Moment>, ExamError> {
         for _ in 0..TRIES {
-            let (took, vitals) = match self.ask(FULL) {
-                Ok(Some(answer)) => answer,
-                // By other ports it has answered: on the way back, much is lost here.
-                Ok(None) | Err(ExamError::NoVitals) => return Ok(None),
-                Err(error) => return Err(error),
-            };
+            // By other ports it has answered: on the way back, much is lost here.
+            let Some((took, vitals)) = self.try_ask(FULL)? else { return Ok(None) };
             if took == 1 {
                 let peer = self.endpoint.peer(self.peer);
                 let sent = peer.map(|peer| peer.sent).unwrap_or_default();

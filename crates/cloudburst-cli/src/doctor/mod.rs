@@ -1,18 +1,22 @@
 //! `cbrst-doctor`: what is between this host and a `cbrst-recv`.
 //!
 //! 1. TTL-limited probes from each source port: which routers its packets pass ([`trace`]).
-//! 2. One endpoint with all source ports asks the receiver for its state, and bursts once: whether the
-//!    receiver answers, how large buffers are, whether batches are cut and joined.
-//! 3. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
+//! 2. One endpoint with one source port asks the receiver for its state, and to answer once to another
+//!    port: whether it answers, which addresses it sees, and what comes unasked ([`addresses`]).
+//! 3. One endpoint with all source ports asks, too, and bursts once: how large buffers are, whether
+//!    batches are cut and joined.
+//! 4. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
 //!    way, how long it takes, and with which DSCP packets arrive ([`exam`]). Its packets take one way
 //!    there and one way back, so what is found is true of these.
-//! 4. [`report`] prints the findings, what is wrong, and what to do.
+//! 5. [`report`] prints the findings, what is wrong, and what to do.
 
+mod addresses;
 mod exam;
 mod problems;
 mod report;
 mod trace;
 
+use self::addresses::Addresses;
 use self::exam::Examiner;
 use self::report::{Buffers, End, Port, Report};
 use crate::Exit;
@@ -26,7 +30,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 /// Bytes of a question, so that it fills a packet.
-const FULL: usize = 1_300;
+const FULL: usize = 1_280;
 /// Bytes of the one that is a burst.
 const BURST: usize = 60_000;
 const _: () = assert!(BURST < MAX_CHUNK);
@@ -47,8 +51,9 @@ enum ExamError {
     #[error(transparent)]
     Send(#[from] SendError),
     #[error(
-        "the receiver got the question and did not answer it: it is not a cbrst-recv, or one from \
-         before there was a cbrst-doctor"
+        "the receiver got the question, and no answer came here: it is not a cbrst-recv of this \
+         version, or something on the way drops what it sends by itself, such as source NAT that \
+         changes ports, or a firewall"
     )]
     NoVitals,
 }
@@ -83,14 +88,18 @@ fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
     let local = address::local_for(peer).map_err(no_route)?;
     let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;
 
-    let mut all = Examiner::new(plan, local, peer, plan.ports)?;
-    let Some((_, before)) = all.ask(FULL)? else {
+    let mut one = Examiner::new(plan, local, peer, 1)?;
+    let Some((addresses, vitals)) = Addresses::find_out(plan, local, peer, &mut one)? else {
         return Err(ExamError::Silence(address::explain_silence(peer, plan.deadline)));
     };
-    let after = all.ask(BURST)?.map(|(_, vitals)| vitals);
-    let here = here(plan, &all);
+    let mut all = Examiner::new(plan, local, peer, plan.ports)?;
+    let by_all = all.try_ask(FULL)?.map(|(_, vitals)| vitals);
+    let asker = if by_all.is_some() { &mut all } else { &mut one };
+    let before = by_all.unwrap_or(vitals);
+    let after = asker.ask(BURST)?.map(|(_, vitals)| vitals);
+    let here = here(plan, asker);
     let there = there(&before, after.as_ref());
-    drop(all);
+    drop((one, all));
 
     let mut ports = Vec::new();
     for way in &ways {
@@ -98,7 +107,7 @@ fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
         let found = Examiner::new(plan, bind, peer, 1)?.examine(plan.packets)?;
         ports.push(Port::new(way, found.as_ref()));
     }
-    Ok(Report::new(peer, local.ip(), here, there, &ways, ports, after.is_some()))
+    Ok(Report::new(addresses, here, there, &ways, ports, by_all.is_some(), after.is_some()))
 }
 
 /// What this end's endpoint has.

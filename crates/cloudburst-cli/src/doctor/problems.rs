@@ -8,7 +8,7 @@ const MUCH_PERMILLE: u64 = 50;
 
 /// Everything that is wrong.
 pub(super) fn of(report: &Report) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = report.addresses.problems();
     dead_ports(report, &mut problems);
     marks(report, &mut problems);
     losses(report, &mut problems);
@@ -99,6 +99,17 @@ fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
             ),
             "look behind the last router that answers, and at the way back; meanwhile transfers go \
              around it, at the price of some packets",
+        ));
+    }
+    if !report.all_ports_answered {
+        problems.push(problem(
+            format!(
+                "the receiver's answer does not come to an endpoint with {} source ports, though it \
+                 does to one with a single port: something on the way drops what comes to ports \
+                 that have not sent",
+                report.ports.len()
+            ),
+            "send with --paths ecmp:1, or have firewalls let UDP in from the receiver",
         ));
     }
     if !report.burst_arrived {

@@ -1,5 +1,6 @@
 //! What was found, as text and as JSON.
 
+use super::addresses::Addresses;
 use super::exam::Findings;
 use super::problems;
 use super::trace::{Way, distinct};
@@ -12,13 +13,18 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct Report {
     pub(super) peer: SocketAddr,
     pub(super) local: IpAddr,
+    pub(super) addresses: Addresses,
     pub(super) here: End,
     pub(super) there: End,
+    /// Whether the receiver could answer an endpoint with all these source ports.
+    pub(super) all_ports_answered: bool,
     /// Whether a message of many packets arrived.
     pub(super) burst_arrived: bool,
     pub(super) ports: Vec<Port>,
     /// Ways that certainly differ, of the ports that work; `None` if no router answers.
     pub(super) paths: Option<Vec<Path>>,
+    /// What is no problem, and good to know.
+    pub(super) notes: Vec<String>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -104,12 +110,12 @@ impl Port {
 
 impl Report {
     pub(super) fn new(
-        peer: SocketAddr,
-        local: IpAddr,
+        addresses: Addresses,
         here: End,
         there: End,
         ways: &[Way],
         ports: Vec<Port>,
+        all_ports_answered: bool,
         burst_arrived: bool,
     ) -> Self {
         let works =
@@ -118,8 +124,19 @@ impl Report {
         let told = ways.iter().any(|way| way.hops.iter().any(Option::is_some));
         let path = |(way, ports): (Way, Vec<u16>)| Path { hops: way.hops, ports };
         let paths = told.then(|| distinct(&working).into_iter().map(path).collect());
-        let problems = Vec::new();
-        let mut report = Self { peer, local, here, there, burst_arrived, ports, paths, problems };
+        let mut report = Self {
+            peer: addresses.peer,
+            local: addresses.local.ip(),
+            notes: addresses.notes(),
+            addresses,
+            here,
+            there,
+            all_ports_answered,
+            burst_arrived,
+            ports,
+            paths,
+            problems: Vec::new(),
+        };
         report.problems = problems::of(&report);
         report
     }
@@ -169,6 +186,9 @@ impl fmt::Display for Report {
             };
             let drops = end.kernel_drops;
             writeln!(f, "         GSO {gso}{gro}; {drops} datagrams dropped for want of buffer")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note     {note}")?;
         }
         if self.problems.is_empty() {
             return writeln!(f, "\nnothing is wrong");

@@ -1,6 +1,7 @@
 //! A bounds-checked reader, so that no frame can make its decoder panic.
 
 use super::FrameError;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
@@ -37,6 +38,13 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
+    /// An address, unless its port is 0.
+    pub(super) fn address(&mut self) -> Result<Option<SocketAddr>, FrameError> {
+        let ip = IpAddr::from(self.array::<16>()?).to_canonical();
+        let port = self.u16()?;
+        Ok((port != 0).then_some(SocketAddr::new(ip, port)))
+    }
+
     /// Everything that is left.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.rest)
@@ -49,4 +57,15 @@ impl<'a> Cursor<'a> {
             extra => Err(FrameError::TooLong { got: self.total, expected: self.total - extra }),
         }
     }
+}
+
+/// Writes an address for [`Cursor::address`].
+pub(super) fn put_address(address: Option<SocketAddr>, out: &mut Vec<u8>) {
+    let (ip, port) = match address.map(|address| (address.ip(), address.port())) {
+        Some((IpAddr::V4(ip), port)) => (ip.to_ipv6_mapped(), port),
+        Some((IpAddr::V6(ip), port)) => (ip, port),
+        None => (Ipv6Addr::UNSPECIFIED, 0),
+    };
+    out.extend_from_slice(&ip.octets());
+    out.extend_from_slice(&port.to_be_bytes());
 }

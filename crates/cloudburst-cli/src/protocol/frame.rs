@@ -1,11 +1,12 @@
 //! Frames and their bytes.
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, put_address};
 use super::{
     FileName, InvocationId, MAX_CHUNK, MAX_WINDOW, NameError, Reason, TransferId, VERSION, Vitals,
 };
 use bytes::Bytes;
 use core::time::Duration;
+use std::net::SocketAddr;
 
 const MAGIC: [u8; 3] = *b"CBF";
 const HEAD_LEN: usize = 25;
@@ -61,6 +62,10 @@ pub enum Body {
     Examine {
         /// Whether an answer is wanted: else it is only there to be counted.
         answer: bool,
+        /// The port of the asker's IP address to answer to; 0: to the asker.
+        answer_to: u16,
+        /// Where the asker sends this.
+        addressed: Option<SocketAddr>,
         /// What makes it longer.
         padding: Bytes,
     },
@@ -151,8 +156,10 @@ impl Frame {
                 out.push(code);
                 out.extend_from_slice(&number.to_be_bytes());
             }
-            Body::Examine { answer, padding } => {
+            Body::Examine { answer, answer_to, addressed, padding } => {
                 out.push((*answer).into());
+                out.extend_from_slice(&answer_to.to_be_bytes());
+                put_address(*addressed, &mut out);
                 out.extend_from_slice(padding);
             }
             Body::Vitals(vitals) => vitals.encode(&mut out),
@@ -211,8 +218,9 @@ impl Frame {
             Kind::Examine => {
                 let answer = cursor.u8()?;
                 within("answer", answer.into(), 0, 1)?;
+                let (answer_to, addressed) = (cursor.u16()?, cursor.address()?);
                 let padding = bytes.slice(bytes.len() - cursor.rest().len()..);
-                Body::Examine { answer: answer == 1, padding }
+                Body::Examine { answer: answer == 1, answer_to, addressed, padding }
             }
             Kind::Vitals => Body::Vitals(Vitals::decode(&mut cursor)?),
         };

@@ -27,8 +27,10 @@
 //! | 6 | FAILED | both     | reason (1), number (8): see [`Reason`] |
 //! | 7 | ALIVE  | both     | - |
 //! | 8 | BYE    | sender   | - |
-//! | 9 | EXAMINE | doctor  | whether an answer is wanted (1): 0 or 1; padding (the rest), ignored |
-//! | 10 | VITALS | receiver | DSCP (1), first other DSCP that came (1; 255: none), then 8 each: packets with another DSCP, SYMBOLs from the asker, answers to the asker, datagrams received, buffers that they came in, datagrams dropped for want of a buffer, sockets without GSO, bytes wanted for each buffer, bytes to receive, bytes to send: see [`Vitals`] |
+//! | 9 | EXAMINE | doctor  | whether an answer is wanted (1): 0 or 1; port to answer to (2; 0: to the asker), address that the asker sent this to (18), padding (the rest), ignored |
+//! | 10 | VITALS | receiver | DSCP (1), first other DSCP that came (1; 255: none), then 8 each: packets with another DSCP, SYMBOLs from the asker, answers to the asker, datagrams received, buffers that they came in, datagrams dropped for want of a buffer, sockets without GSO, bytes wanted for each buffer, bytes to receive, bytes to send; the address of the asker as it is known here (18), the one that the receiver listens on (18), and what the one in EXAMINE is to it (1): 0 not said, 1 its own, 2 one that it is known as, 3 neither: see [`Vitals`] |
+//!
+//! An address is an IPv6 one, or a mapped IPv4 one (`::ffff:a.b.c.d`), and a port; port 0: not said.
 //!
 //! Bytes that are missing, or left over, make a frame invalid; invalid frames are ignored.
 //!
@@ -52,7 +54,9 @@
 //! # An examination
 //!
 //! A receiver answers an EXAMINE that wants an answer with VITALS, about the same session and file,
-//! and does nothing else about it: it is no transfer, and no sender.
+//! and does nothing else about it: it is no transfer, and no sender. Where the EXAMINE names a port,
+//! the answer goes there, at the IP address of the asker: whether it comes tells what a firewall on
+//! the way does with packets that nobody there has asked for.
 //!
 //! # Limits
 //!

@@ -1,11 +1,15 @@
 //! What a receiver tells of itself to `cbrst-doctor`.
 
 use super::FrameError;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, put_address};
 use super::frame::within;
+use cloudburst_net::Naming;
+use std::net::SocketAddr;
 
 const NO_DSCP: u8 = u8::MAX;
 const MAX_DSCP: u64 = 63;
+const NAMINGS: [Option<Naming>; 4] =
+    [None, Some(Naming::Own), Some(Naming::Translated), Some(Naming::Foreign)];
 
 /// A receiver's counts, from its start on; those of `symbols` and `answers` are of the asker alone,
 /// as long as the receiver remembers it.
@@ -35,6 +39,13 @@ pub struct Vitals {
     pub receive_buffer: u64,
     /// Bytes that it has for sending.
     pub send_buffer: u64,
+    /// The address of the asker as the receiver knows it. Where it is not the one that the asker
+    /// has, something on the way translates it.
+    pub asker: Option<SocketAddr>,
+    /// The address that the receiver listens on; an unspecified one stands for all of its host.
+    pub listens: Option<SocketAddr>,
+    /// What the address that the asker sent to is to the receiver.
+    pub naming: Option<Naming>,
 }
 
 impl Vitals {
@@ -54,6 +65,10 @@ impl Vitals {
         ] {
             out.extend_from_slice(&number.to_be_bytes());
         }
+        put_address(self.asker, out);
+        put_address(self.listens, out);
+        let naming = NAMINGS.iter().position(|naming| *naming == self.naming);
+        out.push(naming.unwrap_or_default() as u8);
     }
 
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self, FrameError> {
@@ -62,7 +77,7 @@ impl Vitals {
         if first != NO_DSCP {
             within("first foreign dscp", first.into(), 0, MAX_DSCP)?;
         }
-        Ok(Self {
+        let vitals = Self {
             dscp,
             first_foreign_dscp: (first != NO_DSCP).then_some(first),
             foreign_dscp: cursor.u64()?,
@@ -75,6 +90,13 @@ impl Vitals {
             buffers_wanted: cursor.u64()?,
             receive_buffer: cursor.u64()?,
             send_buffer: cursor.u64()?,
-        })
+            asker: cursor.address()?,
+            listens: cursor.address()?,
+            naming: None,
+        };
+        let naming = cursor.u8()?;
+        let known = NAMINGS.get(usize::from(naming)).copied();
+        let naming = known.ok_or(FrameError::Undefined { field: "naming", got: naming.into() })?;
+        Ok(Self { naming, ..vitals })
     }
 }

@@ -221,9 +221,13 @@ impl Server {
             | Body::Done
             | Body::Vitals(_)
             | Body::Examine { answer: false, .. } => {}
-            Body::Examine { answer: true, .. } => {
-                let vitals = vitals::of(self.outbox.endpoint(), self.dscp, peer);
-                self.outbox.reply(peer, transfer, Body::Vitals(vitals));
+            Body::Examine { answer: true, answer_to, addressed, .. } => {
+                let vitals = vitals::of(self.outbox.endpoint(), self.dscp, peer, addressed);
+                let mut to = peer;
+                if answer_to != 0 {
+                    to.set_port(answer_to);
+                }
+                self.outbox.reply(to, transfer, Body::Vitals(vitals));
             }
         }
     }

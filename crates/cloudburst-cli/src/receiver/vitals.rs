@@ -4,8 +4,14 @@ use crate::protocol::Vitals;
 use cloudburst_net::Endpoint;
 use std::net::SocketAddr;
 
-/// What `endpoint`, whose DSCP is `dscp`, can tell of itself and of `asker`'s packets.
-pub(super) fn of(endpoint: &Endpoint, dscp: u8, asker: SocketAddr) -> Vitals {
+/// What `endpoint`, whose DSCP is `dscp`, can tell of itself and of the packets of `asker`, who has
+/// sent them to the address `addressed`.
+pub(super) fn of(
+    endpoint: &Endpoint,
+    dscp: u8,
+    asker: SocketAddr,
+    addressed: Option<SocketAddr>,
+) -> Vitals {
     let (io, buffers) = (endpoint.counters().io, endpoint.granted_buffers());
     let from_asker = endpoint.peer(asker).map(|peer| peer.received).unwrap_or_default();
     Vitals {
@@ -21,5 +27,8 @@ pub(super) fn of(endpoint: &Endpoint, dscp: u8, asker: SocketAddr) -> Vitals {
         buffers_wanted: buffers.wanted as u64,
         receive_buffer: buffers.receive as u64,
         send_buffer: buffers.send as u64,
+        asker: Some(asker),
+        listens: Some(endpoint.local_addr()),
+        naming: addressed.map(|addressed| endpoint.naming(addressed)),
     }
 }

@@ -1,5 +1,5 @@
-//! On real sockets, between two network namespaces, over a wire that loses packets both ways; and
-//! on a disk that is full.
+//! On real sockets, between two network namespaces, over a wire that loses packets both ways; with
+//! a router between them that translates addresses or is a firewall; and on a disk that is full.
 //!
 //! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
 //! the reason is printed.
@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod disk;
+mod doctor;
 
 use bytes::Bytes;
 use cloudburst_net::{Endpoint, PathMap, Security, blocking};
@@ -31,6 +32,7 @@ fn main() {
             println!("{tests}: ignored: {reason}");
         }
     }
+    println!("the_doctor_names_both_ports_of_source_nat: ignored: {}", doctor::TRANSLATED_PORTS);
     let trial = |name: &str, run: fn() -> Result<(), Failed>| {
         Trial::test(name, run).with_ignored_flag(available.is_err())
     };
@@ -41,6 +43,13 @@ fn main() {
             messages(20, 100_000)
         }),
         trial("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", file),
+        trial("the_doctor_has_nothing_to_say_of_a_router", doctor::of_a_router),
+        trial("the_doctor_names_both_addresses_of_source_nat", doctor::of_source_nat),
+        trial("the_doctor_names_both_ports_of_source_nat", doctor::of_translated_ports)
+            .with_ignored_flag(true),
+        trial("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),
+        trial("the_doctor_knows_a_virtual_address", doctor::of_a_virtual_address),
+        trial("the_doctor_finds_a_stateful_firewall", doctor::of_a_firewall),
         Trial::test(
             "a_full_disk_is_named_and_nothing_half_written_remains",
             disk::a_full_disk_is_named_and_nothing_half_written_remains,

@@ -1,0 +1,168 @@
+//! By which addresses the ends know each other, and what lies between them.
+
+use super::exam::Examiner;
+use super::report::Problem;
+use super::{ExamError, FULL};
+use crate::plan::DoctorPlan;
+use crate::protocol::Vitals;
+use cloudburst_net::Naming;
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// The addresses of one exchange between two ports.
+#[derive(Debug, Serialize)]
+pub(super) struct Addresses {
+    /// Where this end sent from, and to.
+    pub(super) local: SocketAddr,
+    #[serde(skip)]
+    pub(super) peer: SocketAddr,
+    /// `local`, as the receiver knows it.
+    pub(super) seen: Option<SocketAddr>,
+    /// What the receiver listens on.
+    pub(super) listens: Option<SocketAddr>,
+    /// What `peer` is to the receiver.
+    pub(super) naming: Option<Named>,
+    /// Whether packets come from the receiver that nobody here has asked for; `None`: not tried,
+    /// or not known.
+    pub(super) unasked_arrive: Option<bool>,
+}
+
+/// [`Naming`] in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Named {
+    Own,
+    Translated,
+    Foreign,
+}
+
+impl Addresses {
+    /// Asks by one port, and has the receiver answer to another one; with what it says of itself.
+    pub(super) fn find_out(
+        plan: &DoctorPlan,
+        local: SocketAddr,
+        peer: SocketAddr,
+        asker: &mut Examiner,
+    ) -> Result<Option<(Self, Vitals)>, ExamError> {
+        let Some((_, vitals)) = asker.ask(FULL)? else { return Ok(None) };
+        let named = |naming| match naming {
+            Naming::Own => Named::Own,
+            Naming::Translated => Named::Translated,
+            Naming::Foreign => Named::Foreign,
+        };
+        let mut addresses = Self {
+            local: asker.endpoint.local_addr(),
+            peer,
+            seen: vitals.asker,
+            listens: vitals.listens,
+            naming: vitals.naming.map(named),
+            unasked_arrive: None,
+        };
+        // What is sent to the address of a translator is for the translator.
+        if addresses.source_nat().is_none() {
+            let other = Examiner::new(plan, local, peer, 1)?;
+            addresses.unasked_arrive = asker.is_answered_at(&other)?;
+        }
+        Ok(Some((addresses, vitals)))
+    }
+
+    /// The address that this end has beyond a translator, if there is one.
+    fn source_nat(&self) -> Option<SocketAddr> {
+        let is_other = |seen: &SocketAddr| {
+            (seen.ip(), seen.port()) != (self.local.ip().to_canonical(), self.local.port())
+        };
+        self.seen.filter(is_other)
+    }
+
+    /// What is so, and wrong only where somebody wants it otherwise.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let Self { local, peer, .. } = self;
+        let mut notes = Vec::new();
+        if let Some(seen) = self.source_nat() {
+            notes.push(format!(
+                "this host is behind source NAT: the peer sees {local} as {seen}, and can send \
+                 here only where this host has sent to it"
+            ));
+        }
+        if self.naming == Some(Named::Translated) {
+            notes.push(format!(
+                "the peer is behind destination NAT or a virtual IP address, and knows that it is \
+                 known as {peer}; {}",
+                self.listening()
+            ));
+        }
+        if self.unasked_arrive == Some(false) {
+            notes.push(
+                "a stateful firewall drops packets that nobody here asked for: peers can send to \
+                 this host only where it has sent to them"
+                    .into(),
+            );
+        }
+        notes
+    }
+
+    /// What is wrong.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let Self { peer, .. } = self;
+        let foreign = || Problem {
+            what: format!(
+                "the peer is behind destination NAT or a virtual IP address, and does not know \
+                 that it is known as {peer}; {}",
+                self.listening()
+            ),
+            remedy: format!("tell it: cbrst-recv --known-as {peer}, or Builder::known_as"),
+        };
+        (self.naming == Some(Named::Foreign)).then(foreign).into_iter().collect()
+    }
+
+    fn listening(&self) -> String {
+        self.listens.map_or("where it listens, it does not say".into(), |listens| {
+            format!("it listens on {listens}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses() -> Addresses {
+        let address = |text: &str| text.parse().unwrap();
+        Addresses {
+            local: address("10.0.0.1:4000"),
+            peer: address("192.0.2.7:443"),
+            seen: Some(address("10.0.0.1:4000")),
+            listens: Some(address("10.0.0.2:7000")),
+            naming: Some(Named::Own),
+            unasked_arrive: Some(true),
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_in_between_nothing_is_said() {
+        assert_eq!((addresses().notes(), addresses().problems().len()), (Vec::new(), 0));
+        let nothing_known =
+            Addresses { seen: None, naming: None, unasked_arrive: None, ..addresses() };
+        assert_eq!((nothing_known.notes(), nothing_known.problems().len()), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_port_alone_may_be_translated() {
+        let seen = "10.0.0.1:4001".parse().ok();
+        let notes = Addresses { seen, ..addresses() }.notes();
+        assert_eq!(notes.len(), 1);
+        let says = "this host is behind source NAT: the peer sees 10.0.0.1:4000 as 10.0.0.1:4001,";
+        assert!(notes[0].starts_with(says), "{notes:?}");
+    }
+
+    #[test]
+    fn a_peer_that_was_not_told_is_a_problem_and_one_that_was_is_none() {
+        let told = Addresses { naming: Some(Named::Translated), ..addresses() };
+        assert!(told.notes()[0].ends_with("known as 192.0.2.7:443; it listens on 10.0.0.2:7000"));
+        assert!(told.problems().is_empty());
+        let untold = Addresses { naming: Some(Named::Foreign), ..addresses() };
+        assert!(untold.notes().is_empty());
+        let problems = untold.problems();
+        assert!(problems[0].remedy.contains("cbrst-recv --known-as 192.0.2.7:443"), "{problems:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! What `cbrst-doctor` says of a router between it and the receiver.
+
+use crate::common::*;
+use cloudburst_testbed::Gateway;
+use libtest_mimic::Failed;
+use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+const PORT: u16 = 7000;
+/// Why [`of_translated_ports`] fails.
+pub(crate) const TRANSLATED_PORTS: &str = "a receiver answers to the port that the doctor names in its handshake, which is another one \
+     beyond the translator";
+
+/// A receiver at the server, and what a doctor at the first client says of it, who asks at `peer`.
+fn examine(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result<Value, Failed> {
+    let dir = tempfile::tempdir()?;
+    let out = dir.path().to_str().ok_or("a path that is no text")?;
+    let mut receiver = command(RECV, &["--insecure", "--listen", listen, "--out", out]);
+    receiver.args(more);
+    let (receiver, _, _) = listening(gateway.server.run(move || Running::start(&mut receiver)));
+    let mut doctor = command(DOCTOR, &["--insecure", "--json", "--ports", "4"]);
+    // What does not come takes the deadline, and is what the tests expect.
+    doctor.args(["--capacity", "1G", "--deadline", "2", peer]);
+    let ended = gateway.clients[0].run(move || Running::start(&mut doctor).end());
+    drop(receiver);
+    let report: Value = serde_json::from_slice(&ended.stdout).map_err(|error| {
+        format!("{error}: {}, {}", String::from_utf8_lossy(&ended.stdout), ended.stderr)
+    })?;
+    if report["error"].is_string() { Err(report["error"].to_string().into()) } else { Ok(report) }
+}
+
+fn notes(report: &Value) -> Vec<&str> {
+    report["notes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Problems and remedies that speak of it.
+fn problems<'a>(report: &'a Value, of: &str) -> Vec<(&'a str, &'a str)> {
+    let all = report["problems"].as_array().into_iter().flatten();
+    let both = all.filter_map(|one| Some((one["what"].as_str()?, one["remedy"].as_str()?)));
+    both.filter(|(what, _)| what.contains(of)).collect()
+}
+
+fn address(report: &Value, which: &str) -> Result<SocketAddr, Failed> {
+    let text = report["addresses"][which].as_str().ok_or_else(|| report.to_string())?;
+    Ok(text.parse()?)
+}
+
+fn here(gateway: &Gateway) -> SocketAddrV4 {
+    SocketAddrV4::new(gateway.server.address(), PORT)
+}
+
+pub(crate) fn of_a_router() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    let server = here(&gateway).to_string();
+    let report = examine(&gateway, &server, &[], &server)?;
+    assert_eq!(notes(&report), [""; 0], "{report}");
+    assert_eq!(report["addresses"]["naming"], "own", "{report}");
+    assert_eq!(report["addresses"]["unasked_arrive"], true, "{report}");
+    assert_eq!(address(&report, "local")?, address(&report, "seen")?);
+    Ok(())
+}
+
+pub(crate) fn of_source_nat() -> Result<(), Failed> {
+    behind_masquerade(false)
+}
+
+pub(crate) fn of_translated_ports() -> Result<(), Failed> {
+    behind_masquerade(true)
+}
+
+fn behind_masquerade(random: bool) -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.masquerade(random)?;
+    let server = here(&gateway).to_string();
+    let report = examine(&gateway, &server, &[], &server)?;
+    let (local, seen) = (address(&report, "local")?, address(&report, "seen")?);
+    assert_eq!(
+        (local.ip(), seen.ip()),
+        (gateway.clients[0].address().into(), Gateway::OUTSIDE.into())
+    );
+    assert_eq!(local.port() == seen.port(), !random, "{report}");
+    let says = format!(
+        "this host is behind source NAT: the peer sees {local} as {seen}, and can send here"
+    );
+    assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(&says), "{report}");
+    assert_eq!(report["addresses"]["naming"], "own", "{report}");
+    Ok(())
+}
+
+pub(crate) fn of_destination_nat() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    let (public, server) = (SocketAddrV4::new(Gateway::INSIDE, 443).to_string(), here(&gateway));
+    gateway.forward(443, server)?;
+    let server = server.to_string();
+    let report = examine(&gateway, &server, &[], &public)?;
+    assert_eq!(report["addresses"]["naming"], "foreign", "{report}");
+    let (what, remedy) =
+        problems(&report, "destination NAT").pop().ok_or("it says nothing of it")?;
+    let says = format!("does not know that it is known as {public}; it listens on {server}");
+    assert!(what.contains(&says), "{what}");
+    assert!(remedy.contains(&format!("cbrst-recv --known-as {public}")), "{remedy}");
+
+    let report = examine(&gateway, &server, &["--known-as", &public], &public)?;
+    assert_eq!(report["addresses"]["naming"], "translated", "{report}");
+    assert_eq!(problems(&report, "destination NAT"), [], "{report}");
+    assert!(notes(&report)[0].contains("and knows that it is known as"), "{report}");
+    Ok(())
+}
+
+pub(crate) fn of_a_virtual_address() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    let ip = Ipv4Addr::new(192, 0, 2, 7);
+    gateway.server.command("ip", &format!("address add {ip}/32 dev lo"))?;
+    gateway.router.command("ip", &format!("route add {ip}/32 via {}", gateway.server.address()))?;
+    let peer = SocketAddrV4::new(ip, PORT).to_string();
+    let report = examine(&gateway, "0.0.0.0:7000", &[], &peer)?;
+    assert_eq!(report["addresses"]["naming"], "own", "{report}");
+    assert_eq!(notes(&report), [""; 0], "{report}");
+    Ok(())
+}
+
+pub(crate) fn of_a_firewall() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.wall()?;
+    let server = here(&gateway).to_string();
+    let report = examine(&gateway, &server, &[], &server)?;
+    assert_eq!(report["addresses"]["unasked_arrive"], false, "{report}");
+    let says = "a stateful firewall drops packets that nobody here asked for";
+    assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(says), "{report}");
+    Ok(())
+}
