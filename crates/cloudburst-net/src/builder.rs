@@ -9,7 +9,7 @@ use crate::inner::{self, Inner, Readable};
 use crate::io::{UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, is_of_a_host};
 use crate::room::Room;
-use cloudburst_core::burst::Engine;
+use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto;
@@ -353,7 +353,8 @@ impl Parts {
         let addresses = Addresses::new(ip, UdpIo::reach_of(self.bind), ports, self.known_as);
         let usable = Usable { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
-        let protocol = proto::Endpoint::new(self.config.clone(), &self.security, seed, path_map)?;
+        let protocol =
+            proto::Endpoint::new(io.now(), self.config.clone(), &self.security, seed, path_map)?;
         let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));
         let news = inner::tell(readable.clone(), room.clone());
         let engine = with_exact_timers(|| Engine::start(protocol, io, news))

@@ -56,7 +56,7 @@ impl Key {
     }
 
     /// For the endpoint.
-    pub(crate) const fn security(&self) -> Security {
+    pub(crate) fn security(&self) -> Security {
         match self {
             Self::File(_, key) | Self::Environment(key) | Self::Made(key) => {
                 Security::pre_shared(*key)

@@ -12,7 +12,7 @@ use crate::error::{LocalError, Outcome, SendError};
 use crate::id::MessageId;
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
-use crate::rng::Seed;
+use crate::rng::{Ratchet, Seed};
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
@@ -86,13 +86,24 @@ impl Endpoint {
         path_map: Box<dyn PathMap>,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        let calls = Calls::new(seed.clone(), config.deadline);
-        let identity = Identity::new(now, security, seed);
+        let calls = Calls::new(Seed::new(seed.derive("calls", 0)), config.deadline);
+        let identity = Identity::new(now, security, &seed);
+        let ephemeral = |half| Ratchet::new(seed.derive(half, 0));
         let path_map: Arc<dyn PathMap> = path_map.into();
         Ok(Self {
             busy_poll: config.busy_poll,
-            sender: Sender::new(config.clone(), identity.clone(), path_map.clone()),
-            receiver: Receiver::new(config, identity, path_map),
+            sender: Sender::new(
+                config.clone(),
+                identity.clone(),
+                ephemeral("initiator's ephemeral keys"),
+                path_map.clone(),
+            ),
+            receiver: Receiver::new(
+                config,
+                identity,
+                ephemeral("responder's ephemeral keys"),
+                path_map,
+            ),
             calls,
         })
     }

@@ -7,7 +7,7 @@ use crate::id::{Digest, Incarnation, MessageId, PathId, SessionId};
 use crate::path::{Egresses, Via};
 use crate::proto::session::Identity;
 use crate::proto::steps::steps_of;
-use crate::rng::Seed;
+use crate::rng::{Ratchet, Seed};
 use crate::time::Instant;
 use crate::wire::handshake::{OpenFields, shake_hands};
 use crate::wire::keys::DigestKey;
@@ -38,8 +38,10 @@ impl Crowd {
         // Nothing waits for the link.
         let config = Config { capacity: 1_000_000_000_000, ..config };
         let security = Security::pre_shared(KEY);
-        let identity = Identity::new(START, &security, Seed::new([3; 32]));
-        Self { receiver: Receiver::new(config, identity, Arc::new(Egresses(1))) }
+        let identity = Identity::new(START, &security, &Seed::new([3; 32]));
+        Self {
+            receiver: Receiver::new(config, identity, Ratchet::new([4; 32]), Arc::new(Egresses(1))),
+        }
     }
 
     fn meet(&mut self, now: Instant, who: u32) -> Peer {

@@ -140,7 +140,7 @@ impl Receiver {
     fn open(&mut self, now: Instant, via: Via, key: usize, open: &Open) -> Option<HandshakeReply> {
         self.opened += 1;
         let count = self.opened;
-        let ephemeral = self.identity.seed.derive("responder's ephemeral key", count);
+        let ephemeral = self.ephemeral.draw();
         let Some((fields, response)) = open.read(self.identity.preshared(key), ephemeral) else {
             self.counters.refused_hellos += 1;
             return None;

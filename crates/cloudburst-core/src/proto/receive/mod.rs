@@ -40,6 +40,7 @@ use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{Pacer, PathMap, Via};
+use crate::rng::Ratchet;
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
@@ -80,6 +81,8 @@ pub(crate) struct Receiver {
     /// Handshakes without a symbol so far.
     half_open: HalfOpen<Unconfirmed>,
     opened: u64,
+    /// Secrets of the keys in ACCEPTs.
+    ephemeral: Ratchet,
     /// By role, so that an application which takes no requests still gets its messages. Those of
     /// responses stay empty.
     inboxes: [Inbox; 3],
@@ -112,7 +115,12 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        identity: Identity,
+        ephemeral: Ratchet,
+        path_map: Arc<dyn PathMap>,
+    ) -> Self {
         let pacer = Pacer::new(config.capacity, config.rate);
         Self {
             path_map,
@@ -121,6 +129,7 @@ impl Receiver {
             sessions: HashMap::new(),
             half_open: HalfOpen::default(),
             opened: 0,
+            ephemeral,
             inboxes: Default::default(),
             peers: HashMap::new(),
             held: Held::default(),

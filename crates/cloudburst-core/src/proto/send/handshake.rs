@@ -130,8 +130,7 @@ impl Sender {
             more_ports: more_ports(self.config.ports),
             translated,
         };
-        let psk = self.identity.preshared(0);
-        let ephemeral = self.identity.seed.derive("initiator's ephemeral key", count);
+        let (psk, ephemeral) = (self.identity.preshared(0), self.ephemeral.draw());
         let initiation = Initiation::new(psk, retry.nonce, ephemeral, &fields);
         Some(Invitation { token: retry.token, initiation, session, translated })
     }

@@ -40,7 +40,7 @@ use crate::error::{Outcome, SendError};
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
-use crate::rng::SplitMix64;
+use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
 use crate::wire::Role;
 use crate::wire::symbol::MAX_MESSAGE_ID;
@@ -91,6 +91,8 @@ pub(crate) struct Sender {
     handshakes: u64,
     /// OPENs that were made ready.
     invitations: u64,
+    /// Secrets of the keys in OPENs.
+    ephemeral: Ratchet,
     closing: bool,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
@@ -119,7 +121,12 @@ struct Round {
 }
 
 impl Sender {
-    pub(super) fn new(config: Config, identity: Identity, path_map: Arc<dyn PathMap>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        identity: Identity,
+        ephemeral: Ratchet,
+        path_map: Arc<dyn PathMap>,
+    ) -> Self {
         let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
         Self {
             pacer: Pacer::new(config.capacity, config.rate),
@@ -142,6 +149,7 @@ impl Sender {
             next_id: 0,
             handshakes: 0,
             invitations: 0,
+            ephemeral,
             closing: false,
             events: VecDeque::new(),
             counters: SenderCounters::default(),

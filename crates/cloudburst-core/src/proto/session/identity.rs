@@ -30,8 +30,10 @@ pub(in crate::proto) enum Chooser {
 }
 
 impl Identity {
-    /// A new life, which begins at `now`. `seed` must never have been used by another.
-    pub(in crate::proto) fn new(now: Instant, security: &Security, seed: Seed) -> Self {
+    /// A new life, which begins at `now`. `seed` must never have been used by another, and must not
+    /// be kept: ephemeral keys come from it.
+    pub(in crate::proto) fn new(now: Instant, security: &Security, seed: &Seed) -> Self {
+        let seed = Seed::new(seed.derive("identity", 0));
         let preshared: Arc<[PresharedKey]> = security.keys().into();
         Self {
             incarnation: Incarnation(seed.derive("incarnation", 0)),
