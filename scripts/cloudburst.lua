@@ -17,16 +17,25 @@
 -- (ethtool -K eth0 gso off gro off tx-udp-segmentation off), to see datagrams as they are on the
 -- wire.
 --
--- Fields to filter by are listed below: cbrst.kind == 4 && cbrst.message == 17, for one. Payloads
--- are sealed, and nothing here has a key: whether a packet is authentic is not known.
+-- Fields to filter by are listed below: cbrst.report == 2 && cbrst.message == 17, for one. What the
+-- ends say of themselves in OPEN and ACCEPT is sealed, and so are payloads; nothing here has a key,
+-- so whether a packet is authentic is not known.
 
 local cbrst = Proto("cbrst", "Cloudburst")
 
+local VERSION = 2
+local HELLO, RETRY, OPEN, ACCEPT, SYMBOL, ANSWER, VERSIONS = 1, 2, 3, 4, 5, 6, 15
+-- VERSION belongs to no version: its version field is 0.
 local KINDS = {
-    [1] = "HELLO", [2] = "HELLO_ACK", [3] = "SYMBOL", [4] = "STOP",
-    [5] = "STATUS", [6] = "BUSY", [7] = "REJECT", [8] = "FORGOTTEN",
+    [HELLO] = "HELLO", [RETRY] = "RETRY", [OPEN] = "OPEN", [ACCEPT] = "ACCEPT",
+    [SYMBOL] = "SYMBOL", [ANSWER] = "ANSWER", [VERSIONS] = "VERSION",
 }
-local SCOPES = { [0] = "block decoded", [1] = "message delivered" }
+local STOP_BLOCK, STOP_MESSAGE, STATUS, BUSY, REJECT, FORGOTTEN, ALIVE = 1, 2, 3, 4, 5, 6, 7
+local REPORTS = {
+    [STOP_BLOCK] = "STOP of a block", [STOP_MESSAGE] = "STOP of the message",
+    [STATUS] = "STATUS", [BUSY] = "BUSY", [REJECT] = "REJECT", [FORGOTTEN] = "FORGOTTEN",
+    [ALIVE] = "ALIVE",
+}
 local REASONS = { [1] = "TooLarge", [2] = "Unsupported", [3] = "Corrupt", [4] = "Closing" }
 local CODES = {
     [0x10] = "LT, fixed degree", [0x11] = "LT, degree uniform up to", [0x12] = "LT, ideal soliton",
@@ -36,49 +45,74 @@ local CODES = {
     [0x30] = "RLF-256", [0x40] = "RaptorQ",
 }
 local ROLES = { [0] = "plain", [1] = "request", [2] = "response" }
-local NONE_ACKNOWLEDGED = UInt64.new(0xffffffff, 0xffffffff)
+local NO_AGE = 0xffffff
+local NONE_ACKNOWLEDGED = UInt64.new(0xffffffff, 0xffff)
 local TAG = 16
+local MAC = 16
+local MAX_VERSIONS = 15
+-- A block ends in its digest, which the last symbol holds all of.
+local MIN_SYMBOL_SIZE = 16
+local MAX_INDEX_SET = 16
+
+-- Bytes of the packets that have one length, and of the others without what varies in them.
+local LENGTHS = {
+    [HELLO] = 64, [RETRY] = 64, [OPEN] = 138, [ACCEPT] = 112,
+    [SYMBOL] = 40 + TAG, [ANSWER] = 14 + TAG, [VERSIONS] = 12 + MAC,
+}
+-- Bytes of the reports without their arrivals.
+local REPORT_LENGTHS = {
+    [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [STATUS] = 19, [BUSY] = 16, [REJECT] = 17,
+    [FORGOTTEN] = 16, [ALIVE] = 9,
+}
 
 local f = {
     version = ProtoField.uint8("cbrst.version", "Version", base.DEC, nil, 0xf0),
     kind = ProtoField.uint8("cbrst.kind", "Kind", base.DEC, KINDS, 0x0f),
+    -- The handshake.
+    count = ProtoField.uint8("cbrst.count", "Sent before"),
+    nonce = ProtoField.uint64("cbrst.nonce", "Nonce", base.HEX),
+    current = ProtoField.uint32("cbrst.current", "Current session", base.HEX),
+    token_refused = ProtoField.bool("cbrst.token_refused", "Token refused"),
+    token = ProtoField.bytes("cbrst.token", "Token"),
+    observed_ip = ProtoField.ipv6("cbrst.observed.ip", "Observed address"),
+    observed_port = ProtoField.uint16("cbrst.observed.port", "Observed port"),
+    ephemeral = ProtoField.bytes("cbrst.ephemeral", "Ephemeral key"),
+    sealed = ProtoField.bytes("cbrst.sealed", "Sealed fields"),
+    versions = ProtoField.uint8("cbrst.versions", "Versions spoken"),
+    spoken = ProtoField.uint8("cbrst.versions.spoken", "Version spoken"),
+    mac = ProtoField.bytes("cbrst.mac", "MAC"),
+    -- The packets of a session.
     flags = ProtoField.uint8("cbrst.flags", "Flags", base.HEX),
     ack_request = ProtoField.bool("cbrst.flags.ack_request", "ACK request", 8, nil, 0x01),
     partial = ProtoField.bool("cbrst.flags.partial", "Partial", 8, nil, 0x02),
     again = ProtoField.bool("cbrst.flags.again", "Again", 8, nil, 0x04),
     role = ProtoField.uint8("cbrst.flags.role", "Role", base.DEC, ROLES, 0x18),
+    class = ProtoField.uint8("cbrst.class", "Class", base.DEC, nil, 0xf0),
     path = ProtoField.uint16("cbrst.path", "Path"),
-    session = ProtoField.uint64("cbrst.session", "Session", base.HEX),
+    session = ProtoField.uint32("cbrst.session", "Session", base.HEX),
     number = ProtoField.uint64("cbrst.number", "Packet number"),
     message = ProtoField.uint64("cbrst.message", "Message"),
-    length = ProtoField.uint64("cbrst.length", "Message length"),
-    age = ProtoField.uint32("cbrst.age", "Age"),
-    block = ProtoField.uint32("cbrst.block", "Block"),
+    block = ProtoField.uint24("cbrst.block", "Block"),
+    tag = ProtoField.bytes("cbrst.tag", "Tag"),
+    -- SYMBOL.
+    path_number = ProtoField.uint16("cbrst.path_number", "Number on the path"),
+    length = ProtoField.uint32("cbrst.length", "Message length"),
+    age = ProtoField.uint24("cbrst.age", "Age"),
     symbol = ProtoField.uint32("cbrst.symbol", "Symbol"),
     symbol_size = ProtoField.uint16("cbrst.symbol_size", "Symbol size"),
     code = ProtoField.uint8("cbrst.code", "Code", base.HEX, CODES),
     parameter = ProtoField.uint8("cbrst.code.parameter", "Code parameter"),
-    digest = ProtoField.bytes("cbrst.digest", "Digest"),
-    index_set_len = ProtoField.uint8("cbrst.index_set_len", "Index set length"),
     index_set = ProtoField.bytes("cbrst.index_set", "Index set"),
     payload = ProtoField.bytes("cbrst.payload", "Payload (encrypted)"),
-    tag = ProtoField.bytes("cbrst.tag", "Tag"),
+    -- ANSWER.
+    report = ProtoField.uint8("cbrst.report", "Report", base.DEC, REPORTS),
     acknowledged = ProtoField.uint64("cbrst.acknowledged", "Acknowledged packet"),
-    scope = ProtoField.uint8("cbrst.scope", "Scope", base.DEC, SCOPES),
+    digest = ProtoField.bytes("cbrst.digest", "Digest"),
     needed = ProtoField.uint16("cbrst.needed", "Symbols needed"),
     reason = ProtoField.uint8("cbrst.reason", "Reason", base.DEC, REASONS),
     arrivals = ProtoField.uint8("cbrst.arrivals", "Arrivals"),
     arrival_path = ProtoField.uint16("cbrst.arrival.path", "Arrived on path"),
     arrival_count = ProtoField.uint16("cbrst.arrival.count", "Symbols arrived"),
-    initiator = ProtoField.bytes("cbrst.initiator", "Initiator"),
-    responder = ProtoField.bytes("cbrst.responder", "Responder"),
-    nonce = ProtoField.uint64("cbrst.nonce", "Nonce", base.HEX),
-    session_nonce = ProtoField.bytes("cbrst.session_nonce", "Session nonce"),
-    port = ProtoField.uint16("cbrst.port", "Port for messages"),
-    more_ports = ProtoField.uint8("cbrst.more_ports", "More ports"),
-    current = ProtoField.uint64("cbrst.current", "Current session", base.HEX),
-    current_alive = ProtoField.uint8("cbrst.current_alive", "Current session lives"),
-    mac = ProtoField.bytes("cbrst.mac", "MAC"),
 }
 cbrst.fields = f
 
@@ -92,107 +126,219 @@ cbrst.prefs.ports = Pref.range("UDP ports", "7000", "Ports that carry nothing el
 cbrst.prefs.heuristic = Pref.bool(
     "Find packets on other ports", true, "By version, kind, flags and length")
 
--- The length of the packet that begins here, or nil and why a receiver would drop it for its shape.
-local function measure(tvb)
-    local len = tvb:len()
-    if len == 0 then return nil, "an empty datagram" end
+-- The kind of the packet that begins here, or nil and why a receiver would drop it.
+local function kind_of(tvb)
+    if tvb:len() == 0 then return nil, "an empty datagram" end
     local version, kind = tvb(0, 1):bitfield(0, 4), tvb(0, 1):bitfield(4, 4)
-    if version ~= 1 then return nil, "version " .. version .. ", expected 1" end
-    if not KINDS[kind] then return nil, "kind " .. kind .. " is not defined" end
-    -- Bytes without what is of variable length.
-    local fixed = ({ 80, 80, 85, 74, 59, 56, 57, 56 })[kind]
-    local expected = fixed
-    if len >= fixed then
-        if kind > 2 and (tvb(1, 1):bitfield(0, 3) > 0 or not ROLES[tvb(1, 1):bitfield(3, 2)]) then
-            return nil, "a flag or a role that is not defined"
-        end
-        if kind == 3 then
-            expected = fixed + tvb(68, 1):uint() + tvb(48, 2):uint()
-        elseif kind == 4 then
-            if not SCOPES[tvb(40, 1):uint()] then return nil, "a scope that is not defined" end
-            expected = fixed + 4 * tvb(57, 1):uint()
-        elseif kind == 5 then
-            expected = fixed + 4 * tvb(42, 1):uint()
-        elseif kind == 7 and not REASONS[tvb(40, 1):uint()] then
-            return nil, "a reason that is not defined"
-        end
+    if version == 0 and kind == VERSIONS then return kind end
+    if version ~= VERSION then
+        return nil, "of another version: " .. version .. ", expected " .. VERSION
     end
-    if len < expected then return nil, len .. " bytes, expected " .. expected end
-    return expected
+    if not KINDS[kind] or kind == VERSIONS then return nil, "kind " .. kind .. " is not defined" end
+    return kind
+end
+
+-- What is not defined in the second byte of a packet, or nil.
+local function false_flag(tvb, kind)
+    local flags = tvb(1, 1):uint()
+    if kind == RETRY and flags > 1 then return "an answer to a packet that is not defined" end
+    if kind == VERSIONS and flags > MAX_VERSIONS then return flags .. " versions" end
+    if kind == ANSWER and flags > 0 then return "a flag that is not defined" end
+    if kind == SYMBOL then
+        if tvb(1, 1):bitfield(0, 3) > 0 then return "a flag that is not defined" end
+        if not ROLES[tvb(1, 1):bitfield(3, 2)] then return "a role that is not defined" end
+    end
+    return nil
+end
+
+-- Bytes of the report at `at`, or nil and what it lacks.
+local function measure_report(tvb, at)
+    local report = tvb(at, 1):uint()
+    local len = REPORT_LENGTHS[report]
+    if not len then return nil, "report " .. report .. " is not defined" end
+    -- Where what varies has not come, the length of all else says so.
+    if at + len > tvb:len() then return len end
+    if report == REJECT and not REASONS[tvb(at + 16, 1):uint()] then
+        return nil, "a reason that is not defined"
+    end
+    if report <= STATUS then len = len + 4 * tvb(at + len - 1, 1):uint() end
+    return len
+end
+
+-- Where an ANSWER may end: behind each report, after a tag. Only the datagram's end tells which
+-- report is the last.
+local function ends_of_answer(tvb)
+    local ends, at = {}, LENGTHS[ANSWER] - TAG
+    repeat
+        local len, why = measure_report(tvb, at)
+        if not len then return ends, why end
+        at = at + len
+        ends[#ends + 1] = at + TAG
+    until at + TAG >= tvb:len()
+    return ends
+end
+
+-- Where a SYMBOL may end: its index set has any length up to the longest.
+local function ends_of_symbol(tvb)
+    local size = tvb(36, 2):uint()
+    if size < MIN_SYMBOL_SIZE then return {}, "symbols of " .. size .. " bytes" end
+    local ends = {}
+    for index_set = 0, MAX_INDEX_SET do
+        ends[#ends + 1] = LENGTHS[SYMBOL] + size + index_set
+    end
+    return ends
+end
+
+-- The lengths that the packet may have which begins here, the least first; and, where its fields
+-- make no sense from some place on, why a receiver would drop it.
+local function measure(tvb)
+    local kind, why = kind_of(tvb)
+    if not kind then return {}, why end
+    local least = LENGTHS[kind]
+    if tvb:len() < least then return { least } end
+    why = false_flag(tvb, kind)
+    if why then return {}, why end
+    if kind == SYMBOL then return ends_of_symbol(tvb) end
+    if kind == ANSWER then return ends_of_answer(tvb) end
+    if kind == VERSIONS then return { least + tvb(1, 1):uint() } end
+    return { least }
+end
+
+local function contains(list, wanted)
+    for _, item in ipairs(list) do
+        if item == wanted then return true end
+    end
+    return false
+end
+
+-- The packets of a batch: all of them have this length, the last may be shorter. Or nil.
+local function batch(tvb, len)
+    local packets = {}
+    for at = 0, tvb:len() - 1, len do
+        local packet = tvb(at, math.min(len, tvb:len() - at)):tvb()
+        if not contains(measure(packet), packet:len()) then return nil end
+        packets[#packets + 1] = packet
+    end
+    return packets
 end
 
 -- The packets in a datagram: one, or several where the capture was made on a host whose system
 -- cuts batches into datagrams after it (GSO), or joins them before it (GRO). Or nil and why not.
 local function split(tvb)
-    local packets, at = {}, 0
-    repeat
-        local rest = tvb(at):tvb()
-        local len, why = measure(rest)
-        if not len then
-            if at == 0 then return nil, why end
-            return nil, tvb:len() .. " bytes, expected " .. at
-        end
-        packets[#packets + 1] = rest(0, len):tvb()
-        at = at + len
-    until at == tvb:len()
-    return packets
+    local len = tvb:len()
+    local ends, why = measure(tvb)
+    if contains(ends, len) then return { tvb } end
+    for _, first in ipairs(ends) do
+        local packets = first < len and batch(tvb, first)
+        if packets then return packets end
+    end
+    if why then return nil, why end
+    local expected = ends[1] < ends[#ends] and len > ends[1] and ends[#ends] or ends[1]
+    return nil, len .. " bytes, expected " .. expected
+end
+
+local function head(tvb, tree)
+    tree:add(f.path, tvb(2, 2))
+    tree:add(f.nonce, tvb(4, 8))
+    return "path=" .. tvb(2, 2):uint() .. " nonce=" .. tostring(tvb(4, 8))
+end
+
+-- The Noise message at `at`, and the MAC behind it.
+local function noise(tvb, tree, at)
+    local mac = tvb:len() - MAC
+    tree:add(f.ephemeral, tvb(at, 32))
+    tree:add(f.sealed, tvb(at + 32, mac - at - 32))
+    tree:add(f.mac, tvb(mac, MAC))
 end
 
 local function hello(tvb, tree)
-    tree:add(f.path, tvb(2, 2))
-    tree:add(f.initiator, tvb(4, 16))
-    tree:add(f.nonce, tvb(20, 8))
-    tree:add(f.port, tvb(28, 2))
-    tree:add(f.current, tvb(30, 8))
-    tree:add(f.more_ports, tvb(38, 1))
-    tree:add(f.mac, tvb(64, 16))
-    return "path=" .. tvb(2, 2):uint()
+    tree:add(f.count, tvb(1, 1))
+    local info = head(tvb, tree)
+    local current = tree:add(f.current, tvb(12, 4))
+    if tvb(12, 4):uint() == 0 then
+        current:append_text(" (none)")
+    else
+        tree:add(f.number, tvb(16, 6))
+        tree:add(f.tag, tvb(22, TAG))
+        info = info .. " current=0x" .. tostring(tvb(12, 4))
+    end
+    tree:add(f.mac, tvb(48, MAC))
+    return info
 end
 
-local function hello_ack(tvb, tree)
-    tree:add(f.path, tvb(2, 2))
-    tree:add(f.initiator, tvb(4, 16))
-    tree:add(f.nonce, tvb(20, 8))
-    tree:add(f.responder, tvb(28, 16))
-    tree:add(f.session_nonce, tvb(44, 16))
-    tree:add(f.current_alive, tvb(60, 1))
-    tree:add(f.more_ports, tvb(61, 1))
-    tree:add(f.port, tvb(62, 2))
-    tree:add(f.mac, tvb(64, 16))
-    return "path=" .. tvb(2, 2):uint()
+local function retry(tvb, tree)
+    tree:add(f.token_refused, tvb(1, 1))
+    local info = head(tvb, tree)
+    tree:add(f.token, tvb(12, 16))
+    tree:add(f.observed_ip, tvb(28, 16))
+    tree:add(f.observed_port, tvb(44, 2))
+    tree:add(f.mac, tvb(48, MAC))
+    return info .. (tvb(1, 1):uint() == 1 and " (token refused)" or "")
+end
+
+local function open(tvb, tree)
+    tree:add(f.count, tvb(1, 1))
+    local info = head(tvb, tree)
+    tree:add(f.token, tvb(12, 16))
+    noise(tvb, tree, 28)
+    return info
+end
+
+local function accept(tvb, tree)
+    local info = head(tvb, tree)
+    noise(tvb, tree, 12)
+    return info
+end
+
+local function versions(tvb, tree)
+    local count, spoken = tvb(1, 1):uint(), {}
+    local list = tree:add(f.versions, tvb(1, 1))
+    tree:add(f.nonce, tvb(4, 8))
+    for i = 1, count do
+        list:add(f.spoken, tvb(11 + i, 1))
+        spoken[i] = tvb(11 + i, 1):uint()
+    end
+    tree:add(f.mac, tvb(12 + count, MAC))
+    return "nonce=" .. tostring(tvb(4, 8)) .. " spoken=" .. table.concat(spoken, ",")
 end
 
 local function prefix(tvb, tree)
+    local path = tvb(2, 2):bitfield(4, 12)
+    tree:add(f.class, tvb(2, 1))
+    tree:add(f.path, tvb(2, 2), path)
+    tree:add(f.session, tvb(4, 4))
+    tree:add(f.number, tvb(8, 6))
+    return "class=" .. tvb(2, 1):bitfield(0, 4) .. " path=" .. path
+end
+
+local function symbol_flags(tvb, tree)
     local flags = tree:add(f.flags, tvb(1, 1))
     flags:add(f.ack_request, tvb(1, 1))
     flags:add(f.partial, tvb(1, 1))
     flags:add(f.again, tvb(1, 1))
     flags:add(f.role, tvb(1, 1))
-    tree:add(f.path, tvb(2, 2))
-    tree:add(f.session, tvb(4, 8))
-    tree:add(f.number, tvb(12, 8))
-    tree:add(f.message, tvb(20, 8))
-    return "message=" .. tostring(tvb(20, 8):uint64()) .. " path=" .. tvb(2, 2):uint()
 end
 
 local function symbol(tvb, tree)
-    local info = prefix(tvb, tree)
-    local set, size = tvb(68, 1):uint(), tvb(48, 2):uint()
-    tree:add(f.length, tvb(28, 8))
-    tree:add(f.age, tvb(36, 4))
-    tree:add(f.block, tvb(40, 4))
-    tree:add(f.symbol, tvb(44, 4))
-    tree:add(f.symbol_size, tvb(48, 2))
-    local code = tree:add(f.code, tvb(50, 1))
-    if not CODES[tvb(50, 1):uint()] then code:add_proto_expert_info(false_code) end
-    tree:add(f.parameter, tvb(51, 1))
-    tree:add(f.digest, tvb(52, 16))
-    tree:add(f.index_set_len, tvb(68, 1))
-    if set > 0 then tree:add(f.index_set, tvb(69, set)) end
-    if size > 0 then tree:add(f.payload, tvb(69 + set, size)) end
-    tree:add(f.tag, tvb(69 + set + size, TAG))
+    symbol_flags(tvb, tree)
+    local info = "message=" .. tostring(tvb(16, 6):uint64()) .. " " .. prefix(tvb, tree)
+    local size, tag = tvb(36, 2):uint(), tvb:len() - TAG
+    tree:add(f.path_number, tvb(14, 2))
+    tree:add(f.message, tvb(16, 6))
+    tree:add(f.length, tvb(22, 4))
+    local age = tree:add(f.age, tvb(26, 3))
+    if tvb(26, 3):uint() == NO_AGE then age:append_text(" (says nothing)") end
+    tree:add(f.block, tvb(29, 3))
+    tree:add(f.symbol, tvb(32, 4))
+    tree:add(f.symbol_size, tvb(36, 2))
+    local code = tree:add(f.code, tvb(38, 1))
+    if not CODES[tvb(38, 1):uint()] then code:add_proto_expert_info(false_code) end
+    tree:add(f.parameter, tvb(39, 1))
+    if tag - size > 40 then tree:add(f.index_set, tvb(40, tag - size - 40)) end
+    tree:add(f.payload, tvb(tag - size, size))
+    tree:add(f.tag, tvb(tag, TAG))
     local ack_request = tvb(1, 1):uint() % 2 == 1 and " ack-request" or ""
-    return info .. " block=" .. tvb(40, 4):uint() .. " symbol=" .. tvb(44, 4):uint() .. ack_request
+    return info .. " block=" .. tvb(29, 3):uint() .. " symbol=" .. tvb(32, 4):uint() .. ack_request
 end
 
 local function arrivals(tvb, tree, at)
@@ -204,41 +350,58 @@ local function arrivals(tvb, tree, at)
     end
 end
 
-local function answer(tvb, tree, kind)
-    local info = prefix(tvb, tree) .. " block=" .. tvb(28, 4):uint()
-    tree:add(f.block, tvb(28, 4))
-    local acknowledged = tree:add(f.acknowledged, tvb(32, 8))
-    if tvb(32, 8):uint64() == NONE_ACKNOWLEDGED then acknowledged:append_text(" (to no symbol)") end
-    if kind == 4 then
-        local scope = tvb(40, 1):uint()
-        tree:add(f.scope, tvb(40, 1))
-        tree:add(f.digest, tvb(41, 16))
-        arrivals(tvb, tree, 57)
-        info = info .. " (" .. SCOPES[scope] .. ")"
-    elseif kind == 5 then
-        tree:add(f.needed, tvb(40, 2))
-        arrivals(tvb, tree, 42)
-        info = info .. " needed=" .. tvb(40, 2):uint()
-    elseif kind == 7 then
-        tree:add(f.reason, tvb(40, 1))
-        info = info .. " (" .. REASONS[tvb(40, 1):uint()] .. ")"
+local function report_on_message(tvb, tree, report)
+    tree:add(f.message, tvb(1, 6))
+    tree:add(f.block, tvb(7, 3))
+    local acknowledged = tree:add(f.acknowledged, tvb(10, 6))
+    if tvb(10, 6):uint64() == NONE_ACKNOWLEDGED then acknowledged:append_text(" (to no symbol)") end
+    local info = " message=" .. tostring(tvb(1, 6):uint64()) .. " block=" .. tvb(7, 3):uint()
+    if report == STOP_BLOCK or report == STOP_MESSAGE then
+        tree:add(f.digest, tvb(16, 16))
+        arrivals(tvb, tree, 32)
+    elseif report == STATUS then
+        tree:add(f.needed, tvb(16, 2))
+        arrivals(tvb, tree, 18)
+        info = info .. " needed=" .. tvb(16, 2):uint()
+    elseif report == REJECT then
+        tree:add(f.reason, tvb(16, 1))
+        info = info .. " (" .. REASONS[tvb(16, 1):uint()] .. ")"
     end
-    tree:add(f.tag, tvb(tvb:len() - TAG, TAG))
     return info
 end
+
+local function answer(tvb, tree)
+    tree:add(f.flags, tvb(1, 1))
+    local info = prefix(tvb, tree)
+    local at = LENGTHS[ANSWER] - TAG
+    while at < tvb:len() - TAG do
+        local one, report = tvb(at, measure_report(tvb, at)):tvb(), tvb(at, 1):uint()
+        local subtree = tree:add(f.report, one(0, 1))
+        info = info .. "; " .. REPORTS[report]
+        if report == ALIVE then
+            subtree:add(f.nonce, one(1, 8))
+            info = info .. " nonce=" .. tostring(one(1, 8))
+        else
+            info = info .. report_on_message(one, subtree, report)
+        end
+        at = at + one:len()
+    end
+    tree:add(f.tag, tvb(at, TAG))
+    return info
+end
+
+local SHOW = {
+    [HELLO] = hello, [RETRY] = retry, [OPEN] = open, [ACCEPT] = accept,
+    [SYMBOL] = symbol, [ANSWER] = answer, [VERSIONS] = versions,
+}
 
 local function dissect(tvb, root)
     local tree = root:add(cbrst, tvb())
     tree:add(f.version, tvb(0, 1))
     tree:add(f.kind, tvb(0, 1))
     local kind = tvb(0, 1):bitfield(4, 4)
-    local info
-    if kind == 1 then info = hello(tvb, tree)
-    elseif kind == 2 then info = hello_ack(tvb, tree)
-    elseif kind == 3 then info = symbol(tvb, tree)
-    else info = answer(tvb, tree, kind) end
     tree:append_text(", " .. KINDS[kind])
-    return KINDS[kind] .. " " .. info
+    return KINDS[kind] .. " " .. SHOW[kind](tvb, tree)
 end
 
 local function dissect_all(packets, pinfo, root)
