@@ -5,14 +5,19 @@
 //! minimised; this leaves them alone.
 
 use cloudburst_core::id::{Digest, Incarnation, MessageId, PathId, SessionId};
-use cloudburst_core::wire::hello::HELLO_LEN;
-use cloudburst_core::wire::keys::PresharedKey;
-use cloudburst_core::wire::seal::TAG_LEN;
+use cloudburst_core::wire::handshake::{
+    AcceptFields, Hello, HelloKey, OpenFields, Retry, SessionSecrets, Token, Versions,
+    answer_by_hand, shake_hands,
+};
+use cloudburst_core::wire::keys::SessionKeys;
+use cloudburst_core::wire::seal::{Sealer, TAG_LEN};
+use cloudburst_core::wire::symbol::NO_AGE;
 use cloudburst_core::wire::{
-    Answer, Arrivals, Hello, HelloAck, Kind, Prefix, RejectReason, Role, SymbolHeader, Verdict,
+    Answer, Arrivals, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
 };
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 fn main() -> io::Result<()> {
@@ -28,65 +33,157 @@ fn main() -> io::Result<()> {
 
 type Files = Vec<(String, Vec<u8>)>;
 
+/// The pre-shared key that the target believes.
+const KEY: [u8; 32] = [7; 32];
+const NONCE: u64 = 0x0102_0304_0506_0708;
+
 /// A packet of each kind and size that matters, and some that are nearly one.
 fn wire() -> Files {
-    let hello_key = PresharedKey::new([7; 32]).hello_key();
     let mut files: Files = Vec::new();
+    for (name, packet) in handshakes() {
+        let mut forged = packet.clone();
+        forged[5] ^= 1;
+        files.push((format!("{name}-forged"), forged));
+        files.push((name, packet));
+    }
+    files.extend(symbols());
+    files.extend(answers());
     let mut add = |name: &str, bytes: Vec<u8>| files.push((name.to_owned(), bytes));
+    add("empty", Vec::new());
+    add("no-such-kind", vec![0x28; 40]);
+    let mut of_another_version = symbol([0x30, 0], 0, 16, true);
+    of_another_version[0] = 0x15;
+    add("symbol-of-another-version", of_another_version);
+    add("no-such-flag-of-a-symbol", [&[0x25, 0x20][..], &[0; 80]].concat());
+    add("no-such-flag-of-an-answer", [&[0x26, 0x01][..], &[0; 60]].concat());
+    add("hello-of-another-version", [&[0x11][..], &[0; 63]].concat());
+    add("hello-of-another-version-longer", [&[0x31][..], &[0; 1199]].concat());
+    add("hello-of-another-version-short", [&[0x11][..], &[0; 62]].concat());
+    files
+}
 
-    let (path, initiator) = (PathId(2), Incarnation([0xa1; 16]));
-    let nonce = 0x0102_0304_0506_0708;
-    for (name, current) in [("hello", 0), ("hello-current", 0x1122_3344_5566_7788)] {
-        let hello = Hello {
-            path,
-            initiator,
-            nonce,
-            port: 7000,
-            current: SessionId(current),
-            more_ports: 0,
-        };
+/// Under the target's key all of them, except for what is sealed in them: nothing here opens.
+fn handshakes() -> Files {
+    let key = HelloKey::new(&KEY);
+    let mut files: Files = Vec::new();
+    let mut add = |name: &str, write: &mut dyn FnMut(&mut Vec<u8>)| {
         let mut packet = Vec::new();
-        hello.write(&hello_key, &mut packet);
-        add(name, packet.clone());
-        packet[29] ^= 1;
-        add(&format!("{name}-forged"), packet);
+        write(&mut packet);
+        files.push((name.to_owned(), packet));
+    };
+    let path = PathId(0x0203);
+    let secrets = SessionSecrets { k1: [0x61; 32], k2: [0x62; 32] };
+    let session = SessionKeys::new(&secrets, SessionId(0xa1a2_a3a4), SessionId(0xb1b2_b3b4));
+    let mut sealer = Sealer::new(session.forward.symbols);
+    add("hello", &mut |out| Hello::write(path, 0, NONCE, None, &key, out));
+    add("hello-current", &mut |out| {
+        Hello::write(path, 255, NONCE, Some(&mut sealer), &key, out);
+    });
+    for (name, token_refused, observed) in
+        [("retry", false, "192.0.2.1:4660"), ("retry-token-refused", true, "[2001:db8::1]:9")]
+    {
+        let observed = observed.parse().expect("an address");
+        let retry = Retry { path, token_refused, nonce: NONCE, token: Token([0xc3; 16]), observed };
+        add(name, &mut |out| retry.write(&key, out));
     }
-    for (name, current_alive) in [("hello-ack", false), ("hello-ack-alive", true)] {
-        let (responder, session_nonce) = (Incarnation([0xb2; 16]), [0xc3; 16]);
-        let ack = HelloAck {
-            path,
-            initiator,
-            nonce,
-            responder,
-            session_nonce,
-            current_alive,
-            more_ports: 0,
-            port: if current_alive { 40_001 } else { 0 },
-        };
-        let mut packet = Vec::new();
-        ack.write(&hello_key, &mut packet);
-        packet.truncate(if current_alive { HELLO_LEN } else { HELLO_LEN - 1 });
-        add(if current_alive { name } else { "hello-ack-short" }, packet);
-        let mut packet = Vec::new();
-        ack.write(&hello_key, &mut packet);
-        add(name, packet);
+    let [open, accept] = noise();
+    add("open", &mut |out| with_mac(&open, out));
+    add("accept", &mut |out| with_mac(&accept, out));
+    for (name, count) in [("version", 2), ("version-none", 0), ("version-most", 15)] {
+        let versions = Versions { nonce: NONCE, versions: (0..count).collect() };
+        add(name, &mut |out| versions.write(&key, out));
     }
+    files
+}
 
+/// OPEN and ACCEPT of two ends that have another key than the target.
+fn noise() -> [Vec<u8>; 2] {
+    let address: SocketAddr = "198.51.100.2:7000".parse().expect("an address");
+    let open = OpenFields {
+        incarnation: Incarnation([0xa1; 16]),
+        addressed: address,
+        session: SessionId(0x2122_2324),
+        capabilities: 0,
+        port: 7001,
+        more_ports: 3,
+        translated: true,
+    };
+    let accept = AcceptFields {
+        incarnation: Incarnation([0xb2; 16]),
+        session: SessionId(0x3132_3334),
+        age_us: Some(1_000_000),
+        capabilities: 0,
+        port: 7000,
+        more_ports: 1,
+    };
+    let psk = [8; 32];
+    let mut packets = Vec::new();
+    shake_hands(&psk, NONCE, &open, |packet| {
+        let (answer, _) = answer_by_hand(&psk, &packet, address, PathId(0x0203), &accept)
+            .expect("a HELLO and an OPEN have an answer");
+        packets.push(packet);
+        packets.push(answer.clone());
+        answer
+    });
+    let [_hello, _retry, open, accept] = packets.try_into().expect("four packets");
+    [open, accept]
+}
+
+/// The packet, as if it had been made under the target's key.
+fn with_mac(packet: &[u8], out: &mut Vec<u8>) {
+    let fields = &packet[..packet.len() - 16];
+    let key = blake3::derive_key("cloudburst v2 hello", &KEY);
+    out.extend_from_slice(fields);
+    out.extend_from_slice(&blake3::keyed_hash(&key, fields).as_bytes()[..16]);
+}
+
+fn symbols() -> Files {
     let symbols: [(&str, [u8; 2], usize, u16, bool); 6] = [
-        ("symbol-rlf256", [0x30, 0], 0, 4, true),
-        ("symbol-lt", [0x10, 5], 1, 4, false),
+        ("symbol-rlf256", [0x30, 0], 0, 16, true),
+        ("symbol-lt", [0x10, 5], 1, 16, false),
         ("symbol-lt-dense", [0x24, 0], 16, 100, false),
-        ("symbol-no-payload", [0x30, 0], 0, 0, false),
-        ("symbol-longest-index-set", [0x10, 5], 255, 1, true),
-        ("symbol-full-datagram", [0x30, 0], 0, 1367, false),
+        ("symbol-no-room-for-a-digest", [0x30, 0], 0, 15, false),
+        ("symbol-index-set-too-long", [0x10, 5], 17, 16, true),
+        ("symbol-full-datagram", [0x30, 0], 0, 1416, false),
     ];
-    for (name, code, index_set, symbol_size, ack_request) in symbols {
-        let mut packet = symbol(code, index_set, symbol_size, ack_request);
-        add(name, packet.clone());
-        packet[0] = 0x23;
-        add(&format!("{name}-other-version"), packet);
-    }
+    symbols
+        .into_iter()
+        .map(|(name, code, index_set, symbol_size, ack_request)| {
+            (name.to_owned(), symbol(code, index_set, symbol_size, ack_request))
+        })
+        .collect()
+}
 
+fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) -> Vec<u8> {
+    let prefix = Prefix {
+        kind: Kind::Symbol,
+        ack_request,
+        partial: ack_request,
+        again: !ack_request,
+        role: if ack_request { Role::Plain } else { Role::Response },
+        class: 1,
+        path: PathId(0x0abc),
+        session: SessionId(0x0a0b_0c0d),
+        number: 5,
+    };
+    let header = SymbolHeader {
+        path_number: 7,
+        message: MessageId(0x1122_3344),
+        length: 93_000,
+        age: if ack_request { 5 } else { NO_AGE },
+        block: 0,
+        symbol: 11,
+        symbol_size,
+        code,
+    };
+    let mut packet = Vec::new();
+    header.write(&prefix, &vec![0xaa; index_set], &mut packet);
+    packet.resize(packet.len() + usize::from(symbol_size), 0x55);
+    packet.extend_from_slice(&[0x77; TAG_LEN]);
+    packet
+}
+
+fn answers() -> Files {
     let digest = Digest([0xd4; 16]);
     let arrivals = |count: u16| -> Vec<Arrivals> {
         (0..count).map(|path| Arrivals { path: PathId(path), count: 3 * path }).collect()
@@ -104,47 +201,29 @@ fn wire() -> Files {
         ("reject-corrupt", Verdict::Reject(RejectReason::Corrupt)),
         ("reject-closing", Verdict::Reject(RejectReason::Closing)),
     ];
-    for (name, verdict) in verdicts {
-        let answer = Answer { message: MessageId(7), block: 1, acknowledged: 9, verdict };
-        let mut packet = Vec::new();
-        answer.write(&prefix(answer.kind(), false), &mut packet);
-        packet.extend_from_slice(&[0x77; TAG_LEN]);
-        add(name, packet);
-    }
-    add("empty", Vec::new());
-    add("no-such-kind", vec![0x18; 40]);
-    add("no-such-flag", [&[0x16, 0x80][..], &[0; 60]].concat());
+    let report = |verdict| {
+        Report::Message(Answer { message: MessageId(7), block: 1, acknowledged: 9, verdict })
+    };
+    let alive = Report::Alive { nonce: NONCE };
+    let (names, verdicts): (Vec<_>, Vec<_>) = verdicts.into_iter().unzip();
+    let reports: Vec<Report> = verdicts.into_iter().map(report).collect();
+    let short = |report: &&Report| report.len() < 100;
+    let mut files: Files = names
+        .into_iter()
+        .zip(&reports)
+        .map(|(name, report)| (name.to_owned(), answer([report])))
+        .collect();
+    files.push(("alive".to_owned(), answer([&alive])));
+    files.push(("answer-of-all".to_owned(), answer(reports.iter().chain([&alive]).filter(short))));
+    files.push(("answer-of-many".to_owned(), answer([&reports[5]; 80])));
+    files.push(("answer-of-none".to_owned(), answer([])));
     files
 }
 
-fn prefix(kind: Kind, ack_request: bool) -> Prefix {
-    let session = SessionId(0x0a0b_0c0d_0e0f_1011);
-    Prefix {
-        kind,
-        ack_request,
-        partial: ack_request,
-        again: false,
-        role: Role::Plain,
-        path: PathId(3),
-        session,
-        number: 5,
-    }
-}
-
-fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) -> Vec<u8> {
-    let header = SymbolHeader {
-        message: MessageId(0x1122_3344),
-        length: 93_000,
-        age: 5,
-        block: 0,
-        symbol: 11,
-        symbol_size,
-        code,
-        digest: Digest([0xd4; 16]),
-    };
+fn answer<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Vec<u8> {
     let mut packet = Vec::new();
-    header.write(&prefix(Kind::Symbol, ack_request), &vec![0xaa; index_set], &mut packet);
-    packet.resize(packet.len() + usize::from(symbol_size), 0x55);
+    Prefix::answer(2, PathId(3), SessionId(0x0a0b_0c0d), 5).write(&mut packet);
+    reports.into_iter().for_each(|report| report.write(&mut packet));
     packet.extend_from_slice(&[0x77; TAG_LEN]);
     packet
 }
@@ -310,7 +389,7 @@ fn pair() -> Files {
             two(HEALS),
             &[
                 SEND, AB, 60, 4, MICROS, 9, DAMAGE, 0, 0, 0, 9, DAMAGE, 0, 1, 0, 9, DAMAGE, 1, 3,
-                0, 2, 1, 2, 3, 4, DAMAGE, 2, 4, 0, 30, 1, DAMAGE, 1, 5, 0, 4, 0x13, 0, 1, 2,
+                0, 2, 1, 2, 3, 4, DAMAGE, 2, 4, 0, 30, 1, DAMAGE, 1, 5, 0, 4, 0x25, 0, 1, 2,
                 MILLIS, 9,
             ],
         ),
