@@ -23,9 +23,6 @@ struct Pool {
 }
 
 impl PathMap for Pool {
-    fn naming(&self, _address: SocketAddr) -> Naming {
-        Naming::Own
-    }
 
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.told.fetch_max(ports, Ordering::SeqCst);
