@@ -83,7 +83,8 @@ fn handshakes() -> Files {
         [("retry", false, "192.0.2.1:4660"), ("retry-token-refused", true, "[2001:db8::1]:9")]
     {
         let observed = observed.parse().expect("an address");
-        let retry = Retry { path, token_refused, nonce: NONCE, token: Token([0xc3; 16]), observed };
+        let token = Token([0xc3; 16]);
+        let retry = Retry { path, token_refused, nonce: NONCE, turn: 3, token, observed };
         add(name, &mut |out| retry.write(&key, out));
     }
     let [open, accept] = noise();
@@ -132,7 +133,7 @@ fn noise() -> [Vec<u8>; 2] {
 /// The packet, as if it had been made under the target's key.
 fn with_mac(packet: &[u8], out: &mut Vec<u8>) {
     let fields = &packet[..packet.len() - 16];
-    let key = blake3::derive_key("cloudburst v2 hello", &KEY);
+    let key = blake3::derive_key("cloudburst hello", &KEY);
     out.extend_from_slice(fields);
     out.extend_from_slice(&blake3::keyed_hash(&key, fields).as_bytes()[..16]);
 }

@@ -13,14 +13,11 @@ use cloudburst_core::wire::{Kind, WireError};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::LazyLock;
 
-static HELLO_KEY: LazyLock<[HelloKey; 1]> = LazyLock::new(|| [HelloKey::new(&KEY)]);
+pub(super) static HELLO_KEY: LazyLock<[HelloKey; 1]> = LazyLock::new(|| [HelloKey::new(&KEY)]);
 
 /// What the keyed checksums are made with: as the specification has it, not as the code under test
 /// does.
-static MAC_KEY: LazyLock<[u8; 32]> =
-    LazyLock::new(|| blake3::derive_key("cloudburst v2 hello", &KEY));
-static VERSIONS_MAC_KEY: LazyLock<[u8; 32]> =
-    LazyLock::new(|| blake3::derive_key("cloudburst versions", &KEY));
+static MAC_KEY: LazyLock<[u8; 32]> = LazyLock::new(|| blake3::derive_key("cloudburst hello", &KEY));
 
 /// Where the fields of a HELLO end which the session in use authenticates, and their tag.
 const SEALED_LEN: usize = 38;
@@ -98,10 +95,9 @@ pub(super) fn check(data: &[u8], believed: Option<&Handshake>) {
 }
 
 /// Gives the packet the checksum that it should have.
-fn with_right_mac(packet: &[u8]) -> Vec<u8> {
+pub(super) fn with_right_mac(packet: &[u8]) -> Vec<u8> {
     let fields = &packet[..packet.len() - MAC_LEN];
-    let key = if Kind::of(packet).is_ok() { &MAC_KEY } else { &VERSIONS_MAC_KEY };
-    [fields, &blake3::keyed_hash(key, fields).as_bytes()[..MAC_LEN]].concat()
+    [fields, &blake3::keyed_hash(&MAC_KEY, fields).as_bytes()[..MAC_LEN]].concat()
 }
 
 /// The packet as its writer would have put it: what the reader does not look at is 0. A HELLO
@@ -110,7 +106,7 @@ fn canonical(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     match Kind::of(&packet) {
         Ok(Kind::Hello) => packet[12..48].fill(0),
-        Ok(Kind::Retry) => packet[46..48].fill(0),
+        Ok(Kind::Retry) => packet[47] = 0,
         Ok(Kind::Accept) => packet[1] = 0,
         Ok(_) => {}
         Err(_) => packet[2..4].fill(0),

@@ -3,9 +3,9 @@
 mod handshake;
 mod session;
 
-use self::handshake::Handshake;
+use self::handshake::{HELLO_KEY, Handshake};
 use cloudburst_core::id::SessionId;
-use cloudburst_core::wire::handshake::{SessionSecrets, nonce_of_other_hello};
+use cloudburst_core::wire::handshake::{SessionSecrets, other_hello};
 use cloudburst_core::wire::keys::{DirectionKey, SessionKeys};
 use cloudburst_core::wire::packet::VERSION;
 use cloudburst_core::wire::symbol::SymbolView;
@@ -83,9 +83,14 @@ fn check_error(error: &WireError, data: &[u8]) {
 fn check_other_hello(data: &[u8], kind: Result<Kind, WireError>) {
     let is_other_hello =
         data.len() >= 64 && data[0] & 0x0f == 1 && ![0, VERSION].contains(&(data[0] >> 4));
-    let nonce = is_other_hello.then(|| be(&data[4..12]));
-    assert_eq!(nonce_of_other_hello(data), nonce);
-    assert!(nonce.is_none() || matches!(kind, Err(WireError::Version { .. })));
+    if data.len() >= MAC_LEN {
+        let nonce = is_other_hello.then(|| (0, be(&data[4..12])));
+        let packet = handshake::with_right_mac(data);
+        assert_eq!(other_hello(&*HELLO_KEY, &packet), nonce);
+        let strange = flipped(&packet, data);
+        assert!(strange[0] != packet[0] || other_hello(&*HELLO_KEY, &strange).is_none());
+    }
+    assert!(!is_other_hello || matches!(kind, Err(WireError::Version { .. })));
 }
 
 /// A number of up to 8 bytes.

@@ -114,12 +114,14 @@ struct Server {
 }
 
 impl Server {
-    /// Passes the client's HELLO and its answer.
+    /// Passes the client's HELLO and OPEN, and their answers.
     fn meet(&self, client: &mut Endpoint) {
-        let hello = packets(client, self.clock.now()).swap_remove(0);
-        self.inbox.send(hello).unwrap();
-        assert!(self.engine.take());
-        self.answer(client);
+        for _ in 0..2 {
+            let asks = packets(client, self.clock.now()).swap_remove(0);
+            self.inbox.send(asks).unwrap();
+            assert!(self.engine.take());
+            self.answer(client);
+        }
     }
 
     /// Passes what the server has sent.
