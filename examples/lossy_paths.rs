@@ -10,6 +10,7 @@ use clap::Parser;
 use cloudburst_net::{Code, Endpoint, PathMap, Receipt, Security, SendError, SendOptions};
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use std::error::Error;
+use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -44,13 +45,16 @@ async fn main() -> ExitCode {
 async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let paths = u16::try_from(args.loss.len())?;
     let security = Security::pre_shared([42; 32]);
+    let front = UdpSocket::bind("127.0.0.1:0")?;
     let receiver = Endpoint::builder()
         .bind("127.0.0.1:0".parse()?)
+        // The relay translates addresses.
+        .known_as([front.local_addr()?])
         .security(security.clone())
         .capacity(1_000_000_000)
         .build()?;
     let links = args.loss.iter().map(|percent| (link(*percent), link(*percent))).collect();
-    let relay = Relay::start(receiver.local_addr(), links, 1)?;
+    let relay = Relay::start_at(front, receiver.local_addr(), links, 1)?;
     let sender = Endpoint::builder()
         .bind("127.0.0.1:0".parse()?)
         .paths(PathMap::ecmp(paths))

@@ -4,7 +4,9 @@ use cloudburst_core::path::Naming;
 use ipnet::IpNet;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
-use std::net::{IpAddr, SocketAddr};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,8 @@ pub(crate) struct Addresses {
 /// on loopback interfaces whole IPv4 prefixes.
 #[derive(Debug, Default)]
 struct Interfaces {
+    /// The network namespace of the sockets.
+    network: Option<u64>,
     local: Vec<IpNet>,
     looked: Option<Instant>,
 }
@@ -42,18 +46,21 @@ impl Addresses {
         known_as: Vec<SocketAddr>,
     ) -> Self {
         let ports = ports.into_iter().collect();
-        Self { bind, reaches, ports, known_as, interfaces: Mutex::default() }
+        let interfaces = Mutex::new(Interfaces { network: network(), ..Interfaces::default() });
+        let addresses = Self { bind, reaches, ports, known_as, interfaces };
+        addresses.is_local(Ipv4Addr::LOCALHOST.into());
+        addresses
     }
 
     /// What `address` is to the endpoint.
     pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
         let (ip, port) = (address.ip().to_canonical(), address.port());
-        if self.ports.contains(&port) && self.is_local(ip) {
-            return Naming::Own;
+        // Scope ids are of one host. An address that several hosts share is not this one's alone.
+        if self.known_as.iter().any(|known| known.ip() == ip && known.port() == port) {
+            return Naming::Translated;
         }
-        // Scope ids are of one host.
-        let named = |known: &SocketAddr| known.ip() == ip && known.port() == port;
-        if self.known_as.iter().any(named) { Naming::Translated } else { Naming::Foreign }
+        let is_own = self.ports.contains(&port) && self.is_local(ip);
+        if is_own { Naming::Own } else { Naming::Foreign }
     }
 
     /// Whether the sockets take packets to `ip`.
@@ -64,7 +71,7 @@ impl Addresses {
         if ip.is_unspecified() || ip == self.bind {
             return true;
         }
-        self.bind.is_unspecified() && (ip.is_loopback() || self.is_of_an_interface(ip))
+        self.bind.is_unspecified() && (self.is_of_an_interface(ip) || ip.is_loopback())
     }
 
     fn is_of_an_interface(&self, ip: IpAddr) -> bool {
@@ -81,12 +88,21 @@ impl Interfaces {
         if self.looked.is_some_and(|looked| now.duration_since(looked) < BELIEVED) {
             return;
         }
+        // A thread of another namespace sees the addresses of another network.
+        if self.looked.is_some() && network() != self.network {
+            return;
+        }
         self.looked = Some(now);
         match look() {
             Ok(local) => self.local = local,
             Err(error) => tracing::debug!(%error, "the system does not list its addresses"),
         }
     }
+}
+
+/// The network namespace of this thread.
+fn network() -> Option<u64> {
+    fs::metadata("/proc/thread-self/ns/net").ok().map(|namespace| namespace.ino())
 }
 
 fn look() -> nix::Result<Vec<IpNet>> {
@@ -183,24 +199,28 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_says_is_translated_unless_it_is_own() {
+    fn what_the_application_says_is_translated_even_if_it_is_an_own_address() {
         let addresses = addresses("127.0.0.1", &["203.0.113.7:443", "127.0.0.1:7000"]);
         assert_eq!(naming(&addresses, "203.0.113.7:443"), Naming::Translated);
         assert_eq!(naming(&addresses, "[::ffff:203.0.113.7]:443"), Naming::Translated);
         assert_eq!(naming(&addresses, "203.0.113.7:7000"), Naming::Foreign);
-        assert_eq!(naming(&addresses, "127.0.0.1:7000"), Naming::Own);
+        assert_eq!(naming(&addresses, "127.0.0.1:7000"), Naming::Translated);
+        assert_eq!(naming(&addresses, "127.0.0.1:41000"), Naming::Own);
     }
 
     #[test]
     fn interfaces_are_looked_at_again_but_not_all_the_time() {
         let net = |text: &str| Ok(vec![text.parse().unwrap()]);
         let start = Instant::now();
-        let mut interfaces = Interfaces::default();
+        let mut interfaces = Interfaces { network: network(), ..Interfaces::default() };
         interfaces.refresh(start, || net("10.0.0.1/32"));
         interfaces.refresh(start + BELIEVED / 2, || panic!("looked a moment ago"));
         assert_eq!(interfaces.local, net("10.0.0.1/32").unwrap());
         interfaces.refresh(start + BELIEVED, || net("10.0.0.2/32"));
         assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap(), "the other one is gone");
+        interfaces.network = None;
+        interfaces.refresh(start + 2 * BELIEVED, || panic!("from another network"));
+        interfaces.network = network();
         interfaces.refresh(start + 2 * BELIEVED, || Err(Errno::EMFILE));
         assert_eq!(interfaces.local, net("10.0.0.2/32").unwrap());
     }

@@ -41,9 +41,9 @@ pub(crate) trait Parts {
 pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, packet: &mut [u8]) {
     match Kind::of(packet) {
         Ok(Kind::Hello) => {
-            let confirmed = parts.receiver().handle_hello(now, via, packet);
-            if let Some(peering) = confirmed {
-                parts.sender().adopt(now, peering);
+            let found = parts.receiver().handle_hello(now, via, packet);
+            if let Some(found) = found {
+                parts.sender().learn(now, found);
             }
         }
         Ok(Kind::Retry) => parts.sender().handle_retry(now, packet),
@@ -55,9 +55,9 @@ pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, pa
             }
         }
         Ok(Kind::Symbol) => {
-            let confirmed = parts.receiver().handle_symbol(now, via, packet);
-            if let Some(peering) = confirmed {
-                parts.sender().adopt(now, peering);
+            let found = parts.receiver().handle_symbol(now, via, packet);
+            if let Some(found) = found {
+                parts.sender().learn(now, found);
             }
         }
         Ok(Kind::Answer) => parts.sender().handle_answer(now, packet),

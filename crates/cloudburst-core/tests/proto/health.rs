@@ -83,7 +83,7 @@ fn a_path_is_degraded_within_a_few_round_trips_and_has_its_share_again_within_a_
     for dead in 1..4 {
         let mut pair = Pair::new(Setup::default());
         deliver(&mut pair, 10, 20_000);
-        let round_trip = paths(&pair)[3].round_trip.unwrap();
+        let round_trip = paths(&pair).iter().find_map(|path| path.round_trip).unwrap();
         assert!((90..400).contains(&round_trip.as_micros()), "{round_trip:?}");
         // Messages queue up, so that there is always something to send.
         for seed in 0..3_000 {
@@ -127,7 +127,8 @@ fn messages_one_at_a_time_find_a_healed_path_within_its_sixteenth_turn() {
         let mut messages = 0;
         while !degraded(&pair).is_empty() {
             messages += deliver(&mut pair, 1, length).len() / 4;
-            assert!(messages <= 32, "{length}: {:?}", paths(&pair));
+            // A message may take no more than one turn, of four paths.
+            assert!(messages <= 4 * 16 + 16, "{length}: {:?}", paths(&pair));
         }
         let sent = deliver(&mut pair, 40, length);
         assert!(sent.iter().min().unwrap() * 10 > sent.iter().max().unwrap() * 7, "{sent:?}");

@@ -23,7 +23,6 @@ struct Pool {
 }
 
 impl PathMap for Pool {
-
     fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
         self.told.fetch_max(ports, Ordering::SeqCst);
         let via = |port, &egress| {

@@ -5,7 +5,8 @@ pub(crate) mod log;
 pub(crate) mod tap;
 
 use cloudburst_net::{Builder, Endpoint, PathMap, Security, blocking};
-use std::net::SocketAddr;
+use cloudburst_netem::{LinkConfig, Relay};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 pub(crate) const KEY: [u8; 32] = [7; 32];
@@ -26,6 +27,19 @@ pub(crate) fn builder() -> Builder {
 
 pub(crate) fn endpoint() -> Endpoint {
     builder().build().expect("loopback endpoints can be built")
+}
+
+/// An endpoint that knows that it is reached by way of a relay, and that relay.
+pub(crate) fn behind_relay(
+    builder: Builder,
+    links: Vec<(LinkConfig, LinkConfig)>,
+    seed: u64,
+) -> (Endpoint, Relay) {
+    let front = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    let known_as = front.local_addr().expect("it is bound");
+    let endpoint = builder.known_as([known_as]).build().expect("loopback endpoints can be built");
+    let relay = Relay::start_at(front, endpoint.local_addr(), links, seed).expect("a relay");
+    (endpoint, relay)
 }
 
 pub(crate) fn blocking() -> blocking::Endpoint {

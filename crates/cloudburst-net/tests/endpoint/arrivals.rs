@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const WAYS: [(&str, &str); 4] =
     [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1"), ("::", "::1")];
 /// The first byte of a SYMBOL.
-const SYMBOL: u8 = 0x13;
+const SYMBOL: u8 = 0x25;
 
 fn open(ip: &str, dscp: u8) -> UdpIo {
     open_with(ip, dscp, 1 << 20)

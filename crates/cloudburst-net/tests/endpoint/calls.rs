@@ -1,8 +1,10 @@
 //! Requests get their responses, each its own, or an error that says why not.
 
-use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually, log::Log};
+use crate::common::{
+    PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
+};
 use cloudburst_net::{Bytes, CallError, Config, Rejection, Role, SendError, SendOptions};
-use cloudburst_netem::{LinkConfig, Loss, Relay};
+use cloudburst_netem::{LinkConfig, Loss};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
@@ -31,10 +33,10 @@ fn blocking_calls_of_all_sizes_are_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_of_many_calls_gets_its_own_response_over_lossy_paths() {
     const CALLS: u64 = 300;
-    let (client, server) = (endpoint(), endpoint());
+    let client = endpoint();
     let lossy = LinkConfig { loss: Loss::Independent(0.1), ..LinkConfig::default() };
     let links = vec![(lossy.clone(), lossy.clone()); 4];
-    let relay = Relay::start(server.local_addr(), links, 7).unwrap();
+    let (server, relay) = behind_relay(builder(), links, 7);
     let to = relay.addr();
     for _ in 0..3 {
         let server = server.clone();

@@ -1,6 +1,6 @@
 //! Dropping a send stops its burst at once.
 
-use crate::common::{builder, bytes, endpoint, eventually};
+use crate::common::{behind_relay, builder, bytes, eventually};
 use cloudburst_net::{Config, Endpoint, SendError};
 use cloudburst_netem::{LinkConfig, Relay};
 use std::time::Duration;
@@ -9,9 +9,8 @@ use std::time::Duration;
 fn cut_off() -> (Endpoint, Endpoint, Relay) {
     let config = Config { send_messages: 1, ..Config::default() };
     let client = builder().config(config).build().expect("a client");
-    let server = endpoint();
     let links = vec![(LinkConfig::default(), LinkConfig::default())];
-    let relay = Relay::start(server.local_addr(), links, 7).expect("a relay");
+    let (server, relay) = behind_relay(builder(), links, 7);
     client.blocking().send(relay.addr(), bytes(90_000, 1)).expect("a way through");
     eventually("all sockets have sent", || relay.paths() == 4);
     for path in 0..relay.paths() {

@@ -1,8 +1,8 @@
 //! Through links that lose, reorder, duplicate and damage packets: each message exactly once.
 
-use crate::common::{builder, bytes};
+use crate::common::{behind_relay, builder, bytes};
 use cloudburst_net::Endpoint;
-use cloudburst_netem::{LinkConfig, Loss, Relay};
+use cloudburst_netem::{LinkConfig, Loss};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ const MESSAGES: u64 = 120;
 /// Sends messages of many sizes through links like `link`, some at a time, both ways.
 async fn exactly_once_through(link: LinkConfig) -> (Endpoint, Endpoint) {
     // Slow enough for the relay, which reads with default buffers.
-    let build = || builder().capacity(200_000_000).build().expect("an endpoint");
-    let (client, server) = (build(), build());
-    let links = vec![(link.clone(), link)];
-    let relay = Relay::start(server.local_addr(), links, 11).expect("a relay");
+    let client = builder().capacity(200_000_000).build().expect("an endpoint");
+    let (server, relay) =
+        behind_relay(builder().capacity(200_000_000), vec![(link.clone(), link)], 11);
     let to = relay.addr();
 
     let sends: Vec<_> = (0..MESSAGES)

@@ -45,8 +45,8 @@ fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Fail
 /// The packet number of a SYMBOL in an IPv4 packet: section 2.3 of the specification.
 fn symbol_number(packet: &[u8]) -> Option<u64> {
     let headers = usize::from(packet.first()? & 15) * 4 + 8;
-    let prefix = packet.get(headers..)?.first_chunk::<20>()?;
-    (prefix[0] == 0x13).then(|| u64::from_be_bytes(*prefix.last_chunk().expect("8 of 20")))
+    let prefix = packet.get(headers..)?.first_chunk::<14>()?;
+    (prefix[0] == 0x25).then(|| prefix[8..].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
 /// The most consecutive numbers that went one way.

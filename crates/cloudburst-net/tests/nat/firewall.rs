@@ -2,8 +2,7 @@
 
 use crate::Test;
 use crate::rig::{
-    Exchange, NAMED_PORT, SOON, answers_calls, client, delivers, replies, server, server_address,
-    within,
+    Exchange, SOON, answers_calls, client, delivers, replies, server, server_address, within,
 };
 use cloudburst_net::{Rejection, SendError};
 use cloudburst_testbed::Gateway;
@@ -24,7 +23,7 @@ pub(crate) fn tests() -> Vec<Test> {
         tests.push(Test::new(name("sends"), run(delivers)));
         for (what, exchange) in [("calls", answers_calls as Exchange), ("is_replied_to", replies)] {
             let test = Test::new(name(what), run(exchange));
-            tests.push(test.ignore_if(here == "ecmp:16", NAMED_PORT));
+            tests.push(test);
         }
     }
     tests.push(Test::new("who_was_not_asked_cannot_begin", who_was_not_asked_cannot_begin));

@@ -2,8 +2,8 @@
 
 use crate::Test;
 use crate::rig::{
-    Exchange, NAMED_PORT, OTHER_SOURCE, PORT, SOON, answers_calls, client, converse, delivers,
-    endpoint, replies, server, server_address, within,
+    Exchange, OTHER_SOURCE, PORT, SOON, answers_calls, client, converse, delivers, endpoint,
+    replies, server, server_address, within,
 };
 use cloudburst_net::blocking;
 use cloudburst_testbed::Gateway;
@@ -26,11 +26,10 @@ pub(crate) fn tests() -> Vec<Test> {
             let name = |what| format!("{what}_behind_masquerade_{ports}_ports_{here}_to_{there}");
             let run = move |test| move || behind_masquerade(random, here, there, test);
             tests.push(Test::new(name("sends"), run(delivers)));
-            let dropped = random || ["ecmp:4", "ecmp:16"].contains(&here);
             for (what, exchange) in
                 [("calls", answers_calls as Exchange), ("is_replied_to", replies)]
             {
-                let test = Test::new(name(what), run(exchange)).ignore_if(dropped, NAMED_PORT);
+                let test = Test::new(name(what), run(exchange));
                 tests.push(test.ignore_if(here.starts_with("xpath"), OTHER_SOURCE));
             }
         }
@@ -38,8 +37,8 @@ pub(crate) fn tests() -> Vec<Test> {
     let two = Test::new("two_behind_one_masquerade", two_behind_one_masquerade);
     let shared = Test::new("a_shared_port_from_behind_masquerade", a_shared_port);
     let second = Test::new("a_second_address_from_behind_masquerade", a_second_address);
-    tests.push(two.ignore_if(true, NAMED_PORT));
-    tests.push(shared.ignore_if(true, NAMED_PORT));
+    tests.push(two);
+    tests.push(shared);
     tests.push(second.ignore_if(true, OTHER_SOURCE));
     tests
 }

@@ -53,7 +53,7 @@ use crate::link::{ConfigError, Link, LinkConfig, LinkStats};
 use core::fmt;
 use shared::{Path, Shared, State};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -83,7 +83,25 @@ impl Relay {
         links: Vec<(LinkConfig, LinkConfig)>,
         seed: u64,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::open(target, links, seed)?);
+        let loopback: IpAddr = match target {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        Self::start_at(UdpSocket::bind((loopback, 0))?, target, links, seed)
+    }
+
+    /// The same at the address of `front`, which the target may have to know before it starts.
+    ///
+    /// # Errors
+    ///
+    /// See [`start`](Self::start).
+    pub fn start_at(
+        front: UdpSocket,
+        target: SocketAddr,
+        links: Vec<(LinkConfig, LinkConfig)>,
+        seed: u64,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::open(front, target, links, seed)?);
         let addr = shared.front.local_addr()?;
         // Built step by step: where the second thread fails, dropping this ends the first.
         let mut relay = Self { addr, shared, threads: Vec::new() };

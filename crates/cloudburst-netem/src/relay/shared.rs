@@ -63,6 +63,7 @@ pub(super) enum Direction {
 impl Shared {
     /// Checks the links and opens the socket for clients.
     pub(super) fn open(
+        front: UdpSocket,
         target: SocketAddr,
         links: Vec<(LinkConfig, LinkConfig)>,
         seed: u64,
@@ -73,11 +74,6 @@ impl Shared {
         for config in links.iter().flat_map(|(up, down)| [up, down]) {
             config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         }
-        let loopback: IpAddr = match target {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
-        let front = UdpSocket::bind((loopback, 0))?;
         front.set_read_timeout(Some(READ_TIMEOUT))?;
         let state = State {
             paths: Vec::new(),

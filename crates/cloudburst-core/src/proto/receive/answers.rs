@@ -101,7 +101,7 @@ impl Receiver {
         let least = ANSWER_OVERHEAD + first.report.len();
         let (path, via) = if first.routed {
             first.alternates -= 1;
-            session.routes.take_alternate(least, &*self.path_map)?
+            session.take_alternate(least, &*self.path_map)?
         } else {
             session.routes.take(least)?
         };

@@ -2,10 +2,11 @@
 
 use super::Receiver;
 use super::session::Session;
+use super::symbols::discovery;
 use crate::id::{PathId, SessionId};
 use crate::path::{Naming, Via};
 use crate::proto::marking;
-use crate::proto::session::{Chooser, Peering, more_ports, ports};
+use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
 use crate::wire::Report;
 use crate::wire::handshake::{
@@ -56,7 +57,7 @@ impl Receiver {
         now: Instant,
         via: Via,
         packet: &[u8],
-    ) -> Option<Peering> {
+    ) -> Option<Discovery> {
         let (key, hello) = match Hello::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
             Ok(None) => {
@@ -76,15 +77,16 @@ impl Receiver {
                 .confirm(now, name, hello.number, open)
                 .map(|confirmed| confirmed.map(|((), peering)| peering)),
         };
-        let mut confirmed = None;
+        let mut found = None;
         // The first goes back the way that its cause came.
-        let turn = if hello.count == 0 { 0 } else { self.next_turn() };
+        let mut turn = if hello.count == 0 { 0 } else { self.next_turn() };
         let reply = if let Some(Ok(peering)) = asked {
-            confirmed = peering;
             // Refused for want of room: silence.
             let session = self.sessions.get_mut(&name)?;
             // Half of it pays for the answer, which takes a way of its own.
-            session.learn_route(hello.path, via, packet.len() / 2);
+            let routes = session.learn_route(hello.path, via, packet.len() / 2);
+            found = discovery(session, peering).or(routes);
+            turn = if session.translated { 0 } else { turn };
             self.heard(now, name);
             HandshakeReply::Alive(name, hello.nonce)
         } else if self.leaves_to_others() {
@@ -94,7 +96,7 @@ impl Receiver {
             HandshakeReply::Retry(key, self.retry(now, via, path, nonce, turn))
         };
         self.reply(via, turn, reply);
-        confirmed
+        found
     }
 
     /// Takes an OPEN that arrived by `via`. If its token shows that its sender receives there, and it
@@ -145,7 +147,7 @@ impl Receiver {
             self.counters.refused_hellos += 1;
             return None;
         };
-        let naming = self.path_map.naming(fields.addressed);
+        let naming = self.naming(fields.addressed, via);
         if naming == Naming::Foreign {
             self.counters.misdirected += 1;
             return None;
@@ -167,14 +169,28 @@ impl Receiver {
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
         let peer = address_of(via.remote, &fields);
+        let mut session = Session::new(now, peer, fields.incarnation, keys.forward);
+        session.translated = fields.translated;
         let unconfirmed = Unconfirmed {
-            session: Session::new(now, peer, fields.incarnation, keys.forward),
+            session,
             backward: keys.backward,
             ports: if fields.translated { 1 } else { ports(fields.more_ports) },
         };
         let opened_by = (via.remote.ip(), open.nonce);
         self.half_open.insert(now, name, opened_by, unconfirmed, (key, message));
         Some(HandshakeReply::Accept(key, Accept { path: open.path, nonce: open.nonce, message }))
+    }
+
+    /// What the address that packets of `via` are said to have been sent to is to this endpoint. Every
+    /// host has the loopback addresses, so that packets to them must have come from this one.
+    fn naming(&self, addressed: SocketAddr, via: Via) -> Naming {
+        let (to, from) = (addressed.ip(), via.remote.ip());
+        let source = SocketAddr::new(from, addressed.port());
+        let of_any_host = to.is_loopback() || to.is_unspecified();
+        if of_any_host && !from.is_loopback() && self.path_map.naming(source) != Naming::Own {
+            return Naming::Foreign;
+        }
+        self.path_map.naming(addressed)
     }
 
     /// Another endpoint at this port may take what this one no longer does.
@@ -265,7 +281,7 @@ impl Receiver {
         let (peer, incarnation, port) = (session.peer, session.incarnation, session.peer.port());
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
-        let peering = Peering { peer, incarnation, flow: backward, port, ports };
+        let peering = Peering { peer, incarnation, flow: backward, port, ports, routes: None };
         Some(Ok((opened, Some(peering))))
     }
 

@@ -3,6 +3,7 @@
 use crate::id::PathId;
 use crate::path::{PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
+use std::net::IpAddr;
 
 /// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
 /// quantum of the sender, with the default packet trains.
@@ -51,18 +52,35 @@ const AMPLIFICATION: usize = 3;
 
 impl Routes {
     /// An authentic packet of `len` bytes of the peer's path `path` came by `via`; `validated`: it is
-    /// known that the peer receives there. Anybody could have sent it on from elsewhere.
-    pub(super) fn learn(&mut self, path: PathId, via: Via, len: usize, validated: bool) {
+    /// known that the peer receives there. Anybody could have sent it on from elsewhere. Returns whether
+    /// the way is new.
+    pub(super) fn learn(&mut self, path: PathId, via: Via, len: usize, validated: bool) -> bool {
         self.symbols += 1;
         let last_symbol = self.symbols;
         let credit = if validated { usize::MAX } else { AMPLIFICATION * len };
         if let Some(known) = self.routes.iter_mut().find(|known| known.path == path) {
             let before = if known.via.remote.ip() == via.remote.ip() { known.credit } else { 0 };
             known.credit = before.saturating_add(credit);
+            let is_new = known.via != via;
             (known.via, known.last_symbol) = (via, last_symbol);
-        } else if self.routes.len() < MAX_ROUTES {
+            return is_new;
+        }
+        let has_room = self.routes.len() < MAX_ROUTES;
+        if has_room {
             self.routes.push(Route { path, via, last_symbol, passed: 0, credit });
         }
+        has_room
+    }
+
+    /// The ways by which the peer's packets came, each once, as far as they are of `ip`.
+    pub(super) fn vias(&self, ip: IpAddr) -> Vec<Via> {
+        let mut vias = Vec::new();
+        for via in self.routes.iter().map(|route| route.via) {
+            if via.remote.ip() == ip && !vias.contains(&via) {
+                vias.push(via);
+            }
+        }
+        vias
     }
 
     /// The peer requests an ACK: what it was told may have been lost. Quiet routes are tried

@@ -4,9 +4,10 @@ use super::held::PeerKey;
 use super::routes::Routes;
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};
-use crate::path::Via;
+use crate::path::{PathMap, Via};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
+use crate::proto::session::Discovery;
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
@@ -21,6 +22,8 @@ pub(super) struct Session {
     pub(super) peer: SocketAddr,
     /// Where it takes messages, and nobody else does.
     pub(super) own: SocketAddr,
+    /// It is reached only where its packets come from: a translator is between.
+    pub(super) translated: bool,
     pub(super) incarnation: Incarnation,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
@@ -45,6 +48,7 @@ impl Session {
         Self {
             peer,
             own: peer,
+            translated: false,
             incarnation,
             opener: Opener::new(flow.symbols),
             sealer: Sealer::new(flow.answers),
@@ -63,10 +67,22 @@ impl Session {
         PeerKey { incarnation: self.incarnation, ip: self.peer.ip() }
     }
 
-    /// An authentic packet of `len` bytes of the peer's path `path` came by `via`.
-    pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) {
+    /// An authentic packet of `len` bytes of the peer's path `path` came by `via`. Returns what the
+    /// sending half must know of that.
+    pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) -> Option<Discovery> {
         let validated = via.remote.ip() == self.peer.ip();
-        self.routes.learn(path, via, len, validated);
+        let is_new = self.routes.learn(path, via, len, validated);
+        let routes = (is_new && self.translated).then(|| self.routes.vias(self.peer.ip()))?;
+        Some(Discovery::Routes(self.peer, routes))
+    }
+
+    /// The next way back for an answer of `len` bytes to a peer that has had none for long.
+    pub(super) fn take_alternate(
+        &mut self,
+        len: usize,
+        own: &dyn PathMap,
+    ) -> Option<(PathId, Via)> {
+        if self.translated { self.routes.take(len) } else { self.routes.take_alternate(len, own) }
     }
 
     /// Appends an ANSWER with these reports, sealed, that leaves by `path` in `class`.

@@ -2,9 +2,10 @@
 
 use super::Receiver;
 use super::deadlines::MessageTimer;
+use super::session::Session;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
-use crate::proto::session::Peering;
+use crate::proto::session::{Discovery, Peering};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
@@ -29,7 +30,7 @@ impl Receiver {
         now: Instant,
         via: Via,
         packet: &mut [u8],
-    ) -> Option<Peering> {
+    ) -> Option<Discovery> {
         let Ok(view) = SymbolView::parse(packet) else {
             self.counters.malformed += 1;
             return None;
@@ -43,7 +44,8 @@ impl Receiver {
         self.counters.symbols_received += 1;
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
-        session.learn_route(prefix.path, via, packet.len());
+        let routes = session.learn_route(prefix.path, via, packet.len());
+        let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
         self.heard(now, name);
@@ -62,7 +64,7 @@ impl Receiver {
                 packet_len: packet.len(),
             },
         );
-        confirmed
+        found
     }
 
     /// Opens the payload of a symbol in place. Returns its length, and the peer that it confirms.
@@ -115,4 +117,12 @@ impl Receiver {
             symbol.packet_len,
         );
     }
+}
+
+/// What the sending half must know of a session in which a packet has come: the peer, if it is the first
+/// one.
+pub(super) fn discovery(session: &Session, confirmed: Option<Peering>) -> Option<Discovery> {
+    let mut peering = confirmed?;
+    peering.routes = session.translated.then(|| session.routes.vias(session.peer.ip()));
+    Some(Discovery::Peer(peering))
 }

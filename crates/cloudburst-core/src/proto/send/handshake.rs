@@ -7,7 +7,7 @@ use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
 use crate::path::Naming;
-use crate::proto::session::{Chooser, Invitation, Opening, Peering, more_ports, ports};
+use crate::proto::session::{Chooser, Discovery, Invitation, Opening, Peering, more_ports, ports};
 use crate::proto::steps::step;
 use crate::time::Instant;
 use crate::wire::handshake::{Accept, Initiation, OpenFields, Retry, Versions};
@@ -17,11 +17,23 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
+    /// Takes in what the receiving half has found out.
+    pub(in crate::proto) fn learn(&mut self, now: Instant, found: Discovery) {
+        match found {
+            Discovery::Peer(peering) => self.adopt(now, peering),
+            Discovery::Routes(peer, routes) => self.learn_routes(peer, routes),
+        }
+    }
+
     /// Takes up a session that the receiver half accepted, so that messages to its initiator
     /// need no handshake of their own.
-    pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow, port, ports } = peering;
-        if self.enter_peer(peer).is_err() {
+    fn adopt(&mut self, now: Instant, peering: Peering) {
+        let Peering { peer, incarnation, flow, port, ports, routes } = peering;
+        let entered = match &routes {
+            Some(routes) => self.enter_translated_peer(peer, routes),
+            None => self.enter_peer(peer),
+        };
+        if entered.is_err() {
             return;
         }
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
@@ -177,7 +189,7 @@ impl Sender {
         let keys = SessionKeys::new(&secrets, session, fields.session);
         self.install(now, address, fields.incarnation, keys.forward, false, began_at);
         let (peer, incarnation, flow) = (address, fields.incarnation, keys.backward);
-        Some(Peering { peer, incarnation, flow, port, ports })
+        Some(Peering { peer, incarnation, flow, port, ports, routes: None })
     }
 
     /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was

@@ -238,6 +238,9 @@ impl Sender {
         addresses.sort_unstable();
         for address in addresses {
             let Some(peer) = self.peers.get(&address) else { continue };
+            if peer.translated {
+                continue;
+            }
             let to = with_port(address, peer.port);
             let vias = path_map.paths(to, peer.ports);
             let places = path_map.places(to, peer.ports);

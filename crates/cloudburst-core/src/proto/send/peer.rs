@@ -21,6 +21,8 @@ pub(super) struct Peer {
     pub(super) paths: PathSet,
     /// Bytes of the IP, UDP and outer headers of a packet to it, whatever its path.
     pub(super) headers: usize,
+    /// It is reached only where its packets come from, whatever the path map says.
+    pub(super) translated: bool,
     /// The path map has paths to the peer.
     pub(super) reachable: bool,
     /// Where it takes messages: at the port that it is known by, or at that which it has said.
@@ -65,6 +67,7 @@ impl Peer {
         Self {
             paths,
             headers,
+            translated: false,
             reachable: true,
             port,
             ports: 1,

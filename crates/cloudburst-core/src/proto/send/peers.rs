@@ -4,7 +4,7 @@ use super::peer::Peer;
 use super::transmit::headers;
 use super::{Sender, Timer};
 use crate::error::SendError;
-use crate::path::{PathMap, PathSet, PathStats};
+use crate::path::{Order, PathMap, PathSet, PathStats, Via};
 use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ impl Sender {
     /// the order does not fit that many, the first port has to do.
     pub(super) fn learn_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        if (peer.port, peer.ports) == (port, ports) {
+        if peer.translated || (peer.port, peer.ports) == (port, ports) {
             return;
         }
         let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
@@ -65,6 +65,40 @@ impl Sender {
         let places = self.path_map.places(address, 1);
         let paths = PathSet::new(&places, &vias, self.config.order, self.rng.next_u64())
             .map_err(|source| SendError::Order { peer: address, source })?;
+        self.insert_peer(address, paths)
+    }
+
+    /// Makes sure that `address` is among the peers, and is reached by `routes` alone.
+    pub(super) fn enter_translated_peer(
+        &mut self,
+        address: SocketAddr,
+        routes: &[Via],
+    ) -> Result<(), SendError> {
+        if !self.peers.contains_key(&address) {
+            let paths = PathSet::new(routes, routes, Order::default(), self.rng.next_u64())
+                .map_err(|source| SendError::Order { peer: address, source })?;
+            self.insert_peer(address, paths)?;
+        }
+        if let Some(peer) = self.peers.get_mut(&address) {
+            (peer.translated, peer.reachable) = (true, true);
+        }
+        self.learn_routes(address, routes.to_vec());
+        Ok(())
+    }
+
+    /// Reaches a peer behind a translator by `routes` from now on.
+    pub(super) fn learn_routes(&mut self, address: SocketAddr, routes: Vec<Via>) {
+        let start = self.rng.next_u64();
+        let Some(peer) = self.peers.get_mut(&address).filter(|peer| peer.translated) else {
+            return;
+        };
+        // Without any, those that it had have to do.
+        if peer.paths.replace(&routes, &routes, Order::default(), start).is_ok() {
+            peer.headers = longest_headers(&peer.paths, &*self.path_map);
+        }
+    }
+
+    fn insert_peer(&mut self, address: SocketAddr, paths: PathSet) -> Result<(), SendError> {
         if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
             return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
         }

@@ -2,6 +2,7 @@
 
 use crate::config::Security;
 use crate::id::{Incarnation, SessionId};
+use crate::path::Via;
 use crate::proto::limits::MAX_PORTS;
 use crate::rng::Seed;
 use crate::time::Instant;
@@ -87,6 +88,17 @@ pub(in crate::proto) struct Peering {
     pub(in crate::proto) port: u16,
     /// At how many ports it does: that one and those right after it.
     pub(in crate::proto) ports: u16,
+    /// The only ways to reach it, if a translator is between.
+    pub(in crate::proto) routes: Option<Vec<Via>>,
+}
+
+/// What one half of an endpoint has found out that the other must know.
+#[derive(Clone, Debug)]
+pub(in crate::proto) enum Discovery {
+    /// A peer, in a new session.
+    Peer(Peering),
+    /// Other ways to reach a peer behind a translator.
+    Routes(SocketAddr, Vec<Via>),
 }
 
 /// What an endpoint that takes messages at `ports` ports says of that: how many more than one.

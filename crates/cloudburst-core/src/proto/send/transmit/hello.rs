@@ -36,13 +36,15 @@ impl Sender {
         let opening = peer.opening.as_mut()?;
         // Each attempt takes another path: the last may have led through a black hole. Of
         // several ports only the first is asked: the peer may be back without the others.
-        let port = peer.port;
-        let first = |via: &Via| via.remote.port() == port;
+        let (port, translated) = (peer.port, peer.translated);
+        let first = |via: &Via| translated || via.remote.port() == port;
         let reply = opening.take_reply();
         let reply_on = reply.and_then(|(path, _)| peer.paths.take_path(path));
         let Opportunity { path, mut via, .. } =
             reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
-        via.remote.set_port(opening.port);
+        if !translated {
+            via.remote.set_port(opening.port);
+        }
         let count = opening.on_sent(now, path);
         if opening.attempt_to_send().is_none() {
             self.hellos.set(&mut peer.hello_key, None, address);
