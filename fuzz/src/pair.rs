@@ -8,5 +8,5 @@ use cloudburst_world::{Choices, Scope};
 ///
 /// When one of the promises listed there does not hold.
 pub fn pair(data: &[u8]) {
-    cloudburst_world::play(Choices::bytes(data), Scope::SURVIVED);
+    cloudburst_world::play(Choices::bytes(data), Scope::ALL);
 }

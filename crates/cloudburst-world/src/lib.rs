@@ -27,7 +27,7 @@
 //! ```
 //! use cloudburst_world::{Choices, Scope, play};
 //!
-//! assert_eq!(play(Choices::seed(1), Scope::SURVIVED), play(Choices::seed(1), Scope::SURVIVED));
+//! assert_eq!(play(Choices::seed(1), Scope::ALL), play(Choices::seed(1), Scope::ALL));
 //! ```
 
 #![forbid(unsafe_code)]

@@ -17,10 +17,6 @@ pub struct Scope {
     pub sleepers: bool,
     /// The first message to a peer that has restarted unnoticed must arrive.
     pub unnoticed_restarts: bool,
-    /// Links lose every packet, every long one, or all but a few of a burst, and the adversary holds
-    /// every packet back. With the feature `small-limits`, that may be every packet of half an epoch,
-    /// after which the session opens no more packets.
-    pub blackouts: bool,
 }
 
 impl Scope {
@@ -32,16 +28,5 @@ impl Scope {
         haunting: true,
         sleepers: true,
         unnoticed_restarts: true,
-        blackouts: true,
-    };
-    /// The faults that endpoints survive. The others show known limits of the protocol.
-    pub const SURVIVED: Self = Self {
-        mirrors: false,
-        relays: false,
-        forged_addresses: false,
-        haunting: true,
-        sleepers: true,
-        unnoticed_restarts: false,
-        blackouts: !cfg!(feature = "small-limits"),
     };
 }

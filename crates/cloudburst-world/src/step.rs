@@ -105,13 +105,11 @@ impl Step {
             24 | 25 => Self::Next,
             26..=28 => {
                 let (from, to) = two(choices, hosts);
-                let kind = choices.below(weather::KINDS);
-                let clears = weather::is_dark(kind) && !scope.blackouts;
-                Self::Weather(from, to, if clears { 0 } else { kind })
+                Self::Weather(from, to, choices.below(weather::KINDS))
             }
             29 => {
                 let (egress, down) = (u16::from(choices.u8()) % egresses, choices.below(3) == 2);
-                Self::Egress(egress, down && scope.blackouts)
+                Self::Egress(egress, down)
             }
             30 => Self::Rule(rule(choices, hosts, scope)),
             31 | 32 => Self::Again(choices.u8(), tampering(choices, hosts, egresses, scope)),
@@ -122,7 +120,7 @@ impl Step {
                 Self::Release { choice, deliver: how & 1 == 0, keep: how & 2 != 0 }
             }
             37 => Self::ReleaseSome(choices.u8() % 16),
-            38 if scope.blackouts => Self::Rule(Rule::Hold),
+            38 => Self::Rule(Rule::Hold),
             _ => Self::Rule(Rule::Pass),
         }
     }

@@ -9,11 +9,6 @@ pub(crate) const HOP: Duration = Duration::from_micros(20);
 /// The number of kinds of weather; the first is clear.
 pub(crate) const KINDS: usize = 14;
 
-/// Whether a link of this kind loses every packet, every long one, or all but a few of a burst.
-pub(crate) const fn is_dark(kind: usize) -> bool {
-    matches!(kind, 3 | 10 | 12)
-}
-
 /// The weather of a kind below [`KINDS`].
 pub(crate) fn weather(kind: usize) -> LinkConfig {
     let clear = LinkConfig { delay: HOP, ..LinkConfig::default() };

@@ -170,7 +170,7 @@ impl Prefix {
             | flag(self.partial, FLAG_PARTIAL)
             | flag(self.again, FLAG_AGAIN)
             | (self.role as u8) << ROLE_SHIFT;
-        let class_and_path = u16::from(self.class) << 12 | self.path.0 % MAX_PATHS;
+        let class_and_path = (u16::from(self.class) << 12) | (self.path.0 % MAX_PATHS);
         out.extend_from_slice(&[self.kind.first_byte(), flags]);
         out.extend_from_slice(&class_and_path.to_be_bytes());
         out.extend_from_slice(&self.session.0.to_be_bytes());

@@ -1,13 +1,14 @@
 //! A relay that forwards everything and notes what the kernel says about each packet.
 
 use cloudburst_core::wire::Kind;
+use cloudburst_net::{Builder, Endpoint};
 use nix::libc;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
 use std::collections::HashMap;
 use std::io::IoSliceMut;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,13 +52,24 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub(crate) fn start(target: SocketAddr) -> Self {
-        Self::start_marking(target, 0)
+    /// A tap in front of the endpoint that `builder` makes, which takes packets to `ip`.
+    pub(crate) fn in_front_of(builder: Builder, ip: &str) -> (Endpoint, Self) {
+        Self::marking(builder, ip, 0)
     }
 
-    /// Forwards with `byte` for DSCP and ECN, whatever packets came with.
-    pub(crate) fn start_marking(target: SocketAddr, byte: u8) -> Self {
-        let front = Arc::new(open(target, byte));
+    /// The same, which forwards with `byte` for DSCP and ECN, whatever packets came with.
+    pub(crate) fn marking(builder: Builder, ip: &str, byte: u8) -> (Endpoint, Self) {
+        let ip: IpAddr = ip.parse().expect("an IP address");
+        let front = open(ip, byte);
+        let known_as = front.local_addr().expect("it is bound");
+        let endpoint =
+            builder.known_as([known_as]).build().expect("loopback endpoints can be built");
+        let target = (ip, endpoint.local_addr().port()).into();
+        (endpoint, Self::start(front, target, byte))
+    }
+
+    fn start(front: UdpSocket, target: SocketAddr, byte: u8) -> Self {
+        let front = Arc::new(front);
         let tap = Self {
             front: front.local_addr().expect("it is bound"),
             seen: Arc::default(),
@@ -70,7 +82,7 @@ impl Tap {
                 let Some((packet, bytes)) = read(&front) else { continue };
                 seen.lock().expect("no panic").up.push(packet);
                 let nat = clients.entry(packet.from).or_insert_with(|| {
-                    let nat = Arc::new(open(target, byte));
+                    let nat = Arc::new(open(target.ip(), byte));
                     let back = (nat.clone(), front.clone(), seen.clone(), stopping.clone());
                     thread::spawn(move || pass_back(back, packet.from));
                     nat
@@ -106,19 +118,19 @@ fn pass_back((nat, front, seen, stopping): Back, client: SocketAddr) {
     }
 }
 
-fn open(target: SocketAddr, byte: u8) -> UdpSocket {
-    let socket = UdpSocket::bind((target.ip(), 0)).expect("a loopback socket");
-    let told = match target {
-        SocketAddr::V4(_) => setsockopt(&socket, sockopt::IpRecvTos, &true),
-        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
+fn open(ip: IpAddr, byte: u8) -> UdpSocket {
+    let socket = UdpSocket::bind((ip, 0)).expect("a loopback socket");
+    let told = match ip {
+        IpAddr::V4(_) => setsockopt(&socket, sockopt::IpRecvTos, &true),
+        IpAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvTClass, &true),
     };
     told.expect("the kernel tells the TOS byte");
-    let marked = match target {
-        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4Tos, &byte.into()),
-        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6TClass, &byte.into()),
+    let marked = match ip {
+        IpAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4Tos, &byte.into()),
+        IpAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6TClass, &byte.into()),
     };
     marked.expect("the kernel marks packets");
-    if target.is_ipv6() {
+    if ip.is_ipv6() {
         setsockopt(&socket, RecvFlowInfo, &true).expect("the kernel tells the flow label");
     }
     socket.set_read_timeout(Some(Duration::from_millis(50))).expect("an option");

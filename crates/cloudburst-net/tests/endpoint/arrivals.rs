@@ -204,9 +204,9 @@ fn what_is_expected_is_the_whole_set() {
 #[test]
 fn congestion_marks_change_nothing_but_counters() {
     let config = Config { aeolus: true, ..Config::default() };
-    let build = || builder().config(config.clone()).build().unwrap().blocking();
-    let (client, server) = (build(), build());
-    let tap = Tap::start_marking(server.local_addr(), 43 << 2 | 0b11);
+    let build = || builder().config(config.clone());
+    let client = build().build().unwrap().blocking();
+    let (server, tap) = Tap::marking(build(), "127.0.0.1", 43 << 2 | 0b11);
     for n in 0..4 {
         client.send(tap.addr(), bytes(50_000, n)).unwrap();
     }

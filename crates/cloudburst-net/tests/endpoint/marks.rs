@@ -4,13 +4,12 @@
 use crate::common::tap::{Packet, Tap};
 use crate::common::{builder_on, bytes};
 use cloudburst_core::wire::Kind;
-use cloudburst_net::{Endpoint, PathMap};
+use cloudburst_net::PathMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {
-    let build = || configure(builder_on(ip)).build().expect("an endpoint");
-    let (client, server): (Endpoint, Endpoint) = (build(), build());
-    let tap = Tap::start(server.local_addr());
+    let client = configure(builder_on(ip)).build().expect("an endpoint");
+    let (server, tap) = Tap::in_front_of(configure(builder_on(ip)), ip);
     for n in 0..8 {
         client.blocking().send(tap.addr(), bytes(50_000, n)).expect("it passes");
         server.blocking().recv().expect("it came");
@@ -33,9 +32,8 @@ fn all_packets_carry_the_default_dscp() {
 
 #[test]
 fn so_do_ipv4_packets_of_an_endpoint_on_all_ipv6_addresses() {
-    let server = builder_on("::").build().unwrap();
     let client = builder_on("127.0.0.1").build().unwrap();
-    let tap = Tap::start(([127, 0, 0, 1], server.local_addr().port()).into());
+    let (_server, tap) = Tap::in_front_of(builder_on("::"), "127.0.0.1");
     client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
     let seen = tap.seen();
     assert!(!seen.down.is_empty());
@@ -64,10 +62,9 @@ fn symbols_and_all_else_carry_the_dscps_of_their_classes() {
         ("::", "::1", ecmp.clone()),
         ("::", "127.0.0.1", ecmp),
     ] {
-        let build = || builder_on(bound).paths(paths.clone()).dscps([46, 43]).build().unwrap();
-        let (client, server) = (build(), build());
-        let target = (ip.parse::<std::net::IpAddr>().unwrap(), server.local_addr().port());
-        let tap = Tap::start(target.into());
+        let build = || builder_on(bound).paths(paths.clone()).dscps([46, 43]);
+        let client = build().build().unwrap();
+        let (_server, tap) = Tap::in_front_of(build(), ip);
         client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
         let seen = tap.seen();
         let is_symbol = |packet: &&Packet| packet.kind == Some(Kind::Symbol);
@@ -94,10 +91,9 @@ fn with_aeolus_symbols_before_the_first_answer_alone_are_not_ect() {
         ("::", "::1", ecmp.clone()),
         ("::", "127.0.0.1", ecmp),
     ] {
-        let build = || builder_on(bound).paths(paths.clone()).aeolus(true).build().unwrap();
-        let (client, server) = (build(), build());
-        let target = (ip.parse::<std::net::IpAddr>().unwrap(), server.local_addr().port());
-        let tap = Tap::start(target.into());
+        let build = || builder_on(bound).paths(paths.clone()).aeolus(true);
+        let client = build().build().unwrap();
+        let (_server, tap) = Tap::in_front_of(build(), ip);
         // Two blocks go out at first; the others wait for answers.
         client.blocking().send(tap.addr(), bytes(1_000_000, 1)).unwrap();
         let seen = tap.seen();
@@ -125,9 +121,8 @@ fn every_port_of_the_pool_is_used() {
 
 #[test]
 fn a_pool_of_one_is_the_bound_port_alone() {
-    let server = builder_on("127.0.0.1").build().unwrap();
     let client = builder_on("127.0.0.1").paths(PathMap::ecmp(1)).build().unwrap();
-    let tap = Tap::start(server.local_addr());
+    let (_server, tap) = Tap::in_front_of(builder_on("127.0.0.1"), "127.0.0.1");
     client.blocking().send(tap.addr(), bytes(50_000, 1)).unwrap();
     assert!(tap.seen().up.iter().all(|packet| packet.from == client.local_addr()));
     assert_eq!(client.paths(tap.addr()).len(), 1);

@@ -30,7 +30,7 @@ impl Receiver {
         let before = session.window.held();
         let result = change(session);
         let after = session.window.held();
-        let quiet = session.window.is_idle().then(|| session.last_heard);
+        let quiet = session.window.is_idle().then_some(session.last_heard);
         if quiet.is_some() != session.quiet.is_some() {
             self.quiet.set(&mut session.quiet, quiet, name);
         }
