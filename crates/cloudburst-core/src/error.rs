@@ -21,7 +21,7 @@ pub enum SendError {
     /// As many messages or bytes are under way as may be: try again when one has ended.
     #[error("{messages} messages of {bytes} bytes are waiting or under way: wait until one ends")]
     Full {
-        /// Messages waiting or under way.
+        /// Messages and connects waiting or under way.
         messages: usize,
         /// Their bytes.
         bytes: usize,

@@ -13,6 +13,10 @@ pub struct Incarnation(pub [u8; 16]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u64);
 
+/// A connect's name: unique within its endpoint, never reused, never on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectId(pub u64);
+
 /// What the packets of a session carry to one of its ends. 0 names no session.
 ///
 /// An endpoint drops packets that name no session of its own before it does any cryptography.

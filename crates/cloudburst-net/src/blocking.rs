@@ -171,6 +171,24 @@ impl Endpoint {
         self.0.set_paths(paths)
     }
 
+    /// Opens a session before the first message. See [`AsyncEndpoint::connect`].
+    ///
+    /// # Errors
+    ///
+    /// See [`AsyncEndpoint::connect`].
+    pub fn connect(&self, peer: SocketAddr) -> Result<(), SendError> {
+        self.connect_with(peer, SendOptions::default())
+    }
+
+    /// [`connect`](Self::connect) with a deadline of its own. See [`AsyncEndpoint::connect_with`].
+    ///
+    /// # Errors
+    ///
+    /// See [`AsyncEndpoint::connect`].
+    pub fn connect_with(&self, peer: SocketAddr, options: SendOptions) -> Result<(), SendError> {
+        self.block_on(self.0.connect_with(peer, options))
+    }
+
     /// Bursts a message until its receiver has it. See [`AsyncEndpoint::send`].
     ///
     /// # Errors

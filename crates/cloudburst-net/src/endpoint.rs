@@ -254,10 +254,11 @@ impl Endpoint {
         if message.is_none() && closed { Err(Closed) } else { Ok(message) }
     }
 
-    /// Stops accepting new messages, waits at most `within` for those under way and for peers that
-    /// miss a STOP, and then stops. Returns whether all sends had ended by then.
+    /// Stops accepting new messages and connects, waits at most `within` for those under way and for
+    /// peers that miss a STOP, and then stops. Returns whether all sends and connects had ended by
+    /// then.
     ///
-    /// Sends that have not ended resolve to [`SendError::Closed`], and so do calls, because
+    /// Those that have not ended resolve to [`SendError::Closed`], and so do calls, because
     /// responses are new messages. Messages and requests that have arrived can still be received,
     /// but not replied to. Closing continues if this future is dropped.
     pub async fn close(&self, within: Duration) -> bool {

@@ -39,6 +39,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The first message to a peer waits for a handshake of two round trips. [`Endpoint::connect`] has it
+//! done before.
+//!
 //! # What success means
 //!
 //! `Ok` from a send says that the message was put into the receiver's queue, once, byte for byte.
@@ -93,6 +96,7 @@ pub mod blocking;
 mod builder;
 mod calls;
 mod capacity;
+mod connect;
 mod egress_map;
 mod endpoint;
 mod error;

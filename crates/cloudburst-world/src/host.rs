@@ -4,8 +4,8 @@
 
 use crate::recipe::Recipe;
 use bytes::Bytes;
-use cloudburst_core::error::Outcome;
-use cloudburst_core::id::MessageId;
+use cloudburst_core::error::{Outcome, Rejection};
+use cloudburst_core::id::{ConnectId, MessageId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
     CallFailure, CallId, Counters, Endpoint, Event, Message, Request, Transmit,
@@ -29,6 +29,8 @@ pub struct Host {
     pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
     /// How sends ended.
     pub outcomes: BTreeMap<MessageId, Outcome>,
+    /// How connects ended.
+    pub connects: BTreeMap<ConnectId, Result<(), Rejection>>,
     /// Whether the application takes each message at once.
     pub takes: bool,
     recipe: Recipe,
@@ -87,6 +89,7 @@ impl Host {
             requests: Vec::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            connects: BTreeMap::new(),
             takes: true,
             recipe,
             life,
@@ -167,6 +170,9 @@ impl Host {
         match event {
             Event::Ended(id, outcome) => {
                 assert!(self.outcomes.insert(id, outcome).is_none(), "{id} ended twice");
+            }
+            Event::Connected(id, result) => {
+                assert!(self.connects.insert(id, result).is_none(), "{id:?} ended twice");
             }
             Event::Answered(call, answer) => {
                 assert!(self.answers.insert(call, answer).is_none(), "{call:?} ended twice");

@@ -14,8 +14,8 @@ use std::thread;
 const QUIET: Duration = MAX_PAUSE.saturating_mul(2);
 
 impl<I: PacketIo> Engine<I> {
-    /// Stops accepting new messages, waits at most `within` for those under way and for peers that
-    /// miss a STOP, and then stops. Returns whether all sends had ended by then.
+    /// Stops accepting new messages and connects, waits at most `within` for those under way and for peers that
+    /// miss a STOP, and then stops. Returns whether all sends and connects had ended by then.
     pub fn close(&self, within: Duration) -> bool {
         let deadline = self.shared.io.now() + within;
         self.shared.parts.lock_receiver().close();
@@ -66,10 +66,14 @@ impl<I: PacketIo> Engine<I> {
         }
         // Nothing ends any more. Callbacks are dropped without the locks, because they may own
         // anything.
-        let sends = core::mem::take(&mut self.shared.parts.lock_sending().on_end);
+        let mut sending = self.shared.parts.lock_sending();
+        let sends = core::mem::take(&mut sending.on_end);
+        let connects = core::mem::take(&mut sending.on_connect);
+        drop(sending);
         let calls = core::mem::take(&mut self.shared.parts.lock_calling().on_answer);
         self.shared.ended.notify_all();
         sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
+        connects.into_values().for_each(|on_connect| contain(|| drop(on_connect)));
         calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
     }
 }

@@ -2,10 +2,10 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::parts::{LockedParts, OnAnswer, OnEnd, lock};
+use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, lock};
 use super::shared::{Answers, MAX_SLEEP, News, Shared, Who};
 use crate::error::SendError;
-use crate::id::MessageId;
+use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathMap, PathStats};
 use crate::proto::{
     CallId, Calls, Counters, Endpoint, Latencies, Message, PeerStats, Prepared, Request,
@@ -80,6 +80,35 @@ impl<I: PacketIo> Engine<I> {
         let thread = thread::Builder::new().name(name.into()).spawn(run)?;
         lock(&self.threads).push(thread);
         Ok(())
+    }
+
+    /// Opens a session with `peer` before there is a message for it. See [`Endpoint::connect`].
+    /// `on_connect` is called when the connect has ended, perhaps before this returns, and dropped if
+    /// the engine stops first. It must not block.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]. On an error, nothing was begun, and `on_connect` is dropped.
+    pub fn connect(
+        &self,
+        peer: SocketAddr,
+        deadline: Option<Duration>,
+        on_connect: OnConnect,
+    ) -> Result<ConnectId, SendError> {
+        let mut sending = self.shared.parts.lock_sending();
+        let id = sending.sender.connect(self.shared.io.now(), peer, deadline)?;
+        sending.on_connect.insert(id, on_connect);
+        drop(sending);
+        self.shared.report();
+        self.shared.pump(Who::Other);
+        Ok(id)
+    }
+
+    /// Ends a connect before its deadline. Does nothing if it has ended.
+    pub fn cancel_connect(&self, id: ConnectId) {
+        self.shared.parts.lock_sending().sender.cancel_connect(id);
+        self.shared.report();
+        self.shared.pump(Who::Other);
     }
 
     /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped if the
@@ -286,7 +315,8 @@ impl<I: PacketIo> Engine<I> {
             "calls that wait, and who is told of their ends"
         );
         let unfinished = sending.sender.unfinished();
-        assert!(sending.on_end.len() <= unfinished, "nobody is told of what has ended before");
+        let told = sending.on_end.len() + sending.on_connect.len();
+        assert!(told <= unfinished, "nobody is told of what has ended before");
         let wakes = sending.sender.poll_timeout().is_none() || sending.planned.is_some();
         assert!(wakes, "the sending thread is to wake where the sender has something to do");
     }

@@ -1,7 +1,7 @@
 //! The parts of an endpoint, each behind a lock.
 
-use crate::error::Outcome;
-use crate::id::MessageId;
+use crate::error::{Outcome, Rejection};
+use crate::id::{ConnectId, MessageId};
 use crate::proto::coupling::Parts;
 use crate::proto::{CallFailure, CallId, Calls, Receiver, Sender};
 use crate::time::Instant;
@@ -14,6 +14,8 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Called once, on the thread that learns how a send ended.
 pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
+/// Called once, on the thread that learns how a connect ended.
+pub type OnConnect = Box<dyn FnOnce(Result<(), Rejection>) + Send>;
 /// Called once, on the thread that learns how a call ended.
 pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
 
@@ -34,6 +36,7 @@ pub(super) struct Calling {
 pub(super) struct Sending {
     pub(super) sender: Sender,
     pub(super) on_end: HashMap<MessageId, OnEnd>,
+    pub(super) on_connect: HashMap<ConnectId, OnConnect>,
     /// When the sending thread wakes by itself; `None` if it waits to be woken.
     pub(super) planned: Option<Instant>,
 }
@@ -118,7 +121,12 @@ impl LockedParts {
     pub(super) fn new(sender: Sender, receiver: Receiver, calls: Calls) -> Self {
         Self {
             calling: Mutex::new(Calling { calls, on_answer: HashMap::new() }),
-            sending: Mutex::new(Sending { sender, on_end: HashMap::new(), planned: None }),
+            sending: Mutex::new(Sending {
+                sender,
+                on_end: HashMap::new(),
+                on_connect: HashMap::new(),
+                planned: None,
+            }),
             receiver: Mutex::new(receiver),
             glance: Glance::default(),
         }

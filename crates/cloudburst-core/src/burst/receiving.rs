@@ -160,6 +160,13 @@ impl<I: PacketIo> Shared<I> {
                         contain(|| on_end(outcome));
                     }
                 }
+                Event::Connected(id, result) => {
+                    ended = true;
+                    let on_connect = self.parts.lock_sending().on_connect.remove(&id);
+                    if let Some(on_connect) = on_connect {
+                        contain(|| on_connect(result));
+                    }
+                }
             }
         }
         if ended {

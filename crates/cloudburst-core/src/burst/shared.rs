@@ -15,7 +15,7 @@ use std::thread::Thread;
 pub enum News {
     /// Another message of this role is in the application's queue.
     Readable(Role),
-    /// Sends have ended: there may be room for more.
+    /// Sends or connects have ended: there may be room for more.
     Room,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Shared<I> {
     pub(super) soon: AtomicBool,
     /// Whether answers were put off.
     pub(super) pending_flush: AtomicBool,
-    /// Signalled when a send has ended.
+    /// Signalled when a send or a connect has ended.
     pub(super) ended: Condvar,
     pub(super) stopping: AtomicBool,
 }

@@ -91,8 +91,8 @@ pub struct Config {
     pub max_redundancy: u32,
     /// Blocks of one message under way at a time, at most 8. Default 2.
     pub blocks_in_flight: usize,
-    /// Messages that may wait or be under way, to all peers, and calls that may be in flight.
-    /// Default 65,536.
+    /// Messages and connects that may wait or be under way, to all peers, and calls that may be in
+    /// flight. Default 65,536.
     pub send_messages: usize,
     /// Bytes that may wait or be under way, to all peers. Default 256 MiB.
     pub send_bytes: usize,

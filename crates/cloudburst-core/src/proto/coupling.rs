@@ -104,11 +104,15 @@ pub(crate) fn poll_symbols(
 /// The next event for the application.
 pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
     let ended = parts.sender().poll_event();
-    if let Some(SenderEvent::Ended(id, role, outcome)) = ended {
-        if role == Role::Request {
-            parts.calls().on_request_ended(id, &outcome);
+    match ended {
+        Some(SenderEvent::Ended(id, role, outcome)) => {
+            if role == Role::Request {
+                parts.calls().on_request_ended(id, &outcome);
+            }
+            return Some(Event::Ended(id, outcome));
         }
-        return Some(Event::Ended(id, outcome));
+        Some(SenderEvent::Connected(id, result)) => return Some(Event::Connected(id, result)),
+        None => {}
     }
     // Both guards: a response must not be on its way between them when its call times out.
     let (mut calls, mut receiver) = parts.calls_and_receiver();

@@ -8,8 +8,8 @@ use super::{
     Request, SendOptions, Sender, SenderCounters, Transmit, response,
 };
 use crate::config::{Config, ConfigError, Security};
-use crate::error::{LocalError, Outcome, SendError};
-use crate::id::MessageId;
+use crate::error::{LocalError, Outcome, Rejection, SendError};
+use crate::id::{ConnectId, MessageId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, PathMap, PathStats, Via};
 use crate::rng::{Ratchet, Seed};
@@ -41,6 +41,8 @@ pub enum Event {
     Readable(Role),
     /// A send ended. Sends of requests and responses are included; callers can ignore them.
     Ended(MessageId, Outcome),
+    /// A connect ended: the session with the peer may be used, or it did not come about.
+    Connected(ConnectId, Result<(), Rejection>),
     /// A call ended.
     Answered(CallId, Result<Bytes, CallFailure>),
 }
@@ -116,6 +118,32 @@ impl Endpoint {
     /// How long a thread that drives this endpoint busy-polls before it sleeps.
     pub(crate) const fn busy_poll(&self) -> Duration {
         self.busy_poll
+    }
+
+    /// Opens a session with `peer` before there is a message for it. `None` stands for the default
+    /// deadline of messages. An [`Event::Connected`] reports the end.
+    ///
+    /// The handshake is the one that a message would begin. A connect ends as soon as the session may
+    /// be used: at once if it may already, and the peer was heard lately. It counts as one of
+    /// [`Config::send_messages`]. A session without messages is soon asked after before use, and the
+    /// peer forgets it: see `docs/spec.md`, 6.1 and 6.5.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]. On an error, nothing was begun.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        deadline: Option<Duration>,
+    ) -> Result<ConnectId, SendError> {
+        self.sender.connect(now, peer, deadline)
+    }
+
+    /// Ends a connect before its deadline, with [`Rejection::Cancelled`]. Does nothing if it has ended.
+    /// The handshake goes on only if something else waits for it.
+    pub fn cancel_connect(&mut self, id: ConnectId) {
+        self.sender.cancel_connect(id);
     }
 
     /// Accepts a message to burst to `peer`.
@@ -212,7 +240,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Stops accepting new messages, both to send and to receive. Those under way continue.
+    /// Stops accepting new messages, both to send and to receive, and connects. Those under way
+    /// continue.
     pub fn close(&mut self) {
         self.sender.close();
         self.receiver.close();
@@ -297,7 +326,7 @@ impl Endpoint {
         self.receiver.memory()
     }
 
-    /// Messages that are waiting to be sent or under way.
+    /// Messages that are waiting to be sent or under way, and connects that have not ended.
     pub fn unfinished(&self) -> usize {
         self.sender.unfinished()
     }

@@ -4,8 +4,9 @@
 //! blocks. Every driver of an endpoint follows this contract, including the threads of
 //! [`burst::Engine`](crate::burst::Engine):
 //!
-//! 1. Hand in **one** input: [`Endpoint::send`], [`Endpoint::call`], [`Endpoint::reply`],
-//!    [`Endpoint::cancel`], [`Endpoint::hang_up`], [`Endpoint::recv`], [`Endpoint::recv_request`],
+//! 1. Hand in **one** input: [`Endpoint::connect`], [`Endpoint::send`], [`Endpoint::call`],
+//!    [`Endpoint::reply`], [`Endpoint::cancel_connect`], [`Endpoint::cancel`],
+//!    [`Endpoint::hang_up`], [`Endpoint::recv`], [`Endpoint::recv_request`],
 //!    [`Endpoint::set_path_map`], [`Endpoint::close`], [`Endpoint::handle_datagram`] or
 //!    [`Endpoint::handle_timeout`].
 //! 2. Call [`Endpoint::poll_event`] until it returns `None`. The application acts on each event;

@@ -6,6 +6,7 @@ mod accounts;
 mod aeolus;
 mod blackhole;
 mod common;
+mod connect;
 mod dead_peers;
 mod delivery;
 mod disorder;

@@ -11,6 +11,7 @@ mod cancel;
 mod close;
 #[path = "../common/mod.rs"]
 mod common;
+mod connect;
 mod dropped;
 mod failures;
 mod faults;

@@ -32,9 +32,7 @@ impl Sender {
                 }),
                 (None, true) => Outcome::Rejected(Rejection::NotStarted),
                 (None, false) => {
-                    let local = peer.and_then(Peer::local_error).map(Rejection::Local);
-                    let other = || peer.and_then(Peer::other_version);
-                    Outcome::Rejected(local.or_else(other).unwrap_or(Rejection::NoAnswer))
+                    Outcome::Rejected(peer.map_or(Rejection::NoAnswer, Peer::why_unreached))
                 }
             };
             return self.finish(id, outcome);

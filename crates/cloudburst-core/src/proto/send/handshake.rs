@@ -193,7 +193,7 @@ impl Sender {
     }
 
     /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was
-    /// not asked: then the handshake goes on under another nonce, if messages wait for it.
+    /// not asked: then the handshake goes on under another nonce, if anything waits for it.
     fn take_opening(
         &mut self,
         now: Instant,
@@ -269,6 +269,20 @@ impl Sender {
         tracing::debug!(peer = %address, ?remote, "session opened");
         self.reschedule_peer(address);
         self.go_on(now, address, GoOn::All);
+    }
+
+    /// Asks for a session with a peer for which something new waits, if there is none, and after the
+    /// one there is, if the peer was not heard for too long.
+    pub(super) fn seek_session(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let stops = peer.check_stale(now);
+        self.idle.set(&mut peer.idle_key, None, address);
+        if !peer.usable {
+            self.begin_handshake(now, address);
+        }
+        if stops {
+            self.reschedule_all_of(address);
+        }
     }
 
     /// Begins a handshake with a peer, or another attempt at it if that is due.

@@ -1,15 +1,16 @@
 //! What is always true of a sender between two calls.
 
+use super::connects::Connect;
 use super::peer::Peer;
 use super::{Outgoing, Sender, Timer};
-use crate::id::MessageId;
+use crate::id::{ConnectId, MessageId};
 use std::net::SocketAddr;
 
 impl Sender {
     /// Checks what must hold between any two calls: that totals are the sums of their parts,
-    /// that queues and maps agree with the messages and peers in them, that each message that may be
-    /// sent is scheduled, and that each one that waits has a timer. Takes time in proportion to
-    /// all peers and messages: for tests.
+    /// that queues and maps agree with the messages, connects and peers in them, that each message
+    /// that may be sent is scheduled, and that each one that waits, and each connect, has a timer.
+    /// Takes time in proportion to all of them: for tests.
     ///
     /// # Panics
     ///
@@ -18,6 +19,7 @@ impl Sender {
         self.check_totals();
         self.peers.iter().for_each(|(&address, peer)| self.check_peer(address, peer));
         self.messages.iter().for_each(|(&id, message)| self.check_message(id, message));
+        self.connects.iter().for_each(|(&id, connect)| self.check_connect(id, connect));
     }
 
     fn check_totals(&self) {
@@ -25,6 +27,8 @@ impl Sender {
         assert_eq!(self.bytes, bytes, "bytes of all messages");
         let of_peers: usize = self.peers.values().map(|peer| peer.unfinished().len()).sum();
         assert_eq!(of_peers, self.messages.len(), "messages that peers know of");
+        let of_peers: usize = self.peers.values().map(|peer| peer.connects.len()).sum();
+        assert_eq!(of_peers, self.connects.len(), "connects that peers know of");
         let peers = |has: fn(&Peer) -> bool| self.peers.values().filter(|peer| has(peer)).count();
         assert_eq!(self.sessions.len(), peers(|peer| peer.session.is_some()), "sessions");
         assert_eq!(self.openings.len(), peers(|peer| peer.opening.is_some()), "handshakes");
@@ -34,7 +38,7 @@ impl Sender {
         let ready = legs().filter(|leg| leg.place.is_some()).count();
         assert_eq!(self.schedule.len(), ready, "messages that are scheduled");
         let timers = legs().filter(|leg| leg.timer_key.is_some()).count();
-        let timers = timers + peers(|peer| peer.timer_key.is_some());
+        let timers = timers + peers(|peer| peer.timer_key.is_some()) + self.connects.len();
         assert_eq!(self.timers.len(), timers, "timers");
     }
 
@@ -61,7 +65,7 @@ impl Sender {
         }
         assert!(peer.session.is_some() || !peer.usable, "{at}: usable without a session");
         let asked = peer.usable || peer.opening.is_some() || peer.is_idle();
-        assert!(asked, "{at}: messages wait for a session that nobody asks for");
+        assert!(asked, "{at}: something waits for a session that nobody asks for");
         assert_eq!(peer.stats().unfinished, peer.unfinished().len(), "{at}: unfinished messages");
         for id in peer.unfinished() {
             let known = self.messages.get(&id).is_some_and(|message| message.leg.peer == at);
@@ -91,5 +95,15 @@ impl Sender {
         assert_eq!(leg.is_held(), peer.silence.is_lasting(), "{id:?}: held, and its peer silent");
         assert!(leg.is_pause_probed(), "{id:?}: it pauses and has nothing to probe with");
         assert!(leg.blocks().eq(source.blocks()), "{id:?}: blocks under way");
+    }
+
+    fn check_connect(&self, id: ConnectId, connect: &Connect) {
+        let Some(peer) = self.peers.get(&connect.peer) else {
+            panic!("{id:?}: its peer is forgotten")
+        };
+        assert!(peer.connects.contains(&id), "{id:?}: its peer does not know of it");
+        assert!(!peer.is_connected(), "{id:?}: it waits for a session that may be used");
+        let is_timed = self.timers.is_set(connect.timer_key, Timer::Connect(id));
+        assert!(is_timed, "{id:?}: nothing ends it at its deadline");
     }
 }

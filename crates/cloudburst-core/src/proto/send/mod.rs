@@ -1,6 +1,7 @@
 //! Bursts messages until the receiver says STOP (Algorithm 1, section III-B).
 
 mod answers;
+mod connects;
 #[cfg(test)]
 mod costs;
 mod counters;
@@ -21,6 +22,7 @@ mod silence;
 mod source;
 mod transmit;
 
+use self::connects::Connect;
 pub use self::counters::SenderCounters;
 use self::hellos::Hellos;
 use self::leg::Leg;
@@ -36,8 +38,8 @@ use super::stats::SentTo;
 use super::steps::step;
 use super::timers::Timers;
 use crate::config::Config;
-use crate::error::{Outcome, SendError};
-use crate::id::{MessageId, SessionId};
+use crate::error::{Outcome, Rejection, SendError};
+use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::{Ratchet, SplitMix64};
@@ -59,6 +61,8 @@ const LIVENESS_SHARE: f64 = 16.0;
 pub(crate) enum SenderEvent {
     /// The send has ended, and nothing more of it will go on the wire.
     Ended(MessageId, Role, Outcome),
+    /// The connect has ended: the session may be used, or did not come about.
+    Connected(ConnectId, Result<(), Rejection>),
 }
 
 /// The sending half of an endpoint.
@@ -72,9 +76,10 @@ pub(crate) struct Sender {
     sessions: HashMap<SessionId, SocketAddr>,
     /// Which peer the handshake with a nonce is with.
     openings: HashMap<u64, SocketAddr>,
-    /// Peers without messages, by when each was heard last.
+    /// Peers that nothing waits for, by when each was heard last.
     idle: Timers<SocketAddr>,
     messages: HashMap<MessageId, Outgoing>,
+    connects: HashMap<ConnectId, Connect>,
     /// Bytes of all messages.
     bytes: usize,
     schedule: Schedule,
@@ -88,6 +93,7 @@ pub(crate) struct Sender {
     /// turn.
     symbols_are_next: bool,
     next_id: u64,
+    next_connect: u64,
     handshakes: u64,
     /// OPENs that were made ready.
     invitations: u64,
@@ -104,6 +110,7 @@ pub(crate) struct Sender {
 enum Timer {
     Message(MessageId),
     Peer(SocketAddr),
+    Connect(ConnectId),
 }
 
 /// A message under way, with its receiver.
@@ -141,12 +148,14 @@ impl Sender {
             openings: HashMap::new(),
             idle: Timers::default(),
             messages: HashMap::new(),
+            connects: HashMap::new(),
             bytes: 0,
             schedule: Schedule::default(),
             timers: Timers::default(),
             round: None,
             symbols_are_next: false,
             next_id: 0,
+            next_connect: 0,
             handshakes: 0,
             invitations: 0,
             ephemeral,
@@ -178,11 +187,11 @@ impl Sender {
             return Err(SendError::TooLarge { len, max });
         }
         options.check()?;
-        let full = self.messages.len() >= self.config.send_messages
+        let full = self.unfinished() >= self.config.send_messages
             || (self.bytes + len > self.config.send_bytes && !self.messages.is_empty())
             || self.peers.get(&peer).is_some_and(|peer| peer.span() >= MESSAGE_WINDOW);
         if full {
-            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
+            return Err(self.full());
         }
         let id = MessageId(self.next_id);
         if id.0 >= MAX_MESSAGE_ID {
@@ -204,16 +213,9 @@ impl Sender {
     /// Enters a new message with its peer, which is met first if need be.
     fn begin(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        let wait = peer.check_stale(now);
         peer.push_message(id);
-        self.idle.set(&mut peer.idle_key, None, address);
-        let (usable, lasting) = (peer.usable, peer.silence.is_lasting());
-        if !usable {
-            self.begin_handshake(now, address);
-        }
-        if wait {
-            self.reschedule_all_of(address);
-        }
+        let lasting = peer.silence.is_lasting();
+        self.seek_session(now, address);
         if lasting {
             self.hold(now, address, id);
             self.probe_peer(now, address);
@@ -260,14 +262,18 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes no more messages.
+    /// Takes no more messages and connects.
     pub(crate) fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Messages that are waiting or under way.
+    /// Messages and connects that are waiting or under way.
     pub(crate) fn unfinished(&self) -> usize {
-        self.messages.len()
+        self.messages.len() + self.connects.len()
+    }
+
+    fn full(&self) -> SendError {
+        SendError::Full { messages: self.unfinished(), bytes: self.bytes }
     }
 
     /// What was done and seen so far.
@@ -296,6 +302,7 @@ impl Sender {
             match timer {
                 Timer::Message(id) => self.message_timeout(now, id),
                 Timer::Peer(peer) => self.peer_timeout(now, peer),
+                Timer::Connect(id) => self.connect_timeout(id),
             }
         }
     }
@@ -337,6 +344,7 @@ impl core::fmt::Debug for Sender {
             .field("incarnation", &self.identity.incarnation)
             .field("peers", &self.peers.len())
             .field("messages", &self.messages.len())
+            .field("connects", &self.connects.len())
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }

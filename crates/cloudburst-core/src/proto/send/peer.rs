@@ -4,7 +4,7 @@ use super::hellos::HelloRank;
 use super::rtt::Rtt;
 use super::silence::{GoOn, Silence};
 use crate::error::{LocalError, Outcome, Rejection};
-use crate::id::{Incarnation, MessageId};
+use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::path::PathSet;
 use crate::proto::limits::{STALE_AFTER, UNCONFIRMED_STALE_AFTER};
 use crate::proto::session::Opening;
@@ -14,7 +14,7 @@ use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -42,6 +42,8 @@ pub(super) struct Peer {
     messages: BTreeMap<MessageId, usize>,
     /// Messages that were ever taken for the peer.
     taken: usize,
+    /// Connects that wait for the session.
+    pub(super) connects: BTreeSet<ConnectId>,
     last_heard: Instant,
     pub(super) silence: Silence,
     /// Where the sender has this peer among the timers, among those that may be forgotten, and
@@ -79,6 +81,7 @@ impl Peer {
             usable: false,
             messages: BTreeMap::new(),
             taken: 0,
+            connects: BTreeSet::new(),
             last_heard: Instant::ZERO,
             silence: Silence::default(),
             timer_key: None,
@@ -165,14 +168,14 @@ impl Peer {
     }
 
     /// Marks a session that was not heard for too long as unusable until a handshake confirms it.
-    /// Returns whether messages under way must wait, too.
+    /// Returns whether it was usable until now: messages under way must wait, too.
     pub(super) fn check_stale(&mut self, now: Instant) -> bool {
         let confirmed = self.session.as_ref().is_some_and(|session| session.confirmed);
         let limit = if confirmed { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
         let stale = now.saturating_since(self.last_heard) > limit;
         let stops = self.usable && stale;
         self.usable &= !stale;
-        stops && !self.is_idle()
+        stops
     }
 
     pub(super) fn push_message(&mut self, id: MessageId) {
@@ -196,14 +199,25 @@ impl Peer {
         self.messages.remove(&id);
     }
 
+    /// The session may be used, and the peer has not been silent for long.
+    pub(super) const fn is_connected(&self) -> bool {
+        self.usable && !self.silence.is_lasting()
+    }
+
+    /// Why no session came about by a deadline, as far as that is known.
+    pub(super) fn why_unreached(&self) -> Rejection {
+        let local = self.local_error().map(Rejection::Local);
+        local.or_else(|| self.other_version()).unwrap_or(Rejection::NoAnswer)
+    }
+
     /// Why the host did not take the last HELLO; `None`: it did.
-    pub(super) fn local_error(&self) -> Option<LocalError> {
+    fn local_error(&self) -> Option<LocalError> {
         let (hellos, error) = self.not_sent?;
         (hellos == self.tally.hellos_sent).then_some(error)
     }
 
     /// Whether it has said that it speaks another version of the protocol.
-    pub(super) fn other_version(&self) -> Option<Rejection> {
+    fn other_version(&self) -> Option<Rejection> {
         let theirs = self.opening.as_ref()?.other_version?;
         Some(Rejection::OtherVersion { ours: VERSION, theirs })
     }
@@ -228,12 +242,12 @@ impl Peer {
         self.messages.values().next().map_or(0, |before| self.taken - before)
     }
 
-    /// No message is waiting or under way.
+    /// Nothing waits for the peer: no message and no connect.
     pub(super) fn is_idle(&self) -> bool {
-        self.messages.is_empty()
+        self.messages.is_empty() && self.connects.is_empty()
     }
 
-    /// Since when the peer was not heard, if it has no messages: who idled longest is forgotten
+    /// Since when the peer was not heard, if nothing waits for it: who idled longest is forgotten
     /// first.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         self.is_idle().then_some(self.last_heard)

@@ -100,7 +100,7 @@ impl Sender {
 
     fn insert_peer(&mut self, address: SocketAddr, paths: PathSet) -> Result<(), SendError> {
         if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
-            return Err(SendError::Full { messages: self.messages.len(), bytes: self.bytes });
+            return Err(self.full());
         }
         let headers = longest_headers(&paths, &*self.path_map);
         self.peers.insert(address, Peer::new(paths, headers, address.port()));
@@ -108,7 +108,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Forgets the peer that was not heard for the longest, of those without messages.
+    /// Forgets the peer that was not heard for the longest, of those that nothing waits for.
     fn forget_an_idle_peer(&mut self) -> bool {
         step();
         let Some(address) = self.idle.first() else { return false };

@@ -41,10 +41,13 @@ impl Sender {
         self.reschedule_peer(address);
     }
 
-    /// Continues the messages that waited for this peer, which was heard.
+    /// Continues what waited for this peer, which was heard.
     pub(super) fn go_on(&mut self, now: Instant, address: SocketAddr, which: GoOn) {
         if which == GoOn::None {
             return;
+        }
+        if which == GoOn::All {
+            self.end_connects_to(address);
         }
         let Some(peer) = self.peers.get(&address) else { return };
         let all_well = peer.paths.all_well();

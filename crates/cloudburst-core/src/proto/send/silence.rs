@@ -33,14 +33,14 @@ pub(super) struct Silence {
     waiting: Timers<MessageId>,
 }
 
-/// Messages that may continue because a peer was heard.
+/// What may continue because a peer was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GoOn {
     /// None: no message waited for a probe, and all others have continued all the time.
     None,
     /// Those that waited for a probe.
     Waiting(Vec<MessageId>),
-    /// All.
+    /// All, and connects end.
     All,
 }
 

@@ -1,0 +1,88 @@
+//! Connects: callers that wait for the session with a peer, without a message.
+
+use super::peer::Peer;
+use super::{Sender, SenderEvent, Timer};
+use crate::error::{Rejection, SendError};
+use crate::id::ConnectId;
+use crate::proto::steps::step;
+use crate::time::Instant;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// A connect under way.
+#[derive(Debug)]
+pub(super) struct Connect {
+    pub(super) peer: SocketAddr,
+    /// Its deadline, at which the timers have it.
+    pub(super) timer_key: Option<Instant>,
+}
+
+impl Sender {
+    /// Opens a session with the peer at `address`, or asks after the one there is as a message would.
+    /// The connect ends with a [`SenderEvent::Connected`]: at once if the session may be used.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was begun then.
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        deadline: Option<Duration>,
+    ) -> Result<ConnectId, SendError> {
+        if self.closing {
+            return Err(SendError::Closing);
+        }
+        if self.unfinished() >= self.config.send_messages {
+            return Err(self.full());
+        }
+        self.enter_peer(address)?;
+        let id = ConnectId(self.next_connect);
+        self.next_connect += 1;
+        let mut connect = Connect { peer: address, timer_key: None };
+        let deadline = now + deadline.unwrap_or(self.config.deadline);
+        self.timers.set(&mut connect.timer_key, Some(deadline), Timer::Connect(id));
+        self.connects.insert(id, connect);
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.connects.insert(id);
+        }
+        self.seek_session(now, address);
+        if self.peers.get(&address).is_some_and(Peer::is_connected) {
+            self.end_connect(id, Ok(()));
+        }
+        Ok(id)
+    }
+
+    /// Ends a connect before its deadline. Does nothing if it has ended.
+    pub(crate) fn cancel_connect(&mut self, id: ConnectId) {
+        self.end_connect(id, Err(Rejection::Cancelled));
+    }
+
+    pub(super) fn connect_timeout(&mut self, id: ConnectId) {
+        let Some(connect) = self.connects.get_mut(&id) else { return };
+        connect.timer_key = None;
+        let peer = self.peers.get(&connect.peer);
+        let rejection = peer.map_or(Rejection::NoAnswer, Peer::why_unreached);
+        self.end_connect(id, Err(rejection));
+    }
+
+    /// Ends the connects to a peer whose session may be used.
+    pub(super) fn end_connects_to(&mut self, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        for id in core::mem::take(&mut peer.connects) {
+            step();
+            self.end_connect(id, Ok(()));
+        }
+    }
+
+    fn end_connect(&mut self, id: ConnectId, result: Result<(), Rejection>) {
+        let Some(mut connect) = self.connects.remove(&id) else { return };
+        self.timers.set(&mut connect.timer_key, None, Timer::Connect(id));
+        if let Some(peer) = self.peers.get_mut(&connect.peer) {
+            peer.connects.remove(&id);
+            let idle_since = peer.idle_since();
+            self.idle.set(&mut peer.idle_key, idle_since, connect.peer);
+        }
+        self.events.push_back(SenderEvent::Connected(id, result));
+    }
+}

@@ -1,0 +1,105 @@
+//! Opening a session before the first message.
+
+use crate::endpoint::Endpoint;
+use crate::error::SendError;
+use crate::inner::Inner;
+use cloudburst_core::error::Rejection;
+use cloudburst_core::id::ConnectId;
+use cloudburst_core::proto::SendOptions;
+use std::net::SocketAddr;
+use tokio::sync::oneshot::{self, Receiver};
+
+/// A connect under way. Dropping it cancels the connect.
+struct Connecting<'a> {
+    id: ConnectId,
+    inner: &'a Inner,
+}
+
+impl Drop for Connecting<'_> {
+    fn drop(&mut self) {
+        // If it has ended, this does nothing.
+        self.inner.unless_closed(|engine| engine.cancel_connect(self.id));
+    }
+}
+
+impl Endpoint {
+    /// Opens a session with `peer`, so that the first message need not wait for the handshake, which
+    /// takes two round trips.
+    ///
+    /// Returns as soon as messages to the peer can leave at once. That is immediately if there is a
+    /// session and the peer was heard lately. Otherwise, the peer must answer by the default deadline
+    /// of messages.
+    ///
+    /// The session is the one that a message would have opened, and ages like it. If nothing is sent
+    /// for 5 s, the next message or connect first asks after the session, which takes one round trip;
+    /// after 20 s, the peer has forgotten it. In a session that was used or asked after, these are 30 s
+    /// and two and a half minutes.
+    ///
+    /// A connect under way counts as a message under way
+    /// ([`Config::send_messages`](crate::Config::send_messages)); this waits for room first if there
+    /// is none. Dropping the future cancels the connect.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]. A peer that does not answer is [`SendError::Rejected`], for the same reasons
+    /// as a message of which nothing was sent.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let client = Endpoint::builder().bind(loopback).security(security.clone()).build()?;
+    /// # let server = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// client.connect(server.local_addr()).await?; // while the application starts
+    ///
+    /// client.send(server.local_addr(), "hello").await?; // one round trip
+    /// assert_eq!(server.recv().await?.bytes, "hello");
+    /// assert_eq!(client.counters().sender.sessions_opened, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(&self, peer: SocketAddr) -> Result<(), SendError> {
+        self.connect_with(peer, SendOptions::default()).await
+    }
+
+    /// [`connect`](Self::connect) with a deadline of its own, which starts when there is room. The
+    /// other options are those of messages and mean nothing here.
+    ///
+    /// # Errors
+    ///
+    /// See [`connect`](Self::connect).
+    pub async fn connect_with(
+        &self,
+        peer: SocketAddr,
+        options: SendOptions,
+    ) -> Result<(), SendError> {
+        let (connecting, ended) = self.when_room(|| self.begin_connect(peer, &options)).await?;
+        let ended = self.inner.process.wait(ended).await?;
+        drop(connecting);
+        match ended {
+            Ok(result) => result.map_err(SendError::Rejected),
+            // The engine was stopped and has dropped the other end.
+            Err(_) => Err(SendError::Closed),
+        }
+    }
+
+    fn begin_connect(
+        &self,
+        peer: SocketAddr,
+        options: &SendOptions,
+    ) -> Result<(Connecting<'_>, Receiver<Result<(), Rejection>>), SendError> {
+        self.inner.check_process()?;
+        let (sender, ended) = oneshot::channel();
+        let on_connect = Box::new(move |result| {
+            // Nobody waits any more if this fails.
+            let _ = sender.send(result);
+        });
+        let begun = self.inner.engine.connect(crate::io::plain(peer), options.deadline, on_connect);
+        let id = begun.map_err(SendError::Refused)?;
+        Ok((Connecting { id, inner: &self.inner }, ended))
+    }
+}

@@ -1,0 +1,145 @@
+//! Connecting opens a session before the first message.
+
+use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
+use cloudburst_net::{Config, Endpoint, Refusal, Rejection, SendError, SendOptions};
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_millis(300);
+
+fn within_deadline() -> SendOptions {
+    SendOptions { deadline: Some(DEADLINE), ..SendOptions::default() }
+}
+
+/// A socket that answers nothing, and its address.
+fn nobody() -> (UdpSocket, SocketAddr) {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    (silent, address)
+}
+
+#[tokio::test]
+async fn messages_after_a_connect_find_the_session_open() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    client.connect(to).await.unwrap();
+    let sender = client.counters().sender;
+    assert_eq!((sender.sessions_opened, sender.symbols_sent), (1, 0));
+    client.connect(to).await.unwrap();
+    client.send(to, bytes(5_000, 1)).await.unwrap();
+    assert_eq!(server.recv().await.unwrap().bytes, bytes(5_000, 1));
+    assert_eq!(client.counters().sender.sessions_opened, 1);
+    assert!(client.close(PATIENCE).await);
+}
+
+#[tokio::test]
+async fn several_tasks_connect_to_one_peer_and_to_their_own_endpoint() {
+    let (client, server) = (endpoint(), endpoint());
+    for to in [server.local_addr(), client.local_addr()] {
+        let connects = [(); 8].map(|()| {
+            let client = client.clone();
+            tokio::spawn(async move { client.connect(to).await })
+        });
+        for connect in connects {
+            connect.await.unwrap().unwrap();
+        }
+    }
+    let own = client.local_addr();
+    client.send(own, "to myself").await.unwrap();
+    assert_eq!(client.recv().await.unwrap().bytes, "to myself");
+}
+
+#[tokio::test]
+async fn nobody_there_is_no_answer() {
+    let (_silent, address) = nobody();
+    let client = endpoint();
+    let start = Instant::now();
+    let result = client.connect_with(address, within_deadline()).await;
+    assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
+    assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
+    assert!(client.close(Duration::ZERO).await, "nothing is under way");
+}
+
+#[tokio::test]
+async fn an_address_without_a_path_is_refused() {
+    let client = endpoint();
+    let v6 = "[::1]:9".parse().unwrap();
+    let refused = client.connect(v6).await;
+    assert_eq!(refused, Err(SendError::Refused(Refusal::NoPath(v6))));
+}
+
+#[tokio::test]
+async fn dropping_a_connect_cancels_it_and_makes_room() {
+    let (_silent, address) = nobody();
+    let config = Config { send_messages: 1, ..Config::default() };
+    let client: Endpoint = builder().config(config).build().unwrap();
+    let server = endpoint();
+    let (waiting, to) = (client.clone(), server.local_addr());
+    let mut connect = Box::pin(client.connect(address));
+    let pending = tokio::time::timeout(Duration::from_millis(20), &mut connect).await;
+    assert!(pending.is_err());
+    // One message or connect at a time: these wait until it is dropped.
+    let full = client.try_send(to, "full").map(drop);
+    assert!(matches!(full, Err(SendError::Refused(Refusal::Full { messages: 1, .. }))), "{full:?}");
+    let next = tokio::spawn(async move {
+        waiting.connect(to).await?;
+        waiting.send(to, "next").await
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!next.is_finished());
+    drop(connect);
+    next.await.unwrap().unwrap();
+    assert!(client.close(PATIENCE).await);
+}
+
+#[tokio::test]
+async fn a_closed_endpoint_does_not_connect() {
+    let (_silent, address) = nobody();
+    let (client, server) = (endpoint(), endpoint());
+    client.connect(server.local_addr()).await.unwrap();
+    let connecting = client.clone();
+    let connect = tokio::spawn(async move { connecting.connect(address).await });
+    let is_asked = || client.peer(address).is_some_and(|peer| peer.sent.hellos_sent > 0);
+    while !is_asked() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!client.close(Duration::from_millis(50)).await, "a connect is under way");
+    assert_eq!(connect.await.unwrap(), Err(SendError::Closed));
+    let late = client.connect(server.local_addr()).await;
+    assert_eq!(late, Err(SendError::Refused(Refusal::Closing)));
+}
+
+#[test]
+fn a_thread_connects_and_is_told_of_nobody() {
+    let (client, server) = (blocking(), blocking());
+    client.connect(server.local_addr()).unwrap();
+    client.send(server.local_addr(), "hello").unwrap();
+    assert_eq!(client.counters().sender.sessions_opened, 1);
+    let (_silent, address) = nobody();
+    let result = client.connect_with(address, within_deadline());
+    assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
+}
+
+#[test]
+fn closing_waits_for_a_connect_that_can_still_succeed() {
+    let client = blocking();
+    let (silent, address) = nobody();
+    let connecting = client.clone();
+    let thread = thread::spawn(move || connecting.connect(address));
+    eventually("it asks", || client.peer(address).is_some_and(|peer| peer.sent.hellos_sent > 0));
+    let closing = client.clone();
+    let closed = thread::spawn(move || closing.close(PATIENCE));
+    let unsendable = SendOptions { priority: 8, ..SendOptions::default() };
+    eventually("it closes", || {
+        let refused = client.try_send_with(address, "late", unsendable).map(drop);
+        refused == Err(SendError::Refused(Refusal::Closing))
+    });
+    // Somebody comes to that address.
+    drop(silent);
+    let key = cloudburst_net::Security::pre_shared(crate::common::KEY);
+    let server = Endpoint::builder().bind(address).security(key).build().unwrap();
+    assert_eq!(thread.join().unwrap(), Ok(()));
+    assert!(closed.join().unwrap(), "the connect has ended");
+    drop(server);
+}
