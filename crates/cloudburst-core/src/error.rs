@@ -29,6 +29,11 @@ pub enum SendError {
     /// The path map knows no path to the peer.
     #[error("the path map has no path to {0}")]
     NoPath(std::net::SocketAddr),
+    /// The peer is behind an address translator, and no session with it is left.
+    #[error(
+        "no session with {0} is left, and it is behind an address translator: it must send first"
+    )]
+    Gone(std::net::SocketAddr),
     /// The configured order is not for as many paths as lead to the peer.
     #[error("the paths to {peer} cannot be put in order: {source}")]
     Order {
@@ -43,7 +48,7 @@ pub enum SendError {
     /// An option of the message is out of its range.
     #[error(transparent)]
     Option(#[from] ConfigError),
-    /// 2^64 messages were sent.
+    /// 2^48 messages were sent.
     #[error("this endpoint has used up its message ids: start another")]
     OutOfIds,
 }

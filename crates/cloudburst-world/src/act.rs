@@ -4,7 +4,7 @@ use crate::adversary::Tampering;
 use crate::drive;
 use crate::host::Host;
 use crate::ledger::Name;
-use crate::setup::{address, host_at};
+use crate::setup::address;
 use crate::step::Step;
 use crate::weather::weather;
 use crate::world::World;
@@ -28,7 +28,7 @@ impl World {
             }
             Step::Reply(host, len, ref options) => {
                 let anybody = self.scope.forged_addresses;
-                let taken = |peer: &SocketAddr| host_at(*peer, self.hosts.len()).is_some();
+                let taken = |peer: &SocketAddr| self.book.host_of(*peer).is_some();
                 let peer = self.book.profiles[host].last_peer;
                 if let Some(peer) = peer.filter(|peer| anybody || taken(peer)) {
                     self.send_within_bounds(host, peer, len, options);
@@ -65,7 +65,7 @@ impl World {
                     }
                 }
             }
-            Step::Rule(rule) => self.book.adversary.rule = rule,
+            Step::Rule(rule) => self.book.set_rule(rule),
             Step::Again(choice, ref tampering) => {
                 let adversary = &self.book.adversary;
                 if let Some(packet) = adversary.past(choice) {

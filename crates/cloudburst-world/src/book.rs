@@ -1,7 +1,7 @@
 //! The book of a world: what is noted while it runs, and checked against the promises.
 
 use crate::accounts::Accounts;
-use crate::adversary::Adversary;
+use crate::adversary::{Adversary, Rule};
 use crate::drive::Watch;
 use crate::host::{Departure, Host};
 use crate::ledger::Ledger;
@@ -10,7 +10,7 @@ use crate::scope::Scope;
 use crate::setup::{Setup, host_at};
 use crate::trace::Trace;
 use crate::verdict::Facts;
-use cloudburst_core::path::Via;
+use cloudburst_core::path::{Via, is_alias};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::{Answer, Kind, Report, Verdict, answer};
 use std::collections::BTreeMap;
@@ -39,6 +39,10 @@ pub(crate) struct Book {
     pub(crate) profiles: Vec<Profile>,
     /// When a host last received a packet of another: by sender and receiver.
     contacts: BTreeMap<(usize, usize), Instant>,
+    /// Who was behind a translator when it sent a message.
+    aliases: BTreeMap<SocketAddr, usize>,
+    /// Whether packets went to another host than the one that they were sent to.
+    diverted: bool,
     scope: Scope,
 }
 
@@ -60,12 +64,24 @@ impl Book {
             trace,
             profiles: setup.configs.iter().map(profile).collect(),
             contacts: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            diverted: false,
             scope,
         }
     }
 
+    pub(crate) fn set_rule(&mut self, rule: Rule) {
+        self.diverted |= matches!(rule, Rule::Relay { .. } | Rule::Mirror { .. });
+        self.adversary.rule = rule;
+    }
+
     pub(crate) fn on_closed(&mut self, host: usize) {
         (self.profiles[host].closed, self.profiles[host].was_closed) = (true, true);
+    }
+
+    /// The host that is known as `peer`.
+    pub(crate) fn host_of(&self, peer: SocketAddr) -> Option<usize> {
+        host_at(peer, self.profiles.len()).or_else(|| self.aliases.get(&peer).copied())
     }
 
     /// Notes that a host begins its life `life`.
@@ -88,7 +104,8 @@ impl Book {
         Facts {
             now: self.now,
             contact: to.and_then(|to| self.contacts.get(&(from, to)).copied()),
-            peer_restarted: to.is_some_and(|to| self.profiles[to].life > 0 || !self.is_roomy(to)),
+            peer_replaced: self.diverted
+                || to.is_some_and(|to| self.profiles[to].life > 0 || !self.is_roomy(to)),
             peer_closed: peer.is_some_and(|peer| peer.was_closed),
             peer_max: peer.map_or(0, |peer| peer.max_message),
         }
@@ -126,7 +143,13 @@ impl Watch for Book {
     fn on_served(&mut self, number: usize, host: &mut Host) {
         for message in host.inbox.drain(..) {
             self.trace.note(self.now, 1, number, &message.bytes);
-            self.ledger.on_message(number, &message);
+            let from = self.ledger.on_message(number, &message);
+            if is_alias(&message.peer) {
+                let known = *self.aliases.entry(message.peer).or_insert(from);
+                assert_eq!(known, from, "two hosts have one name");
+            } else {
+                assert_eq!(self.host_of(message.peer), Some(from), "it takes the name of another");
+            }
             self.accounts.on_message(number);
             self.profiles[number].last_peer = Some(message.peer);
         }

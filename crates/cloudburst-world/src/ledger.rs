@@ -16,7 +16,7 @@ pub(crate) type Name = (usize, u8, MessageId);
 /// A message, from its send on.
 pub(crate) struct Sent {
     pub(crate) name: Name,
-    /// The receiver, if its address has a host.
+    /// The receiver, if its name is that of a host.
     pub(crate) to: Option<usize>,
     pub(crate) bytes: Bytes,
     pub(crate) sent_at: Instant,
@@ -74,8 +74,8 @@ impl Ledger {
         });
     }
 
-    /// A message entered the queue of the application of host `at`.
-    pub(crate) fn on_message(&mut self, at: usize, message: &Message) {
+    /// A message entered the queue of the application of host `at`. Returns whose it is.
+    pub(crate) fn on_message(&mut self, at: usize, message: &Message) -> usize {
         let is_it = |sent: &&mut Sent| sent.name.2 == message.id && sent.bytes == message.bytes;
         let Some(sent) = self.0.iter_mut().find(is_it) else {
             panic!("message {} of {} bytes was never sent so", message.id, message.bytes.len());
@@ -85,6 +85,7 @@ impl Ledger {
         sent.arrived = true;
         let rejected = matches!(sent.outcome, Some(Outcome::Rejected(_)));
         assert!(!rejected, "delivered after it was rejected: {sent:?}");
+        sent.name.0
     }
 
     /// Handles the end of a send. `facts` are about it and its receiver.

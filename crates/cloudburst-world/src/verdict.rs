@@ -2,9 +2,11 @@
 
 use crate::ledger::Sent;
 use cloudburst_core::error::{Indeterminate, Outcome, Receipt, Rejection, SendError};
+use cloudburst_core::path::is_alias;
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::RejectReason;
 use core::time::Duration;
+use std::net::SocketAddr;
 
 /// The minimum time without a packet after which a peer forgets a session. Until then, a peer that
 /// has not restarted does not seem to have.
@@ -17,8 +19,8 @@ pub(crate) struct Facts {
     /// When the peer last received a packet of the sender, if it ever did.
     pub(crate) contact: Option<Instant>,
     /// Whether the peer has restarted before, or has no room for another session, which looks
-    /// alike.
-    pub(crate) peer_restarted: bool,
+    /// alike, or whether a host that got its packets instead may have said that it knows no session.
+    pub(crate) peer_replaced: bool,
     /// Whether the peer has closed before, in one of its lives.
     pub(crate) peer_closed: bool,
     /// The longest message that the peer accepts.
@@ -26,16 +28,23 @@ pub(crate) struct Facts {
 }
 
 /// Checks that an endpoint that accepts messages of up to `max` bytes, and may be closed, refuses
-/// one of `len` bytes for a true reason.
+/// one of `len` bytes to `peer` for a true reason.
 ///
 /// # Panics
 ///
 /// If it does not.
-pub(crate) fn check_refusal(error: &SendError, len: usize, max: usize, closed: bool) {
+pub(crate) fn check_refusal(
+    error: &SendError,
+    peer: SocketAddr,
+    (len, max): (usize, usize),
+    closed: bool,
+) {
     match *error {
         SendError::TooLarge { .. } => assert!(len > max, "{error}: {len} bytes"),
         SendError::Full { messages, .. } => assert!(messages > 0, "it waits for nothing: {error}"),
         SendError::Closing => assert!(closed, "{error}"),
+        // All that it knew of the peer was its session.
+        SendError::Gone(gone) => assert!(gone == peer && is_alias(&gone), "{error}"),
         ref other => panic!("there is no cause for it: {other}"),
     }
 }
@@ -93,7 +102,7 @@ fn check_indeterminate(sent: &Sent, reason: Indeterminate, facts: Facts) {
         Indeterminate::PeerRestarted => {
             let since = |contact| facts.now.saturating_since(contact);
             let forgotten = facts.contact.is_some_and(|contact| since(contact) >= FORGETFUL_AFTER);
-            assert!(facts.peer_restarted || forgotten, "it did not: {sent:?}");
+            assert!(facts.peer_replaced || forgotten, "it did not: {sent:?}");
         }
         Indeterminate::Cancelled => {}
         other => panic!("nobody said so: {other:?}: {sent:?}"),

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::ledger::Name;
 use crate::network::Network;
 use crate::scope::Scope;
-use crate::setup::{Setup, host_at};
+use crate::setup::Setup;
 use crate::trace::Trace;
 use crate::verdict;
 use crate::weather::weather;
@@ -64,10 +64,10 @@ impl World {
         let endpoint = &mut self.hosts[from].endpoint;
         let id = endpoint.send(self.now, peer, bytes.clone(), options).inspect_err(|error| {
             let closed = self.book.profiles[from].closed;
-            verdict::check_refusal(error, bytes.len(), config.max_message, closed);
+            verdict::check_refusal(error, peer, (bytes.len(), config.max_message), closed);
         })?;
         self.bytes_sent += bytes.len();
-        let (name, to) = ((from, life, id), host_at(peer, self.hosts.len()));
+        let (name, to) = ((from, life, id), self.book.host_of(peer));
         // It may start over.
         let restarted = to.is_some_and(|to| self.hosts[to].life() > 0);
         self.book.ledger.on_sent(name, to, (bytes, self.now), options, config, restarted);

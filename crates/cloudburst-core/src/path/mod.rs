@@ -32,6 +32,7 @@
 //! its turns pass to the next path in the order, and now and then one packet probes it. The first
 //! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
 
+mod alias;
 mod map;
 mod order;
 mod pacer;
@@ -39,6 +40,8 @@ mod sequence;
 mod set;
 mod shape;
 
+pub use alias::is_alias;
+pub(crate) use alias::{address_of, alias};
 pub use map::{Egresses, Naming, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerStats {
-    /// Where it takes messages.
+    /// Its name, which is where it takes messages unless it is an alias.
     pub peer: SocketAddr,
     /// Messages to it.
     pub sent: SentTo,

@@ -1,6 +1,7 @@
 //! One socket and its options.
 
 use crate::error::BuildError;
+use cloudburst_core::path::is_alias;
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use rand::RngReader;
@@ -82,11 +83,11 @@ impl Family {
     }
 }
 
-/// The plain form of an address: IPv4 where it is a mapped one.
+/// The plain form of an address: IPv4 where it is a mapped one. An alias has no other.
 pub(crate) fn plain(peer: SocketAddr) -> SocketAddr {
     match peer.ip().to_canonical() {
-        IpAddr::V4(ip) => SocketAddr::new(ip.into(), peer.port()),
-        IpAddr::V6(_) => peer,
+        IpAddr::V4(ip) if !is_alias(&peer) => SocketAddr::new(ip.into(), peer.port()),
+        _ => peer,
     }
 }
 

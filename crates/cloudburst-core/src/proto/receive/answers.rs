@@ -114,7 +114,7 @@ impl Receiver {
             joined.push(first.report);
             let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
             // Where it is not known that the peer receives, an answer is no larger than its cause.
-            let may_join = via.remote.ip() == session.peer.ip();
+            let may_join = via.remote.ip() == session.own.ip();
             while may_join
                 && !joined.is_full()
                 && let Some(next) = queue.pop_front_if(|next| fits(next, len))

@@ -4,7 +4,7 @@ use super::Receiver;
 use super::session::Session;
 use super::symbols::discovery;
 use crate::id::{PathId, SessionId};
-use crate::path::{Naming, Via};
+use crate::path::{Naming, Via, alias};
 use crate::proto::marking;
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
@@ -89,6 +89,10 @@ impl Receiver {
             turn = if session.translated { 0 } else { turn };
             self.heard(now, name);
             HandshakeReply::Alive(name, hello.nonce)
+        } else if matches!(asked, Some(Err(OpenError::Replayed))) {
+            // The session lives. A RETRY would make its peer give it up.
+            self.counters.replayed += 1;
+            return None;
         } else if self.leaves_to_others() {
             return None;
         } else {
@@ -168,7 +172,7 @@ impl Receiver {
             more_ports: if is_own { more_ports(self.config.ports) } else { 0 },
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
-        let peer = address_of(via.remote, &fields);
+        let peer = name_of(via.remote, &fields);
         let mut session = Session::new(now, peer, fields.incarnation, keys.forward);
         session.translated = fields.translated;
         let unconfirmed = Unconfirmed {
@@ -303,9 +307,13 @@ impl Receiver {
     }
 }
 
-/// Where an initiator takes messages that was seen at `observed`.
-fn address_of(mut observed: SocketAddr, fields: &OpenFields) -> SocketAddr {
-    if fields.port != 0 && !fields.translated {
+/// The name of an initiator that was seen at `observed`. Only one that has that address itself may take
+/// it for its name: what is sent to an address must not reach a host that borrows it.
+fn name_of(mut observed: SocketAddr, fields: &OpenFields) -> SocketAddr {
+    if fields.translated {
+        return alias(observed, fields.incarnation);
+    }
+    if fields.port != 0 {
         observed.set_port(fields.port);
     }
     observed

@@ -52,7 +52,10 @@ use std::sync::Arc;
 /// A message, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where the sender takes messages itself: answers go there.
+    /// The name of the sender, for answers: the address where it takes messages itself. If it is behind
+    /// an address translator, it has no address that is its own, and this is an alias
+    /// ([`is_alias`](crate::path::is_alias)): it names the sender as it is, and only while its session
+    /// lasts.
     pub peer: SocketAddr,
     /// The sender's name for the message.
     pub id: MessageId,

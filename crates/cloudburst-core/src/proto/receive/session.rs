@@ -4,7 +4,7 @@ use super::held::PeerKey;
 use super::routes::Routes;
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};
-use crate::path::{PathMap, Via};
+use crate::path::{PathMap, Via, address_of};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
 use crate::proto::session::Discovery;
@@ -18,9 +18,10 @@ use std::net::SocketAddr;
 
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The address that the peer is known by.
+    /// The name that the peer is known by: its address, or an alias.
     pub(super) peer: SocketAddr,
-    /// Where it takes messages, and nobody else does.
+    /// Where it is seen: its validated IP address, and the port where it takes messages and nobody
+    /// else does.
     pub(super) own: SocketAddr,
     /// It is reached only where its packets come from: a translator is between.
     pub(super) translated: bool,
@@ -47,7 +48,7 @@ impl Session {
     ) -> Self {
         Self {
             peer,
-            own: peer,
+            own: address_of(peer),
             translated: false,
             incarnation,
             opener: Opener::new(flow.symbols),
@@ -64,15 +65,15 @@ impl Session {
 
     /// Whose quota it counts against.
     pub(super) const fn key(&self) -> PeerKey {
-        PeerKey { incarnation: self.incarnation, ip: self.peer.ip() }
+        PeerKey { incarnation: self.incarnation, ip: self.own.ip() }
     }
 
     /// An authentic packet of `len` bytes of the peer's path `path` came by `via`. Returns what the
     /// sending half must know of that.
     pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) -> Option<Discovery> {
-        let validated = via.remote.ip() == self.peer.ip();
+        let validated = via.remote.ip() == self.own.ip();
         let is_new = self.routes.learn(path, via, len, validated);
-        let routes = (is_new && self.translated).then(|| self.routes.vias(self.peer.ip()))?;
+        let routes = (is_new && self.translated).then(|| self.routes.vias(self.own.ip()))?;
         Some(Discovery::Routes(self.peer, routes))
     }
 

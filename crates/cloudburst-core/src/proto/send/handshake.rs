@@ -288,7 +288,8 @@ impl Sender {
     /// Begins a handshake with a peer, or another attempt at it if that is due.
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
-        let in_vain = peer.opening.as_ref().is_some_and(|opening| opening.is_in_vain(now));
+        let opening = peer.opening.as_ref().filter(|_| !peer.translated);
+        let in_vain = opening.is_some_and(|opening| opening.is_in_vain(now));
         let (port, asked) = peer.whom_to_ask(address.port(), in_vain);
         if in_vain {
             self.end_handshake(address);

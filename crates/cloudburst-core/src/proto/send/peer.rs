@@ -95,10 +95,13 @@ impl Peer {
     ///
     /// Where the session has a port of its own, its owner is asked there first, and nobody else may
     /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
-    /// anew, at the port that the peer is known by, with whoever answers there.
+    /// anew, at the port that the peer is known by, with whoever answers there. A peer behind a
+    /// translator has no address of its own: whoever else answers is not the one that its alias names.
     pub(super) fn whom_to_ask(&self, known_by: u16, in_vain: bool) -> (u16, Option<Incarnation>) {
         match &self.session {
-            Some(session) if self.port != known_by && !in_vain => (self.port, Some(session.remote)),
+            Some(session) if self.translated || self.port != known_by && !in_vain => {
+                (self.port, Some(session.remote))
+            }
             _ => (known_by, None),
         }
     }

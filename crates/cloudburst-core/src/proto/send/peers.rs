@@ -4,7 +4,7 @@ use super::peer::Peer;
 use super::transmit::headers;
 use super::{Sender, Timer};
 use crate::error::SendError;
-use crate::path::{Order, PathMap, PathSet, PathStats, Via};
+use crate::path::{Order, PathMap, PathSet, PathStats, Via, is_alias};
 use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::SocketAddr;
@@ -56,6 +56,8 @@ impl Sender {
         match self.peers.get(&address) {
             Some(peer) if peer.reachable => return Ok(()),
             Some(_) => return Err(SendError::NoPath(address)),
+            // Whoever has its address now may be somebody else.
+            None if is_alias(&address) => return Err(SendError::Gone(address)),
             None => {}
         }
         let vias = self.path_map.paths(address, 1);

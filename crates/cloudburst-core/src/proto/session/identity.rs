@@ -78,7 +78,7 @@ impl Identity {
 /// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Peering {
-    /// The address that the peer is known by.
+    /// The name that the peer is known by.
     pub(in crate::proto) peer: SocketAddr,
     /// The peer's life.
     pub(in crate::proto) incarnation: Incarnation,

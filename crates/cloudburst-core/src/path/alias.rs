@@ -1,0 +1,73 @@
+//! Names for peers behind an address translator.
+//!
+//! Such a peer is seen at an address that is not its own, and perhaps that of another host: whoever is
+//! on the way can make it so. So it gets a name that nobody else has, an *alias*: the address at which
+//! it was seen, as IPv6, with a mark in `flowinfo` that is its incarnation's. The field is of use to
+//! sockets alone, and the bit that tells aliases from addresses is none that they know (RFC 3493,
+//! section 3.3).
+
+use crate::id::Incarnation;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+
+const MARK: u32 = 1 << 31;
+
+/// The alias of a peer that was seen at `observed`.
+pub(crate) const fn alias(observed: SocketAddr, incarnation: Incarnation) -> SocketAddr {
+    let (ip, scope) = match observed {
+        SocketAddr::V4(v4) => (v4.ip().to_ipv6_mapped(), 0),
+        SocketAddr::V6(v6) => (*v6.ip(), v6.scope_id()),
+    };
+    let [a, b, c, d, ..] = incarnation.0;
+    let mark = MARK | u32::from_be_bytes([a, b, c, d]);
+    SocketAddr::V6(SocketAddrV6::new(ip, observed.port(), mark, scope))
+}
+
+/// Whether `peer` is the name of a peer behind an address translator, as [`Message::peer`] has it.
+///
+/// It names the peer only as it is: what it prints is the address at which the peer was seen, without
+/// the mark.
+///
+/// [`Message::peer`]: crate::proto::Message::peer
+pub const fn is_alias(peer: &SocketAddr) -> bool {
+    matches!(peer, SocketAddr::V6(v6) if v6.flowinfo() & MARK != 0)
+}
+
+/// The address at which the peer with this name is seen.
+pub(crate) fn address_of(peer: SocketAddr) -> SocketAddr {
+    match peer {
+        SocketAddr::V6(v6) if is_alias(&peer) => match v6.ip().to_canonical() {
+            IpAddr::V4(ip) => SocketAddr::new(ip.into(), v6.port()),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, v6.port(), 0, v6.scope_id()).into(),
+        },
+        _ => peer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INCARNATIONS: [Incarnation; 2] = [Incarnation([0; 16]), Incarnation([0xff; 16])];
+
+    #[test]
+    fn an_alias_is_no_address_and_knows_its_own() {
+        for observed in ["192.0.2.7:80", "[2001:db8::7]:80", "[fe80::7%3]:80"] {
+            let observed: SocketAddr = observed.parse().unwrap();
+            assert!(!is_alias(&observed));
+            assert_eq!(address_of(observed), observed);
+            let names = INCARNATIONS.map(|incarnation| alias(observed, incarnation));
+            assert_ne!(names[0], names[1]);
+            for name in names {
+                assert!(is_alias(&name));
+                assert_ne!(name, observed);
+                assert_eq!(address_of(name), observed);
+            }
+        }
+    }
+
+    #[test]
+    fn flow_labels_and_traffic_classes_make_no_alias() {
+        let labelled = SocketAddrV6::new("2001:db8::7".parse().unwrap(), 80, 0x0fff_ffff, 0);
+        assert!(!is_alias(&labelled.into()));
+    }
+}
