@@ -26,14 +26,11 @@ impl Endpoint {
     /// Opens a session with `peer`, so that the first message need not wait for the handshake, which
     /// takes two round trips.
     ///
-    /// Returns as soon as messages to the peer can leave at once. That is immediately if there is a
-    /// session and the peer was heard lately. Otherwise, the peer must answer by the default deadline
-    /// of messages.
+    /// Returns when the peer is known to hold the session. That is immediately if there is a session and
+    /// the peer was heard lately. Otherwise, the peer must answer by the default deadline of messages.
     ///
-    /// The session is the one that a message would have opened, and ages like it. If nothing is sent
-    /// for 5 s, the next message or connect first asks after the session, which takes one round trip;
-    /// after 20 s, the peer has forgotten it. In a session that was used or asked after, these are 30 s
-    /// and two and a half minutes.
+    /// If nothing passes for 30 s, the next message or connect first asks after the session, which takes
+    /// one round trip; after two and a half minutes, the peer has forgotten it.
     ///
     /// A connect under way counts as a message under way
     /// ([`Config::send_messages`](crate::Config::send_messages)); this waits for room first if there

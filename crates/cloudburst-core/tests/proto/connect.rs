@@ -45,7 +45,8 @@ fn the_first_message_after_a_connect_takes_one_round_trip_and_waits_for_nothing(
     let id = connect(&mut pair, None);
     assert_eq!(ended(&mut pair, id), Ok(()));
     let took = pair.now.saturating_since(start);
-    assert!(took >= 2 * ROUND_TRIP && took < 3 * ROUND_TRIP, "{took:?}");
+    // HELLO, OPEN, and the packet that confirms the session.
+    assert!(took >= 3 * ROUND_TRIP && took < 4 * ROUND_TRIP, "{took:?}");
     let sender = pair.a.counters().sender;
     assert_eq!((sender.sessions_opened, sender.symbols_sent), (1, 0));
     assert_eq!(pair.a.endpoint.unfinished(), 0);
@@ -71,7 +72,9 @@ fn a_handshake_is_the_same_with_connects_messages_or_both() {
         assert_eq!(pair.a.counters().sender.sessions_opened, 1);
         let hellos = hellos(&pair) as usize;
         let sent = pair.tap.unwrap().into_iter().filter(|(side, ..)| *side == Side::A);
-        sent.take(hellos).collect::<Vec<_>>()
+        // Both HELLOs, and the OPEN; connects confirm the session after that.
+        assert!(hellos >= 3, "{hellos}");
+        sent.take(3).collect::<Vec<_>>()
     };
     let expected = packets(0, 1);
     for (connects, messages) in [(1, 0), (2, 0), (1, 1), (3, 2)] {
@@ -224,6 +227,21 @@ fn a_stale_session_is_asked_after() {
     assert_eq!(ended(&mut pair, id), Ok(()));
     assert_eq!(pair.a.counters().sender.sessions_opened, 2);
     assert_eq!(pair.deliver(message(10, 1)).waited, Duration::ZERO);
+}
+
+#[test]
+fn a_session_without_a_message_lasts_as_long_as_any() {
+    for (idle, hellos_more) in [(29, 0), (31, 2), (150, 2)] {
+        let mut pair = Pair::new(Setup::default());
+        let id = connect(&mut pair, None);
+        assert_eq!(ended(&mut pair, id), Ok(()));
+        let before = hellos(&pair);
+        pair.run_for(idle * SECOND);
+        let receipt = pair.deliver(message(10, 1));
+        assert_eq!(hellos(&pair) - before, hellos_more, "after {idle} s");
+        assert!(receipt.waited < 2 * ROUND_TRIP, "{receipt:?}");
+        assert_eq!(pair.a.counters().sender.sessions_opened, 1);
+    }
 }
 
 #[test]

@@ -43,8 +43,9 @@ impl Sender {
                 self.on_alive(now, address, *nonce);
             }
         }
+        self.end_connects_to(address);
         // Asked because of its silence, it has answered so.
-        if self.peers.get(&address).is_some_and(|peer| peer.usable) {
+        if self.peers.get(&address).is_some_and(|peer| peer.usable && peer.connects.is_empty()) {
             self.end_handshake(address);
         }
         self.reschedule_peer(address);

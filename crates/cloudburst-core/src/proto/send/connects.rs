@@ -19,7 +19,8 @@ pub(super) struct Connect {
 
 impl Sender {
     /// Opens a session with the peer at `address`, or asks after the one there is as a message would.
-    /// The connect ends with a [`SenderEvent::Connected`]: at once if the session may be used.
+    /// The connect ends with a [`SenderEvent::Connected`]: at once if the session may be used and the
+    /// peer holds it for good.
     ///
     /// # Errors
     ///
@@ -47,9 +48,8 @@ impl Sender {
             peer.connects.insert(id);
         }
         self.seek_session(now, address);
-        if self.peers.get(&address).is_some_and(Peer::is_connected) {
-            self.end_connect(id, Ok(()));
-        }
+        self.confirm_for_connects(now, address);
+        self.end_connects_to(address);
         Ok(id)
     }
 
@@ -66,9 +66,20 @@ impl Sender {
         self.end_connect(id, Err(rejection));
     }
 
-    /// Ends the connects to a peer whose session may be used.
+    /// Asks after a session that the peer may still forget for want of a packet, if connects wait for it.
+    /// The question is such a packet.
+    pub(super) fn confirm_for_connects(&mut self, now: Instant, address: SocketAddr) {
+        let Some(peer) = self.peers.get(&address) else { return };
+        if peer.usable && !peer.is_confirmed() && !peer.connects.is_empty() {
+            self.begin_handshake(now, address);
+        }
+    }
+
+    /// Ends the connects to a peer whose session is there for good.
     pub(super) fn end_connects_to(&mut self, address: SocketAddr) {
-        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let Some(peer) = self.peers.get_mut(&address).filter(|peer| peer.is_connected()) else {
+            return;
+        };
         for id in core::mem::take(&mut peer.connects) {
             step();
             self.end_connect(id, Ok(()));

@@ -84,6 +84,8 @@ impl Sender {
         if fresh.is_some() {
             opening.invitation = fresh;
         }
+        // Somebody there speaks this version.
+        opening.other_version = None;
         opening.invitation.as_mut()?.token = retry.token;
         if let Some(sample) = opening.round_trip(now, retry.path) {
             peer.rtt.sample(sample);
@@ -269,6 +271,7 @@ impl Sender {
         tracing::debug!(peer = %address, ?remote, "session opened");
         self.reschedule_peer(address);
         self.go_on(now, address, GoOn::All);
+        self.confirm_for_connects(now, address);
     }
 
     /// Asks for a session with a peer for which something new waits, if there is none, and after the

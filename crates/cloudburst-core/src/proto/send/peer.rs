@@ -173,8 +173,7 @@ impl Peer {
     /// Marks a session that was not heard for too long as unusable until a handshake confirms it.
     /// Returns whether it was usable until now: messages under way must wait, too.
     pub(super) fn check_stale(&mut self, now: Instant) -> bool {
-        let confirmed = self.session.as_ref().is_some_and(|session| session.confirmed);
-        let limit = if confirmed { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
+        let limit = if self.is_confirmed() { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
         let stale = now.saturating_since(self.last_heard) > limit;
         let stops = self.usable && stale;
         self.usable &= !stale;
@@ -202,9 +201,14 @@ impl Peer {
         self.messages.remove(&id);
     }
 
-    /// The session may be used, and the peer has not been silent for long.
-    pub(super) const fn is_connected(&self) -> bool {
-        self.usable && !self.silence.is_lasting()
+    /// The receiver holds the session for good.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.confirmed)
+    }
+
+    /// The session may be used and is there for good, and the peer has not been silent for long.
+    pub(super) fn is_connected(&self) -> bool {
+        self.usable && self.is_confirmed() && !self.silence.is_lasting()
     }
 
     /// Why no session came about by a deadline, as far as that is known.

@@ -248,12 +248,15 @@ fn nobody_but_its_owner_can_say_that_a_session_moved() {
     client.send(now, service(), message(10, 1), &options).unwrap();
     let hello = asked(&mut client, now).remove(0);
     answer(&mut client, now, &hello, &accept(9, 40_000));
-    let mut again = Vec::new();
-    while again.is_empty() {
+    let mut next_asked = |client: &mut Endpoint| loop {
         now = client.poll_timeout().unwrap().max(now);
         client.handle_timeout(now);
-        again = asked(&mut client, now);
-    }
+        let asked = asked(client, now);
+        if !asked.is_empty() {
+            return (now, asked);
+        }
+    };
+    let (now, again) = next_asked(&mut client);
     assert_eq!(again[0].0.remote.port(), 40_000);
     let late = client.counters().sender.late_answers;
     answer(&mut client, now, &again[0], &accept(8, 666));
@@ -262,8 +265,8 @@ fn nobody_but_its_owner_can_say_that_a_session_moved() {
     let in_use = client.paths(service()).iter().filter(|path| !path.removed);
     assert!(in_use.clone().count() == 4 && in_use.clone().all(|p| p.via.remote.port() == 40_000));
     // The owner may say that it has moved, and that it has forgotten.
-    let again = asked(&mut client, now).remove(0);
-    answer(&mut client, now, &again, &accept(9, 40_001));
+    let (now, again) = next_asked(&mut client);
+    answer(&mut client, now, &again[0], &accept(9, 40_001));
     assert_eq!(client.counters().sender.sessions_opened, 2);
     let in_use = client.paths(service()).iter().filter(|path| !path.removed);
     assert!(in_use.clone().all(|path| path.via.remote.port() == 40_001));
