@@ -20,6 +20,7 @@ mod loss;
 mod malformed;
 mod many;
 mod memory;
+mod on_path;
 mod packet_allocations;
 mod path_maps;
 mod piggyback;
