@@ -5,6 +5,7 @@ mod common;
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use common::*;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -133,10 +134,12 @@ fn a_sender_whose_input_pauses_is_not_given_up() {
 fn loss_in_both_directions_costs_packets_and_nothing_else() {
     let bytes = noise(3_000_000, 3);
     let (_dir, paths) = files(&[("file", &bytes)]);
-    let receiver = Receiver::start(&["--once"]);
+    let front = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let known_as = front.local_addr().unwrap().to_string();
+    let receiver = Receiver::start(&["--once", "--known-as", &known_as]);
     let lossy = LinkConfig { loss: Loss::Independent(0.05), ..LinkConfig::default() };
     let target = receiver.addr.parse().unwrap();
-    let relay = Relay::start(target, vec![(lossy.clone(), lossy)], 5).unwrap();
+    let relay = Relay::start_at(front, target, vec![(lossy.clone(), lossy)], 5).unwrap();
     let args = ["--json", "--capacity", "200M"];
     let addr = relay.addr().to_string();
     let sent = Running::start(&mut sender(&addr, &receiver.key, &args, &[&paths[0]])).end();

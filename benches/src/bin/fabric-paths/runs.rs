@@ -70,9 +70,10 @@ fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Fail
 fn symbol_number(packet: &[u8]) -> Option<u64> {
     const UDP_HEADER: usize = 8;
     let header = usize::from(packet.first()? & 15) * 4;
-    let prefix = packet.get(header + UDP_HEADER..)?.first_chunk::<20>()?;
-    let number = prefix.last_chunk::<8>()?;
-    (prefix[0] == 0x13).then(|| u64::from_be_bytes(*number))
+    let [kind, _, _, _, _, _, _, _, number @ ..] =
+        packet.get(header + UDP_HEADER..)?.first_chunk::<14>()?;
+    let number = number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    (*kind == 0x25).then_some(number)
 }
 
 /// The lengths of all runs of consecutive numbers that went one way.
