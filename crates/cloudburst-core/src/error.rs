@@ -103,7 +103,14 @@ pub enum Rejection {
         /// The newest version that the peer speaks.
         theirs: u8,
     },
-    /// The same, and the last packets to the peer did not even leave this host.
+    /// No session came about before the deadline, though somebody who shares the key has answered.
+    /// Most likely it does not know that it is reached by this address.
+    #[error(
+        "somebody who shares this key is there and did not accept the handshake: it may not know that \
+         it is reached by this address"
+    )]
+    NotAccepted,
+    /// As [`NoAnswer`](Self::NoAnswer), and the last packets to the peer did not even leave this host.
     #[error(
         "nobody who shares this key answered before the deadline, and this host has not sent the \
          last packets: {0}"

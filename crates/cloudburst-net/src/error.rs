@@ -143,6 +143,7 @@ impl SendError {
             self,
             Self::Rejected(
                 Rejection::NoAnswer
+                    | Rejection::NotAccepted
                     | Rejection::OtherVersion { .. }
                     | Rejection::NotStarted
                     | Rejection::Local(_)
@@ -243,6 +244,9 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
         Rejection::ByPeer(RejectReason::Corrupt) => "this host's memory or a bug is to blame",
         Rejection::ByPeer(RejectReason::Closing) => "send again once the receiver is back",
         Rejection::NoAnswer => "check the peer's address, its key, and the firewalls on the way",
+        Rejection::NotAccepted => {
+            "tell the receiver its address: `Builder::known_as`, `cbrst-recv --known-as`"
+        }
         Rejection::OtherVersion { .. } => "run the same version at both ends",
         Rejection::Local(error) => after_local(error),
         Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
@@ -288,11 +292,14 @@ mod tests {
         for (error, is_timeout, may_have_been_delivered) in [
             (Refused(Refusal::Closing), false, false),
             (Rejected(Rejection::NoAnswer), true, false),
+            (Rejected(Rejection::NotAccepted), true, false),
+            (Rejected(Rejection::OtherVersion { ours: 2, theirs: 3 }), true, false),
             (Rejected(Rejection::NotStarted), true, false),
             (Rejected(Rejection::Local(LocalError::Denied)), true, false),
             (Rejected(Rejection::Cancelled), false, false),
             (Rejected(Rejection::ByPeer(RejectReason::Closing)), false, false),
             (Unknown(Indeterminate::Deadline), true, true),
+            (Unknown(Indeterminate::Busy), true, true),
             (Unknown(Indeterminate::Local(LocalError::Denied)), true, true),
             (Unknown(Indeterminate::PeerRestarted), false, true),
             (Unknown(Indeterminate::Cancelled), false, true),
@@ -355,6 +362,7 @@ mod tests {
         let lines = [
             SendError::Refused(Refusal::TooLarge { len: 2, max: 1 }).to_string(),
             SendError::Rejected(Rejection::NoAnswer).to_string(),
+            SendError::Rejected(Rejection::NotAccepted).to_string(),
             SendError::Unknown(Indeterminate::Deadline).to_string(),
             SendError::Unknown(Indeterminate::Local(LocalError::Denied)).to_string(),
         ];
@@ -364,6 +372,9 @@ mod tests {
                 "not sent: message of 2 bytes is larger than `max_message`, 1 bytes",
                 "not delivered: nobody who shares this key answered before the deadline; \
                  check the peer's address, its key, and the firewalls on the way",
+                "not delivered: somebody who shares this key is there and did not accept the \
+                 handshake: it may not know that it is reached by this address; \
+                 tell the receiver its address: `Builder::known_as`, `cbrst-recv --known-as`",
                 "perhaps not delivered: no STOP came before the deadline; \
                  allow more time, or ask the peer before sending again",
                 "perhaps not delivered: no STOP came before the deadline, and this host has not \

@@ -84,7 +84,7 @@ fn check_rejection(sent: &Sent, rejection: Rejection, facts: Facts) {
             assert!(sent.bytes.len() > facts.peer_max, "{sent:?}");
         }
         Rejection::ByPeer(RejectReason::Closing) => assert!(facts.peer_closed, "{sent:?}"),
-        Rejection::NoAnswer | Rejection::NotStarted => {
+        Rejection::NoAnswer | Rejection::NotAccepted | Rejection::NotStarted => {
             assert!(sent.deadline <= facts.now, "too early: {sent:?}");
         }
         Rejection::Cancelled => {}

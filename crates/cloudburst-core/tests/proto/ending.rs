@@ -4,9 +4,12 @@ use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::{Indeterminate, LocalError, Outcome, Rejection, SendError};
+use cloudburst_core::path::{Naming, PathMap, Via};
 use cloudburst_core::proto::{Event, SendOptions};
-use cloudburst_core::wire::RejectReason;
+use cloudburst_core::wire::{Kind, RejectReason};
 use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 #[test]
 fn cancelling_stops_the_burst_at_once() {
@@ -72,6 +75,57 @@ fn nobody_there_is_told_at_the_deadline() {
     let hellos = pair.a.counters().sender.hellos_sent;
     pair.run_for(Duration::from_secs(10));
     assert!(pair.a.counters().sender.hellos_sent <= hellos + 1);
+}
+
+/// One way, and no address that is the endpoint's own.
+struct Nameless;
+
+impl PathMap for Nameless {
+    fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
+        vec![Via { egress: 0, remote: peer }]
+    }
+
+    fn naming(&self, _address: SocketAddr) -> Naming {
+        Naming::Foreign
+    }
+}
+
+#[test]
+fn who_does_not_know_its_address_accepts_nothing_and_the_sender_learns_that_it_is_there() {
+    // The second deadline is past the time for which a nonce is used.
+    for deadline in [Duration::from_millis(20), Duration::from_secs(12)] {
+        let mut pair = Pair::new(Setup::default());
+        pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
+        pair.tap = Some(Vec::new());
+        let options = SendOptions { deadline: Some(deadline), ..SendOptions::default() };
+        let start = pair.now;
+        let id = pair.send_from(Side::A, message(10, 1), options);
+        assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NotAccepted));
+        assert_eq!(pair.now.saturating_since(start), deadline);
+        pair.run_for(Duration::from_secs(10));
+        assert_eq!((pair.b.inbox.len(), pair.b.endpoint.receive_memory()), (0, 0));
+        let receiver = pair.b.counters().receiver;
+        assert!(receiver.misdirected > 0 && receiver.sessions_confirmed == 0, "{receiver:?}");
+        let sent = |from| {
+            let of = |(side, _, packet): &(Side, Via, Vec<u8>)| {
+                (*side == from).then(|| Kind::of(packet).unwrap())
+            };
+            pair.tap.iter().flatten().filter_map(of).collect::<Vec<_>>()
+        };
+        assert!(sent(Side::B).iter().all(|kind| *kind == Kind::Retry), "silent to OPEN");
+        assert!(sent(Side::A).contains(&Kind::Open) && !sent(Side::A).contains(&Kind::Symbol));
+    }
+}
+
+#[test]
+fn who_was_met_long_ago_counts_as_silent_now() {
+    let mut pair = Pair::new(Setup::default());
+    pair.b.endpoint.set_path_map(Arc::new(Nameless)).unwrap();
+    let options = SendOptions { deadline: Some(Duration::from_secs(12)), ..SendOptions::default() };
+    let id = pair.send_from(Side::A, message(10, 1), options);
+    pair.run_for(Duration::from_secs(1));
+    (0..4).for_each(|path| pair.set_down(path, true));
+    assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
 }
 
 #[test]

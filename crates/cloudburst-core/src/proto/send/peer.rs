@@ -214,7 +214,7 @@ impl Peer {
     /// Why no session came about by a deadline, as far as that is known.
     pub(super) fn why_unreached(&self) -> Rejection {
         let local = self.local_error().map(Rejection::Local);
-        local.or_else(|| self.other_version()).unwrap_or(Rejection::NoAnswer)
+        local.or_else(|| self.answer()).unwrap_or(Rejection::NoAnswer)
     }
 
     /// Why the host did not take the last HELLO; `None`: it did.
@@ -223,10 +223,13 @@ impl Peer {
         (hellos == self.tally.hellos_sent).then_some(error)
     }
 
-    /// Whether it has said that it speaks another version of the protocol.
-    fn other_version(&self) -> Option<Rejection> {
-        let theirs = self.opening.as_ref()?.other_version?;
-        Some(Rejection::OtherVersion { ours: VERSION, theirs })
+    /// What it has said in the handshake under way.
+    fn answer(&self) -> Option<Rejection> {
+        let opening = self.opening.as_ref()?;
+        match opening.other_version {
+            Some(theirs) => Some(Rejection::OtherVersion { ours: VERSION, theirs }),
+            None => opening.invitation.as_ref().map(|_| Rejection::NotAccepted),
+        }
     }
 
     /// What was sent to it, and what came of it.
