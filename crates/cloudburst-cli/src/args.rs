@@ -33,6 +33,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   receiver.
   For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+  To replace it while senders go on: start this with --key-file OLD --also-accept NEW; then have all
+  senders use NEW; then start this with --key-file NEW.
 
 Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
 BLAKE3 are verified and they are durable. What did not get that far is removed; only SIGKILL or a
@@ -134,6 +136,11 @@ pub struct RecvArgs {
     /// Give it once for each such address
     #[arg(long, value_name = "ADDR:PORT")]
     pub known_as: Vec<SocketAddr>,
+
+    /// File with a further key under which senders may come, while one key replaces another. It may
+    /// be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub also_accept: Vec<PathBuf>,
 
     /// Directory to put files in
     #[arg(long, value_name = "DIR", default_value = ".")]

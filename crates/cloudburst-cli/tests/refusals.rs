@@ -193,6 +193,9 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--out", "/nonexistent"], "--out"),
         (vec!["--out", path], "not a directory"),
         (vec!["--stdout", "--out", folder], "cannot be used with"),
+        (vec!["--also-accept", "/nonexistent"], "cannot read the key file"),
+        (vec!["--also-accept", path], "64 hexadecimal digits"),
+        (vec!["--also-accept", path, "--insecure"], "cannot be used with"),
         (vec!["extra"], "unexpected"),
     ] {
         let ended = Running::start(&mut command(RECV, &args)).end();

@@ -168,3 +168,22 @@ fn ipv6_and_names_of_hosts_work_as_addresses() {
     let sent = Running::start(&mut sender(&named, &receiver.key, &[], &[&paths[0]])).end();
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
 }
+
+#[test]
+fn keys_are_replaced_one_end_after_the_other() {
+    let (old, new, other) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+    let (_keys, keys) = files(&[("old", old.as_bytes()), ("new", new.as_bytes())]);
+    let (old_file, new_file) = (keys[0].to_str().unwrap(), keys[1].to_str().unwrap());
+    let (_dir, paths) = files(&[("file", &noise(300_000, 6))]);
+    let start = |first, second| {
+        Receiver::start(&["--overwrite", "--key-file", first, "--also-accept", second])
+    };
+    for (first, second) in [(old_file, new_file), (new_file, old_file)] {
+        let receiver = start(first, second);
+        for (key, code) in [(&old, 0), (&new, 0), (&other, 1)] {
+            let args = ["--deadline", if code == 0 { "60" } else { "1" }];
+            let sent = Running::start(&mut sender(&receiver.addr, key, &args, &[&paths[0]])).end();
+            assert_eq!(sent.code, Some(code), "{}", sent.stderr);
+        }
+    }
+}

@@ -40,14 +40,18 @@ impl Key {
             };
         }
         if let Some(path) = key_file {
-            let key = Security::key_from_hex(&read(path)?);
-            return key
-                .map(|key| Some(Self::File(path.to_owned(), key)))
-                .ok_or_else(|| PlanError::KeyFileContent { path: path.to_owned() });
+            return Self::in_file(path).map(Some);
         }
         let Some(text) = environment else { return Ok(None) };
         let key = text.to_str().and_then(Security::key_from_hex).ok_or(PlanError::KeyVariable)?;
         Ok(Some(Self::Environment(key)))
+    }
+
+    /// The one in a file.
+    pub(super) fn in_file(path: &Path) -> Result<Self, PlanError> {
+        let key = Security::key_from_hex(&read(path)?);
+        key.map(|key| Self::File(path.to_owned(), key))
+            .ok_or_else(|| PlanError::KeyFileContent { path: path.to_owned() })
     }
 
     /// A new one.
@@ -57,11 +61,19 @@ impl Key {
 
     /// For the endpoint.
     pub(crate) fn security(&self) -> Security {
+        self.bytes().map_or_else(Security::trusted_network, |key| Security::pre_shared(*key))
+    }
+
+    /// For an endpoint that accepts the keys of `others`, too.
+    pub(crate) fn security_with(&self, others: &[Self]) -> Security {
+        let keys = others.iter().filter_map(Self::bytes);
+        keys.fold(self.security(), |security, key| security.also_accept(*key))
+    }
+
+    const fn bytes(&self) -> Option<&[u8; 32]> {
         match self {
-            Self::File(_, key) | Self::Environment(key) | Self::Made(key) => {
-                Security::pre_shared(*key)
-            }
-            Self::Insecure => Security::trusted_network(),
+            Self::File(_, key) | Self::Environment(key) | Self::Made(key) => Some(key),
+            Self::Insecure => None,
         }
     }
 

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub(crate) struct ReceivePlan {
     pub(crate) listen: SocketAddr,
     pub(crate) known_as: Vec<SocketAddr>,
+    /// Further keys that senders may have.
+    pub(crate) also_accept: Vec<Key>,
     pub(crate) destination: Destination,
     /// Exit after one sender.
     pub(crate) once: bool,
@@ -46,9 +48,12 @@ impl ReceivePlan {
         let common = &args.common;
         let key = Key::given(common.key_file.as_deref(), common.insecure, environment)?;
         let key = key.unwrap_or_else(Key::make);
+        let also_accept: Result<_, _> =
+            args.also_accept.iter().map(|path| Key::in_file(path)).collect();
         Ok(Self {
             listen,
             known_as: args.known_as,
+            also_accept: also_accept?,
             destination,
             // A pipe ends with its data.
             once: args.once || args.stdout,

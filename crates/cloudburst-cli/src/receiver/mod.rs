@@ -13,7 +13,7 @@ use self::pipe::Writer;
 use self::serve::Server;
 use self::store::Store;
 use crate::Exit;
-use crate::plan::{Destination, ReceivePlan};
+use crate::plan::{Destination, Key, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Ui};
@@ -80,12 +80,13 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     let endpoint = listen(&plan)?;
     let local = endpoint.local_addr();
     ui.status(&format!("listening on {local}"));
-    if let Some(path) = plan.common.key.exposed_file() {
+    let keys = plan.also_accept.iter().chain([&plan.common.key]);
+    for path in keys.filter_map(Key::exposed_file) {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
     let hint = hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local));
     // Without it, a key that was made here is of no use to anyone.
-    if matches!(plan.common.key, crate::plan::Key::Made(_)) {
+    if matches!(plan.common.key, Key::Made(_)) {
         ui.notice(&hint);
     } else {
         ui.status(&hint);
@@ -102,7 +103,7 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         .paths(plan.common.paths.clone())
         // They are few and small: how fast the link is does not matter.
         .capacity(Config::default().capacity)
-        .security(plan.common.key.security())
+        .security(plan.common.key.security_with(&plan.also_accept))
         .config(config)
         .aeolus(plan.common.aeolus);
     if let Some(dscp) = plan.common.dscp {
