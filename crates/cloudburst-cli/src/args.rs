@@ -18,7 +18,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
-  1    at least one is not, or it is not known
+  1    at least one is not, or it is not known: nobody answers, the receiver refuses, has no room,
+       speaks another version of the protocol, or does not know that it has ADDR; the message says which
   2    the command line makes no sense, or names a file that cannot be read; nothing was sent
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
 

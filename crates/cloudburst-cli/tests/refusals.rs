@@ -1,7 +1,11 @@
 //! What cannot be done is said in one line, with cause and remedy, and leaves nothing behind.
 
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
+
 mod common;
 
+use cloudburst_net::{Config, Endpoint, PathMap, Security};
+use cloudburst_netem::Relay;
 use common::*;
 use std::fs;
 use std::net::UdpSocket;
@@ -59,6 +63,68 @@ fn a_port_where_nobody_listens_is_told_from_one_that_is_silent() {
     // Not a port that was free a moment ago: tests beside this one take such ports.
     let said = send("127.0.0.1:9");
     assert!(said.contains("nobody listens at") && said.contains("start cbrst-recv"), "{said}");
+}
+
+#[test]
+fn a_receiver_that_was_not_told_of_its_address_is_named_with_what_to_tell_it() {
+    let (_dir, path) = small();
+    let mut receiver = Receiver::start(&[]);
+    let links = vec![Default::default()];
+    let relay = Relay::start(receiver.addr.parse().unwrap(), links, 1).unwrap();
+    // The relay does not keep the DSCP, of which the others would warn.
+    let (addr, args) = (relay.addr().to_string(), ["--quiet", "--deadline", "1"]);
+    let sent = Running::start(&mut sender(&addr, &receiver.key, &args, &[&path])).end();
+    assert_eq!(sent.code, Some(1));
+    assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
+    let remedy = format!("cbrst-recv --known-as {addr}");
+    assert!(sent.stderr.contains(&remedy), "{}", sent.stderr);
+    let mut examine = command(DOCTOR, &["--ports", "1", "--deadline", "1", &addr]);
+    let examined = Running::start(examine.env("CBRST_KEY", &receiver.key)).end();
+    assert_eq!(examined.code, Some(1));
+    assert!(examined.stderr.contains(&remedy), "{}", examined.stderr);
+    receiver.running.line("say which by --known-as");
+    let (ended, left) = receiver.stop();
+    assert_eq!(ended.stderr.matches("--known-as").count(), 1, "once: {}", ended.stderr);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_receiver_of_another_version_is_named_with_both() {
+    let (_dir, path) = small();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = socket.local_addr().unwrap().to_string();
+    let key = [7; 32];
+    let (args, hex) = (["--deadline", "1"], "07".repeat(32));
+    let sending = Running::start(&mut sender(&addr, &hex, &args, &[&path]));
+    // VERSION, which is the same in all versions: the HELLO's nonce, and that 3 is spoken.
+    let mac_key = blake3::derive_key("cloudburst hello", &key);
+    let mut hello = [0; 2048];
+    let (_, from) = socket.recv_from(&mut hello).unwrap();
+    let mut answer = [&[0x0f, 1, 0, 0], &hello[4..12], &[3]].concat();
+    let mac = blake3::keyed_hash(&mac_key, &answer);
+    answer.extend_from_slice(&mac.as_bytes()[..16]);
+    socket.send_to(&answer, from).unwrap();
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(1));
+    let says = "speaks version 3 of the protocol, and this end version 2: upgrade this end";
+    assert!(sent.stderr.contains(says), "{}", sent.stderr);
+}
+
+#[test]
+fn a_receiver_whose_application_takes_nothing_is_named() {
+    let (_dir, path) = small();
+    let endpoint = |config| {
+        let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
+        let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
+        builder.config(config).build().unwrap().blocking()
+    };
+    let receiver = endpoint(Config { receive_messages: 1, ..Config::default() });
+    let addr = receiver.local_addr();
+    endpoint(Config::default()).send(addr, "the only one for which there is room").unwrap();
+    let args = ["--insecure", "--deadline", "1"];
+    let sent = Running::start(&mut sender(&addr.to_string(), "", &args, &[&path])).end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("its application does not take"), "{}", sent.stderr);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{ExamError, FULL};
 use crate::plan::DoctorPlan;
 use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
+use crate::sender::{Failure, address};
 use bytes::Bytes;
 use cloudburst_net::{
     BurstPolicy, Config, Endpoint, PathMap, Rejection, SendError, SendOptions, blocking,
@@ -21,6 +22,8 @@ pub(super) struct Examiner {
     session: InvocationId,
     asked: u32,
     deadline: Duration,
+    /// Why nobody has got the last question, for all that is known.
+    silence: Option<SendError>,
 }
 
 /// Where an answer is wanted.
@@ -78,7 +81,7 @@ impl Examiner {
         }
         let endpoint = builder.build()?.blocking();
         let session = InvocationId(rand::random());
-        Ok(Self { endpoint, peer, session, asked: 0, deadline: plan.deadline })
+        Ok(Self { endpoint, peer, session, asked: 0, deadline: plan.deadline, silence: None })
     }
 
     /// Asks with `padding` bytes; how many packets that took, and the answer. `None`: no answer.
@@ -142,11 +145,26 @@ impl Examiner {
         match self.endpoint.send_with(self.peer, question, options) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
-                SendError::Rejected(Rejection::NoAnswer | Rejection::Local(_))
-                | SendError::Unknown(_),
-            ) => Ok(None),
+                error @ (SendError::Rejected(
+                    Rejection::NoAnswer
+                    | Rejection::NotAccepted
+                    | Rejection::OtherVersion { .. }
+                    | Rejection::Local(_),
+                )
+                | SendError::Unknown(_)),
+            ) => {
+                self.silence = Some(error);
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Why nobody has got the last question.
+    pub(super) fn explain_silence(&self) -> Failure {
+        let known = |error| Failure::of_peer(self.peer, self.deadline, error);
+        let known = self.silence.as_ref().and_then(known);
+        known.unwrap_or_else(|| address::explain_silence(self.peer, self.deadline))
     }
 
     /// Sends `packets` single packets, and compares what both ends have counted; `None`: the port

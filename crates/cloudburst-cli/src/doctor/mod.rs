@@ -90,7 +90,7 @@ fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
 
     let mut one = Examiner::new(plan, local, peer, 1)?;
     let Some((addresses, vitals)) = Addresses::find_out(plan, local, peer, &mut one)? else {
-        return Err(ExamError::Silence(address::explain_silence(peer, plan.deadline)));
+        return Err(ExamError::Silence(one.explain_silence()));
     };
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
     let by_all = all.try_ask(FULL)?.map(|(_, vitals)| vitals);

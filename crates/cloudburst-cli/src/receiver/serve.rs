@@ -54,6 +54,8 @@ pub(super) struct Server {
     store: mpsc::Sender<Stored>,
     /// Attempts with other keys that the user was told of, and when.
     strangers: (u64, Option<Instant>),
+    /// The user was told that somebody uses an address which is not known here.
+    told_of_address: bool,
 }
 
 impl Server {
@@ -79,6 +81,7 @@ impl Server {
             stored,
             store,
             strangers: (0, None),
+            told_of_address: false,
         }
     }
 
@@ -374,7 +377,15 @@ impl Server {
     }
 
     fn notice_strangers(&mut self, now: Instant) {
-        let refused = self.outbox.endpoint().counters().receiver.refused_hellos;
+        let counters = self.outbox.endpoint().counters().receiver;
+        if counters.misdirected > 0 && !self.told_of_address {
+            self.told_of_address = true;
+            self.ui.status(
+                "somebody with the key uses an address that is not known here, and was not \
+                 answered: if something on the way translates addresses, say which by --known-as",
+            );
+        }
+        let refused = counters.refused_hellos;
         let (told, last) = self.strangers;
         if refused > told && last.is_none_or(|last| now.duration_since(last) >= NOTICE_EVERY) {
             self.strangers = (refused, Some(now));

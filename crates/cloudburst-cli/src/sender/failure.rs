@@ -1,8 +1,9 @@
 //! Why a file is not at the receiver: one line each, with cause and remedy.
 
+use super::address::explain_silence;
 use super::source::SourceError;
 use crate::protocol::Reason;
-use cloudburst_net::SendError;
+use cloudburst_net::{Indeterminate, Rejection, SendError};
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -15,9 +16,28 @@ pub(crate) enum Failure {
     /// Nothing came back, not even a refusal.
     #[error(
         "no answer from {peer} in {} s: something may be there, but it has another key (or one \
-         end alone runs --insecure), or a firewall drops UDP in between", waited.as_secs_f64()
+         end alone runs --insecure) or is of an older version, or a firewall drops UDP in between",
+        waited.as_secs_f64()
     )]
     NoAnswer { peer: SocketAddr, waited: Duration },
+    /// Somebody with the key is there, and takes the handshake for somebody else's.
+    #[error(
+        "somebody with this key answers at {peer} and does not accept the handshake: it may not know \
+         that it is reached by this address; start it as cbrst-recv --known-as {peer}"
+    )]
+    NotAccepted { peer: SocketAddr },
+    /// Somebody with the key is there, and says so.
+    #[error(
+        "the receiver at {peer} speaks version {theirs} of the protocol, and this end version {ours}: \
+         upgrade {}", older(*ours, *theirs)
+    )]
+    OtherVersion { peer: SocketAddr, ours: u8, theirs: u8 },
+    /// It has a session with this end, and no room for what is sent.
+    #[error(
+        "the receiver at {peer} had no room for {} s, because its application does not take \
+         messages: see what it waits for, or try again later", waited.as_secs_f64()
+    )]
+    Busy { peer: SocketAddr, waited: Duration },
     /// The network says so.
     #[error("{peer} cannot be reached: {source}")]
     Unreachable { peer: SocketAddr, source: io::Error },
@@ -64,7 +84,26 @@ pub(crate) enum Failure {
     NotTried,
 }
 
+/// The end that is of an older version.
+const fn older(ours: u8, theirs: u8) -> &'static str {
+    if ours < theirs { "this end" } else { "the receiver" }
+}
+
 impl Failure {
+    /// What is known of `peer`, to which nothing could be sent in the time `waited`; `None` if no more
+    /// is than the error itself says.
+    pub(crate) fn of_peer(peer: SocketAddr, waited: Duration, error: &SendError) -> Option<Self> {
+        match *error {
+            SendError::Rejected(Rejection::NoAnswer) => Some(explain_silence(peer, waited)),
+            SendError::Rejected(Rejection::NotAccepted) => Some(Self::NotAccepted { peer }),
+            SendError::Rejected(Rejection::OtherVersion { ours, theirs }) => {
+                Some(Self::OtherVersion { peer, ours, theirs })
+            }
+            SendError::Unknown(Indeterminate::Busy) => Some(Self::Busy { peer, waited }),
+            _ => None,
+        }
+    }
+
     /// Whether other files would fare the same.
     pub(crate) const fn is_fatal(&self) -> bool {
         match self {

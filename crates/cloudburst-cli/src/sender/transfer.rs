@@ -1,13 +1,12 @@
 //! Sends one file.
 
 use super::Session;
-use super::address::explain_silence;
 use super::failure::Failure;
 use super::source::{Piece, Reader, SourceError};
 use crate::courier::{News, wait_until};
 use crate::plan::Input;
 use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
-use cloudburst_net::{BurstPolicy, Receipt, Rejection, SendError, SendOptions};
+use cloudburst_net::{BurstPolicy, Receipt, SendError, SendOptions};
 use core::time::Duration;
 use indicatif::ProgressBar;
 use std::time::Instant;
@@ -191,13 +190,13 @@ impl Transfer<'_> {
             (What::Offer | What::Chunk(_) | What::Alive, error) if self.outbound.is_finishing() => {
                 Failure::Doubtful(error)
             }
-            (_, SendError::Rejected(Rejection::NoAnswer)) => {
-                explain_silence(self.session.peer, self.session.deadline)
-            }
             (What::Finish, error @ (SendError::Unknown(_) | SendError::Closed)) => {
                 Failure::Doubtful(error)
             }
-            (_, error) => Failure::Transport(error),
+            (_, error) => {
+                let Session { peer, deadline, .. } = *self.session;
+                Failure::of_peer(peer, deadline, &error).unwrap_or(Failure::Transport(error))
+            }
         }
     }
 }

@@ -32,7 +32,6 @@ fn main() {
             println!("{tests}: ignored: {reason}");
         }
     }
-    println!("the_doctor_names_both_ports_of_source_nat: ignored: {}", doctor::TRANSLATED_PORTS);
     let trial = |name: &str, run: fn() -> Result<(), Failed>| {
         Trial::test(name, run).with_ignored_flag(available.is_err())
     };
@@ -45,8 +44,7 @@ fn main() {
         trial("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", file),
         trial("the_doctor_has_nothing_to_say_of_a_router", doctor::of_a_router),
         trial("the_doctor_names_both_addresses_of_source_nat", doctor::of_source_nat),
-        trial("the_doctor_names_both_ports_of_source_nat", doctor::of_translated_ports)
-            .with_ignored_flag(true),
+        trial("the_doctor_names_both_ports_of_source_nat", doctor::of_translated_ports),
         trial("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),
         trial("the_doctor_knows_a_virtual_address", doctor::of_a_virtual_address),
         trial("the_doctor_finds_a_stateful_firewall", doctor::of_a_firewall),
