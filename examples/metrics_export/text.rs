@@ -81,7 +81,11 @@ fn counters(page: &mut Page, counters: &Counters) {
         receiver.messages_delivered,
     );
     page.counter("cloudburst_received_bytes_total", "Their bytes.", receiver.bytes_delivered);
-    page.counter("cloudburst_hellos_sent_total", "HELLO packets sent.", sender.hellos_sent);
+    page.counter(
+        "cloudburst_hellos_sent_total",
+        "HELLO and OPEN packets sent.",
+        sender.hellos_sent,
+    );
     page.counter("cloudburst_sessions_opened_total", "Sessions in use.", sender.sessions_opened);
     let used = receiver.useful_symbols + receiver.late_symbols;
     let redundant = receiver.symbols_received.saturating_sub(used);
@@ -103,7 +107,7 @@ fn counters(page: &mut Page, counters: &Counters) {
     );
     page.counters(
         "cloudburst_answers_received_total",
-        "Authentic answers received, by kind.",
+        "Reports in authentic answers received, by kind.",
         "kind",
         &[
             ("stop", sender.stops_received),
@@ -113,7 +117,7 @@ fn counters(page: &mut Page, counters: &Counters) {
     );
     page.counters(
         "cloudburst_answers_sent_total",
-        "Answers sent, by kind.",
+        "Reports in answers sent, by kind.",
         "kind",
         &[
             ("stop", receiver.stops_sent),
@@ -132,6 +136,7 @@ fn counters(page: &mut Page, counters: &Counters) {
             ("unknown_session", sender.unknown_session + receiver.unknown_session),
             ("forged", sender.forged + receiver.forged + receiver.refused_hellos),
             ("replayed", sender.replayed + receiver.replayed),
+            ("misdirected", receiver.misdirected),
             ("nonsense", receiver.nonsense),
             ("truncated", io.truncated),
         ],
