@@ -1,7 +1,7 @@
 //! `cbrst-doctor`: what is between this host and a `cbrst-recv`.
 //!
 //! 1. TTL-limited probes from each source port: which routers its packets pass ([`trace`]).
-//! 2. One endpoint with one source port asks the receiver for its state, and to answer once to another
+//! 2. An endpoint with one source port asks the receiver for its state, and to answer once to another
 //!    port: whether it answers, which addresses it sees, and what comes unasked ([`addresses`]).
 //! 3. One endpoint with all source ports asks, too, and bursts once: how large buffers are, whether
 //!    batches are cut and joined.
@@ -88,10 +88,7 @@ fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
     let local = address::local_for(peer).map_err(no_route)?;
     let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;
 
-    let mut one = Examiner::new(plan, local, peer, 1)?;
-    let Some((addresses, vitals)) = Addresses::find_out(plan, local, peer, &mut one)? else {
-        return Err(ExamError::Silence(one.explain_silence()));
-    };
+    let (mut one, addresses, vitals) = first_answer(plan, local, peer)?;
     let mut all = Examiner::new(plan, local, peer, plan.ports)?;
     let by_all = all.try_ask(FULL)?.map(|(_, vitals)| vitals);
     let asker = if by_all.is_some() { &mut all } else { &mut one };
@@ -108,6 +105,30 @@ fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
         ports.push(Port::new(way, found.as_ref()));
     }
     Ok(Report::new(addresses, here, there, &ways, ports, by_all.is_some(), after.is_some()))
+}
+
+/// Asks by one source port after the other, until there is an answer: a port may lead into a black
+/// hole. Only if all of them together get no question through is there nobody.
+fn first_answer(
+    plan: &DoctorPlan,
+    local: SocketAddr,
+    peer: SocketAddr,
+) -> Result<(Examiner, Addresses, Vitals), ExamError> {
+    for tries in 0..=plan.ports {
+        let mut one = Examiner::new(plan, local, peer, 1)?;
+        if let Some((addresses, vitals)) = Addresses::find_out(plan, local, peer, &mut one)? {
+            return Ok((one, addresses, vitals));
+        }
+        if tries == 0 {
+            let mut all = Examiner::new(plan, local, peer, plan.ports)?;
+            match all.ask(FULL) {
+                Ok(Some(_)) | Err(ExamError::NoVitals) => {}
+                Ok(None) => return Err(ExamError::Silence(all.explain_silence())),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Err(ExamError::Silence(address::explain_silence(peer, plan.deadline)))
 }
 
 /// What this end's endpoint has.
