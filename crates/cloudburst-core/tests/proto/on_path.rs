@@ -205,6 +205,32 @@ fn an_alias_is_gone_with_its_session() {
 }
 
 #[test]
+fn a_peer_behind_a_firewall_is_reached_where_its_packets_come_from() {
+    // Packets to C pass if C has sent one the other way round. It has not from the port that it names.
+    let mut triangle = Triangle::new(|hop, _| match (hop.from, hop.to) {
+        (A, C) if (hop.source.port(), hop.egress) != (7000, 3) => Hop { to: B, ..hop },
+        (C, A) if hop.source.port() != 7003 => Hop { to: B, ..hop },
+        _ => hop,
+    });
+    assert!(matches!(triangle.outcome(C, address(A), 1_000), Outcome::Delivered(_)));
+    assert_eq!(triangle.hosts[A].inbox[0].peer, address(C));
+    let id = triangle.send(A, address(C), 20_000).unwrap();
+    triangle.run_for(Duration::from_secs(1));
+    let outcome = &triangle.hosts[A].outcomes[&id];
+    assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+    let paths = triangle.hosts[A].endpoint.paths(address(C));
+    assert!(paths.iter().filter(|path| !path.removed).all(|path| path.via.remote.port() == 7003));
+    // When C has another session, all paths are tried again.
+    triangle.attacker.divert = HONEST;
+    let now = triangle.now;
+    triangle.hosts[C].restart(now);
+    assert!(matches!(triangle.outcome(C, address(A), 1_000), Outcome::Delivered(_)));
+    assert!(matches!(triangle.outcome(A, address(C), 20_000), Outcome::Delivered(_)));
+    let paths = triangle.hosts[A].endpoint.paths(address(C));
+    assert_eq!(paths.iter().filter(|path| !path.removed).count(), 4);
+}
+
+#[test]
 fn a_live_session_survives_handshakes_that_are_replayed_and_answers_that_are_lost() {
     let mut triangle = Triangle::new(HONEST);
     assert!(matches!(triangle.outcome(A, address(B), 1_000), Outcome::Delivered(_)));

@@ -18,9 +18,6 @@ const RESPONSE: usize = 20_000;
 pub(crate) type Exchange =
     fn(&blocking::Endpoint, &blocking::Endpoint, SocketAddr) -> Result<(), Failed>;
 
-/// Why tests fail in which a server sends symbols to a client.
-pub(crate) const NAMED_PORT: &str = "a server sends symbols to the port that the client names in its handshake: nothing may have \
-     been sent from there, or it may be another one beyond the translator, and so they are dropped";
 /// Why tests fail in which a server has several addresses.
 pub(crate) const OTHER_SOURCE: &str = "a server with a wildcard bind answers from the first address of its host, not from the one \
      that was addressed: translators and firewalls drop that";

@@ -285,7 +285,8 @@ impl Receiver {
         let (peer, incarnation, port) = (session.peer, session.incarnation, session.peer.port());
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
-        let peering = Peering { peer, incarnation, flow: backward, port, ports, routes: None };
+        let peering =
+            Peering { peer, incarnation, flow: backward, port, ports, routes: Vec::new() };
         Some(Ok((opened, Some(peering))))
     }
 

@@ -73,8 +73,7 @@ impl Session {
     pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) -> Option<Discovery> {
         let validated = via.remote.ip() == self.own.ip();
         let is_new = self.routes.learn(path, via, len, validated);
-        let routes = (is_new && self.translated).then(|| self.routes.vias(self.own.ip()))?;
-        Some(Discovery::Routes(self.peer, routes))
+        is_new.then(|| Discovery::Routes(self.peer, self.routes.vias(self.own.ip())))
     }
 
     /// The next way back for an answer of `len` bytes to a peer that has had none for long.

@@ -123,6 +123,6 @@ impl Receiver {
 /// one.
 pub(super) fn discovery(session: &Session, confirmed: Option<Peering>) -> Option<Discovery> {
     let mut peering = confirmed?;
-    peering.routes = session.translated.then(|| session.routes.vias(session.own.ip()));
+    peering.routes = session.routes.vias(session.own.ip());
     Some(Discovery::Peer(peering))
 }

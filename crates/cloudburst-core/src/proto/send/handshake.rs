@@ -6,7 +6,7 @@ use super::silence::GoOn;
 use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
-use crate::path::Naming;
+use crate::path::{Naming, is_alias};
 use crate::proto::session::{Chooser, Discovery, Invitation, Opening, Peering, more_ports, ports};
 use crate::proto::steps::step;
 use crate::time::Instant;
@@ -29,9 +29,10 @@ impl Sender {
     /// need no handshake of their own.
     fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, port, ports, routes } = peering;
-        let entered = match &routes {
-            Some(routes) => self.enter_translated_peer(peer, routes),
-            None => self.enter_peer(peer),
+        let entered = if is_alias(&peer) {
+            self.enter_translated_peer(peer, &routes)
+        } else {
+            self.enter_peer(peer)
         };
         if entered.is_err() {
             return;
@@ -40,6 +41,7 @@ impl Sender {
             None => {
                 self.install(now, peer, incarnation, flow, true, None);
                 self.learn_ports(peer, port, ports);
+                self.learn_routes(peer, routes);
             }
             Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
             // It restarted, or somebody else claims its port: whoever is at that address says.
@@ -191,7 +193,7 @@ impl Sender {
         let keys = SessionKeys::new(&secrets, session, fields.session);
         self.install(now, address, fields.incarnation, keys.forward, false, began_at);
         let (peer, incarnation, flow) = (address, fields.incarnation, keys.backward);
-        Some(Peering { peer, incarnation, flow, port, ports, routes: None })
+        Some(Peering { peer, incarnation, flow, port, ports, routes: Vec::new() })
     }
 
     /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was
@@ -263,6 +265,7 @@ impl Sender {
                 }
             }
         }
+        self.use_own_paths(address);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         self.sessions.insert(flow.answers.session, address);
         peer.install(now, remote, flow, confirmed);
@@ -291,9 +294,9 @@ impl Sender {
     /// Begins a handshake with a peer, or another attempt at it if that is due.
     pub(super) fn begin_handshake(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
-        let opening = peer.opening.as_ref().filter(|_| !peer.translated);
+        let opening = peer.opening.as_ref().filter(|_| !is_alias(&address));
         let in_vain = opening.is_some_and(|opening| opening.is_in_vain(now));
-        let (port, asked) = peer.whom_to_ask(address.port(), in_vain);
+        let (port, asked) = peer.whom_to_ask(&address, in_vain);
         if in_vain {
             self.end_handshake(address);
         }

@@ -240,7 +240,7 @@ impl Sender {
         addresses.sort_unstable();
         for address in addresses {
             let Some(peer) = self.peers.get(&address) else { continue };
-            if peer.translated {
+            if peer.by_routes {
                 continue;
             }
             let to = with_port(address, peer.port);

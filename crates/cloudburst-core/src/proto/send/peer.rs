@@ -5,7 +5,7 @@ use super::rtt::Rtt;
 use super::silence::{GoOn, Silence};
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
-use crate::path::PathSet;
+use crate::path::{PathSet, Via, is_alias};
 use crate::proto::limits::{STALE_AFTER, UNCONFIRMED_STALE_AFTER};
 use crate::proto::session::Opening;
 use crate::proto::stats::SentTo;
@@ -15,14 +15,17 @@ use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) paths: PathSet,
     /// Bytes of the IP, UDP and outer headers of a packet to it, whatever its path.
     pub(super) headers: usize,
-    /// It is reached only where its packets come from, whatever the path map says.
-    pub(super) translated: bool,
+    /// The ways by which its packets come, if it has begun the session.
+    pub(super) routes: Vec<Via>,
+    /// It is reached by those alone, whatever the path map says.
+    pub(super) by_routes: bool,
     /// The path map has paths to the peer.
     pub(super) reachable: bool,
     /// Where it takes messages: at the port that it is known by, or at that which it has said.
@@ -61,6 +64,8 @@ pub(super) struct OpenSession {
     pub(super) digest: DigestKey,
     /// The receiver holds the session for good: it has answered a packet of it, or sent one in it.
     pub(super) confirmed: bool,
+    /// The receiver has answered a packet of it.
+    pub(super) answered: bool,
 }
 
 impl Peer {
@@ -69,7 +74,8 @@ impl Peer {
         Self {
             paths,
             headers,
-            translated: false,
+            routes: Vec::new(),
+            by_routes: false,
             reachable: true,
             port,
             ports: 1,
@@ -90,19 +96,22 @@ impl Peer {
         }
     }
 
-    /// Who is to be asked in a handshake, and at which port, if `known_by` is the one that the peer
-    /// is known by. `in_vain`: the owner of the session was asked for long enough.
+    /// Who is to be asked in a handshake, and at which port, if the peer is known as `name`. `in_vain`: the owner of the session was asked for long enough.
     ///
     /// Where the session has a port of its own, its owner is asked there first, and nobody else may
     /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
     /// anew, at the port that the peer is known by, with whoever answers there. A peer behind a
     /// translator has no address of its own: whoever else answers is not the one that its alias names.
-    pub(super) fn whom_to_ask(&self, known_by: u16, in_vain: bool) -> (u16, Option<Incarnation>) {
+    pub(super) fn whom_to_ask(
+        &self,
+        name: &SocketAddr,
+        in_vain: bool,
+    ) -> (u16, Option<Incarnation>) {
         match &self.session {
-            Some(session) if self.translated || self.port != known_by && !in_vain => {
+            Some(session) if is_alias(name) || self.port != name.port() && !in_vain => {
                 (self.port, Some(session.remote))
             }
-            _ => (known_by, None),
+            _ => (name.port(), None),
         }
     }
 
@@ -121,6 +130,7 @@ impl Peer {
             opener: Opener::new(flow.answers),
             digest: flow.digest,
             confirmed,
+            answered: false,
         });
         let _ = self.heard(now);
     }
@@ -134,6 +144,9 @@ impl Peer {
     #[must_use]
     pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> GoOn {
         self.tally.last_heard = Some(now);
+        if let Some(session) = &mut self.session {
+            session.answered = true;
+        }
         if !self.usable {
             return GoOn::None;
         }

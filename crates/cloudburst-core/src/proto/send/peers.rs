@@ -36,9 +36,14 @@ impl Sender {
     /// the order does not fit that many, the first port has to do.
     pub(super) fn learn_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        if peer.translated || (peer.port, peer.ports) == (port, ports) {
+        if peer.by_routes || (peer.port, peer.ports) == (port, ports) {
             return;
         }
+        self.use_ports(address, port, ports);
+    }
+
+    fn use_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
         let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
         for ports in [ports, 1] {
             let vias = self.path_map.paths(to, ports);
@@ -82,21 +87,51 @@ impl Sender {
             self.insert_peer(address, paths)?;
         }
         if let Some(peer) = self.peers.get_mut(&address) {
-            (peer.translated, peer.reachable) = (true, true);
+            (peer.by_routes, peer.reachable) = (true, true);
         }
         self.learn_routes(address, routes.to_vec());
         Ok(())
     }
 
-    /// Reaches a peer behind a translator by `routes` from now on.
+    /// Learns by which ways the packets of a peer come.
     pub(super) fn learn_routes(&mut self, address: SocketAddr, routes: Vec<Via>) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        peer.routes = routes;
+        if peer.by_routes {
+            self.use_routes(address);
+        }
+    }
+
+    /// Reaches a peer by the ways by which its packets come if nothing that was sent to it in this
+    /// session was answered: perhaps a firewall lets nothing else pass.
+    pub(super) fn try_routes(&mut self, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let answered = peer.session.as_ref().is_none_or(|session| session.answered);
+        if !answered && !peer.by_routes && !peer.routes.is_empty() {
+            tracing::debug!(peer = %address, "no answer: using the ways by which its packets come");
+            peer.by_routes = true;
+            self.use_routes(address);
+        }
+    }
+
+    fn use_routes(&mut self, address: SocketAddr) {
         let start = self.rng.next_u64();
-        let Some(peer) = self.peers.get_mut(&address).filter(|peer| peer.translated) else {
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        // Without any, those that it had have to do.
+        if peer.paths.replace(&peer.routes, &peer.routes, Order::default(), start).is_ok() {
+            peer.headers = longest_headers(&peer.paths, &*self.path_map);
+        }
+    }
+
+    /// Reaches a peer by paths of our own again, unless a translator is between.
+    pub(super) fn use_own_paths(&mut self, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
         };
-        // Without any, those that it had have to do.
-        if peer.paths.replace(&routes, &routes, Order::default(), start).is_ok() {
-            peer.headers = longest_headers(&peer.paths, &*self.path_map);
+        peer.routes.clear();
+        if core::mem::take(&mut peer.by_routes) {
+            let (port, ports) = (peer.port, peer.ports);
+            self.use_ports(address, port, ports);
         }
     }
 

@@ -88,8 +88,8 @@ pub(in crate::proto) struct Peering {
     pub(in crate::proto) port: u16,
     /// At how many ports it does: that one and those right after it.
     pub(in crate::proto) ports: u16,
-    /// The only ways to reach it, if a translator is between.
-    pub(in crate::proto) routes: Option<Vec<Via>>,
+    /// The ways by which its packets have come.
+    pub(in crate::proto) routes: Vec<Via>,
 }
 
 /// What one half of an endpoint has found out that the other must know.
@@ -97,7 +97,7 @@ pub(in crate::proto) struct Peering {
 pub(in crate::proto) enum Discovery {
     /// A peer, in a new session.
     Peer(Peering),
-    /// Other ways to reach a peer behind a translator.
+    /// The ways by which packets of a peer come, of which one is new.
     Routes(SocketAddr, Vec<Via>),
 }
 

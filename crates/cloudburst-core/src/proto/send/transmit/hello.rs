@@ -36,13 +36,13 @@ impl Sender {
         let opening = peer.opening.as_mut()?;
         // Each attempt takes another path: the last may have led through a black hole. Of
         // several ports only the first is asked: the peer may be back without the others.
-        let (port, translated) = (peer.port, peer.translated);
-        let first = |via: &Via| translated || via.remote.port() == port;
+        let (port, by_routes) = (peer.port, peer.by_routes);
+        let first = |via: &Via| by_routes || via.remote.port() == port;
         let reply = opening.take_reply();
         let reply_on = reply.and_then(|(path, _)| peer.paths.take_path(path));
         let Opportunity { path, mut via, .. } =
             reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
-        if !translated {
+        if !by_routes {
             via.remote.set_port(opening.port);
         }
         let count = opening.on_sent(now, path);
