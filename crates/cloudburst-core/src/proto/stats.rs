@@ -66,6 +66,8 @@ pub struct ReceivedFrom {
     pub symbols_received: u64,
     /// Those of them that were of no use any more, for their message had ended.
     pub late_symbols: u64,
+    /// Symbols that have not come although later ones of the same path have: lost, or still to come.
+    pub missing_symbols: u64,
     /// STOP, STATUS, BUSY, REJECT and FORGOTTEN packets that were sent back.
     pub answers_sent: u64,
     /// When the newest of the sessions was opened; `None` if there is none.
@@ -79,6 +81,7 @@ impl ReceivedFrom {
         self.bytes_delivered += other.bytes_delivered;
         self.symbols_received += other.symbols_received;
         self.late_symbols += other.late_symbols;
+        self.missing_symbols += other.missing_symbols;
         self.answers_sent += other.answers_sent;
         self.session_since = self.session_since.max(other.session_since);
     }

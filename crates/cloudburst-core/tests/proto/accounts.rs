@@ -3,6 +3,7 @@
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::proto::{PeerStats, SendOptions};
+use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
 /// What `side` tells of the other one.
@@ -36,6 +37,26 @@ fn both_ends_of_a_clean_network_count_the_same() {
     assert_eq!(sent.round_trip, Some(Duration::from_micros(100)));
     assert!(sent.session_since > Some(pair.now - Duration::from_secs(1)));
     assert_eq!((at_b.sent.symbols_sent, at_a.received.symbols_received), (0, 0));
+}
+
+#[test]
+fn losses_show_as_gaps_and_what_is_late_fills_them() {
+    let mut pair = Pair::new(Setup { link: lossy(0.1), ..Setup::default() });
+    for seed in 0..20 {
+        pair.deliver(message(50_000, seed));
+    }
+    pair.run_for(Duration::from_millis(1));
+    let (sent, received) = (peer_of(&mut pair, Side::A).sent, peer_of(&mut pair, Side::B).received);
+    let lost = sent.symbols_sent - received.symbols_received;
+    // The last ones on each of the four paths are overtaken by none.
+    assert!(lost > 50 && (lost - 4..=lost).contains(&received.missing_symbols), "{received:?}");
+
+    let jitter = Duration::from_micros(200);
+    let link = LinkConfig { jitter, ..Setup::default().link };
+    let mut pair = Pair::new(Setup { link, ..Setup::default() });
+    pair.deliver(message(500_000, 1));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(peer_of(&mut pair, Side::B).received.missing_symbols, 0);
 }
 
 #[test]

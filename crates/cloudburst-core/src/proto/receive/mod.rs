@@ -185,7 +185,7 @@ impl Receiver {
 
     /// What came in each session that is held, with its peer, in no order.
     pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, ReceivedFrom)> {
-        self.sessions.values().map(|session| (session.peer, session.tally))
+        self.sessions.values().map(|session| (session.peer, session.received()))
     }
 
     /// Bytes that messages being received may take at this moment.

@@ -31,6 +31,8 @@ pub(super) struct Routes {
     symbols: u64,
     /// Answers that did not take a route.
     alternates: usize,
+    /// Symbols that others on their path have overtaken, and that have not come.
+    missing: u64,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,8 @@ struct Route {
     passed: u32,
     /// Bytes that may leave by it, if nobody has shown that the peer receives there.
     credit: usize,
+    /// The class of the newest symbol, and its number among those.
+    newest: Option<(u8, u16)>,
 }
 
 /// Bytes that may be sent to an address for each byte that came from there, as long as nobody has shown
@@ -67,9 +71,31 @@ impl Routes {
         }
         let has_room = self.routes.len() < MAX_ROUTES;
         if has_room {
-            self.routes.push(Route { path, via, last_symbol, passed: 0, credit });
+            self.routes.push(Route { path, via, last_symbol, passed: 0, credit, newest: None });
         }
         has_room
+    }
+
+    /// A symbol came of the peer's path `path`, with this number among those of its class.
+    pub(super) fn count(&mut self, path: PathId, class: u8, number: u16) {
+        let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
+        let Some((_, newest)) = route.newest.filter(|(of, _)| *of == class) else {
+            route.newest = Some((class, number));
+            return;
+        };
+        let ahead = number.wrapping_sub(newest).cast_signed();
+        if ahead > 0 {
+            self.missing += u64::from(ahead.cast_unsigned()) - 1;
+            route.newest = Some((class, number));
+        } else {
+            // It was missing, and is late.
+            self.missing = self.missing.saturating_sub(1);
+        }
+    }
+
+    /// Symbols that others on their path have overtaken, and that have not come.
+    pub(super) const fn missing(&self) -> u64 {
+        self.missing
     }
 
     /// The ways by which the peer's packets came, each once, as far as they are of `ip`.

@@ -101,6 +101,11 @@ impl Session {
         self.tally.answers_sent += 1;
     }
 
+    /// What has come so far.
+    pub(super) const fn received(&self) -> ReceivedFrom {
+        ReceivedFrom { missing_symbols: self.routes.missing(), ..self.tally }
+    }
+
     /// Keeps the arrivals of a message that was delivered, for a while.
     pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: Vec<Arrivals>) {
         if self.arrivals.len() == KEPT_ARRIVALS {

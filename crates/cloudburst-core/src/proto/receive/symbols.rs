@@ -45,6 +45,7 @@ impl Receiver {
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
         let routes = session.learn_route(prefix.path, via, packet.len());
+        session.routes.count(prefix.path, prefix.class, header.path_number);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
