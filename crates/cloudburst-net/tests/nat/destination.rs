@@ -57,7 +57,8 @@ fn nobody_told() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     let server = behind_a_forwarded_port(&gateway, "ecmp:1", &[])?;
     let client = client(&gateway.clients[0], "ecmp:1")?;
-    let sent = client.send_with(PUBLIC, "hello", within(Duration::from_millis(500)));
+    // Long enough for a network that has just come up.
+    let sent = client.send_with(PUBLIC, "hello", within(Duration::from_millis(2500)));
     assert_eq!(sent, Err(SendError::Rejected(Rejection::NotAccepted)));
     assert_eq!(server.try_recv(), Ok(None));
     // Its own address will do.
