@@ -70,6 +70,7 @@ local f = {
     kind = ProtoField.uint8("cbrst.kind", "Kind", base.DEC, KINDS, 0x0f),
     -- The handshake.
     count = ProtoField.uint8("cbrst.count", "Sent before"),
+    turn = ProtoField.uint8("cbrst.turn", "Turn of the way back"),
     nonce = ProtoField.uint64("cbrst.nonce", "Nonce", base.HEX),
     current = ProtoField.uint32("cbrst.current", "Current session", base.HEX),
     token_refused = ProtoField.bool("cbrst.token_refused", "Token refused"),
@@ -272,12 +273,13 @@ local function retry(tvb, tree)
     tree:add(f.token, tvb(12, 16))
     tree:add(f.observed_ip, tvb(28, 16))
     tree:add(f.observed_port, tvb(44, 2))
+    tree:add(f.turn, tvb(46, 1))
     tree:add(f.mac, tvb(48, MAC))
     return info .. (tvb(1, 1):uint() == 1 and " (token refused)" or "")
 end
 
 local function open(tvb, tree)
-    tree:add(f.count, tvb(1, 1))
+    tree:add(f.turn, tvb(1, 1))
     local info = head(tvb, tree)
     tree:add(f.token, tvb(12, 16))
     noise(tvb, tree, 28)
