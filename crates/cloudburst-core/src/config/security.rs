@@ -41,10 +41,10 @@ impl Security {
         Some(key)
     }
 
-    /// Anyone who can reach this endpoint may send to it, and anyone on the way can read along.
+    /// A key that everybody knows: whoever can reach this endpoint may send to it.
     ///
-    /// Packets are sealed all the same, under keys that both ends derive from what they say in
-    /// the open: that finds damage, and keeps out whoever cannot see the handshake.
+    /// Packets are sealed all the same, under keys of an ephemeral exchange: that finds damage, and keeps
+    /// out who only listens. Whoever can change packets on the way can take the place of either end.
     pub fn trusted_network() -> Self {
         // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
         let key = PresharedKey::new(*b"cloudburst on a trusted network.");

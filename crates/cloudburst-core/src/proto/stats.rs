@@ -41,7 +41,8 @@ pub struct SentTo {
     pub symbols_sent: u64,
     /// Those of them that went out after silence, because no answer had come in time.
     pub retries: u64,
-    /// HELLO packets: what is more than two for a session was repeated.
+    /// HELLO and OPEN packets: a handshake takes two HELLOs and an OPEN, and the others are repeats, or
+    /// ask after a session that idled.
     pub hellos_sent: u64,
     /// Authentic answers that came back.
     pub answers_received: u64,
@@ -68,7 +69,7 @@ pub struct ReceivedFrom {
     pub late_symbols: u64,
     /// Symbols that have not come although later ones of the same path have: lost, or still to come.
     pub missing_symbols: u64,
-    /// STOP, STATUS, BUSY, REJECT and FORGOTTEN packets that were sent back.
+    /// ANSWER packets that were sent back.
     pub answers_sent: u64,
     /// When the newest of the sessions was opened; `None` if there is none.
     pub session_since: Option<Instant>,

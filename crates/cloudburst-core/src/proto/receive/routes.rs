@@ -98,6 +98,10 @@ impl Routes {
         self.missing
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.routes.len()
+    }
+
     /// The ways by which the peer's packets came, each once, as far as they are of `ip`.
     pub(super) fn vias(&self, ip: IpAddr) -> Vec<Via> {
         let mut vias = Vec::new();

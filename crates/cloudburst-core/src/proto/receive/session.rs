@@ -16,6 +16,9 @@ use crate::wire::{Arrivals, Prefix, Report};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+/// Routes of a peer that the sending half knows of, in case that its own paths do not lead there.
+const TRIED_ROUTES: usize = 16;
+
 #[derive(Debug)]
 pub(super) struct Session {
     /// The name that the peer is known by: its address, or an alias.
@@ -73,7 +76,9 @@ impl Session {
     pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) -> Option<Discovery> {
         let validated = via.remote.ip() == self.own.ip();
         let is_new = self.routes.learn(path, via, len, validated);
-        is_new.then(|| Discovery::Routes(self.peer, self.routes.vias(self.own.ip())))
+        // Of a peer that has an address of its own, a few are enough to try.
+        let counts = is_new && (self.translated || self.routes.len() <= TRIED_ROUTES);
+        counts.then(|| Discovery::Routes(self.peer, self.routes.vias(self.own.ip())))
     }
 
     /// The next way back for an answer of `len` bytes to a peer that has had none for long.
