@@ -24,8 +24,11 @@ impl<I: PacketIo> Engine<I> {
         let drained = loop {
             let left = deadline.saturating_since(self.shared.io.now());
             let over = left.is_zero() || self.shared.is_stopping();
-            if sending.sender.unfinished() == 0 || over {
-                break sending.sender.unfinished() == 0;
+            // An end that has not been reported yet is about to be, by another thread.
+            let reported = sending.on_end.is_empty() && sending.on_connect.is_empty();
+            let drained = sending.sender.unfinished() == 0 && reported;
+            if drained || over {
+                break drained;
             }
             (sending, _) =
                 self.shared.ended.wait_timeout(sending, left).expect("no thread panics with it");
