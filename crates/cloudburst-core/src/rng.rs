@@ -122,4 +122,14 @@ mod tests {
         assert_eq!(seed.derive::<16>("a", 0), seed.derive("a", 0));
         assert_eq!(format!("{seed:?}"), "Seed(..)");
     }
+
+    #[test]
+    fn a_ratchet_keeps_nothing_that_it_has_drawn() {
+        let mut ratchet = Ratchet::new([9; 32]);
+        let drawn: Vec<[u8; 32]> = (0..100).map(|_| ratchet.draw()).collect();
+        let later: Vec<[u8; 32]> = (0..100).map(|_| ratchet.draw()).collect();
+        assert!(!drawn.contains(&ratchet.0.0) && drawn.iter().all(|old| !later.contains(old)));
+        let distinct: std::collections::HashSet<_> = drawn.iter().chain(&later).collect();
+        assert_eq!(distinct.len(), 200);
+    }
 }

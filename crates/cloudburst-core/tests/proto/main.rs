@@ -10,6 +10,7 @@ mod connect;
 mod dead_peers;
 mod delivery;
 mod disorder;
+mod eavesdropper;
 mod ending;
 mod few_ways;
 mod forgetful;

@@ -227,8 +227,29 @@ fn both_ends_have_the_same_secrets_and_each_direction_its_own() {
 
 #[test]
 fn each_ephemeral_secret_makes_other_secrets() {
-    let other = open().read(&psk(), counting(0x41)).unwrap().1.accept(&accept_fields()).1;
-    assert_ne!(respond(&open()).1.k1, other.k1);
+    let of_another_responder =
+        open().read(&psk(), counting(0x41)).unwrap().1.accept(&accept_fields()).1;
+    let initiation = Initiation::new(&psk(), NONCE, counting(0x21), &open_fields());
+    let of_another_initiator = respond(&initiation.open(PathId(0x0203), 5, retry().token)).1;
+    let secrets = respond(&open()).1;
+    for other in [of_another_responder, of_another_initiator] {
+        assert!(secrets.k1 != other.k1 && secrets.k2 != other.k2);
+    }
+}
+
+#[test]
+fn a_pre_shared_key_that_leaks_later_opens_no_session_that_was_recorded() {
+    let (open, (accept, secrets)) = (open(), respond(&open()));
+    for ephemeral in [[0; 32], counting(0x21), counting(0x41), [0xff; 32]] {
+        // It opens message 1, and whoever has it can go on as either end, but with ephemeral
+        // secrets of their own.
+        let (fields, response) = open.read(&psk(), ephemeral).unwrap();
+        assert_eq!(fields, open_fields());
+        let (_, theirs) = response.accept(&accept_fields());
+        assert!(theirs.k1 != secrets.k1 && theirs.k2 != secrets.k2);
+        let mut initiation = Initiation::new(&psk(), NONCE, ephemeral, &open_fields());
+        assert!(initiation.accept(&accept).is_none());
+    }
 }
 
 #[test]
