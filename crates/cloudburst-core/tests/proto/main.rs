@@ -7,6 +7,7 @@ mod aeolus;
 mod blackhole;
 mod common;
 mod connect;
+mod copies;
 mod dead_peers;
 mod delivery;
 mod disorder;
