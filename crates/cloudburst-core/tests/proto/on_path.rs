@@ -8,18 +8,20 @@ use cloudburst_core::id::MessageId;
 use cloudburst_core::path::is_alias;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::{Kind, Prefix};
 use cloudburst_netem::LinkConfig;
 use cloudburst_world::drive::{self, Watch};
 use cloudburst_world::{Departure, Hop, Host, Network, Recipe};
 use core::time::Duration;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const A: usize = 0;
 const B: usize = 1;
 const C: usize = 2;
 
 const DEADLINE: Duration = Duration::from_secs(5);
+/// An address where nobody asked for anything.
+const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 fn address(host: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host as u8 + 1], 7000))
@@ -54,13 +56,51 @@ const NO_ANSWERS_TO_A: Divert = |hop, packet| match (hop.to, Kind::of(packet)) {
     _ => hop,
 };
 
+/// C is asked after A's session with B, whose symbols get lost.
+const QUESTIONS_TO_C: Divert = |hop, packet| match (hop.from, hop.to, Kind::of(packet)) {
+    (A, B, Ok(Kind::Hello | Kind::Symbol)) => Hop { to: C, ..hop },
+    _ => hop,
+};
+
+/// Has a packet of A seem to come from the victim, if it is so.
+fn spoofed_if(is_so: bool, hop: Hop) -> Hop {
+    let source = SocketAddr::new(VICTIM, hop.source.port());
+    if is_so && hop.from == A { Hop { source, ..hop } } else { hop }
+}
+
+fn is_of(kind: Kind, packet: &[u8]) -> bool {
+    Kind::of(packet) == Ok(kind)
+}
+
+fn is_symbol(packet: &[u8], numbered: fn(u64) -> bool) -> bool {
+    let number = Prefix::parse(packet).map(|prefix| prefix.number);
+    is_of(Kind::Symbol, packet) && number.is_ok_and(numbered)
+}
+
+/// Which packets of A seem to come from the victim; how many of its messages arrive at B.
+const SPOOFED: [(Divert, usize); 8] = [
+    (|hop, packet| spoofed_if(is_of(Kind::Hello, packet) && packet[1] == 0, hop), 2),
+    (|hop, packet| spoofed_if(is_of(Kind::Hello, packet), hop), 0),
+    (|hop, packet| spoofed_if(is_of(Kind::Open, packet), hop), 0),
+    (|hop, packet| spoofed_if(is_symbol(packet, |number| number == 0), hop), 2),
+    (|hop, packet| spoofed_if(is_symbol(packet, |number| number % 2 == 0), hop), 2),
+    (|hop, packet| spoofed_if(is_symbol(packet, |_| true), hop), 2),
+    (|hop, packet| spoofed_if(is_of(Kind::Answer, packet), hop), 2),
+    (|hop, _| spoofed_if(true, hop), 0),
+];
+
 struct Attacker {
     divert: Divert,
     seen: Vec<(Hop, Vec<u8>)>,
+    /// Bytes that B sends to the victim.
+    aimed: usize,
 }
 
 impl Watch for Attacker {
     fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
+        if departure.from == B && departure.transmit.via.remote.ip() == VICTIM {
+            self.aimed += departure.packet.len();
+        }
         let hop = (self.divert)(hop?, &departure.packet);
         self.seen.push((hop, departure.packet.clone()));
         Some(hop)
@@ -94,7 +134,7 @@ impl Triangle {
             now,
             hosts: (0..3).map(host).collect(),
             network: Network::new(1, link),
-            attacker: Attacker { divert, seen: Vec::new() },
+            attacker: Attacker { divert, seen: Vec::new(), aimed: 0 },
         }
     }
 
@@ -192,6 +232,53 @@ fn whoever_borrows_an_address_gets_nothing_that_is_sent_there() {
     let outcome = triangle.outcome(A, borrower, 4_000);
     assert!(!matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
     assert_eq!((triangle.hosts[B].inbox.len(), triangle.hosts[C].inbox.len()), (1, 1));
+}
+
+#[test]
+fn whichever_packets_seem_to_come_from_a_victim_three_times_their_bytes_go_there_at_most() {
+    for (case, (divert, arrive)) in SPOOFED.into_iter().enumerate() {
+        let mut triangle = Triangle::new(divert);
+        triangle.send(A, address(B), 10).unwrap();
+        let request = triangle.hosts[A].endpoint.prepare(None, &[7; 10]);
+        let (now, options) = (triangle.now, SendOptions::default());
+        triangle.hosts[A].endpoint.call(now, address(B), &request, &options).unwrap();
+        triangle.run_for(DEADLINE);
+        // B's application says much to whoever it has heard of.
+        let (now, host) = (triangle.now, &mut triangle.hosts[B]);
+        assert_eq!(host.inbox.len() + host.requests.len(), arrive, "case {case}");
+        for message in &host.inbox {
+            host.endpoint.send(now, message.peer, message_of_a_megabyte(), &options).unwrap();
+        }
+        for request in &host.requests {
+            let response = message_of_a_megabyte();
+            host.endpoint.reply(now, request, Some(&response), &options).unwrap();
+        }
+        triangle.run_for(DEADLINE * 4);
+        let from_victim = |(hop, _): &&(Hop, Vec<u8>)| hop.to == B && hop.source.ip() == VICTIM;
+        let spoofed = triangle.attacker.seen.iter().filter(from_victim);
+        let spoofed: usize = spoofed.map(|(_, packet)| packet.len()).sum();
+        let aimed = triangle.attacker.aimed;
+        assert!(spoofed > 0 && aimed <= 3 * spoofed, "case {case}: {aimed} bytes for {spoofed}");
+        assert_eq!(triangle.hosts[A].inbox.len(), arrive / 2, "case {case}: A gets what is for it");
+    }
+}
+
+fn message_of_a_megabyte() -> bytes::Bytes {
+    message(1_000_000, 1)
+}
+
+#[test]
+fn a_question_that_another_holder_of_the_key_answers_costs_the_session_and_leaves_doubt() {
+    let mut triangle = Triangle::new(HONEST);
+    assert!(matches!(triangle.outcome(A, address(B), 1_000), Outcome::Delivered(_)));
+    triangle.attacker.divert = QUESTIONS_TO_C;
+    let outcome = triangle.outcome(A, address(B), 2_000);
+    assert_eq!(outcome, Outcome::Unknown(Indeterminate::PeerRestarted));
+    assert_eq!(triangle.hosts[A].endpoint.counters().sender.sessions_opened, 2);
+    // It is a session with B all the same, and what follows is in no doubt.
+    triangle.attacker.divert = HONEST;
+    assert!(matches!(triangle.outcome(A, address(B), 3_000), Outcome::Delivered(_)));
+    assert_eq!((triangle.hosts[B].inbox.len(), triangle.hosts[C].inbox.len()), (2, 0));
 }
 
 #[test]

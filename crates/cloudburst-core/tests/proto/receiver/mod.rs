@@ -11,4 +11,5 @@ mod pace;
 mod peers;
 mod random;
 mod replays;
+mod spoofed;
 mod unserved;
