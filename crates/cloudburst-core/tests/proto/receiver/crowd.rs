@@ -106,7 +106,12 @@ impl Crowd {
 
     /// A session of the peer `who`, by the handshake `nonce`; it is half-open.
     pub(super) fn meet_again(&mut self, who: u32, nonce: u64) -> Voice {
-        let fields = open_fields(incarnation(who));
+        self.meet_as(who, who, nonce)
+    }
+
+    /// The same with the incarnation of `claimed`.
+    pub(super) fn meet_as(&mut self, who: u32, claimed: u32, nonce: u64) -> Voice {
+        let fields = open_fields(incarnation(claimed));
         let (_, keys) =
             shake_hands(&KEY, nonce, &fields, |packet| self.greet(who, packet).unwrap());
         let flow = keys.forward;

@@ -77,3 +77,18 @@ fn what_a_peer_held_is_free_when_its_sessions_are_forgotten() {
         assert_eq!(crowd.receiver.receive_memory(), 0);
     }
 }
+
+/// Incarnations cost nothing, so a quota keeps honest peers from each other, and the limit of all
+/// together bounds what a liar takes.
+#[test]
+fn a_peer_that_makes_up_incarnations_takes_what_all_share_and_no_more() {
+    let mut crowd = Crowd::unpaced(small());
+    let begun: Vec<u64> = (0..5)
+        .map(|life| {
+            let mut session = crowd.meet_as(1, 100 + life, life.into());
+            begin_all(&mut crowd, &mut session)
+        })
+        .collect();
+    assert_eq!(begun, [3, 3, 2, 0, 0]);
+    assert!(crowd.receiver.receive_memory() <= 100_000);
+}
