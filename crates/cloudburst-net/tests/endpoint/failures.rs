@@ -6,6 +6,7 @@ use cloudburst_net::{
     SendOptions,
 };
 use std::net::UdpSocket;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_millis(300);
@@ -43,6 +44,31 @@ fn nobody_there_is_no_answer() {
         assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
         assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
     }
+}
+
+/// Nothing binds the server to a key: what it returns is what this endpoint has said itself.
+#[test]
+fn what_an_echo_server_returns_delivers_nothing() {
+    let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = echo.local_addr().unwrap();
+    let serve = move || {
+        let mut packet = [0; 2_048];
+        while let Ok((len @ 1.., from)) = echo.recv_from(&mut packet) {
+            echo.send_to(&packet[..len], from).unwrap();
+        }
+    };
+    let (server, client) = (thread::spawn(serve), blocking());
+    for len in [0, 100, 50_000] {
+        let result = client.send_with(addr, bytes(len, 1), within_deadline());
+        assert!(matches!(result, Err(SendError::Rejected(_))), "{len} bytes: {result:?}");
+    }
+    // An empty datagram ends it.
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[], addr).unwrap();
+    server.join().unwrap();
+    assert_eq!(client.try_recv(), Ok(None));
+    let counters = client.counters();
+    assert!(counters.receiver.misdirected > 0, "its own handshakes came back");
+    assert_eq!((counters.sender.symbols_sent, counters.receiver.sessions_confirmed), (0, 0));
 }
 
 #[test]
