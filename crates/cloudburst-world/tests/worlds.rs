@@ -37,6 +37,69 @@ fn the_same_seed_gives_the_same_world() {
     assert_ne!(play_seed(1, Scope::ALL), play_seed(2, Scope::ALL));
 }
 
+/// Epochs end after few packets with this feature alone.
+#[cfg(feature = "small-limits")]
+#[test]
+fn a_session_goes_on_after_whole_epochs_of_its_packets_were_lost() {
+    use cloudburst_core::config::{Config, Security};
+    use cloudburst_core::error::Outcome;
+    use cloudburst_core::proto::SendOptions;
+    use cloudburst_core::time::Instant;
+    use cloudburst_core::wire::seal::EPOCH_PACKETS;
+    use cloudburst_netem::{LinkConfig, Loss};
+    use cloudburst_world::{Host, Network, Recipe, drive};
+    use core::time::Duration;
+    use std::net::SocketAddr;
+
+    let address = |host: u8| SocketAddr::from(([10, 0, 0, host], 7000));
+    let start = Instant::from_nanos(1_000_000_000);
+    let mut hosts = [1, 2].map(|host| {
+        let recipe = Recipe {
+            config: Config { port: 7000, ..Config::default() },
+            security: Security::pre_shared([7; 32]),
+            secret: [host; 32],
+            egresses: 1,
+            addr: address(host),
+            ports: 1,
+            shared: None,
+        };
+        Host::new(start, recipe)
+    });
+    let plain = LinkConfig { delay: Duration::from_micros(50), ..LinkConfig::default() };
+    let mut network = Network::new(1, plain.clone());
+    let mut now = start;
+    let mut run_for = |hosts: &mut [Host; 2], network: &mut Network, time| {
+        let until = now + time;
+        while now < until {
+            (0..2).for_each(|host| drive::drain(hosts, network, now, host, &mut drive::Nobody));
+            let next = drive::next_at(hosts, network).unwrap_or(until);
+            now = next.clamp(now, until);
+            drive::run_moment(hosts, network, now, &mut drive::Nobody);
+        }
+        now
+    };
+    let send = |hosts: &mut [Host; 2], now, len| {
+        let (bytes, options) = (vec![7; len].into(), SendOptions::default());
+        hosts[0].endpoint.send(now, address(2), bytes, &options).unwrap()
+    };
+    let mut ids = vec![send(&mut hosts, start, 10)];
+    let now = run_for(&mut hosts, &mut network, Duration::from_millis(10));
+    // All that is sent is lost until more than two epochs are.
+    network.set_weather(0, 1, &LinkConfig { loss: Loss::Independent(1.0), ..plain });
+    ids.extend((0..10).map(|_| send(&mut hosts, now, 93_000)));
+    run_for(&mut hosts, &mut network, Duration::from_secs(1));
+    assert!(hosts[0].counters().sender.symbols_sent > 3 * EPOCH_PACKETS);
+    assert_eq!(hosts[0].delivered(), 1);
+    network.heal();
+    run_for(&mut hosts, &mut network, Duration::from_secs(1));
+    for id in &ids {
+        let outcome = &hosts[0].outcomes[id];
+        assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+    }
+    assert_eq!(hosts[1].inbox.len(), ids.len());
+    assert_eq!(hosts[0].counters().sender.sessions_opened, 1, "in the same session");
+}
+
 fn play_all(worlds: u64, scope: Scope) {
     if let Some(seed) = setting("CLOUDBURST_WORLD") {
         play_aloud(Choices::seed(seed), scope);
