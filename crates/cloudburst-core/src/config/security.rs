@@ -41,10 +41,11 @@ impl Security {
         Some(key)
     }
 
-    /// A key that everybody knows: whoever can reach this endpoint may send to it.
+    /// Anyone who can reach this endpoint may send to it, and anyone who can change packets on the
+    /// way can read them and write others.
     ///
-    /// Packets are sealed all the same, under keys of an ephemeral exchange: that finds damage, and keeps
-    /// out who only listens. Whoever can change packets on the way can take the place of either end.
+    /// Packets are sealed all the same, under keys that both ends exchange: that finds damage, and
+    /// keeps out whoever only listens.
     pub fn trusted_network() -> Self {
         // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
         let key = PresharedKey::new(*b"cloudburst on a trusted network.");
