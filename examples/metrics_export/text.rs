@@ -84,7 +84,7 @@ fn counters(page: &mut Page, counters: &Counters) {
     page.counter(
         "cloudburst_hellos_sent_total",
         "HELLO and OPEN packets sent.",
-        sender.hellos_sent,
+        sender.handshakes_sent,
     );
     page.counter("cloudburst_sessions_opened_total", "Sessions in use.", sender.sessions_opened);
     let used = receiver.useful_symbols + receiver.late_symbols;
@@ -134,7 +134,7 @@ fn counters(page: &mut Page, counters: &Counters) {
         &[
             ("malformed", sender.malformed + receiver.malformed),
             ("unknown_session", sender.unknown_session + receiver.unknown_session),
-            ("forged", sender.forged + receiver.forged + receiver.refused_hellos),
+            ("forged", sender.forged + receiver.forged + receiver.refused_handshakes),
             ("replayed", sender.replayed + receiver.replayed),
             ("misdirected", receiver.misdirected),
             ("nonsense", receiver.nonsense),

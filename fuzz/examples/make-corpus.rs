@@ -112,7 +112,7 @@ fn noise() -> [Vec<u8>; 2] {
     let accept = AcceptFields {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
-        age_us: Some(1_000_000),
+        uptime_us: Some(1_000_000),
         capabilities: 0,
         port: 7000,
         more_ports: 1,

@@ -223,8 +223,8 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 
-    /// Use no key: anybody who reaches the receiver can send, and anybody on the route can read.
-    /// Both ends must say so
+    /// Use no key: anybody who reaches the receiver can send, and anybody who can change packets on
+    /// the route can read and forge them. Both ends must say so
     #[arg(long, conflicts_with = "key_file")]
     pub insecure: bool,
 

@@ -19,7 +19,9 @@ pub enum SendError {
         max: usize,
     },
     /// As many messages or bytes are under way as may be: try again when one has ended.
-    #[error("{messages} messages of {bytes} bytes are waiting or under way: wait until one ends")]
+    #[error(
+        "{messages} messages and connects ({bytes} bytes) are waiting or under way: wait until one ends"
+    )]
     Full {
         /// Messages and connects waiting or under way.
         messages: usize,

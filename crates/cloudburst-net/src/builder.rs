@@ -312,8 +312,9 @@ impl Builder {
         if security.is_trusted_network() && !bind.ip().is_loopback() {
             tracing::warn!(
                 addr = %io.local_addr(),
-                "anybody who reaches this address may send to this endpoint, and anybody on the \
-                 route may read along: `Security::trusted_network` was chosen"
+                "anybody who reaches this address may send to this endpoint, and anybody who can \
+                 change packets on the way can read and forge them: \
+                 `Security::trusted_network` was chosen"
             );
         }
         tracing::info!(

@@ -29,7 +29,7 @@ impl Endpoint {
     /// Returns when the peer is known to hold the session. That is immediately if there is a session and
     /// the peer was heard lately. Otherwise, the peer must answer by the default deadline of messages.
     ///
-    /// If nothing passes for 30 s, the next message or connect first asks after the session, which takes
+    /// If nothing passes for 30 s, the next message or connect first checks the session, which takes
     /// one round trip; after two and a half minutes, the peer has forgotten it.
     ///
     /// A connect under way counts as a message under way

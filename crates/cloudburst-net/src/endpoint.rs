@@ -95,8 +95,9 @@ impl Endpoint {
     /// What `address` is to this endpoint: its own, one that it is
     /// [known as](crate::Builder::known_as), or neither. In a fork, none is its own.
     ///
-    /// A peer that sends to an address that is neither has no answer. Addresses of interfaces are
-    /// looked up at most five times a second.
+    /// A handshake that is addressed to any other is not accepted: its initiator reports
+    /// [`Rejection::NotAccepted`](crate::Rejection::NotAccepted). Addresses of interfaces are looked
+    /// up at most five times a second.
     pub fn naming(&self, address: SocketAddr) -> Naming {
         self.inner.naming(address)
     }

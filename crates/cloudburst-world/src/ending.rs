@@ -82,7 +82,7 @@ fn finish_all(world: &mut World) {
 }
 
 fn rest_for(world: &mut World, time: Duration, haunted: bool) {
-    /// A session that is asked after this often is not idle.
+    /// A session that is checked this often is not idle.
     const EVERY: Duration = Duration::from_secs(10);
     let until = world.now + time;
     while world.now < until {
@@ -124,7 +124,11 @@ fn all_arrive(world: &mut World, sent: Vec<Name>) {
         let sent = world.book.ledger.find(name).expect("it was sent");
         let restarted = sent.outcome == Some(Outcome::Unknown(Indeterminate::PeerRestarted))
             && sent.to.is_some_and(|to| world.hosts[to].life() > 0);
-        let excused = restarted && !world.scope.unnoticed_restarts;
+        // Its sender can only tell that a restart was before the answer that told of it.
+        let soon = sent
+            .to
+            .is_some_and(|to| sent.sent_at.saturating_since(world.hosts[to].born()) < LIVELY);
+        let excused = restarted && (soon || !world.scope.unnoticed_restarts);
         assert!(excused, "nothing is in the way for {LIVELY:?}: {sent:?}");
         let (from, to) = (name.0, sent.to.expect("it was for a host"));
         again.extend(send(world, from, to));

@@ -36,6 +36,8 @@ pub struct Host {
     recipe: Recipe,
     /// How often it was restarted.
     life: u8,
+    /// When this life began.
+    born: Instant,
     /// What the application has not taken yet, in order.
     untaken: VecDeque<Untaken>,
     alive: bool,
@@ -93,6 +95,7 @@ impl Host {
             takes: true,
             recipe,
             life,
+            born: now,
             untaken: VecDeque::new(),
             alive: true,
             paused: false,
@@ -238,6 +241,11 @@ impl Host {
     /// How often it was restarted.
     pub const fn life(&self) -> u8 {
         self.life
+    }
+
+    /// When this life began.
+    pub const fn born(&self) -> Instant {
+        self.born
     }
 
     /// Whether it has not been killed.

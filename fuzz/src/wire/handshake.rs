@@ -52,7 +52,7 @@ impl Handshake {
     fn write(&self) -> Vec<u8> {
         let (key, mut out) = (&HELLO_KEY[0], Vec::new());
         match self {
-            // The session that it asks after is what its sealer is of: that is checked apart.
+            // The session that it is about is what its sealer is of: that is checked apart.
             Self::Hello(hello) => {
                 Hello::write(hello.path, hello.count, hello.nonce, None, key, &mut out);
             }
@@ -101,7 +101,7 @@ pub(super) fn with_right_mac(packet: &[u8]) -> Vec<u8> {
 }
 
 /// The packet as its writer would have put it: what the reader does not look at is 0. A HELLO
-/// becomes one that asks after no session.
+/// becomes one that is about no session.
 fn canonical(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     match Kind::of(&packet) {
@@ -213,7 +213,7 @@ fn accept_fields(input: &mut Input<'_>) -> AcceptFields {
     AcceptFields {
         incarnation: Incarnation([input.u8(); 16]),
         session: SessionId(input.u32().max(1)),
-        age_us: (input.u8() & 1 != 0).then(|| input.u32().into()),
+        uptime_us: (input.u8() & 1 != 0).then(|| input.u32().into()),
         capabilities: input.u32(),
         port: input.u16(),
         more_ports: input.u8(),

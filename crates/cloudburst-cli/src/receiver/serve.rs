@@ -385,7 +385,7 @@ impl Server {
                  answered: if something on the way translates addresses, say which by --known-as",
             );
         }
-        let refused = counters.refused_hellos;
+        let refused = counters.refused_handshakes;
         let (told, last) = self.strangers;
         if refused > told && last.is_none_or(|last| now.duration_since(last) >= NOTICE_EVERY) {
             self.strangers = (refused, Some(now));

@@ -14,8 +14,9 @@ use std::thread;
 const QUIET: Duration = MAX_PAUSE.saturating_mul(2);
 
 impl<I: PacketIo> Engine<I> {
-    /// Stops accepting new messages and connects, waits at most `within` for those under way and for peers that
-    /// miss a STOP, and then stops. Returns whether all sends and connects had ended by then.
+    /// Stops accepting new messages and connects, waits at most `within` for those under way and for
+    /// peers that miss a STOP, and then stops. Returns whether all sends and connects had ended by
+    /// then.
     pub fn close(&self, within: Duration) -> bool {
         let deadline = self.shared.io.now() + within;
         self.shared.parts.lock_receiver().close();

@@ -123,10 +123,10 @@ impl Endpoint {
     /// Opens a session with `peer` before there is a message for it. `None` stands for the default
     /// deadline of messages. An [`Event::Connected`] reports the end.
     ///
-    /// The handshake is the one that a message would begin. A connect ends as soon as the session may
-    /// be used: at once if it may already, and the peer was heard lately. It counts as one of
-    /// [`Config::send_messages`]. A session without messages is soon asked after before use, and the
-    /// peer forgets it: see `docs/spec.md`, 6.1 and 6.5.
+    /// The handshake is the one that a message would begin. A connect ends once the peer is known to
+    /// hold the session: immediately if it is, and the peer was heard recently. It counts against
+    /// [`Config::send_messages`]. An idle session is checked before use after 30 s, and forgotten by
+    /// the peer after 155 s.
     ///
     /// # Errors
     ///

@@ -18,21 +18,21 @@ pub(super) const MAX_ROUTES: usize = 256;
 /// Idle time after which the receiver may have forgotten a session. Its sender asks before it uses
 /// the session again.
 pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
-/// The same for a session in which no symbol has been answered yet. Receivers keep such a session
+/// The same for a session in which nothing has been answered yet. Receivers keep such a session
 /// for a shorter time ([`HALF_OPEN_FOR`]).
 pub(super) const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
 /// Maximum age of a handshake when it is answered. Later, the responder may have forgotten what it
 /// said, so the handshake begins anew.
 pub(super) const HANDSHAKE_FOR: Duration = Duration::from_secs(5);
-/// How long a handshake may remain without a first symbol.
+/// How long a handshake may remain without a first packet of its session.
 pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(20);
 const _: () =
     assert!(HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs() <= HALF_OPEN_FOR.as_secs());
-/// How many handshakes are remembered, the latest that had a first symbol among them. Only holders of
-/// a key can push out those of others.
+/// How many handshakes are remembered, confirmed ones included. Only holders of a key can push out
+/// those of others.
 pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } else { 4096 };
 /// Idle time after which a receiver forgets a session. A sender relies on it for [`STALE_AFTER`], and
-/// asks after it within [`HANDSHAKE_FOR`].
+/// then asks within [`HANDSHAKE_FOR`] whether it is still held.
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
 const _: () = assert!(STALE_AFTER.as_secs() + HANDSHAKE_FOR.as_secs() <= IDLE_AFTER.as_secs());
 

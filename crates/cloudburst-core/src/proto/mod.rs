@@ -66,9 +66,9 @@ use std::net::SocketAddr;
 pub enum Contents {
     /// Symbols of a message.
     Symbols(MessageId),
-    /// A HELLO to a peer.
+    /// A HELLO or OPEN to a peer.
     Hello(SocketAddr),
-    /// A receiver's answers.
+    /// Answers to symbols and to handshakes.
     Answers,
 }
 

@@ -41,9 +41,9 @@ pub struct SentTo {
     pub symbols_sent: u64,
     /// Those of them that went out after silence, because no answer had come in time.
     pub retries: u64,
-    /// HELLO and OPEN packets: a handshake takes two HELLOs and an OPEN, and the others are repeats, or
-    /// ask after a session that idled.
-    pub hellos_sent: u64,
+    /// HELLO and OPEN packets. A handshake takes two HELLOs (one with a single path) and an OPEN; the
+    /// rest are retries, and liveness checks of idle sessions.
+    pub handshakes_sent: u64,
     /// Authentic answers that came back.
     pub answers_received: u64,
     /// Smoothed round-trip time, over all paths (RFC 6298, section 2); `None` before the first

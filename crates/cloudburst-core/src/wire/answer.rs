@@ -108,7 +108,7 @@ pub struct Answer {
 pub enum Report {
     /// On a message.
     Message(Answer),
-    /// The session lives: an answer to the handshake packet with this nonce, which asked after it.
+    /// The session is still held: an answer to the handshake packet with this nonce.
     Alive {
         /// The nonce of the handshake.
         nonce: u64,

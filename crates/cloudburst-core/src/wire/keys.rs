@@ -122,13 +122,4 @@ fn first_16(hash: &blake3::Hash) -> Digest {
     Digest(digest)
 }
 
-macro_rules! opaque_debug {
-    ($($name:ident),*) => {$(
-        impl core::fmt::Debug for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str(concat!(stringify!($name), "(..)"))
-            }
-        }
-    )*};
-}
 opaque_debug!(PresharedKey, DirectionKey, DigestKey);

@@ -64,8 +64,8 @@ impl Sealer {
         self.next
     }
 
-    /// Seals the packet that starts at `start` in `buffer` and which carries [`next_number`]: encrypts from `payload_at` on (an index into the packet), authenticates
-    /// all, and appends the tag.
+    /// Seals the packet that starts at `start` in `buffer` and which carries [`next_number`]: encrypts
+    /// from `payload_at` on (an index into the packet), authenticates all, and appends the tag.
     ///
     /// # Panics
     ///
@@ -120,28 +120,22 @@ impl Opener {
         let epoch = number / EPOCH_PACKETS;
         let known = self.keys.iter().find(|(of, _)| *of == epoch);
         // A number is sent whole, so its epoch is known however many packets were lost before it.
-        let fresh;
-        let key = match known {
-            Some((_, key)) => key,
-            None => {
-                fresh = epoch_key(&self.direction, epoch);
-                &fresh
-            }
-        };
-        let is_new = known.is_none();
+        let fresh = known.is_none().then(|| epoch_key(&self.direction, epoch));
+        let key = known.map(|(_, key)| key).or(fresh.as_ref()).expect("it is known or fresh");
         let payload = key
             .open_in_place(nonce(number), Aad::from(&*header), sealed)
             .map_err(|_| OpenError::Forged)?;
         self.window.mark(number);
-        if is_new {
+        if let Some(key) = fresh {
             let oldest = usize::from(self.keys[1].0 < self.keys[0].0);
-            self.keys[oldest] = (epoch, epoch_key(&self.direction, epoch));
+            self.keys[oldest] = (epoch, key);
         }
         Ok(payload)
     }
 }
 
-fn nonce(number: u64) -> Nonce {
+/// 32 bits of zeros, then the number, big-endian (Noise, section 12.3).
+pub(super) fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
     Nonce::assume_unique_for_key(bytes)

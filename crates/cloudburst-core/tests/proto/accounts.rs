@@ -33,7 +33,7 @@ fn both_ends_of_a_clean_network_count_the_same() {
         (needed as u64, (packets - needed) as u64)
     );
     assert_eq!(sent.answers_received, received.answers_sent);
-    assert_eq!(sent.hellos_sent, pair.a.counters().sender.hellos_sent);
+    assert_eq!(sent.handshakes_sent, pair.a.counters().sender.handshakes_sent);
     assert_eq!(sent.round_trip, Some(Duration::from_micros(100)));
     assert!(sent.session_since > Some(pair.now - Duration::from_secs(1)));
     assert_eq!((at_b.sent.symbols_sent, at_a.received.symbols_received), (0, 0));

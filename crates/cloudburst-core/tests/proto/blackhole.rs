@@ -45,7 +45,7 @@ fn a_network_that_comes_back_is_used_again_at_once() {
     }
     let id = pair.send(message(93_000, 1));
     pair.run_for(Duration::from_secs(4));
-    assert!(pair.a.counters().sender.hellos_sent > 10, "it keeps knocking");
+    assert!(pair.a.counters().sender.handshakes_sent > 10, "it keeps knocking");
     for path in 0..4 {
         pair.set_down(path, false);
     }

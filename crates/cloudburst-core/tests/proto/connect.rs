@@ -31,7 +31,7 @@ fn ended(pair: &mut Pair, id: ConnectId) -> Result<(), Rejection> {
 }
 
 fn hellos(pair: &Pair) -> u64 {
-    pair.a.counters().sender.hellos_sent
+    pair.a.counters().sender.handshakes_sent
 }
 
 fn set_down(pair: &mut Pair, down: bool) {
@@ -54,7 +54,7 @@ fn the_first_message_after_a_connect_takes_one_round_trip_and_waits_for_nothing(
     let receipt = pair.deliver(message(1_000, 1));
     assert_eq!(receipt.waited, Duration::ZERO);
     assert!(receipt.completed_in < 2 * ROUND_TRIP, "{receipt:?}");
-    assert_eq!(hellos(&pair), sender.hellos_sent);
+    assert_eq!(hellos(&pair), sender.handshakes_sent);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 const CAPACITY: u64 = 100_000_000;
-/// Of a HELLO on the wire: 80 bytes, and headers of IP and UDP.
+/// Of a HELLO on the wire: 64 bytes, and headers of IP and UDP.
 const HELLO_BITS: u64 = 8 * (64 + 28);
 
 fn pair() -> Pair {
@@ -59,9 +59,9 @@ fn handshakes_that_nobody_answers_take_a_small_share_of_the_link() {
     let mut pair = pair();
     send_to_nobody(&mut pair, 2_000);
     pair.run_for(Duration::from_secs(1));
-    let first = pair.a.counters().sender.hellos_sent;
+    let first = pair.a.counters().sender.handshakes_sent;
     pair.run_for(Duration::from_secs(1));
-    let hellos = pair.a.counters().sender.hellos_sent - first;
+    let hellos = pair.a.counters().sender.handshakes_sent - first;
     println!("{hellos} HELLOs a second");
     assert!(hellos * HELLO_BITS < 2_600_000, "{hellos}");
     assert!(hellos * HELLO_BITS > 2_400_000, "{hellos}: dead peers may be back");

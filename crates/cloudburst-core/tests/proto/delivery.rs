@@ -7,7 +7,7 @@ use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::wire::Kind;
 
-const LENGTHS: [usize; 9] = [0, 1, 2, 1366, 1367, 2732, 5_000, 20_000, 93_000];
+const LENGTHS: [usize; 10] = [0, 1, 2, 1400, 1401, 2816, 2817, 5_000, 20_000, 93_000];
 
 #[test]
 fn messages_of_all_sizes_arrive_over_a_perfect_network_with_no_wasted_wait() {
@@ -79,8 +79,8 @@ fn both_sides_send_at_once_and_answers_need_no_second_handshake() {
     }
     pair.settle();
     assert_eq!((pair.a.inbox.len(), pair.b.inbox.len()), (20, 21));
-    assert_eq!(pair.b.counters().sender.hellos_sent, 0);
-    assert_eq!(pair.a.counters().sender.hellos_sent, 3, "HELLO over two paths, and one OPEN");
+    assert_eq!(pair.b.counters().sender.handshakes_sent, 0);
+    assert_eq!(pair.a.counters().sender.handshakes_sent, 3, "HELLO over two paths, and one OPEN");
 }
 
 #[test]

@@ -47,7 +47,10 @@ fn cancelling_stops_a_burst_that_nobody_answers() {
     // No timer of the burst is left, nor one that asks after the silent peer.
     pair.run_for(Duration::from_secs(10));
     let after = pair.a.counters().sender;
-    assert_eq!((after.symbols_sent, after.hellos_sent), (sender.symbols_sent, sender.hellos_sent));
+    assert_eq!(
+        (after.symbols_sent, after.handshakes_sent),
+        (sender.symbols_sent, sender.handshakes_sent)
+    );
 }
 
 #[test]
@@ -72,9 +75,9 @@ fn nobody_there_is_told_at_the_deadline() {
     assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
     assert_eq!(pair.now.saturating_since(start), Config::default().deadline);
     // The knocking ends with the last message.
-    let hellos = pair.a.counters().sender.hellos_sent;
+    let hellos = pair.a.counters().sender.handshakes_sent;
     pair.run_for(Duration::from_secs(10));
-    assert!(pair.a.counters().sender.hellos_sent <= hellos + 1);
+    assert!(pair.a.counters().sender.handshakes_sent <= hellos + 1);
 }
 
 /// One way, and no address that is the endpoint's own.
@@ -165,7 +168,7 @@ fn another_key_gets_no_answer_and_makes_no_state() {
         let id = pair.send(message(10, 1));
         assert_eq!(pair.outcome(id), Outcome::Rejected(Rejection::NoAnswer));
         assert_eq!(pair.link_stats(Side::B).sent, 0, "a stranger gets no answer");
-        assert!(pair.b.counters().receiver.refused_hellos > 5);
+        assert!(pair.b.counters().receiver.refused_handshakes > 5);
         assert_eq!(pair.b.endpoint.poll_timeout(), None, "nothing to clean up");
     }
 }

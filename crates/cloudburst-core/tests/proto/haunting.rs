@@ -13,7 +13,7 @@ fn they_keep_no_dead_session_so_that_a_newcomer_finds_room() {
     let mut old = Vec::new();
     for life in 0..2 {
         pair.deliver(message(10, life));
-        // The session is stale, so it is asked after.
+        // The session is stale, so it is checked.
         pair.run_for(Duration::from_secs(40));
         pair.tap = Some(Vec::new());
         pair.deliver(message(10, life));

@@ -55,7 +55,7 @@ fn redundancy_follows_the_loss() {
     for (share, limit) in [(0.0, 1.1), (0.05, 1.25), (0.2, 1.6), (0.5, 3.2)] {
         let pair = all_arrive_once(lossy(share), BurstPolicy::default(), 100);
         let symbols: usize =
-            (0..100_u64).map(|seed| ((seed * 7919 % 93_001) as usize).div_ceil(1366).max(1)).sum();
+            (0..100_u64).map(|seed| ((seed * 7919 % 93_001) as usize).div_ceil(1416).max(1)).sum();
         let sent = pair.a.counters().sender.symbols_sent as f64;
         assert!(sent / symbols as f64 <= limit, "{share}: {}", sent / symbols as f64);
     }

@@ -1,4 +1,4 @@
-//! An attacker on the path who redirects, reflects, re-sources and repeats packets. All hosts hold the
+//! An attacker on the path who redirects, reflects, spoofs the source of and repeats packets. All hosts hold the
 //! key; the attacker does not.
 
 use crate::common::{KEY, message};
@@ -56,7 +56,7 @@ const NO_ANSWERS_TO_A: Divert = |hop, packet| match (hop.to, Kind::of(packet)) {
     _ => hop,
 };
 
-/// C is asked after A's session with B, whose symbols get lost.
+/// C is asked about A's session with B, whose symbols get lost.
 const QUESTIONS_TO_C: Divert = |hop, packet| match (hop.from, hop.to, Kind::of(packet)) {
     (A, B, Ok(Kind::Hello | Kind::Symbol)) => Hop { to: C, ..hop },
     _ => hop,
@@ -324,7 +324,7 @@ fn a_live_session_survives_handshakes_that_are_replayed_and_answers_that_are_los
     triangle.run_for(Duration::from_secs(40));
     triangle.attacker.divert = NO_ANSWERS_TO_A;
     triangle.attacker.seen.clear();
-    // A must ask after the session now. That it is said to be alive never arrives.
+    // A must check the session now. That it is said to be alive never arrives.
     let id = triangle.send(A, address(B), 2_000).unwrap();
     for _ in 0..100 {
         triangle.run_for(Duration::from_millis(10));

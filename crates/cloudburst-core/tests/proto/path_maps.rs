@@ -73,10 +73,10 @@ fn symbols_go_to_all_ports_that_the_peer_has_said_it_has() {
     assert_eq!(vias(&pair, Side::A, Kind::Symbol), all);
     assert_eq!(pair.a.endpoint.paths(Side::B.address(0)).len(), 8);
     assert!(vias(&pair, Side::A, Kind::Hello).iter().all(|&(_, port)| port == 0));
-    // The other way there is no handshake: the first HELLO has said it all.
+    // The other way there is no handshake: OPEN has said it all.
     pair.send_from(Side::B, message(93_000, 2), SendOptions::default());
     pair.settle();
-    assert_eq!(pair.b.counters().sender.hellos_sent, 0);
+    assert_eq!(pair.b.counters().sender.handshakes_sent, 0);
     assert_eq!(vias(&pair, Side::B, Kind::Symbol), all);
 }
 

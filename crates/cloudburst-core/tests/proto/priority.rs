@@ -57,7 +57,7 @@ fn urgent_messages_go_first_and_background_ones_last() {
 
 #[test]
 fn a_long_message_is_not_starved_by_a_stream_of_short_ones() {
-    // 69 symbols in trains of 4 over 4 paths are 5 rounds, and a few more for what is asked for.
+    // 66 symbols in trains of 4 over 4 paths are 5 rounds, and a few more for what is asked for.
     // Each comes within 8 rounds for every other that was ready, and a short message is a round.
     let rounds = 8;
     let came = overtaken(4, 4);

@@ -1,9 +1,10 @@
-//! A session that idled for long is asked after before use, and what was said long ago, and comes late
+//! A session that idled for long is checked before use, and what was said long ago, and comes late
 //! meanwhile, does not answer that.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::error::Outcome;
 use cloudburst_core::proto::SendOptions;
+use cloudburst_core::wire::Kind;
 use cloudburst_netem::LinkConfig;
 use core::time::Duration;
 
@@ -28,10 +29,10 @@ fn late_answers_in_a_stale_session_leave_its_handshake_alone() {
 
     pair.run_for(Duration::from_secs(33));
     pair.set_links(Side::A, None, &lossy(1.0));
-    let hellos = pair.a.counters().sender.hellos_sent;
+    let hellos = pair.a.counters().sender.handshakes_sent;
     let id = pair.send(message(5_000, 2));
     pair.run_for((idle_since + Duration::from_millis(34_990)).saturating_since(pair.now));
-    assert!(pair.a.counters().sender.hellos_sent > hellos, "the session is stale");
+    assert!(pair.a.counters().sender.handshakes_sent > hellos, "the session is stale");
 
     let (late, symbols) =
         (pair.a.counters().sender.late_answers, pair.a.counters().sender.symbols_sent);
@@ -45,13 +46,20 @@ fn late_answers_in_a_stale_session_leave_its_handshake_alone() {
 }
 
 #[test]
-fn a_late_hello_ack_opens_no_session_that_its_responder_has_forgotten() {
+fn a_late_accept_opens_no_session_that_its_responder_has_forgotten() {
     let mut pair = Pair::new(Setup::default());
-    pair.set_links(Side::B, None, &delayed(Duration::from_secs(35)));
+    pair.tap = Some(Vec::new());
     let id = pair.send_from(Side::A, message(5_000, 0), within(60));
-    // One attempt gets there.
+    let opens = |pair: &Pair| {
+        let mut tap = pair.tap.iter().flatten();
+        tap.any(|(_, _, packet)| Kind::of(packet) == Ok(Kind::Open))
+    };
+    pair.run(opens);
+    // The OPEN gets there, and nothing after it.
+    pair.set_links(Side::B, None, &delayed(Duration::from_secs(35)));
     pair.run_for(Duration::from_micros(500));
     pair.set_links(Side::A, None, &lossy(1.0));
+    pair.tap = None;
     pair.run_for(Duration::from_secs(30));
     pair.set_links(Side::B, None, &Setup::default().link);
     let late = pair.a.counters().sender.late_answers;

@@ -18,7 +18,7 @@ fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
     pair.run_for(Duration::from_millis(1));
     pair.a.endpoint.cancel(id);
     pair.run_for(Duration::from_millis(19_900));
-    // The session is asked after, and the answer is almost too late.
+    // The session is checked, and the answer is almost too late.
     let late = LinkConfig { delay: Duration::from_millis(4_900), ..ok.clone() };
     pair.set_links(Side::A, None, &ok);
     pair.set_links(Side::B, None, &late);
@@ -29,12 +29,12 @@ fn a_session_that_was_said_to_be_alive_is_still_held_when_it_is_used() {
     pair.a.endpoint.cancel(id);
     pair.run_for(Duration::from_millis(25_000));
     // It is used without another question.
-    let hellos = pair.a.counters().sender.hellos_sent;
+    let hellos = pair.a.counters().sender.handshakes_sent;
     pair.set_links(Side::A, None, &ok);
     pair.set_links(Side::B, None, &ok);
     let id = pair.send(message(10, 3));
     let outcome = pair.outcome(id);
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
     let sender = pair.a.counters().sender;
-    assert_eq!((sender.hellos_sent, sender.sessions_opened), (hellos, 1));
+    assert_eq!((sender.handshakes_sent, sender.sessions_opened), (hellos, 1));
 }

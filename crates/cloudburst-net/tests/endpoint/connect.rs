@@ -100,7 +100,7 @@ async fn a_closed_endpoint_does_not_connect() {
     client.connect(server.local_addr()).await.unwrap();
     let connecting = client.clone();
     let connect = tokio::spawn(async move { connecting.connect(address).await });
-    let is_asked = || client.peer(address).is_some_and(|peer| peer.sent.hellos_sent > 0);
+    let is_asked = || client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0);
     while !is_asked() {
         tokio::task::yield_now().await;
     }
@@ -127,7 +127,9 @@ fn closing_waits_for_a_connect_that_can_still_succeed() {
     let (silent, address) = nobody();
     let connecting = client.clone();
     let thread = thread::spawn(move || connecting.connect(address));
-    eventually("it asks", || client.peer(address).is_some_and(|peer| peer.sent.hellos_sent > 0));
+    eventually("it asks", || {
+        client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0)
+    });
     let closing = client.clone();
     let closed = thread::spawn(move || closing.close(PATIENCE));
     let unsendable = SendOptions { priority: 8, ..SendOptions::default() };

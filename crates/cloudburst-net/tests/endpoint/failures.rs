@@ -29,7 +29,7 @@ fn another_key_gets_no_answer() {
     assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
     assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
     let receiver = server.counters().receiver;
-    assert!(receiver.refused_hellos > 0);
+    assert!(receiver.refused_handshakes > 0);
     assert_eq!((receiver.sessions_confirmed, receiver.messages_delivered), (0, 0));
     assert_eq!(server.counters().io.datagrams_sent, 0, "strangers are not answered");
 }

@@ -52,7 +52,8 @@ impl Prepared {
 /// A request as its callee receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name, at which it accepts messages itself: see [`Message::peer`](crate::proto::Message::peer).
+    /// The caller's name, at which it accepts messages itself: see
+    /// [`Message::peer`](crate::proto::Message::peer).
     pub peer: SocketAddr,
     /// The call's identifier, which the caller chose.
     pub call: CallId,

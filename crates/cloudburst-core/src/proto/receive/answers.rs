@@ -37,8 +37,7 @@ impl Outbound {
 }
 
 impl Receiver {
-    /// Appends the next datagrams for one path to `buffer`, unless they would exceed the rate of
-    /// the link. No answer is larger than the packet that caused it, so those to a link's worth of
+    /// Appends the next datagram to `buffer`, unless it would exceed the rate of the link. No answer is larger than the packet that caused it, so those to a link's worth of
     /// packets leave at once.
     ///
     /// Answers to handshakes and others take turns, and within either do peers.
@@ -57,7 +56,7 @@ impl Receiver {
         }?;
         self.replies_turn = !self.replies_turn;
         let overhead = headers(&sent.via) + self.path_map.overhead(sent.via);
-        self.pacer.charge(now, sent.len + sent.len / sent.segment_size * overhead);
+        self.pacer.charge(now, sent.len + overhead);
         Some(sent)
     }
 
@@ -75,7 +74,7 @@ impl Receiver {
             // What it says may be out of date: then the initiator asks again.
             if let Some(via) = next.and_then(|next| self.write_reply(next, buffer)) {
                 let len = buffer.len() - start;
-                return Some(self.transmit_of(via, len, len));
+                return Some(self.transmit_of(via, len));
             }
         }
     }
@@ -109,7 +108,7 @@ impl Receiver {
         let marking = marking::control(&self.config);
         if first.is_plain() {
             let room = self.config.max_payload(headers(&via) + self.path_map.overhead(via));
-            let mut len = ANSWER_OVERHEAD + first.report.len();
+            let mut len = least;
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
             let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
@@ -133,12 +132,12 @@ impl Receiver {
             }
         }
         let len = buffer.len() - start;
-        Some(self.transmit_of(via, len, len))
+        Some(self.transmit_of(via, len))
     }
 
-    fn transmit_of(&self, via: Via, segment_size: usize, len: usize) -> Transmit {
+    fn transmit_of(&self, via: Via, len: usize) -> Transmit {
         let marking = marking::control(&self.config);
-        Transmit { contents: Contents::Answers, via, segment_size, len, marking }
+        Transmit { contents: Contents::Answers, via, segment_size: len, len, marking }
     }
 
     /// Whether something waits to be sent.

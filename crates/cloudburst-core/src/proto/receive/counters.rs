@@ -27,7 +27,7 @@ pub struct ReceiverCounters {
     pub unknown_session: u64,
     pub forged: u64,
     pub replayed: u64,
-    pub refused_hellos: u64,
+    pub refused_handshakes: u64,
     pub misdirected: u64,
     pub peers_refused: u64,
 }

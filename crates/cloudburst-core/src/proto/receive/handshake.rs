@@ -1,4 +1,4 @@
-//! Sessions: answering handshakes, confirming a session by its first symbol, making room, forgetting.
+//! Sessions: answering handshakes, confirming a session by its first packet, making room, forgetting.
 
 use super::Receiver;
 use super::session::Session;
@@ -25,13 +25,13 @@ const RETURN_EVERY: usize = 4;
 pub(super) enum HandshakeReply {
     Retry(usize, Retry),
     Accept(usize, Accept),
-    /// The session that is asked after lives, says an ANSWER in it.
+    /// The session is still held, says an ANSWER in it.
     Alive(SessionId, u64),
     /// The packet is of a version that is not spoken here.
     Versions(usize, Versions),
 }
 
-/// A session that has had no symbol so far.
+/// A session that has had no packet so far.
 #[derive(Debug)]
 pub(super) struct Unconfirmed {
     session: Session,
@@ -50,8 +50,8 @@ impl Receiver {
     }
 
     /// Takes a HELLO that arrived by `via`. One that proves that it is of a session is as good as a
-    /// symbol of it; of another nothing is kept, because a stranger may have replayed it. Returns the
-    /// peer, if this is the first packet of a session.
+    /// symbol of it; of another nothing is kept, because a stranger may have replayed it. Returns what
+    /// the sending half must learn: a new peer, or new routes to one.
     pub(in crate::proto) fn handle_hello(
         &mut self,
         now: Instant,
@@ -61,7 +61,7 @@ impl Receiver {
         let (key, hello) = match Hello::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
             Ok(None) => {
-                self.counters.refused_hellos += 1;
+                self.counters.refused_handshakes += 1;
                 return None;
             }
             Err(_) => {
@@ -108,7 +108,7 @@ impl Receiver {
     pub(in crate::proto) fn handle_open(&mut self, now: Instant, via: Via, packet: &[u8]) {
         let (key, open) = match Open::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
-            Ok(None) => return self.counters.refused_hellos += 1,
+            Ok(None) => return self.counters.refused_handshakes += 1,
             Err(_) => return self.counters.malformed += 1,
         };
         if self.leaves_to_others() {
@@ -148,7 +148,7 @@ impl Receiver {
         let count = self.opened;
         let ephemeral = self.ephemeral.draw();
         let Some((fields, response)) = open.read(self.identity.preshared(key), ephemeral) else {
-            self.counters.refused_hellos += 1;
+            self.counters.refused_handshakes += 1;
             return None;
         };
         let naming = self.naming(fields.addressed, via);
@@ -165,7 +165,7 @@ impl Receiver {
         let (message, secrets) = response.accept(&AcceptFields {
             incarnation: self.identity.incarnation,
             session: name,
-            age_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
+            uptime_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
             capabilities: 0,
             // Where nobody shares the port, the one that the peer uses is the one that works.
             port: if self.config.reuse_port { self.config.port } else { 0 },

@@ -81,7 +81,7 @@ pub(crate) struct Receiver {
     config: Config,
     identity: Identity,
     sessions: HashMap<SessionId, Session>,
-    /// Handshakes without a symbol so far.
+    /// Handshakes, half-open or recently confirmed.
     half_open: HalfOpen<Unconfirmed>,
     opened: u64,
     /// Secrets of the keys in ACCEPTs.

@@ -133,8 +133,9 @@ impl Routes {
         Some((path, way.unwrap_or(via)))
     }
 
-    /// The next route in turn, for an answer of `len` bytes at most. What brings no symbols any more hardly takes answers back: such
-    /// routes are passed over most of the time, but not always, for one may work in one direction.
+    /// The next route in turn, for an answer of `len` bytes at most. What brings no symbols any more
+    /// hardly takes answers back: such routes are passed over most of the time, but not always, for
+    /// one may work in one direction.
     pub(super) fn take(&mut self, len: usize) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
         let quiet = QUIET_AFTER * routes as u64;
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(egresses(&Egresses(4), &mut routes), [0, 1, 2, 3, 0, 1]);
         assert_eq!(egresses(&Egresses(0), &mut routes), [0; 6], "no own path");
         assert_eq!(routes.take(100).map(|(_, via)| via.egress), Some(0));
-        assert_eq!((copies(100, 1_452), copies(100, 299), copies(100, 85)), (4, 2, 1));
+        assert_eq!((copies(100, 1_472), copies(100, 299), copies(100, 72)), (4, 2, 1));
     }
 
     #[test]

@@ -22,9 +22,8 @@ pub(super) struct Symbol<'a> {
 }
 
 impl Receiver {
-    /// Takes a SYMBOL that arrived by `via`. The packet is garbled afterwards. Returns the peer, if
-    /// this is the first that proves that it is there: the sender half may talk to it without a
-    /// handshake.
+    /// Takes a SYMBOL that arrived by `via`. The packet is garbled afterwards. Returns what the
+    /// sending half must learn: a new peer, to which it needs no handshake, or new routes to one.
     pub(in crate::proto) fn handle_symbol(
         &mut self,
         now: Instant,

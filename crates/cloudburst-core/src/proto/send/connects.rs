@@ -18,7 +18,7 @@ pub(super) struct Connect {
 }
 
 impl Sender {
-    /// Opens a session with the peer at `address`, or asks after the one there is as a message would.
+    /// Opens a session with the peer at `address`, or checks the one there is as a message would.
     /// The connect ends with a [`SenderEvent::Connected`]: at once if the session may be used and the
     /// peer holds it for good.
     ///

@@ -96,7 +96,7 @@ impl Crowd {
         let (message, _) = response.accept(&AcceptFields {
             incarnation: Incarnation([9; 16]),
             session: SessionId(number + 1),
-            age_us: None,
+            uptime_us: None,
             capabilities: 0,
             port: 0,
             more_ports: 0,

@@ -5,7 +5,7 @@
 #[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
 #[non_exhaustive]
 pub struct SenderCounters {
-    pub hellos_sent: u64,
+    pub handshakes_sent: u64,
     pub sessions_opened: u64,
     pub symbols_sent: u64,
     pub symbol_bytes_sent: u64,

@@ -185,9 +185,9 @@ impl Sender {
         let port = if fields.port == 0 { opening.port } else { fields.port };
         // The packets of an older session went to the port that this incarnation has now, so they
         // came to it since it began.
-        let is_heir = old.is_some_and(|old| old.0 != fields.incarnation && old.1 == port);
+        let same_port = old.is_some_and(|old| old.0 != fields.incarnation && old.1 == port);
         let began_at =
-            fields.age_us.filter(|_| is_heir).map(|age| now - Duration::from_micros(age));
+            fields.uptime_us.filter(|_| same_port).map(|age| now - Duration::from_micros(age));
         let ports = ports(fields.more_ports);
         self.learn_ports(address, port, ports);
         let keys = SessionKeys::new(&secrets, session, fields.session);
@@ -241,8 +241,8 @@ impl Sender {
 
     /// Uses a new session from now on, `confirmed` if the receiver holds it for good already.
     ///
-    /// What was under way in the old one is in doubt, but for messages that began when the new
-    /// incarnation had the peer's address to itself: since `began_at`, if that is known.
+    /// Messages under way in the old one become indeterminate, except those first sent after
+    /// `began_at`, which start over: the new incarnation alone can have had them.
     pub(super) fn install(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! The queue of HELLOs: which goes next, and when. First HELLOs go at once, repeated ones within a
-//! small share of the link.
+//! The queue of HELLOs and OPENs: which goes next, and when. First ones go at once, repeated ones
+//! within a small share of the link.
 
 use crate::path::Pacer;
 use crate::time::Instant;
@@ -7,12 +7,12 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Bits a second that repeated HELLOs may have, however fast the link: some 2,900 packets, which cost
-/// a host no more than a fiftieth of a processor.
+/// Bits a second that repeated ones may have, however fast the link: some 3,400 HELLOs or 1,900
+/// OPENs.
 const MAX_RETRY_RATE: f64 = 2_500_000.0;
 
-/// Bucket depth of repeated HELLOs, in time at that rate: all HELLOs of an attempt to reach one
-/// peer, or four.
+/// Bucket depth of repeated ones, in time at that rate: the HELLOs of five full attempts, or the
+/// OPENs of nearly three.
 const RETRY_BURST: Duration = Duration::from_millis(25);
 
 /// Rank of a peer among those to which HELLOs are due. The peer that was asked least often goes

@@ -96,7 +96,8 @@ impl Peer {
         }
     }
 
-    /// Who is to be asked in a handshake, and at which port, if the peer is known as `name`. `in_vain`: the owner of the session was asked for long enough.
+    /// Who is to be asked in a handshake, and at which port, if the peer is known as
+    /// `name`. `in_vain`: the owner of the session was asked for long enough.
     ///
     /// Where the session has a port of its own, its owner is asked there first, and nobody else may
     /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
@@ -140,7 +141,7 @@ impl Peer {
     ///
     /// The answer may be old, above all if the process slept. It proves that the peer had the session
     /// when the packet arrived, but the peer may have forgotten it since. Therefore it does not make
-    /// a session usable that a handshake asks after.
+    /// a session usable that a handshake checks.
     #[must_use]
     pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> GoOn {
         self.tally.last_heard = Some(now);
@@ -233,7 +234,7 @@ impl Peer {
     /// Why the host did not take the last HELLO; `None`: it did.
     fn local_error(&self) -> Option<LocalError> {
         let (hellos, error) = self.not_sent?;
-        (hellos == self.tally.hellos_sent).then_some(error)
+        (hellos == self.tally.handshakes_sent).then_some(error)
     }
 
     /// What it has said in the handshake under way.

@@ -1,5 +1,5 @@
-//! Handshakes on their way to a session, from the responder's side: each has shown that it holds a
-//! key and receives at its address, and none has had a first symbol.
+//! Handshakes, half-open or recently confirmed, from the responder's side: each initiator has shown
+//! that it holds a key and receives at its address.
 
 use crate::id::{PathId, SessionId};
 use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
@@ -17,13 +17,13 @@ pub(in crate::proto) type HandshakeKey = (IpAddr, u64);
 pub(in crate::proto) struct Pending<T> {
     /// The session; `None` once it was confirmed.
     pub(in crate::proto) session: Option<Box<T>>,
-    /// The newest symbol that was authentic, and for which there was no room.
+    /// The newest packet that was authentic, and for which there was no room.
     pub(in crate::proto) refused: Option<u64>,
     opened_by: HandshakeKey,
     message: [u8; ACCEPT_MESSAGE_LEN],
     /// Which of the keys the handshake is under.
     key: usize,
-    /// Where the order has it: when it began, or when the newest symbol was refused.
+    /// Where the order has it: when it began, or when the newest packet was refused.
     since: Option<Instant>,
 }
 

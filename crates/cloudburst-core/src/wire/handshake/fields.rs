@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 const FLAG_TRANSLATED: u8 = 0b0000_0001;
 
 /// The age of an incarnation that does not say it.
-const AGE_UNKNOWN: u64 = u64::MAX;
+const UPTIME_UNKNOWN: u64 = u64::MAX;
 
 /// What the initiator says of itself in OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct AcceptFields {
     /// What packets to the responder carry; never 0.
     pub session: SessionId,
     /// Microseconds since this incarnation began, if it says so.
-    pub age_us: Option<u64>,
+    pub uptime_us: Option<u64>,
     /// What the responder can do beyond this version; a bit each.
     pub capabilities: u32,
     /// The UDP port at which the responder takes messages; 0 for the one that OPEN was sent to.
@@ -95,7 +95,7 @@ impl AcceptFields {
         let mut out = &mut bytes[..];
         out.put_slice(&self.incarnation.0);
         out.put_u32(self.session.0);
-        out.put_u64(self.age_us.unwrap_or(AGE_UNKNOWN));
+        out.put_u64(self.uptime_us.unwrap_or(UPTIME_UNKNOWN));
         out.put_u32(self.capabilities);
         out.put_u16(self.port);
         out.put_u8(self.more_ports);
@@ -109,7 +109,7 @@ impl AcceptFields {
         Ok(Self {
             incarnation: Incarnation(cursor.array()?),
             session: read_session(&mut cursor)?,
-            age_us: Some(cursor.u64()?).filter(|&age| age != AGE_UNKNOWN),
+            uptime_us: Some(cursor.u64()?).filter(|&age| age != UPTIME_UNKNOWN),
             capabilities: cursor.u32()?,
             port: cursor.u16()?,
             more_ports: cursor.u8()?,
@@ -149,13 +149,13 @@ mod tests {
         let accept = AcceptFields {
             incarnation: Incarnation([2; 16]),
             session: SessionId(9),
-            age_us: None,
+            uptime_us: None,
             capabilities: 8,
             port: 7,
             more_ports: 6,
         };
-        for age_us in [None, Some(0), Some(u64::MAX - 1)] {
-            let accept = AcceptFields { age_us, ..accept };
+        for uptime_us in [None, Some(0), Some(u64::MAX - 1)] {
+            let accept = AcceptFields { uptime_us, ..accept };
             let mut bytes = accept.to_bytes();
             bytes[35] = 0xff;
             assert_eq!(AcceptFields::from_bytes(&bytes), Ok(accept));

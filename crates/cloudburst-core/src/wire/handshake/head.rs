@@ -1,10 +1,6 @@
 //! The 12 bytes that every packet of the handshake begins with.
 
-use super::super::{
-    cursor::Cursor,
-    error::WireError,
-    packet::{Kind, VERSION},
-};
+use super::super::{cursor::Cursor, error::WireError, packet::Kind};
 use crate::id::PathId;
 use bytes::BufMut;
 
@@ -43,10 +39,7 @@ impl Head {
     ) -> Result<(Self, Cursor<'_>), WireError> {
         let mut cursor = Cursor::new(packet);
         let first = cursor.u8()?;
-        if first >> 4 != VERSION {
-            return Err(WireError::Version { expected: VERSION, got: first >> 4 });
-        }
-        if first != kind.first_byte() {
+        if Kind::of(packet)? != kind {
             return Err(WireError::Undefined { field: "kind", got: first & 0x0f });
         }
         check_len(len, packet)?;

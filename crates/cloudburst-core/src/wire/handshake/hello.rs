@@ -29,7 +29,7 @@ const SEALED_LEN: usize = CLEAR_LEN + TAG_LEN;
 /// Zeros that make a HELLO as long as its answer.
 const HELLO_PADDING: usize = 10;
 
-/// "Is this session still held; and if not, may I open another?"
+/// Asks whether a session is still held, or for a token to open one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The path that the packet was sent on.
@@ -44,7 +44,7 @@ pub struct Hello {
     pub number: u64,
 }
 
-/// "Come again, with this token."
+/// Hands out a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// The path of the packet that this answers.
@@ -63,7 +63,7 @@ pub struct Retry {
 
 impl Hello {
     /// Appends the packet. With the sealer of the session in use, whose next number it takes, it
-    /// asks after that session; without, it wants another.
+    /// asks whether that session is still held; without, it wants another.
     pub fn write(
         path: PathId,
         count: u8,
@@ -85,8 +85,7 @@ impl Hello {
         key.0.append(start, out);
     }
 
-    /// Whether the packet, which parses, is of the session that `opener` opens. It is, once: whoever
-    /// replays it is refused.
+    /// Authenticates the HELLO as a packet of `opener`'s session. Succeeds once; a replay is refused.
     ///
     /// # Errors
     ///

@@ -23,18 +23,8 @@
 //! ```
 //!
 //! Everything here is a function of its arguments: clocks and random bytes are the caller's.
-//! Bytes from a stranger cost one keyed hash; only an OPEN whose token the caller has checked is
+//! Bytes from a stranger cost one keyed hash for each pre-shared key; only an OPEN whose token the caller has checked is
 //! worth the ciphers, and only one that opens is worth the two multiplications of X25519.
-
-macro_rules! opaque_debug {
-    ($($name:ident),*) => {$(
-        impl core::fmt::Debug for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str(concat!(stringify!($name), "(..)"))
-            }
-        }
-    )*};
-}
 
 mod address;
 mod by_hand;
@@ -60,5 +50,5 @@ pub use noise::{Initiation, Response, SessionSecrets};
 pub use open::{
     ACCEPT_LEN, ACCEPT_MESSAGE_LEN, ANY_TURN, Accept, OPEN_LEN, OPEN_MESSAGE_LEN, Open,
 };
-pub use token::{TOKEN_LIFETIME_MS, Token, TokenKey};
+pub use token::{Token, TokenKey};
 pub use version::{MAX_VERSIONS, Versions, other_hello};

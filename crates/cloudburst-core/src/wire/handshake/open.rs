@@ -22,7 +22,7 @@ pub const ACCEPT_LEN: usize = HEAD_LEN + ACCEPT_MESSAGE_LEN + MAC_LEN;
 /// The turn of an [`Open`] that leaves the way back to the responder.
 pub const ANY_TURN: u8 = 255;
 
-/// "Here is your token, and my half of the keys."
+/// Returns the token, with Noise message 1.
 ///
 /// The initiator makes it by [`Initiation::open`](super::Initiation::open). The responder, once
 /// it has checked the token, goes on with [`read`](Self::read).
@@ -41,7 +41,7 @@ pub struct Open {
     pub message: [u8; OPEN_MESSAGE_LEN],
 }
 
-/// "Here is mine."
+/// Carries Noise message 2.
 ///
 /// The responder makes its message by [`Response::accept`](super::Response::accept), and sends it
 /// again in answer to each copy of the OPEN. The initiator goes on with

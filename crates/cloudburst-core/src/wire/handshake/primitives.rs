@@ -4,8 +4,9 @@
 //! `snow` brings resolvers of its own, but not without other implementations of all of these and
 //! the operating system's random generator.
 
+use crate::wire::seal;
 use curve25519_dalek::MontgomeryPoint;
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Tag, UnboundKey};
 use ring::digest;
 use snow::{
     Error,
@@ -118,13 +119,6 @@ impl Aes256Gcm {
     const fn key(&self) -> &LessSafeKey {
         self.0.as_ref().expect("snow sets the key of a cipher before it uses the cipher")
     }
-
-    /// Noise, section 12.3: 32 bits of zeros, then the number, big-endian.
-    fn nonce(number: u64) -> Nonce {
-        let mut bytes = [0; NONCE_LEN];
-        bytes[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
-        Nonce::assume_unique_for_key(bytes)
-    }
 }
 
 impl Cipher for Aes256Gcm {
@@ -142,7 +136,7 @@ impl Cipher for Aes256Gcm {
         sealed.copy_from_slice(plaintext);
         let tag = self
             .key()
-            .seal_in_place_separate_tag(Self::nonce(nonce), Aad::from(authtext), sealed)
+            .seal_in_place_separate_tag(seal::nonce(nonce), Aad::from(authtext), sealed)
             .expect("a message is far shorter than the cipher's limit of 64 GiB");
         rest[..TAG_LEN].copy_from_slice(tag.as_ref());
         plaintext.len() + TAG_LEN
@@ -158,7 +152,7 @@ impl Cipher for Aes256Gcm {
         let (sealed, tag) = ciphertext.split_last_chunk::<TAG_LEN>().ok_or(Error::Decrypt)?;
         let out = out.get_mut(..sealed.len()).ok_or(Error::Decrypt)?;
         out.copy_from_slice(sealed);
-        let (nonce, tag) = (Self::nonce(nonce), Tag::from(*tag));
+        let (nonce, tag) = (seal::nonce(nonce), Tag::from(*tag));
         self.key()
             .open_in_place_separate_tag(nonce, Aad::from(authtext), tag, out, 0..)
             .map_err(|_| Error::Decrypt)?;

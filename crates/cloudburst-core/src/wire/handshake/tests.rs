@@ -34,7 +34,7 @@ fn token_key() -> TokenKey {
     TokenKey::new(counting(0x60))
 }
 
-/// The keys of the session that HELLO asks after.
+/// The keys of the session that HELLO is about.
 fn current() -> DirectionKey {
     let secrets = SessionSecrets { k1: [0x61; 32], k2: [0x62; 32] };
     SessionKeys::new(&secrets, SessionId(0xa1a2_a3a4), SessionId(0xb1b2_b3b4)).forward.symbols
@@ -72,7 +72,7 @@ fn accept_fields() -> AcceptFields {
     AcceptFields {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
-        age_us: Some(1_000_000),
+        uptime_us: Some(1_000_000),
         capabilities: 0,
         port: 7000,
         more_ports: 1,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
 /// Milliseconds after which a token is no good any more.
-pub const TOKEN_LIFETIME_MS: u32 = 10_000;
+const TOKEN_LIFETIME_MS: u32 = 10_000;
 
 /// The time of issue and a MAC, both of which only the responder understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -172,7 +172,7 @@ pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
     AcceptFields {
         incarnation,
         session: SessionId(u32::from(incarnation.0[0])),
-        age_us: None,
+        uptime_us: None,
         capabilities: 0,
         port: 0,
         more_ports: 0,

@@ -277,7 +277,7 @@ impl Voice {
         packet
     }
 
-    /// A HELLO that asks after the session.
+    /// A HELLO that checks the session.
     pub(super) fn hello(&mut self, nonce: u64) -> Vec<u8> {
         let mut packet = Vec::new();
         let key = HelloKey::new(&KEY);

@@ -62,7 +62,7 @@ fn a_shard_replies_without_a_handshake_and_is_known_by_the_shared_address() {
     world.run_until(|world| world.hosts[0].inbox.len() == 1);
     let reply = &world.hosts[0].inbox[0];
     assert_eq!((reply.peer, &reply.bytes), (service(), &message(20_000, 2)));
-    assert_eq!(world.hosts[taker].endpoint.counters().sender.hellos_sent, 0);
+    assert_eq!(world.hosts[taker].endpoint.counters().sender.handshakes_sent, 0);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_shard_that_begins_itself_is_answered_at_its_own_port() {
     assert_eq!(peer.port(), own_port(2));
     world.send(0, peer, message(10, 2));
     world.run_until(|world| world.hosts[2].inbox.len() == 1);
-    assert_eq!(world.hosts[0].endpoint.counters().sender.hellos_sent, 0);
+    assert_eq!(world.hosts[0].endpoint.counters().sender.handshakes_sent, 0);
 }
 
 #[test]
@@ -168,9 +168,9 @@ fn a_shard_that_is_heard_again_is_not_given_up() {
     world.dark = |port| port == PORT;
     world.run_for(Duration::from_millis(150));
     world.dark = |_| false;
-    let hellos = world.hosts[0].endpoint.counters().sender.hellos_sent;
+    let hellos = world.hosts[0].endpoint.counters().sender.handshakes_sent;
     assert!(is_delivered(&world.outcome(id)));
-    assert_eq!(world.hosts[0].endpoint.counters().sender.hellos_sent, hellos);
+    assert_eq!(world.hosts[0].endpoint.counters().sender.handshakes_sent, hellos);
     assert_eq!(world.taker(), taker);
 }
 

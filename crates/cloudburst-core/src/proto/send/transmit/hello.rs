@@ -57,8 +57,8 @@ impl Sender {
             let current = peer.session.as_mut().map(|session| &mut session.sealer);
             Hello::write(path, count, opening.nonce, current, key, buffer);
         }
-        self.counters.hellos_sent += 1;
-        peer.tally.hellos_sent += 1;
+        self.counters.handshakes_sent += 1;
+        peer.tally.handshakes_sent += 1;
         let on_the_wire = buffer.len() + self.overhead(&via);
         self.pacer.charge(now, on_the_wire);
         self.hellos.on_sent(now, rank, on_the_wire);

@@ -80,7 +80,7 @@ impl Sender {
             }
             Contents::Hello(address) => {
                 if let Some(peer) = self.peers.get_mut(&address) {
-                    peer.not_sent = Some((peer.tally.hellos_sent, error));
+                    peer.not_sent = Some((peer.tally.handshakes_sent, error));
                 }
             }
             Contents::Answers => {}
