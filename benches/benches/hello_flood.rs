@@ -1,0 +1,337 @@
+//! What a flood of handshake packets costs a living peer, over loopback at 1 Gb/s:
+//! `cargo bench -p cloudburst-benches --bench hello_flood`.
+//!
+//! A client sends messages of 5 KB to a server and times each from the call to STOP, while a stranger
+//! with a plain socket sends 10,000 packets a second:
+//!
+//! | row | what the stranger sends |
+//! |---|---|
+//! | `junk elsewhere` | as `junk`, but to a socket that nobody reads: the baseline |
+//! | `the same again` | the baseline once more: how far its ratios are from 1 is how far those of other rows err |
+//! | `junk` | to the server, packets as long as a HELLO and random behind its first byte: no answer |
+//! | `replayed HELLO` | a HELLO that opened another client's handshake with this server: RETRY |
+//! | `replayed OPEN` | an OPEN of that handshake, whose token is another address's: RETRY |
+//! | `no flood` | nothing |
+//!
+//! The baseline sends because the stranger shares the machine, and with few cores takes from client
+//! and server what a stranger elsewhere would not. The ratios are to the baseline, and thus show what it
+//! costs to receive and answer the flood; how `no flood` compares shows what it costs to send it. They
+//! err on the high side: the system drops what nobody reads sooner than it queues what somebody does,
+//! and the system's work for the RETRYs that reach the stranger counts as the server's.
+//!
+//! The rows take turns of some 50 ms in rounds, beginning with another row in each, and every other time
+//! in the opposite order. A ratio is the median over rounds of the ratio within the round, so that
+//! whatever else this machine does cancels; behind it is the 95 % confidence interval of that median. The
+//! percentiles are of all rounds together, and so is the last column.
+//!
+//! No flood may raise the p99 by more than 10 %: if one does, this says "MISSED" and fails.
+
+use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::handshake::{HELLO_LEN, HelloKey, Retry};
+use cloudburst_net::{Endpoint, PathMap, Security, blocking};
+use nix::sys::prctl;
+use std::error::Error;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, io, thread};
+
+const KEY: [u8; 32] = [7; 32];
+const ROUNDS: usize = 240;
+/// Messages of a turn that are timed.
+const MESSAGES: usize = 1_000;
+/// Messages before these, while the flood begins.
+const WARM_UP: usize = 100;
+/// What a flood may make of the baseline's p99.
+const LIMIT: f64 = 1.1;
+/// From one packet of the flood to the next.
+const PERIOD: Duration = Duration::from_micros(100);
+/// Packets a second below which it is no flood of 10,000.
+const LEAST_RATE: f64 = 9_900.0;
+/// Packets of junk, which are sent again and again.
+const JUNK: usize = 1_000;
+/// How long an answer to the stranger may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// What the stranger does during a turn.
+struct Row {
+    name: &'static str,
+    packets: Vec<Vec<u8>>,
+    to: SocketAddr,
+    turns: Vec<Turn>,
+}
+
+/// The times of one turn in order, and its flood.
+struct Turn {
+    times: Vec<Duration>,
+    packets: usize,
+    packets_per_second: f64,
+}
+
+fn main() -> ExitCode {
+    // `cargo test --benches` and `--all-targets` run benches.
+    if !env::args().any(|argument| argument == "--bench") {
+        println!("hello_flood: skipped, it is not a test: cargo bench -p cloudburst-benches");
+        return ExitCode::SUCCESS;
+    }
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("hello_flood: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns whether the target is met.
+fn run() -> Result<bool> {
+    let server = endpoint(PathMap::ecmp(4))?;
+    let address = server.local_addr();
+    let taking = {
+        let server = server.clone();
+        thread::spawn(move || while server.recv().is_ok() {})
+    };
+    let (hello, open) = capture(address)?;
+    // Nobody reads it: once its receive buffer is full, the system drops the rest.
+    let unread = UdpSocket::bind("127.0.0.1:0")?;
+    let row = |name, packets, to| Row { name, packets, to, turns: Vec::new() };
+    let mut rows = [
+        row("junk elsewhere", junk(), unread.local_addr()?),
+        row("the same again", junk(), unread.local_addr()?),
+        row("junk", junk(), address),
+        row("replayed HELLO", vec![hello], address),
+        row("replayed OPEN", vec![open], address),
+        row("no flood", vec![], address),
+    ];
+    // Another address than that of the handshake, to which its token is bound.
+    let stranger = UdpSocket::bind("127.0.0.2:0")?;
+    check(&server, &stranger, &rows)?;
+
+    let client = endpoint(PathMap::ecmp(4))?;
+    client.connect(address)?;
+    let before = server.counters();
+    for round in 0..ROUNDS {
+        for turn in 0..rows.len() {
+            let row = (round + turn) % rows.len();
+            let row = if round % 2 == 0 { row } else { rows.len() - 1 - row };
+            let row = &mut rows[row];
+            row.turns.push(measure(&client, address, &stranger, row)?);
+        }
+    }
+    let after = server.counters();
+    server.close(Duration::from_millis(100));
+    taking.join().map_err(|_| "the server's thread panicked")?;
+    print(&rows);
+    println!(
+        "\nOf {} packets of junk the server refused {}. Packets that found its receive buffers full: {}.",
+        rows[2].turns.iter().map(|turn| turn.packets).sum::<usize>(),
+        after.receiver.refused_hellos - before.receiver.refused_hellos,
+        after.io.kernel_drops - before.io.kernel_drops,
+    );
+    Ok(judge(&rows))
+}
+
+fn endpoint(paths: PathMap) -> Result<blocking::Endpoint> {
+    let builder = Endpoint::builder()
+        .bind("127.0.0.1:0".parse()?)
+        .paths(paths)
+        .capacity(1_000_000_000)
+        .security(Security::pre_shared(KEY));
+    Ok(builder.build()?.blocking())
+}
+
+/// The HELLO and the OPEN of a client's handshake with `server`, from a relay between the two.
+fn capture(server: SocketAddr) -> Result<(Vec<u8>, Vec<u8>)> {
+    let [front, back] = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+    for socket in [&front, &back] {
+        socket.set_read_timeout(Some(PATIENCE))?;
+    }
+    // One source port: the relay has one socket towards the server.
+    let client = endpoint(PathMap::ecmp(1))?;
+    let _sending = client.try_send(front.local_addr()?, "hello")?;
+    let (mut hello, mut buffer) = (None, [0; 2_048]);
+    loop {
+        let (len, from) = front.recv_from(&mut buffer)?;
+        let packet = buffer[..len].to_vec();
+        match Kind::of(&packet)? {
+            Kind::Hello => {
+                back.send_to(&packet, server)?;
+                hello.get_or_insert(packet);
+                // What answers a repeated HELLO may come from another of the server's ports.
+                let (len, _) = back.recv_from(&mut buffer)?;
+                front.send_to(&buffer[..len], from)?;
+            }
+            // There it ends: the server is not known by the relay's address.
+            Kind::Open => return Ok((hello.ok_or("an OPEN before any HELLO")?, packet)),
+            kind => return Err(format!("a {kind:?} during the handshake").into()),
+        }
+    }
+}
+
+/// Packets as long as a HELLO, of which only the first byte is right.
+fn junk() -> Vec<Vec<u8>> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    let packet = |_| [0x21].into_iter().chain((1..HELLO_LEN).map(|_| random())).collect();
+    (0..JUNK).map(packet).collect()
+}
+
+/// Checks that the server takes each flood for what it is: two packets of junk are dropped, the others
+/// get the RETRY that is due.
+fn check(server: &blocking::Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> Result<()> {
+    let [_, _, junk, hello, open, _] = rows;
+    let refused = server.counters().receiver.refused_hellos;
+    stranger.set_read_timeout(Some(PATIENCE))?;
+    for (row, token_refused) in [(hello, false), (open, true)] {
+        // The junk before it is not answered, or its answer would be read here.
+        for packet in [&junk.packets[0], &row.packets[0]] {
+            stranger.send_to(packet, row.to)?;
+        }
+        let mut buffer = [0; 2_048];
+        let (len, _) = stranger.recv_from(&mut buffer)?;
+        let retry = Retry::parse(&HelloKey::new(&KEY), &buffer[..len])?;
+        if retry.is_none_or(|retry| retry.token_refused != token_refused) {
+            return Err(format!("{}: not the RETRY that is due: {retry:?}", row.name).into());
+        }
+    }
+    let refused = server.counters().receiver.refused_hellos - refused;
+    if refused != 2 {
+        return Err(format!("junk: 2 packets, of which {refused} were refused").into());
+    }
+    Ok(())
+}
+
+fn measure(
+    client: &blocking::Endpoint,
+    server: SocketAddr,
+    stranger: &UdpSocket,
+    row: &Row,
+) -> Result<Turn> {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let begun = Instant::now();
+        let flood = scope.spawn(|| flood(stranger, row, &over));
+        let times = time_messages(client, server);
+        over.store(true, Ordering::Relaxed);
+        let packets = flood.join().map_err(|_| "the stranger's thread panicked")??;
+        let packets_per_second = packets as f64 / begun.elapsed().as_secs_f64();
+        let mut times = times?;
+        times.sort_unstable();
+        Ok(Turn { times, packets, packets_per_second })
+    })
+}
+
+fn time_messages(client: &blocking::Endpoint, server: SocketAddr) -> Result<Vec<Duration>> {
+    let mut times = Vec::with_capacity(MESSAGES);
+    for message in 0..WARM_UP + MESSAGES {
+        let start = Instant::now();
+        client.send(server, vec![7; 5_000])?;
+        if message >= WARM_UP {
+            times.push(start.elapsed());
+        }
+    }
+    Ok(times)
+}
+
+/// Sends until `over`, at the rate on average: what a sleep was late for is made up for. Returns how
+/// many packets were sent.
+fn flood(stranger: &UdpSocket, row: &Row, over: &AtomicBool) -> io::Result<usize> {
+    // Sleeps end late by this, by default half of the period.
+    prctl::set_timerslack(1)?;
+    let mut due = Instant::now();
+    let mut sent = 0;
+    for packet in row.packets.iter().cycle() {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        stranger.send_to(packet, row.to)?;
+        due += PERIOD;
+        sent += 1;
+    }
+    Ok(sent)
+}
+
+fn print(rows: &[Row]) {
+    println!(
+        "| the stranger sends | packets/s | p50 | p99 | p50 of baseline | p99 of baseline | p99, all rounds |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    let baseline = &rows[0];
+    let all_p99 = percentile(&baseline.times(), 99);
+    for row in rows {
+        let times = row.times();
+        let [p50, p99] = [50, 99].map(|percent| percentile(&times, percent));
+        let [of_p50, of_p99] = [50, 99].map(|percent| {
+            let [low, median, high] = median(&mut row.ratios(baseline, percent));
+            format!("{median:.3} ({low:.3} to {high:.3})")
+        });
+        let all = p99.as_secs_f64() / all_p99.as_secs_f64();
+        let (name, rate) = (row.name, row.rate());
+        println!("| {name} | {rate:.0} | {p50:.1?} | {p99:.1?} | {of_p50} | {of_p99} | {all:.3} |");
+    }
+}
+
+/// Says whether the target is met.
+fn judge(rows: &[Row; 6]) -> bool {
+    let [baseline, _, floods @ .., _] = rows;
+    let mut met = true;
+    for row in floods {
+        let (name, rate) = (row.name, row.rate());
+        let [_, ratio, _] = median(&mut row.ratios(baseline, 99));
+        if rate < LEAST_RATE {
+            println!("MISSED: {name}: only {rate:.0} packets a second could be sent");
+            met = false;
+        } else if ratio > LIMIT {
+            println!("MISSED: {name}: p99 is {ratio:.3} of the baseline's, more than {LIMIT:.2}");
+            met = false;
+        }
+    }
+    if met {
+        println!("Met: no flood makes p99 more than {LIMIT:.2} of the baseline's.");
+    }
+    met
+}
+
+impl Row {
+    /// The times of all turns in order.
+    fn times(&self) -> Vec<Duration> {
+        let mut times: Vec<_> = self.turns.iter().flat_map(|turn| &turn.times).copied().collect();
+        times.sort_unstable();
+        times
+    }
+
+    fn rate(&self) -> f64 {
+        let mut rates: Vec<_> = self.turns.iter().map(|turn| turn.packets_per_second).collect();
+        let [_, rate, _] = median(&mut rates);
+        rate
+    }
+
+    /// For each round, the percentile as a fraction of that of `baseline`.
+    fn ratios(&self, baseline: &Self, percent: usize) -> Vec<f64> {
+        let of = |turn: &Turn| percentile(&turn.times, percent).as_secs_f64();
+        self.turns.iter().zip(&baseline.turns).map(|(turn, base)| of(turn) / of(base)).collect()
+    }
+}
+
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[sorted.len() * percent / 100]
+}
+
+/// The median between the bounds of its interval of 95 %.
+fn median(values: &mut [f64]) -> [f64; 3] {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    // How many of n values are below the median has a standard deviation of half the root of n.
+    let margin = (1.96 / 2.0 * (values.len() as f64).sqrt()).ceil() as usize;
+    [middle - margin, middle, middle + margin].map(|index| values[index])
+}
