@@ -97,7 +97,8 @@ impl Builder {
     ///
     /// Each has the IP address and the port that peers know. If peers use several ports
     /// ([`PathMap::ecmp_pairs`]), the first one will do. A second call replaces the addresses of
-    /// the first.
+    /// the first. [`reuse_port`](Self::reuse_port) goes without: peers then send to the ports of
+    /// single endpoints, which no translator knows.
     pub fn known_as(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.known_as = addresses.into_iter().map(plain).collect();
         self
@@ -287,6 +288,15 @@ impl Builder {
                 field: "bind",
                 value: bind.to_string(),
                 expected: "an address with a port where `reuse_port` is set: one to share",
+            }
+            .into());
+        }
+        if let Some(address) = self.known_as.first().filter(|_| config.reuse_port) {
+            return Err(ConfigError {
+                field: "known_as",
+                value: address.to_string(),
+                expected: "no address where `reuse_port` is set: peers send to the ports of single \
+                           endpoints, which no translator knows",
             }
             .into());
         }

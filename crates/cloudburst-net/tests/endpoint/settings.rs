@@ -44,6 +44,9 @@ fn what_is_out_of_range_is_refused_with_its_value() {
         let line = said(builder().known_as(known_as));
         assert!(line.contains(&format!("known as {nobody}, because peers cannot")), "{line}");
     }
+    let shard = builder().bind(([127, 0, 0, 1], 7000).into()).reuse_port(true);
+    let line = said(shard.known_as(["192.0.2.1:7000".parse().unwrap()]));
+    assert!(line.contains("`known_as` is 192.0.2.1:7000"), "{line}");
     let config = Config { mtu: 7, ..Config::default() };
     assert!(said(builder().config(config)).contains("`mtu` is 7"));
 }
