@@ -174,7 +174,8 @@ impl End {
     }
 
     fn take(&mut self, from: SocketAddr, packet: &mut [u8]) {
-        self.endpoint.handle_datagram(self.now, Via { egress: 0, remote: from }, packet);
+        let via = Via { egress: 0, local: None, remote: from };
+        self.endpoint.handle_datagram(self.now, via, packet);
     }
 
     fn exchange(&mut self, from: SocketAddr, packet: &mut [u8]) {

@@ -89,11 +89,14 @@ impl Resolved {
                     to.set_port(peer.port().checked_add(more)?);
                     Some(to)
                 });
-                let pool = |remote| (0..source_ports).map(move |egress| Via { egress, remote });
+                let pool = |remote| {
+                    (0..source_ports).map(move |egress| Via { egress, local: None, remote })
+                };
                 to.flat_map(pool).collect()
             }
             &Uniform::FlowLabel { labels } if ip.is_ipv6() => {
-                let via = |label| Via { egress: egresses.sockets + label, remote: peer };
+                let via =
+                    |label| Via { egress: egresses.sockets + label, local: None, remote: peer };
                 (0..labels).map(via).collect()
             }
             Uniform::XPath { nets } => {
@@ -102,12 +105,12 @@ impl Resolved {
                 let via = |ip| {
                     let mut remote = peer;
                     remote.set_ip(ip);
-                    Via { egress: 0, remote }
+                    Via { egress: 0, local: None, remote }
                 };
                 to.map(via).collect()
             }
             Uniform::Encapsulated { outer, .. } if ip.is_ipv4() => {
-                let via = |&egress| Via { egress, remote: peer };
+                let via = |&egress| Via { egress, local: None, remote: peer };
                 outer.iter().filter_map(|outer| egresses.outer.get(outer)).map(via).collect()
             }
             Uniform::FlowLabel { .. } | Uniform::Encapsulated { .. } => Vec::new(),

@@ -158,7 +158,7 @@ impl Adversary {
             Tampering::None => {}
             Tampering::Reflect => {
                 to = hop.from;
-                via = Via { egress: hop.source.port() - PORT, remote: destination };
+                via = Via { egress: hop.source.port() - PORT, local: None, remote: destination };
             }
             Tampering::Redirect(host) => to = *host,
             Tampering::FromEgress(egress) => via.remote = address(hop.from, *egress),

@@ -36,7 +36,7 @@ pub struct Network {
 impl Hop {
     /// The way as the receiver sees it.
     pub const fn via(&self) -> Via {
-        Via { egress: self.egress, remote: self.source }
+        Via { egress: self.egress, local: None, remote: self.source }
     }
 }
 

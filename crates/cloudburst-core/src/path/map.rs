@@ -1,8 +1,8 @@
 //! How packets get onto the paths to a peer, and which addresses are this end's.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-/// How a packet gets onto a path: an egress of this host, and an address to send to.
+/// How a packet gets onto a path: an egress and an address of this host, and an address to send to.
 ///
 /// An egress is a number that the owner of the sockets understands: a socket, or a socket with a
 /// flow label or an outer header. The core only hands it back.
@@ -10,8 +10,18 @@ use std::net::SocketAddr;
 pub struct Via {
     /// The egress to send on, or that a packet came in on.
     pub egress: u16,
+    /// The address of this host to send from, or that a packet was sent to. `None`: the owner of the
+    /// sockets knows it without, or the system picks it.
+    pub local: Option<IpAddr>,
     /// The address to send to, or that a packet came from.
     pub remote: SocketAddr,
+}
+
+impl Via {
+    /// The same way, but from `local`.
+    pub(crate) fn leaving_from(self, local: Option<IpAddr>) -> Self {
+        Self { local, ..self }
+    }
 }
 
 /// What an address is to an endpoint.
@@ -29,7 +39,7 @@ pub enum Naming {
 /// Which paths lead to a peer, and by which addresses peers know this end.
 pub trait PathMap: Send + Sync {
     /// The paths to `peer`, in order, each once; the order is what [`Order`](super::Order) goes by.
-    /// Empty: unreachable.
+    /// Empty: unreachable. They leave [`Via::local`] open: that is for the core to say.
     ///
     /// The peer takes messages at `ports` ports, as far as it has said so: that of `peer` and
     /// those right after it. One that has said nothing takes them at one.
@@ -63,7 +73,7 @@ pub struct Egresses(
 
 impl PathMap for Egresses {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
-        (0..self.0).map(|egress| Via { egress, remote: peer }).collect()
+        (0..self.0).map(|egress| Via { egress, local: None, remote: peer }).collect()
     }
 
     fn naming(&self, _address: SocketAddr) -> Naming {

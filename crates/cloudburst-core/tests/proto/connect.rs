@@ -347,7 +347,7 @@ fn run_alone(endpoint: &mut Endpoint, now: Instant, own: SocketAddr) {
     let mut buffer = Vec::new();
     while let Some(transmit) = endpoint.poll_transmit(now, &mut buffer) {
         for packet in core::mem::take(&mut buffer).chunks_mut(transmit.segment_size) {
-            endpoint.handle_datagram(now, Via { egress: 0, remote: own }, packet);
+            endpoint.handle_datagram(now, Via { egress: 0, local: None, remote: own }, packet);
             endpoint.check_invariants();
         }
     }

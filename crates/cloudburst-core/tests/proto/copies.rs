@@ -75,7 +75,7 @@ fn a_receiver_that_is_set_back_delivers_again_what_is_replayed_to_it() {
     let (captured, _) = symbols(&mut pair, 1);
     mem::swap(&mut pair.b, &mut copy.b);
     for mut packet in captured.into_values() {
-        let via = Via { egress: 0, remote: Side::A.address(0) };
+        let via = Via { egress: 0, local: None, remote: Side::A.address(0) };
         pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
     }
     pair.drain();
@@ -87,7 +87,7 @@ fn a_receiver_that_is_set_back_delivers_again_what_is_replayed_to_it() {
 /// keys make of the same message.
 fn meet(responder: &mut Endpoint, host: u8) -> Digest {
     let now = Instant::from_nanos(1_000_000_000);
-    let via = Via { egress: 0, remote: ([10, 0, 0, host], 7000).into() };
+    let via = Via { egress: 0, local: None, remote: ([10, 0, 0, host], 7000).into() };
     let (_, keys) = shake_hands(&KEY, 1, &open_fields(Incarnation([1; 16])), |mut packet| {
         responder.handle_datagram(now, via, &mut packet);
         packet.clear();

@@ -85,7 +85,7 @@ struct Nameless;
 
 impl PathMap for Nameless {
     fn paths(&self, peer: SocketAddr, _ports: u16) -> Vec<Via> {
-        vec![Via { egress: 0, remote: peer }]
+        vec![Via { egress: 0, local: None, remote: peer }]
     }
 
     fn naming(&self, _address: SocketAddr) -> Naming {

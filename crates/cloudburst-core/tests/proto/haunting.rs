@@ -25,7 +25,7 @@ fn they_keep_no_dead_session_so_that_a_newcomer_finds_room() {
     for _ in 0..20 {
         pair.run_for(Duration::from_secs(25));
         for packet in &old {
-            let via = Via { egress: 0, remote: ([192, 0, 2, 1], 9).into() };
+            let via = Via { egress: 0, local: None, remote: ([192, 0, 2, 1], 9).into() };
             pair.b.endpoint.handle_datagram(pair.now, via, &mut packet.clone());
         }
     }

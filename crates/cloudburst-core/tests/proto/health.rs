@@ -272,7 +272,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
     let map = Box::new(Egresses(4));
     let mut sender =
         Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), map).unwrap();
-    let liar = Via { egress: 0, remote: ([10, 0, 0, 2], 7000).into() };
+    let liar = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut packet = Vec::new();
     let options = SendOptions::default();

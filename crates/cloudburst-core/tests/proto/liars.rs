@@ -176,7 +176,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
     pair.send_from(Side::B, message(10, 2), SendOptions::default());
     pair.settle();
     // Another process at A's address shakes hands with B, and says that A's port is its own.
-    let via = Via { egress: 0, remote: ([10, 0, 0, 1], 6666).into() };
+    let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 1], 6666).into() };
     let fields = OpenFields { addressed: Side::B.address(0), ..open_fields(Incarnation([66; 16])) };
     let (_, keys) = shake_hands(&KEY, 1, &fields, |mut packet| {
         pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 
 mod accounts;
+mod addresses;
 mod aeolus;
 mod blackhole;
 mod common;

@@ -106,7 +106,7 @@ proptest! {
         let packets: Vec<_> = own.chain(packets).collect();
         let sent_by_b = pair.link_stats(Side::B).sent;
         let inject = |pair: &mut Pair, side: Side, mut packet: Vec<u8>| {
-            let via = Via { egress: 0, remote: side.address(1) };
+            let via = Via { egress: 0, local: None, remote: side.address(1) };
             let now = pair.now;
             let to = if side == Side::A { &mut pair.b } else { &mut pair.a };
             to.endpoint.handle_datagram(now, via, &mut packet);

@@ -35,7 +35,7 @@ fn transmit(from: &mut Endpoint, batches: &mut [(Transmit, Vec<u8>)]) -> usize {
 
 fn take(to: &mut Endpoint, from: SocketAddr, batches: &mut [(Transmit, Vec<u8>)]) {
     for (transmit, buffer) in batches {
-        let via = Via { egress: transmit.via.egress, remote: from };
+        let via = Via { egress: transmit.via.egress, local: None, remote: from };
         for packet in buffer.chunks_mut(transmit.segment_size) {
             to.handle_datagram(NOW, via, packet);
         }
@@ -45,7 +45,7 @@ fn take(to: &mut Endpoint, from: SocketAddr, batches: &mut [(Transmit, Vec<u8>)]
 #[test]
 fn longer_messages_allocate_no_more_often() {
     let ((mut a, at_a), (mut b, at_b)) = (endpoint(1), endpoint(2));
-    let via = Via { egress: 0, remote: at_a };
+    let via = Via { egress: 0, local: None, remote: at_a };
     let marking = Marking { class: Class::CONTROL, ecn: Ecn::NotEct };
     let nothing = Transmit { contents: Contents::Answers, via, segment_size: 1, len: 0, marking };
     let mut batches: Vec<_> = (0..256).map(|_| (nothing, Vec::with_capacity(65_536))).collect();

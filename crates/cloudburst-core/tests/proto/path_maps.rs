@@ -28,7 +28,7 @@ impl PathMap for Pool {
         let via = |port, &egress| {
             let mut remote = peer;
             remote.set_port(peer.port() + port);
-            Via { egress, remote }
+            Via { egress, local: None, remote }
         };
         let ports = 0..ports.min(self.ports);
         ports.flat_map(|port| self.egresses.iter().map(move |egress| via(port, egress))).collect()

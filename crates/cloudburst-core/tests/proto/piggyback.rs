@@ -48,7 +48,7 @@ impl Host {
             let host = hosts.iter_mut().find(|host| host.address.ip() == to).unwrap();
             let egress = batch.via.egress % host.egresses;
             let remote = SocketAddr::new(self.address.ip(), 7000 + batch.via.egress);
-            host.endpoint.handle_datagram(NOW, Via { egress, remote }, packet);
+            host.endpoint.handle_datagram(NOW, Via { egress, local: None, remote }, packet);
             host.endpoint.check_invariants();
         }
         self.endpoint.check_invariants();

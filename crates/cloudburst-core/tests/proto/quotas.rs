@@ -68,7 +68,11 @@ fn handshakes_without_symbols_are_bounded_and_forgotten() {
     let mut endpoint = endpoint(Config { capacity: 1_000_000_000_000, ..Config::default() });
     let now = Instant::from_nanos(1_000_000_000);
     for nonce in 0..5_000 {
-        let via = Via { egress: 0, remote: ([10, 1, (nonce / 256) as u8, nonce as u8], 1).into() };
+        let via = Via {
+            egress: 0,
+            local: None,
+            remote: ([10, 1, (nonce / 256) as u8, nonce as u8], 1).into(),
+        };
         let fields = open_fields(Incarnation([1; 16]));
         shake_hands(&KEY, nonce, &fields, |mut packet| {
             let cause = packet.len();

@@ -57,7 +57,8 @@ fn late_packets_of_a_former_life_are_dropped() {
     for (side, via, packet) in &old {
         let mut packet = packet.clone();
         let host = if *side == Side::A { &mut pair.b } else { &mut pair.a };
-        let via = cloudburst_core::path::Via { remote: side.address(via.egress), egress: 0 };
+        let via =
+            cloudburst_core::path::Via { remote: side.address(via.egress), egress: 0, local: None };
         host.endpoint.handle_datagram(pair.now, via, &mut packet);
     }
     pair.run_for(Duration::from_secs(10));
@@ -80,7 +81,8 @@ fn a_replayed_handshake_brings_no_old_keys_back() {
     pair.run_for(Duration::from_secs(200));
     for (side, via, packet) in old.into_iter().filter(|(side, ..)| *side == Side::A) {
         let mut packet = packet;
-        let via = cloudburst_core::path::Via { remote: side.address(via.egress), egress: 0 };
+        let via =
+            cloudburst_core::path::Via { remote: side.address(via.egress), egress: 0, local: None };
         pair.b.endpoint.handle_datagram(pair.now, via, &mut packet);
     }
     pair.run_for(Duration::from_secs(10));

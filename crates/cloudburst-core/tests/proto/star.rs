@@ -147,7 +147,7 @@ impl Star {
         }
         self.packets += 1;
         let egress = remote.port() - 7000;
-        let arrival = Via { egress, remote: address(from, via.egress) };
+        let arrival = Via { egress, local: None, remote: address(from, via.egress) };
         self.flying.insert((self.now + DELAY, self.packets), (to, arrival, packet.to_vec()));
     }
 }

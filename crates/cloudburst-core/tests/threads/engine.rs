@@ -34,7 +34,7 @@ impl PacketIo for Wire {
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
         for packet in contents.chunks(transmit.segment_size) {
-            let via = Via { egress: 0, remote: self.address };
+            let via = Via { egress: 0, local: None, remote: self.address };
             // An end that is gone loses packets, as a network would.
             let _ = self.peer.send(Some((via, packet.to_vec())));
         }

@@ -66,7 +66,7 @@ impl PacketIo for Wire {
                     std::thread::yield_now();
                 }
             }
-            deliver(Via { egress: 0, remote: SERVER.into() }, &mut packet);
+            deliver(Via { egress: 0, local: None, remote: SERVER.into() }, &mut packet);
         }
     }
 
@@ -100,7 +100,7 @@ fn client() -> Client {
 
 /// Hands everything that the client has sent to `server`.
 fn hear(server: &mut Endpoint, now: Instant, from_client: &Receiver<Vec<u8>>) {
-    let via = Via { egress: 0, remote: SocketAddr::from(CLIENT) };
+    let via = Via { egress: 0, local: None, remote: SocketAddr::from(CLIENT) };
     for mut packet in from_client.try_iter() {
         server.handle_datagram(now, via, &mut packet);
     }

@@ -253,7 +253,7 @@ impl Twins {
                     self.from_engine.try_recv().expect("the engine sends it")
                 });
                 assert_eq!(same, (transmit.via, packet.to_vec()));
-                let via = Via { egress: 0, remote: SocketAddr::from(SELF) };
+                let via = Via { egress: 0, local: None, remote: SocketAddr::from(SELF) };
                 self.to_peer.push((via, packet.to_vec()));
             }
             buffer.clear();
@@ -277,7 +277,7 @@ impl Twins {
         let mut buffer = Vec::new();
         while let Some(transmit) = self.peer.poll_transmit(now, &mut buffer) {
             for packet in buffer.chunks(transmit.segment_size) {
-                let via = Via { egress: 0, remote: SocketAddr::from(PEER) };
+                let via = Via { egress: 0, local: None, remote: SocketAddr::from(PEER) };
                 self.to_self.push((via, packet.to_vec()));
             }
             buffer.clear();

@@ -86,7 +86,7 @@ impl PacketIo for Wire {
             return;
         }
         for mut packet in self.inbox.try_iter() {
-            deliver(Via { egress: 0, remote: CLIENT.into() }, &mut packet);
+            deliver(Via { egress: 0, local: None, remote: CLIENT.into() }, &mut packet);
         }
         if is_receiving_thread() {
             let _ = self.gate.recv();
@@ -126,7 +126,7 @@ impl Server {
 
     /// Passes what the server has sent.
     fn answer(&self, client: &mut Endpoint) {
-        let via = Via { egress: 0, remote: SERVER.into() };
+        let via = Via { egress: 0, local: None, remote: SERVER.into() };
         for mut packet in self.outbox.try_iter() {
             client.handle_datagram(self.clock.now(), via, &mut packet);
         }
@@ -318,11 +318,12 @@ fn who_is_woken_by_a_message_may_end_the_endpoint() {
     client.send(now, SERVER.into(), "the last one".into(), &SendOptions::default()).unwrap();
     let (taking, taken) = (server.clone(), unbounded());
     let thread = std::thread::spawn(move || {
+        let via = Via { egress: 0, local: None, remote: SERVER.into() };
         for _ in 0..2 {
             inbox.send(packets(&mut client, now).swap_remove(0)).unwrap();
             taking.take();
             let mut answer = outbox.try_recv().unwrap();
-            client.handle_datagram(now, Via { egress: 0, remote: SERVER.into() }, &mut answer);
+            client.handle_datagram(now, via, &mut answer);
         }
         inbox.send(packets(&mut client, now).swap_remove(0)).unwrap();
         taken.0.send(taking.take()).unwrap();

@@ -18,6 +18,7 @@
 //! | `egresses` | which numbers they have |
 //! | `send`, `encapsulate`, `loss` | batches to the wire; packets within packets; what was not taken |
 //! | `receive`, `waiting`, `epoll` | batches off the wire; waiting for them, and ending such waits |
+//! | `source` | the address of this host that packets came to, or leave from |
 //! | `marks` | DSCP and ECN, of what leaves and of what arrives |
 //! | `counters` | what all of these count |
 
@@ -33,6 +34,7 @@ mod receive;
 mod send;
 mod socket;
 mod sockets;
+mod source;
 mod waiting;
 
 pub use config::UdpConfig;

@@ -2,17 +2,18 @@
 
 use super::socket::{EgressSocket, plain};
 use super::sockets::Sockets;
+use super::source::destination;
 use super::waiting::{Ready, Waiter};
 use cloudburst_core::path::Via;
 use core::time::Duration;
-use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg,
 };
+use nix::{cmsg_space, libc};
 use std::array;
 use std::io::IoSliceMut;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,6 +33,8 @@ struct Batches(Vec<u8>);
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     from: SocketAddr,
+    /// The address of this host to answer from, if the system told.
+    local: Option<IpAddr>,
     len: usize,
     /// Bytes in each datagram but the last.
     segment: usize,
@@ -137,8 +140,8 @@ impl Sockets {
         };
         self.meter.batches_received.add(filled);
         for (buffer, arrived) in batches.0.chunks_mut(BUFFER_LEN).zip(arrived) {
-            let Some(Arrived { from, len, segment, mark }) = arrived else { continue };
-            let via = Via { egress: number, remote: from };
+            let Some(Arrived { from, local, len, segment, mark }) = arrived else { continue };
+            let via = Via { egress: number, local, remote: from };
             let datagrams = len.div_ceil(segment).max(1);
             self.meter.datagrams_received.add(datagrams);
             if let Some(mark) = mark {
@@ -162,8 +165,9 @@ impl Sockets {
     ) -> Result<usize, Errno> {
         // New headers for each call: the system shortens them to what it wrote, and a shortened
         // one would have no room for what the next call has to say.
-        // Room for the size of segments, the drops, and the mark, which is IPv4's or IPv6's.
-        let room = cmsg_space!(i32, u32, i32);
+        // Room for the size of segments, the drops, the mark, and the destination, of which that of
+        // IPv6 is longer.
+        let room = cmsg_space!(i32, u32, i32, libc::in6_pktinfo);
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(room));
         let mut buffers = batches.0.chunks_mut(BUFFER_LEN);
         let mut slices: [[IoSliceMut<'_>; 1]; BUFFERS] =
@@ -189,7 +193,7 @@ impl Sockets {
         egress: &EgressSocket,
         message: &RecvMsg<'_, '_, SockaddrStorage>,
     ) -> Option<Arrived> {
-        let (mut segment, mut mark) = (message.bytes.max(1), None);
+        let (mut segment, mut mark, mut local) = (message.bytes.max(1), None, None);
         let whole = !message.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
         let Some(control) = message.cmsgs().ok().filter(|_| whole) else {
             self.meter.truncated.add(1);
@@ -201,13 +205,14 @@ impl Sockets {
                 ControlMessageOwned::RxqOvfl(drops) => self.count_drops(egress, drops),
                 ControlMessageOwned::Ipv4Tos(byte) => mark = Some(byte),
                 ControlMessageOwned::Ipv6TClass(class) => mark = u8::try_from(class).ok(),
-                _ => {}
+                other => local = destination(&other).or(local),
             }
         }
         let address = message.address.as_ref()?;
         let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
         let v6 = || address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(v6.into()));
-        Some(Arrived { from: plain(v4.or_else(v6)?), len: message.bytes, segment, mark })
+        let from = plain(v4.or_else(v6)?);
+        Some(Arrived { from, local, len: message.bytes, segment, mark })
     }
 
     /// Takes in the system's own count, which wraps around, and which another thread may have

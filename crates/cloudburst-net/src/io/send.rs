@@ -4,7 +4,9 @@ use super::loss::any;
 use super::marks::Mark;
 use super::socket::EgressSocket;
 use super::sockets::Sockets;
+use super::source::Source;
 use crate::limits::MAX_UDP_PAYLOAD;
+use arrayvec::ArrayVec;
 use cloudburst_core::error::LocalError;
 use cloudburst_core::proto::Transmit;
 use nix::errno::Errno;
@@ -12,7 +14,6 @@ use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What one call with UDP_SEGMENT takes at most (UDP_MAX_SEGMENTS of older kernels).
@@ -21,6 +22,8 @@ const MAX_SEGMENTS: usize = 64;
 /// Where datagrams go, and what they carry there.
 struct Destination {
     addr: SockaddrStorage,
+    /// Which address of this host they leave from, unless the system is to pick it.
+    source: Option<Source>,
     /// Unless it is the socket's own.
     mark: Option<Mark>,
 }
@@ -44,6 +47,7 @@ impl Sockets {
         };
         let to = Destination {
             addr: labelled(self.family.to_socket(remote), label).into(),
+            source: Source::new(transmit.via.local, remote),
             mark: self.dscps.mark(transmit.marking, remote),
         };
         let most = (MAX_UDP_PAYLOAD / size).clamp(1, MAX_SEGMENTS);
@@ -142,25 +146,22 @@ impl Sockets {
         let segment = segment.map(|size| size as u16);
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
         let mark = to.mark.as_ref().map(Mark::control);
-        let both;
-        let control = match (&segment, &mark) {
-            (Some(segment), Some(mark)) => {
-                both = [*segment, *mark];
-                &both
-            }
-            (segment, mark) => segment.as_ref().or(mark.as_ref()).map_or(&[][..], slice::from_ref),
-        };
+        let mut source = to.source.as_ref().map(Source::control);
         loop {
+            let control: ArrayVec<_, 3> = [segment, mark, source].into_iter().flatten().collect();
             let sent = sendmsg(
                 egress.socket.as_raw_fd(),
                 &[IoSlice::new(bytes)],
-                control,
+                &control,
                 MsgFlags::MSG_DONTWAIT,
                 Some(&to.addr),
             );
             match sent {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
+                // The host may have lost the address, and peers hear it at another one.
+                Err(Errno::EINVAL | Errno::ENETUNREACH | Errno::EADDRNOTAVAIL)
+                    if source.take().is_some() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -214,7 +215,7 @@ mod tests {
             let contents: Vec<u8> = (0..100).collect();
             let transmit = Transmit {
                 contents: Contents::Answers,
-                via: Via { egress, remote: self.receiver.local_addr().unwrap() },
+                via: Via { egress, local: None, remote: self.receiver.local_addr().unwrap() },
                 segment_size: 30,
                 len: contents.len(),
                 marking: Marking { class: Class::DATA, ecn: Ecn::NotEct },

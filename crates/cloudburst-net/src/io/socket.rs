@@ -118,6 +118,9 @@ impl EgressSocket {
         if family != Family::V4 {
             let _ = setsockopt(&socket, sockopt::Ipv6RecvTClass, &true);
         }
+        if addr.ip().is_unspecified() {
+            tell_destinations(&socket, family)?;
+        }
         ask_for_buffers(&socket, buffers)?;
         mark(&socket, family, tos)?;
         socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))?;
@@ -147,6 +150,17 @@ impl EgressSocket {
 
     pub(super) fn local_addr(&self) -> Result<SocketAddr, BuildError> {
         self.socket.local_addr().map_err(|e| failed("getsockname", e))
+    }
+}
+
+/// Has the system tell the destination of each packet; to both families, that of IPv4 is mapped.
+fn tell_destinations(socket: &Socket, family: Family) -> Result<(), BuildError> {
+    match family {
+        Family::V4 => {
+            setsockopt(socket, sockopt::Ipv4PacketInfo, &true).map_err(|e| failed("IP_PKTINFO", e))
+        }
+        Family::V6 | Family::Both => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)
+            .map_err(|e| failed("IPV6_RECVPKTINFO", e)),
     }
 }
 

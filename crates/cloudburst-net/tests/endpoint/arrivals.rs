@@ -11,8 +11,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// Where sockets are bound, and the address by which others reach them there.
-const WAYS: [(&str, &str); 4] =
-    [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1"), ("::", "::1")];
+const WAYS: [(&str, &str); 5] = [
+    ("127.0.0.1", "127.0.0.1"),
+    ("0.0.0.0", "127.0.0.1"),
+    ("::1", "::1"),
+    ("::", "127.0.0.1"),
+    ("::", "::1"),
+];
 /// The first byte of a SYMBOL.
 const SYMBOL: u8 = 0x25;
 
@@ -91,7 +96,7 @@ fn a_batch_has_the_mark_of_its_packets_in_one_call() {
     for (bound, ip) in WAYS {
         let (from, to) = (open(bound, 43), open(bound, 43));
         let contents = bytes(40 * 1_452, 1);
-        let via = Via { egress: 0, remote: at(&to, ip) };
+        let via = Via { egress: 0, local: None, remote: at(&to, ip) };
         for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0] {
             from.transmit(
                 &Transmit {
@@ -117,7 +122,7 @@ fn a_batch_has_the_mark_of_its_packets_in_one_call() {
 fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
     for (bound, ip) in WAYS {
         let (from, to) = (open(bound, 43), open_with(bound, 43, 4 << 10));
-        let via = Via { egress: 0, remote: at(&to, ip) };
+        let via = Via { egress: 0, local: None, remote: at(&to, ip) };
         let send = |size, len| {
             let contents = Contents::Answers;
             let marking = marking(Ecn::Ect0);
@@ -127,7 +132,7 @@ fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
         (0..50).for_each(|_| send(1_000, 1_000));
         to.take(to.wait(Duration::ZERO), &mut |_, _| {});
         let before = to.counters();
-        // Drops, segments and a mark.
+        // Drops, segments, a mark, and a destination.
         send(20, 200);
         let counters = receive(&to, before.datagrams_received + 10);
         assert!(
@@ -142,7 +147,7 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
     for (ip, other) in [("127.0.0.1", 0), ("::1", 10)] {
         let log = Log::default();
         let (io, from) = (open(ip, 43), open(ip, other));
-        let via = Via { egress: 0, remote: io.local_addr() };
+        let via = Via { egress: 0, local: None, remote: io.local_addr() };
         let counters = tracing::subscriber::with_default(log.clone(), || {
             // Junk with yet another one is nobody's business.
             send_marked(io.local_addr(), 20 << 2, b"junk");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests end where anything fails")]
 
 mod accounts;
+mod addressed;
 mod arrivals;
 mod back_pressure;
 mod call_many;

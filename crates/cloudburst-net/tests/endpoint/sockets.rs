@@ -37,7 +37,7 @@ fn try_send(
     segment_size: usize,
     contents: &[u8],
 ) -> Result<(), LocalError> {
-    let via = Via { egress, remote };
+    let via = Via { egress, local: None, remote };
     let transmit = Transmit {
         contents: Contents::Answers,
         via,

@@ -2,7 +2,8 @@
 
 use crate::Test;
 use crate::rig::{
-    Exchange, SOON, answers_calls, client, delivers, replies, server, server_address, within,
+    Exchange, PORT, SOON, answers_calls, client, converse, delivers, endpoint, replies, server,
+    server_address, within,
 };
 use cloudburst_net::{Rejection, SendError};
 use cloudburst_testbed::Gateway;
@@ -26,6 +27,10 @@ pub(crate) fn tests() -> Vec<Test> {
             tests.push(test);
         }
     }
+    for there in ["ecmp:1", "ecmp:16"] {
+        let name = format!("a_second_address_through_a_firewall_to_{there}");
+        tests.push(Test::new(name, move || a_second_address(there)));
+    }
     tests.push(Test::new("who_was_not_asked_cannot_begin", who_was_not_asked_cannot_begin));
     tests
 }
@@ -36,6 +41,18 @@ fn through(here: &str, there: &str, exchange: Exchange) -> Result<(), Failed> {
     let client = client(&gateway.clients[0], here)?;
     let server = server(&gateway.server, there)?;
     exchange(&client, &server, server_address(&gateway))
+}
+
+/// Packets to clients leave from another of themselves.
+fn a_second_address(there: &str) -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    gateway.wall()?;
+    gateway.server.command("ip", "address add 10.9.3.3/24 dev wire")?;
+    let client = client(&gateway.clients[0], "ecmp:1")?;
+    let server = endpoint(&gateway.server, there, |on| on.bind(([0; 4], PORT).into()))?;
+    let to = ([10, 9, 3, 3], PORT).into();
+    replies(&client, &server, to)?;
+    converse(&client, &server, to)
 }
 
 /// And is told so at the deadline; the firewall says nothing.

@@ -14,12 +14,10 @@ mod source;
 
 use cloudburst_testbed::{Gateway, available};
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::collections::BTreeSet;
 
-/// A test by its name, and why it is not run, if it is not.
+/// A test by its name.
 pub(crate) struct Test {
     name: String,
-    ignored: Option<&'static str>,
     run: Box<dyn FnOnce() -> Result<(), Failed> + Send>,
 }
 
@@ -28,15 +26,7 @@ impl Test {
         name: impl Into<String>,
         run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
     ) -> Self {
-        Self { name: name.into(), ignored: None, run: Box::new(run) }
-    }
-
-    /// Not run, if that is so, because it fails for a reason that is known.
-    pub(crate) fn ignore_if(mut self, is_so: bool, reason: &'static str) -> Self {
-        if is_so {
-            self.ignored = Some(reason);
-        }
-        self
+        Self { name: name.into(), run: Box::new(run) }
     }
 }
 
@@ -48,15 +38,7 @@ fn main() {
         println!("nat: ignored: {reason}");
     }
     let tests = [source::tests(), destination::tests(), firewall::tests()];
-    let tests: Vec<Test> = tests.into_iter().flatten().collect();
-    let reasons: BTreeSet<&str> = tests.iter().filter_map(|test| test.ignored).collect();
-    for reason in reasons {
-        let ignored = tests.iter().filter(|test| test.ignored == Some(reason)).count();
-        println!("nat: {ignored} ignored: {reason}");
-    }
-    let trial = |test: Test| {
-        let ignored = test.ignored.is_some() || available.is_err();
-        Trial::test(test.name, test.run).with_ignored_flag(ignored)
-    };
-    libtest_mimic::run(&args, tests.into_iter().map(trial).collect()).exit();
+    let trial = |test: Test| Trial::test(test.name, test.run).with_ignored_flag(available.is_err());
+    let tests = tests.into_iter().flatten().map(trial).collect();
+    libtest_mimic::run(&args, tests).exit();
 }

@@ -12,15 +12,11 @@ use std::time::Duration;
 pub(crate) const SOON: Duration = Duration::from_secs(2);
 /// The port of servers.
 pub(crate) const PORT: u16 = 7000;
-const RESPONSE: usize = 20_000;
+pub(crate) const RESPONSE: usize = 20_000;
 
 /// What a client and a server must be able to do, where the client knows the server by an address.
 pub(crate) type Exchange =
     fn(&blocking::Endpoint, &blocking::Endpoint, SocketAddr) -> Result<(), Failed>;
-
-/// Why tests fail in which a server has several addresses.
-pub(crate) const OTHER_SOURCE: &str = "a server with a wildcard bind answers from the first address of its host, not from the one \
-     that was addressed: translators and firewalls drop that";
 
 pub(crate) fn within(deadline: Duration) -> SendOptions {
     SendOptions { deadline: Some(deadline), ..SendOptions::default() }

@@ -2,7 +2,7 @@ use super::*;
 
 fn set(paths: u16, order: &str, start: u64) -> Result<PathSet, OrderError> {
     let remote = "10.0.0.1:1".parse().unwrap();
-    let vias: Vec<Via> = (0..paths).map(|egress| Via { egress, remote }).collect();
+    let vias: Vec<Via> = (0..paths).map(|egress| Via { egress, local: None, remote }).collect();
     PathSet::new(&vias, &vias, order.parse().unwrap(), start)
 }
 
@@ -26,7 +26,7 @@ fn paths_that_do_not_fit_the_order_are_refused() {
 
 fn vias(egresses: impl IntoIterator<Item = u16>) -> Vec<Via> {
     let remote = "10.0.0.1:1".parse().unwrap();
-    egresses.into_iter().map(|egress| Via { egress, remote }).collect()
+    egresses.into_iter().map(|egress| Via { egress, local: None, remote }).collect()
 }
 
 fn egresses_of(set: &mut PathSet, turns: usize) -> Vec<u16> {

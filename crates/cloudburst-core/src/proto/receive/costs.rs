@@ -109,7 +109,7 @@ impl Crowd {
 
 fn via(who: u32) -> Via {
     let [_, a, b, c] = who.to_be_bytes();
-    Via { egress: 0, remote: ([10, a, b, c], 7000).into() }
+    Via { egress: 0, local: None, remote: ([10, a, b, c], 7000).into() }
 }
 
 #[test]

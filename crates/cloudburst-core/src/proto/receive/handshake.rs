@@ -15,7 +15,7 @@ use crate::wire::handshake::{
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
 use crate::wire::seal::{OpenError, Opener};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Of so many answers to a handshake, the first goes back the way of its cause.
 const RETURN_EVERY: usize = 4;
@@ -37,6 +37,8 @@ pub(super) struct Unconfirmed {
     session: Session,
     backward: FlowKeys,
     ports: u16,
+    /// See [`Peering::local`].
+    local: Option<IpAddr>,
 }
 
 impl Receiver {
@@ -179,6 +181,9 @@ impl Receiver {
             session,
             backward: keys.backward,
             ports: if fields.translated { 1 } else { ports(fields.more_ports) },
+            // Not from any other, which may be that of one path (XPath): what is sent from there is
+            // answered by that path alone.
+            local: via.local.filter(|ip| !is_own || *ip == fields.addressed.ip().to_canonical()),
         };
         let opened_by = (via.remote.ip(), open.nonce);
         self.half_open.insert(now, name, opened_by, unconfirmed, (key, message));
@@ -232,7 +237,7 @@ impl Receiver {
         // Packets come from several addresses in a rhythm of their own: so that every path meets
         // every address, each round but the first begins anywhere.
         let start = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        ways[(turn + start as usize) % ways.len()]
+        ways[(turn + start as usize) % ways.len()].leaving_from(arrived.local)
     }
 
     /// Appends the reply to a handshake whose turn it is; its way, unless there is none any more.
@@ -279,14 +284,14 @@ impl Receiver {
             self.half_open.refuse(now, name, number);
             return Some(Ok((opened, None)));
         }
-        let Unconfirmed { mut session, backward, ports } =
+        let Unconfirmed { mut session, backward, ports, local } =
             *self.half_open.get_mut(now, name)?.session.take()?;
         session.last_heard = now;
         let (peer, incarnation, port) = (session.peer, session.incarnation, session.peer.port());
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
         let peering =
-            Peering { peer, incarnation, flow: backward, port, ports, routes: Vec::new() };
+            Peering { peer, incarnation, flow: backward, port, ports, local, routes: Vec::new() };
         Some(Ok((opened, Some(peering))))
     }
 

@@ -130,7 +130,8 @@ impl Routes {
         let ways = own.paths(via.remote, 1);
         let way = ways.get(self.alternates % ways.len().max(1)).copied();
         self.alternates += 1;
-        Some((path, way.unwrap_or(via)))
+        // Firewalls let nothing else pass.
+        Some((path, way.map_or(via, |way| way.leaving_from(via.local))))
     }
 
     /// The next route in turn, for an answer of `len` bytes at most. What brings no symbols any more
@@ -180,7 +181,7 @@ mod tests {
     fn alternates_take_all_paths_of_our_own_in_turn() {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let mut routes = Routes::default();
-        routes.learn(PathId(0), Via { egress: 0, remote: peer }, 100, true);
+        routes.learn(PathId(0), Via { egress: 0, local: None, remote: peer }, 100, true);
         let egresses = |own: &dyn PathMap, routes: &mut Routes| {
             let taken = (0..6).filter_map(|_| routes.take_alternate(100, own));
             taken.map(|(_, via)| via.egress).collect::<Vec<_>>()
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn an_address_from_which_a_packet_was_forwarded_gets_three_times_as_much() {
         let [peer, elsewhere] =
-            [1, 9].map(|host| Via { egress: 0, remote: ([10, 0, 0, host], 1).into() });
+            [1, 9].map(|host| Via { egress: 0, local: None, remote: ([10, 0, 0, host], 1).into() });
         let mut routes = Routes::default();
         routes.learn(PathId(0), peer, 100, true);
         routes.learn(PathId(1), elsewhere, 100, false);

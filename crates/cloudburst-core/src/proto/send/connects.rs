@@ -37,7 +37,7 @@ impl Sender {
         if self.unfinished() >= self.config.send_messages {
             return Err(self.full());
         }
-        self.enter_peer(address)?;
+        self.enter_peer(address, None)?;
         let id = ConnectId(self.next_connect);
         self.next_connect += 1;
         let mut connect = Connect { peer: address, timer_key: None };

@@ -107,7 +107,7 @@ impl Crowd {
     }
 
     fn take(&mut self, number: u32, packet: &mut [u8]) {
-        let via = Via { egress: 0, remote: peer(number) };
+        let via = Via { egress: 0, local: None, remote: peer(number) };
         self.sender.handle_datagram(self.now, via, packet);
     }
 

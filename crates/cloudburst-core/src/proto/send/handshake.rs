@@ -28,15 +28,16 @@ impl Sender {
     /// Takes up a session that the receiver half accepted, so that messages to its initiator
     /// need no handshake of their own.
     fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow, port, ports, routes } = peering;
+        let Peering { peer, incarnation, flow, port, ports, local, routes } = peering;
         let entered = if is_alias(&peer) {
             self.enter_translated_peer(peer, &routes)
         } else {
-            self.enter_peer(peer)
+            self.enter_peer(peer, local)
         };
         if entered.is_err() {
             return;
         }
+        self.learn_local(peer, local);
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => {
                 self.install(now, peer, incarnation, flow, true, None);
@@ -193,7 +194,7 @@ impl Sender {
         let keys = SessionKeys::new(&secrets, session, fields.session);
         self.install(now, address, fields.incarnation, keys.forward, false, began_at);
         let (peer, incarnation, flow) = (address, fields.incarnation, keys.backward);
-        Some(Peering { peer, incarnation, flow, port, ports, routes: Vec::new() })
+        Some(Peering { peer, incarnation, flow, port, ports, local: None, routes: Vec::new() })
     }
 
     /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was

@@ -28,7 +28,7 @@ use self::hellos::Hellos;
 use self::leg::Leg;
 pub use self::options::SendOptions;
 use self::peer::Peer;
-use self::peers::{longest_headers, with_port};
+use self::peers::{longest_headers, ways, with_port};
 use self::schedule::Schedule;
 use self::source::Source;
 pub(super) use self::transmit::headers;
@@ -197,7 +197,7 @@ impl Sender {
         if id.0 >= MAX_MESSAGE_ID {
             return Err(SendError::OutOfIds);
         }
-        self.enter_peer(peer)?;
+        self.enter_peer(peer, None)?;
         self.next_id += 1;
         self.bytes += len;
 
@@ -244,8 +244,7 @@ impl Sender {
                 continue;
             }
             let to = with_port(address, peer.port);
-            let vias = path_map.paths(to, peer.ports);
-            let places = path_map.places(to, peer.ports);
+            let (places, vias) = ways(&*path_map, to, peer.ports, peer.local);
             let mut paths = peer.paths.clone();
             if !vias.is_empty() {
                 paths.replace(&places, &vias, self.config.order, self.rng.next_u64())?;

@@ -15,7 +15,7 @@ use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -30,6 +30,8 @@ pub(super) struct Peer {
     pub(super) reachable: bool,
     /// Where it takes messages: at the port that it is known by, or at that which it has said.
     pub(super) port: u16,
+    /// The address of this end that it knows, if that is one of several.
+    pub(super) local: Option<IpAddr>,
     /// At how many ports it does, that one and those right after it, as far as it has said so.
     pub(super) ports: u16,
     pub(super) rtt: Rtt,
@@ -69,8 +71,9 @@ pub(super) struct OpenSession {
 }
 
 impl Peer {
-    /// A peer that is known by `port`, to which packets have `headers` bytes of headers.
-    pub(super) fn new(paths: PathSet, headers: usize, port: u16) -> Self {
+    /// A peer that is known by `port`, to which packets leave from `local` and have `headers` bytes of
+    /// headers.
+    pub(super) fn new(paths: PathSet, headers: usize, port: u16, local: Option<IpAddr>) -> Self {
         Self {
             paths,
             headers,
@@ -78,6 +81,7 @@ impl Peer {
             by_routes: false,
             reachable: true,
             port,
+            local,
             ports: 1,
             rtt: Rtt::new(),
             tally: SentTo::default(),

@@ -7,7 +7,7 @@ use crate::error::SendError;
 use crate::path::{Order, PathMap, PathSet, PathStats, Via, is_alias};
 use crate::proto::steps::step;
 use crate::time::Instant;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 impl Sender {
     pub(super) fn peer_timeout(&mut self, now: Instant, address: SocketAddr) {
@@ -46,8 +46,7 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
         for ports in [ports, 1] {
-            let vias = self.path_map.paths(to, ports);
-            let places = self.path_map.places(to, ports);
+            let (places, vias) = ways(&*self.path_map, to, ports, peer.local);
             if peer.paths.replace(&places, &vias, order, start).is_ok() {
                 (peer.port, peer.ports) = (port, ports);
                 peer.headers = longest_headers(&peer.paths, &*self.path_map);
@@ -56,8 +55,24 @@ impl Sender {
         }
     }
 
-    /// Makes sure that `address` is among the peers.
-    pub(super) fn enter_peer(&mut self, address: SocketAddr) -> Result<(), SendError> {
+    /// Uses paths of our own to the peer from `local` from now on: the peer has opened a session with that
+    /// address, and firewalls on the way let nothing else pass. Routes say theirs themselves.
+    pub(super) fn learn_local(&mut self, address: SocketAddr, local: Option<IpAddr>) {
+        let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
+            return;
+        };
+        if core::mem::replace(&mut peer.local, local) != local && !peer.by_routes {
+            let (port, ports) = (peer.port, peer.ports);
+            self.use_ports(address, port, ports);
+        }
+    }
+
+    /// Makes sure that `address` is among the peers. A new one is sent to from `local`.
+    pub(super) fn enter_peer(
+        &mut self,
+        address: SocketAddr,
+        local: Option<IpAddr>,
+    ) -> Result<(), SendError> {
         match self.peers.get(&address) {
             Some(peer) if peer.reachable => return Ok(()),
             Some(_) => return Err(SendError::NoPath(address)),
@@ -65,14 +80,13 @@ impl Sender {
             None if is_alias(&address) => return Err(SendError::Gone(address)),
             None => {}
         }
-        let vias = self.path_map.paths(address, 1);
+        let (places, vias) = ways(&*self.path_map, address, 1, local);
         if vias.is_empty() {
             return Err(SendError::NoPath(address));
         }
-        let places = self.path_map.places(address, 1);
         let paths = PathSet::new(&places, &vias, self.config.order, self.rng.next_u64())
             .map_err(|source| SendError::Order { peer: address, source })?;
-        self.insert_peer(address, paths)
+        self.insert_peer(address, paths, local)
     }
 
     /// Makes sure that `address` is among the peers, and is reached by `routes` alone.
@@ -84,7 +98,7 @@ impl Sender {
         if !self.peers.contains_key(&address) {
             let paths = PathSet::new(routes, routes, Order::default(), self.rng.next_u64())
                 .map_err(|source| SendError::Order { peer: address, source })?;
-            self.insert_peer(address, paths)?;
+            self.insert_peer(address, paths, None)?;
         }
         if let Some(peer) = self.peers.get_mut(&address) {
             (peer.by_routes, peer.reachable) = (true, true);
@@ -135,12 +149,17 @@ impl Sender {
         }
     }
 
-    fn insert_peer(&mut self, address: SocketAddr, paths: PathSet) -> Result<(), SendError> {
+    fn insert_peer(
+        &mut self,
+        address: SocketAddr,
+        paths: PathSet,
+        local: Option<IpAddr>,
+    ) -> Result<(), SendError> {
         if self.peers.len() >= self.config.max_peers && !self.forget_an_idle_peer() {
             return Err(self.full());
         }
         let headers = longest_headers(&paths, &*self.path_map);
-        self.peers.insert(address, Peer::new(paths, headers, address.port()));
+        self.peers.insert(address, Peer::new(paths, headers, address.port(), local));
         self.reschedule_peer(address);
         Ok(())
     }
@@ -182,6 +201,17 @@ impl Sender {
 pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize {
     let of = |path: &PathStats| headers(&path.via) + path_map.overhead(path.via);
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
+}
+
+/// What the order counts, and the paths, to `to` from `local`.
+pub(super) fn ways(
+    path_map: &dyn PathMap,
+    to: SocketAddr,
+    ports: u16,
+    local: Option<IpAddr>,
+) -> (Vec<Via>, Vec<Via>) {
+    let from = |vias: Vec<Via>| vias.into_iter().map(|via| via.leaving_from(local)).collect();
+    (from(path_map.places(to, ports)), from(path_map.paths(to, ports)))
 }
 
 /// The address of a peer that takes messages at `port`.

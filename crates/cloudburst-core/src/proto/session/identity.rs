@@ -8,7 +8,7 @@ use crate::rng::Seed;
 use crate::time::Instant;
 use crate::wire::handshake::{HelloKey, TokenKey};
 use crate::wire::keys::{FlowKeys, PresharedKey};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
@@ -88,6 +88,8 @@ pub(in crate::proto) struct Peering {
     pub(in crate::proto) port: u16,
     /// At how many ports it does: that one and those right after it.
     pub(in crate::proto) ports: u16,
+    /// The address of this end that it knows, if that is one of several.
+    pub(in crate::proto) local: Option<IpAddr>,
     /// The ways by which its packets have come.
     pub(in crate::proto) routes: Vec<Via>,
 }

@@ -43,7 +43,7 @@ impl Liar {
     /// Shakes hands as one that has `more_ports` ports more than one.
     pub fn join_with_ports(mut endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let via = Via { egress: 0, remote: ([10, 0, 0, who], 7000).into() };
+        let via = Via { egress: 0, local: None, remote: ([10, 0, 0, who], 7000).into() };
         let fields = OpenFields { more_ports, ..open_fields(Incarnation([who; 16])) };
         let (_, keys) = shake_hands(&KEY, who.into(), &fields, |mut packet| {
             endpoint.handle_datagram(now, via, &mut packet);

@@ -85,7 +85,7 @@ impl Crowd {
 
     /// Hands in a handshake packet of the peer `who`; returns the answer.
     pub(super) fn greet(&mut self, who: u32, mut packet: Vec<u8>) -> Option<Vec<u8>> {
-        let via = Via { egress: 0, remote: address(who) };
+        let via = Via { egress: 0, local: None, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut packet);
         packet.clear();
         while self.poll_transmit(&mut packet).is_none() {
@@ -126,7 +126,7 @@ impl Crowd {
 
     /// Hands in a copy of a packet of the peer `who`.
     pub(super) fn replay(&mut self, who: u32, packet: &[u8]) {
-        let via = Via { egress: 0, remote: address(who) };
+        let via = Via { egress: 0, local: None, remote: address(who) };
         self.receiver.handle_datagram(self.now, via, &mut packet.to_vec());
         self.check_often();
     }
@@ -134,7 +134,7 @@ impl Crowd {
     /// Hands in a symbol of zeros; the answers stay with the receiver.
     pub(super) fn hear(&mut self, voice: &mut Voice, says: Says) {
         let mut packet = voice.symbol(says);
-        let via = Via { egress: 0, remote: voice.address };
+        let via = Via { egress: 0, local: None, remote: voice.address };
         self.receiver.handle_datagram(self.now, via, &mut packet);
         self.check_often();
     }

@@ -47,7 +47,7 @@ fn answers_to_one_peer_hold_up_none_to_another() {
 fn handshakes_of_one_peer_hold_up_none_of_another() {
     let mut crowd = Crowd::unpaced(small());
     let hear = |crowd: &mut Crowd, who, nonce| {
-        let via = Via { egress: 0, remote: super::crowd::address(who) };
+        let via = Via { egress: 0, local: None, remote: super::crowd::address(who) };
         let mut hello = Crowd::hello(nonce);
         crowd.receiver.handle_datagram(crowd.now, via, &mut hello);
     };
@@ -66,7 +66,7 @@ fn handshakes_and_answers_take_turns() {
     let mut crowd = Crowd::unpaced(small());
     let mut peer = crowd.meet(1);
     flood(&mut crowd, &mut peer);
-    let via = Via { egress: 0, remote: peer.address };
+    let via = Via { egress: 0, local: None, remote: peer.address };
     for nonce in 0..200 {
         let mut hello = Crowd::hello(nonce);
         crowd.receiver.handle_datagram(crowd.now, via, &mut hello);

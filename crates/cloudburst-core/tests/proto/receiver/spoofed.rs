@@ -15,7 +15,7 @@ const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// The peer sends `packet`, which seems to come from the victim, and then a thousand messages from
 /// where it is. Returns the bytes that go to the victim, and those that go to the peer.
 fn answers(crowd: &mut Crowd, voice: &mut Voice, mut packet: Vec<u8>) -> (usize, usize) {
-    let via = Via { egress: 0, remote: SocketAddr::new(VICTIM, 7000) };
+    let via = Via { egress: 0, local: None, remote: SocketAddr::new(VICTIM, 7000) };
     crowd.receiver.handle_datagram(crowd.now, via, &mut packet);
     let (mut aimed, mut other) = (0, 0);
     for id in 6_000..7_000 {
@@ -57,7 +57,8 @@ fn a_token_is_of_no_use_at_the_address_of_a_victim() {
     for (address, expected) in [([192, 0, 2, 1], Kind::Retry), ([10, 0, 0, 1], Kind::Accept)] {
         let mut packet = Vec::new();
         open.write(&key, &mut packet);
-        let (len, via) = (packet.len(), Via { egress: 0, remote: (address, 7000).into() });
+        let (len, via) =
+            (packet.len(), Via { egress: 0, local: None, remote: (address, 7000).into() });
         crowd.receiver.handle_datagram(crowd.now, via, &mut packet);
         packet.clear();
         assert_eq!(crowd.poll_transmit(&mut packet), Some(via));

@@ -277,7 +277,7 @@ fn who_shares_no_port_names_none() {
     for (reuse_port, expected) in [(false, 0), (true, 9000)] {
         let config = Config { port: 9000, reuse_port, ..Config::default() };
         let (mut responder, now) = (endpoint(1, 1, config), Instant::from_nanos(1_000_000_000));
-        let via = Via { egress: 0, remote: ([10, 0, 0, 1], 5000).into() };
+        let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 1], 5000).into() };
         let (accepted, _) =
             shake_hands(&KEY, 1, &open_fields(Incarnation([1; 16])), |mut packet| {
                 responder.handle_datagram(now, via, &mut packet);
