@@ -143,7 +143,7 @@ fn responder(criterion: &mut Criterion) {
     // No key makes this MAC.
     let mut junk = [0x21; HELLO_LEN];
     responder.take(STRANGER, &mut junk);
-    assert_eq!(responder.endpoint.counters().receiver.refused_hellos, 1);
+    assert_eq!(responder.endpoint.counters().receiver.refused_handshakes, 1);
     group.bench_function("junk", |bencher| {
         bencher.iter(|| responder.take(STRANGER, &mut junk));
     });
@@ -202,7 +202,7 @@ fn answer(packet: &[u8], kind: Kind) -> Vec<u8> {
     let fields = AcceptFields {
         incarnation: Incarnation([2; 16]),
         session: SessionId(1),
-        age_us: None,
+        uptime_us: None,
         capabilities: 0,
         port: 0,
         more_ports: 0,

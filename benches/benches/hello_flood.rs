@@ -129,7 +129,7 @@ fn run() -> Result<bool> {
     println!(
         "\nOf {} packets of junk the server refused {}. Packets that found its receive buffers full: {}.",
         rows[2].turns.iter().map(|turn| turn.packets).sum::<usize>(),
-        after.receiver.refused_hellos - before.receiver.refused_hellos,
+        after.receiver.refused_handshakes - before.receiver.refused_handshakes,
         after.io.kernel_drops - before.io.kernel_drops,
     );
     Ok(judge(&rows))
@@ -189,7 +189,7 @@ fn junk() -> Vec<Vec<u8>> {
 /// get the RETRY that is due.
 fn check(server: &blocking::Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> Result<()> {
     let [_, _, junk, hello, open, _] = rows;
-    let refused = server.counters().receiver.refused_hellos;
+    let refused = server.counters().receiver.refused_handshakes;
     stranger.set_read_timeout(Some(PATIENCE))?;
     for (row, token_refused) in [(hello, false), (open, true)] {
         // The junk before it is not answered, or its answer would be read here.
@@ -203,7 +203,7 @@ fn check(server: &blocking::Endpoint, stranger: &UdpSocket, rows: &[Row; 6]) -> 
             return Err(format!("{}: not the RETRY that is due: {retry:?}", row.name).into());
         }
     }
-    let refused = server.counters().receiver.refused_hellos - refused;
+    let refused = server.counters().receiver.refused_handshakes - refused;
     if refused != 2 {
         return Err(format!("junk: 2 packets, of which {refused} were refused").into());
     }

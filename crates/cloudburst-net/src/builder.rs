@@ -93,7 +93,8 @@ impl Builder {
     /// those of [`bind`](Self::bind): with an unspecified one, all that the interfaces of this host
     /// have at the time. A virtual address on an interface of this host, such as `lo`, is among
     /// them; one that only a local route (`ip route add local`) brings here is not, and belongs
-    /// here.
+    /// here. So does one that moves between hosts, to a standby for one: otherwise a message that is
+    /// under way when it moves may be delivered by both.
     ///
     /// Each has the IP address and the port that peers know. If peers use several ports
     /// ([`PathMap::ecmp_pairs`]), the first one will do. A second call replaces the addresses of

@@ -12,6 +12,9 @@ const QUIET_AFTER: u64 = 4;
 const QUIET_TURNS: u32 = 16;
 /// Turns that each ACK request adds to a quiet route.
 const DOUBT: u32 = 2;
+/// Most ways to a peer that the sending half is told of: they are for where its own paths do not
+/// lead.
+pub(super) const TRIED_ROUTES: usize = 16;
 /// Most copies of an answer to a peer that has had none for long: one by a route, the others by
 /// paths of the receiver's own. Together they are no longer than the symbol that they answer.
 const COPIES: usize = 4;
@@ -102,11 +105,15 @@ impl Routes {
         self.routes.len()
     }
 
-    /// The ways by which the peer's packets came, each once, as far as they are of `ip`.
+    /// The ways by which the peer's packets came last, each once, as far as they are of `ip`: a few,
+    /// because a peer may move with every packet.
     pub(super) fn vias(&self, ip: IpAddr) -> Vec<Via> {
+        let mut newest: Vec<&Route> =
+            self.routes.iter().filter(|route| route.via.remote.ip() == ip).collect();
+        newest.sort_unstable_by_key(|route| core::cmp::Reverse(route.last_symbol));
         let mut vias = Vec::new();
-        for via in self.routes.iter().map(|route| route.via) {
-            if via.remote.ip() == ip && !vias.contains(&via) {
+        for via in newest.into_iter().map(|route| route.via) {
+            if vias.len() < TRIED_ROUTES && !vias.contains(&via) {
                 vias.push(via);
             }
         }

@@ -1,13 +1,13 @@
 //! One direction of messages from one incarnation of one peer.
 
 use super::held::PeerKey;
-use super::routes::Routes;
+use super::routes::{Routes, TRIED_ROUTES};
 use super::window::Window;
 use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::{PathMap, Via, address_of};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
-use crate::proto::session::Discovery;
+use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
@@ -15,9 +15,6 @@ use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Arrivals, Prefix, Report};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-
-/// Routes of a peer that the sending half knows of, in case that its own paths do not lead there.
-const TRIED_ROUTES: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -28,6 +25,8 @@ pub(super) struct Session {
     pub(super) own: SocketAddr,
     /// It is reached only where its packets come from: a translator is between.
     pub(super) translated: bool,
+    /// What the sending half is told as soon as there is a way to the peer.
+    pub(super) unadopted: Option<Peering>,
     pub(super) incarnation: Incarnation,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
@@ -53,6 +52,7 @@ impl Session {
             peer,
             own: address_of(peer),
             translated: false,
+            unadopted: None,
             incarnation,
             opener: Opener::new(flow.symbols),
             sealer: Sealer::new(flow.answers),
@@ -78,7 +78,9 @@ impl Session {
         let is_new = self.routes.learn(path, via, len, validated);
         // Of a peer that has an address of its own, a few are enough to try.
         let counts = is_new && (self.translated || self.routes.len() <= TRIED_ROUTES);
-        counts.then(|| Discovery::Routes(self.peer, self.routes.vias(self.own.ip())))
+        counts.then(|| {
+            Discovery::Routes(self.peer, self.incarnation, self.routes.vias(self.own.ip()))
+        })
     }
 
     /// The next way back for an answer of `len` bytes to a peer that has had none for long.

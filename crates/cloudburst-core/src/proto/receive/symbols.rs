@@ -119,10 +119,14 @@ impl Receiver {
     }
 }
 
-/// What the sending half must know of a session in which a packet has come: the peer, if it is the first
-/// one.
-pub(super) fn discovery(session: &Session, confirmed: Option<Peering>) -> Option<Discovery> {
-    let mut peering = confirmed?;
+/// What the sending half must know of a session in which a packet has come: the peer, as soon as
+/// there is a way to it.
+pub(super) fn discovery(session: &mut Session, confirmed: Option<Peering>) -> Option<Discovery> {
+    let mut peering = confirmed.or_else(|| session.unadopted.take())?;
     peering.routes = session.routes.vias(session.own.ip());
+    if session.translated && peering.routes.is_empty() {
+        session.unadopted = Some(peering);
+        return None;
+    }
     Some(Discovery::Peer(peering))
 }

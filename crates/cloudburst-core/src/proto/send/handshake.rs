@@ -21,7 +21,12 @@ impl Sender {
     pub(in crate::proto) fn learn(&mut self, now: Instant, found: Discovery) {
         match found {
             Discovery::Peer(peering) => self.adopt(now, peering),
-            Discovery::Routes(peer, routes) => self.learn_routes(peer, routes),
+            Discovery::Routes(peer, incarnation, routes) => {
+                let session = self.peers.get(&peer).and_then(|peer| peer.session.as_ref());
+                if session.is_some_and(|session| session.remote == incarnation) {
+                    self.learn_routes(peer, routes);
+                }
+            }
         }
     }
 
@@ -76,8 +81,11 @@ impl Sender {
         if opening.is_outdated(now) || !opening.takes_retry() {
             return None;
         }
-        let known = opening.invitation.as_ref();
-        let fresh = if known.is_some_and(|known| known.translated == translated) {
+        let opening = self.peers.get_mut(&address)?.opening.as_mut()?;
+        if opening.invitation.as_ref().is_some_and(|known| known.translated != translated) {
+            core::mem::swap(&mut opening.invitation, &mut opening.other);
+        }
+        let fresh = if opening.invitation.is_some() {
             None
         } else {
             Some(Box::new(self.invite(address, retry, translated)?))
@@ -173,12 +181,15 @@ impl Sender {
 
     fn on_accept(&mut self, now: Instant, address: SocketAddr, accept: &Accept) -> Option<Peering> {
         let peer = self.peers.get_mut(&address)?;
-        let invitation = peer.opening.as_mut()?.invitation.as_mut()?;
-        let Some((fields, secrets)) = invitation.initiation.accept(accept) else {
+        let opening = peer.opening.as_mut()?;
+        let made = [&mut opening.invitation, &mut opening.other].into_iter().flatten();
+        let opened = made.into_iter().find_map(|invitation| {
+            Some((invitation.session, invitation.initiation.accept(accept)?))
+        });
+        let Some((session, (fields, secrets))) = opened else {
             self.counters.forged += 1;
             return None;
         };
-        let session = invitation.session;
         let opening = self.take_opening(now, address, fields.incarnation)?;
         let peer = self.peers.get_mut(&address)?;
         peer.paths.heard(now, accept.path, 0);
@@ -221,7 +232,7 @@ impl Sender {
         } else if let Some(opening) = self.peers.get_mut(&address).and_then(|p| p.opening.as_mut())
         {
             // Whoever is there now is not the one that is asked; the next attempt may meet it.
-            opening.invitation = None;
+            (opening.invitation, opening.other) = (None, None);
         }
         None
     }
@@ -255,13 +266,20 @@ impl Sender {
     ) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(old) = &peer.session {
+            let old_remote = old.remote;
             self.sessions.remove(&old.opener.session());
             for id in peer.unfinished() {
                 step();
                 let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { continue };
-                let Some(started_at) = leg.started_at else { continue };
+                let is_tried = leg.has_tried(remote);
+                let Some(started_at) = leg.started_at else {
+                    if is_tried {
+                        self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
+                    }
+                    continue;
+                };
                 let is_safe = began_at.is_some_and(|began_at| began_at < started_at);
-                if !is_safe || !leg.start_over(source) {
+                if is_tried || !is_safe || !leg.start_over(old_remote, source) {
                     self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
                 }
             }

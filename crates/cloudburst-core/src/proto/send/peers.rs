@@ -5,6 +5,7 @@ use super::transmit::headers;
 use super::{Sender, Timer};
 use crate::error::SendError;
 use crate::path::{Order, PathMap, PathSet, PathStats, Via, is_alias};
+use crate::proto::session::Opening;
 use crate::proto::steps::step;
 use crate::time::Instant;
 use std::net::{IpAddr, SocketAddr};
@@ -28,6 +29,10 @@ impl Sender {
         self.probe_peer(now, address);
         // A retry is due, or silence has lasted: perhaps the peer is another by now.
         if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
+            let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
+            if opening.is_some_and(Opening::is_unanswered) {
+                self.try_routes(address);
+            }
             self.begin_handshake(now, address);
         }
     }

@@ -11,7 +11,6 @@ impl Sender {
     /// Holds all messages to a peer that has not answered for long: they wait for probes from now
     /// on.
     pub(super) fn hold_all_of(&mut self, now: Instant, address: SocketAddr) {
-        self.try_routes(address);
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.silence.set_lasting();
         for id in peer.unfinished() {

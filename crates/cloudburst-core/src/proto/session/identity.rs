@@ -99,8 +99,8 @@ pub(in crate::proto) struct Peering {
 pub(in crate::proto) enum Discovery {
     /// A peer, in a new session.
     Peer(Peering),
-    /// The ways by which packets of a peer come, of which one is new.
-    Routes(SocketAddr, Vec<Via>),
+    /// The ways by which packets of an incarnation of a peer come, of which one is new.
+    Routes(SocketAddr, Incarnation, Vec<Via>),
 }
 
 /// What an endpoint that takes messages at `ports` ports says of that: how many more than one.

@@ -24,6 +24,9 @@ pub(in crate::proto) struct Opening {
     pub(in crate::proto) asked: Option<Incarnation>,
     /// What a responder has handed out, and what OPEN says with it.
     pub(in crate::proto) invitation: Option<Box<Invitation>>,
+    /// The same for the other answer to whether this end's address is translated: RETRYs may differ, and
+    /// the responder may have answered either.
+    pub(in crate::proto) other: Option<Box<Invitation>>,
     /// The newest version of those that the peer says it speaks, if this one is not among them.
     pub(in crate::proto) other_version: Option<u8>,
     began_at: Instant,
@@ -66,6 +69,7 @@ impl Opening {
             port,
             asked,
             invitation: None,
+            other: None,
             other_version: None,
             began_at: now,
             next_at: now,
@@ -92,13 +96,18 @@ impl Opening {
     /// Goes on under another nonce: nothing that answers the HELLOs so far is taken any more.
     pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
         (self.nonce, self.began_at, self.next_at) = (nonce, now, now);
-        (self.invitation, self.reply_on) = (None, None);
+        (self.invitation, self.other, self.reply_on) = (None, None, None);
         self.sent.clear();
     }
 
     /// The owner of the session has been asked for long enough, and another attempt is due.
     pub(in crate::proto) fn is_in_vain(&self, now: Instant) -> bool {
         self.asked.is_some() && self.attempts >= ASK_OWNER && self.next_at <= now
+    }
+
+    /// The peer was asked for long enough.
+    pub(in crate::proto) fn is_unanswered(&self) -> bool {
+        self.attempts >= ASK_OWNER
     }
 
     /// Another attempt is due.

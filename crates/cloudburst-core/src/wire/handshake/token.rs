@@ -39,7 +39,7 @@ impl TokenKey {
         Token(token)
     }
 
-    /// Whether `token` was issued less than [`TOKEN_LIFETIME_MS`] ago, and for this handshake and
+    /// Whether `token` was issued less than 10 s ago, and for this handshake and
     /// this address.
     ///
     /// The port does not count: copies of an OPEN leave from several.

@@ -2,6 +2,7 @@
 
 use super::Leg;
 use super::arrivals::ArrivalLog;
+use crate::id::Incarnation;
 use crate::path::PathSet;
 use crate::proto::limits::MAX_RESTARTS;
 use crate::proto::send::source::Source;
@@ -40,6 +41,11 @@ impl Leg {
         }
     }
 
+    /// Whether `remote` was sent packets of it in a session that is over.
+    pub(in crate::proto::send) fn has_tried(&self, remote: Incarnation) -> bool {
+        self.tried.contains(&remote)
+    }
+
     /// Whether an answer to packet `acknowledged` is of the time before the message last began again.
     pub(in crate::proto::send) const fn is_outdated(&self, acknowledged: u64) -> bool {
         acknowledged < self.restarted_at
@@ -61,7 +67,12 @@ impl Leg {
     /// A new session takes the place of the one that the message began in, and nothing of it has been
     /// delivered: it begins as if nothing had been sent. Returns whether it does; a peer is not
     /// believed to restart again and again.
-    pub(in crate::proto::send) fn start_over(&mut self, source: &mut Source) -> bool {
+    pub(in crate::proto::send) fn start_over(
+        &mut self,
+        old: Incarnation,
+        source: &mut Source,
+    ) -> bool {
+        self.tried.push(old);
         if self.restarts >= MAX_RESTARTS {
             return false;
         }

@@ -14,7 +14,7 @@ use super::schedule::{Place, Rank};
 use super::source::Source;
 use crate::config::{BurstPolicy, Config};
 use crate::error::{LocalError, Receipt};
-use crate::id::PathId;
+use crate::id::{Incarnation, PathId};
 use crate::proto::layout::Layout;
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
@@ -47,6 +47,8 @@ pub(super) struct Leg {
     busy: Busy,
     /// How often the receiver forgot what it had, and the number of the next packet when it last did.
     restarts: u32,
+    /// Who was sent packets of it in sessions that are over, and may have delivered it for all that.
+    tried: Vec<Incarnation>,
     restarted_at: u64,
     /// The peer has not answered for long: so many symbols may be sent, and no others.
     held: Option<u32>,
@@ -99,6 +101,7 @@ impl Leg {
             done: 0,
             busy: Busy::new(),
             restarts: 0,
+            tried: Vec::new(),
             restarted_at: 0,
             held: None,
             place: None,

@@ -1,8 +1,8 @@
 //! Handshakes on the wire: HELLOs, and the OPENs that answer RETRYs.
 
-use crate::path::{Opportunity, Via};
-use crate::proto::send::Sender;
+use crate::path::{Opportunity, Via, is_alias};
 use crate::proto::send::hellos::HelloRank;
+use crate::proto::send::{Sender, with_port};
 use crate::proto::session::Invitation;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
@@ -42,10 +42,13 @@ impl Sender {
         let reply_on = reply.and_then(|(path, _)| peer.paths.take_path(path));
         let Opportunity { path, mut via, .. } =
             reply_on.unwrap_or_else(|| peer.paths.take_any_opportunity_of(first));
+        let count = opening.on_sent(now, path);
         if !by_routes {
             via.remote.set_port(opening.port);
+        } else if !is_alias(&address) && count.is_multiple_of(2) {
+            // Perhaps those ways were made up, or are gone.
+            via.remote = with_port(address, opening.port);
         }
-        let count = opening.on_sent(now, path);
         if opening.attempt_to_send().is_none() {
             self.hellos.set(&mut peer.hello_key, None, address);
         }
