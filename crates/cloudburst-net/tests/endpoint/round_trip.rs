@@ -34,6 +34,16 @@ fn a_blocking_question_is_answered_over_either_ip() {
 }
 
 #[test]
+fn a_message_of_93_kb_needs_66_packets_over_ipv4_and_67_over_ipv6() {
+    for (ip, needed) in [("127.0.0.1", 66), ("::1", 67)] {
+        let client = builder_on(ip).build().unwrap().blocking();
+        let server = builder_on(ip).build().unwrap().blocking();
+        let receipt = client.send(server.local_addr(), bytes(93_000, 1)).unwrap();
+        assert_eq!(receipt.source_symbols, needed, "{receipt:?}");
+    }
+}
+
+#[test]
 fn an_endpoint_on_all_ipv6_addresses_talks_to_ipv4_as_well() {
     let server = builder_on("::").build().unwrap().blocking();
     for ip in ["127.0.0.1", "::1"] {
