@@ -39,7 +39,7 @@ impl Cloudburst {
         let this = Self::open_silent(wire, config)?;
         let server = this.server.clone();
         // It ends when the last round is over, with the client that closes its server.
-        thread::spawn(move || serve(&server));
+        wire.right.run(move || drop(thread::spawn(move || serve(&server))));
         this.warm_up()
     }
 

@@ -11,14 +11,18 @@
 //! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
 //!
 //! The three take turns within each row, so that whatever else this machine does hits all of them
-//! alike: compare within a row. Both ends are threads of this process. Connections are open before
-//! the clock runs. TCP is in the clear, the others seal with AES-128-GCM.
+//! alike: compare within a row. Both ends are threads of this process: the client's on one CPU, the
+//! server's on another, the first two that the process may use. Where the system puts both on one,
+//! TCP's figures change by factors: a second table, `unpinned`, has the rows `idle`, `rate` and
+//! `goodput` where it may. With one CPU there is that table alone, with all rows. Connections are
+//! open before the clock runs. TCP is in the clear, the others seal with AES-128-GCM.
 //!
 //! It needs root, iproute2, nftables and ethtool, and does nothing without. An argument measures
 //! those rows alone whose name contains it. Ends with 1 where something fails or takes too long.
 //! `scripts/bench-table latency` prints the table again.
 
 mod cloudburst;
+mod placement;
 mod quic;
 mod report;
 mod tcp;
@@ -26,8 +30,9 @@ mod trains;
 mod transport;
 
 use crate::cloudburst::Cloudburst;
+use crate::placement::Placement;
 use crate::quic::Quic;
-use crate::report::{Row, Times, Unit, digits, table};
+use crate::report::{Row, Times, Unit, digits, section};
 use crate::tcp::Tcp;
 use crate::transport::{Result, Transport, text};
 use cloudburst_testbed::Wire;
@@ -42,15 +47,22 @@ const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
 
 /// The responses, in bytes and by name.
 const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
-/// Turns of each transport, of so many round trips each.
-const TURNS: usize = 20;
+/// Round trips in a turn.
 const IDLE_TURN: usize = 300;
 const LOSSY_TURN: usize = 100;
 /// A turn that takes so long ends.
 const LONGEST_TURN: Duration = Duration::from_millis(700);
-/// Turns of each transport under load, and how long each is.
-const FLOODS: usize = 5;
+/// How long a turn under load is.
 const FLOOD: Duration = Duration::from_millis(400);
+
+/// How many turns each transport has in a row.
+struct Turns {
+    round_trips: usize,
+    floods: usize,
+}
+
+const TURNS: Turns = Turns { round_trips: 20, floods: 5 };
+const UNPINNED_TURNS: Turns = Turns { round_trips: 8, floods: 3 };
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -80,38 +92,66 @@ fn main() -> ExitCode {
 
 fn run(filter: &str) -> Result<()> {
     let wanted = |name: &str| name.contains(filter);
-    let (clean, lossy) = (Wire::up().map_err(text)?, Wire::up().map_err(text)?);
+    let anywhere = Placement::anywhere()?;
+    let apart = anywhere.apart();
+    let placement = apart.as_ref().unwrap_or(&anywhere);
+    let (clean, lossy) = (placement.wire()?, placement.wire()?);
     lossy.lose(1).map_err(text)?;
     let mut notes = Vec::new();
     // First, while the process has no memory that it has freed before.
     if wanted("memory") {
         notes.push(memory(&clean)?);
     }
-    let mut rows = Vec::new();
-    for (title, wire, turn) in [("idle", &clean, IDLE_TURN), ("loss", &lossy, LOSSY_TURN)] {
-        let mut transports = open(wire)?;
-        for (response, size) in RESPONSES {
-            let name = format!("{title}/{size}");
-            if wanted(&name) {
-                rows.extend(round_trips(&mut transports, &name, response, turn)?);
-            }
-        }
-        if title == "idle" {
-            rows.extend(floods(&mut transports, wanted)?);
-        }
-    }
+    let mut rows = unloaded_and_floods(&clean, &TURNS, wanted)?;
+    let turns = TURNS.round_trips;
+    rows.extend(responses(&mut open(&lossy)?, "loss", LOSSY_TURN, turns, wanted)?);
     if wanted("packets") {
         notes.push(packets(&clean)?);
     }
     if wanted("trains") {
         notes.push(trains::table(&clean)?);
     }
-    let text = format!("{}\n{}", table(&rows), notes.join("\n"));
+    let mut text = if apart.is_some() {
+        let unpinned = unloaded_and_floods(&anywhere.wire()?, &UNPINNED_TURNS, wanted)?;
+        section("pinned: each end on a CPU of its own", &rows) + &section("unpinned", &unpinned)
+    } else {
+        section("unpinned: this process may use one CPU only", &rows)
+    };
+    text += &notes.join("\n");
     print!("\n{text}");
     if filter.is_empty() {
         fs::write(TABLE, text).map_err(|error| format!("{TABLE}: {error}"))?;
     }
     Ok(())
+}
+
+/// The rows that need no loss.
+fn unloaded_and_floods(
+    wire: &Wire,
+    turns: &Turns,
+    wanted: impl Fn(&str) -> bool + Copy,
+) -> Result<Vec<Row>> {
+    let mut transports = open(wire)?;
+    let mut rows = responses(&mut transports, "idle", IDLE_TURN, turns.round_trips, wanted)?;
+    rows.extend(floods(&mut transports, turns.floods, wanted)?);
+    Ok(rows)
+}
+
+fn responses(
+    transports: &mut Transports,
+    title: &str,
+    turn: usize,
+    turns: usize,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (response, size) in RESPONSES {
+        let name = format!("{title}/{size}");
+        if wanted(&name) {
+            rows.extend(round_trips(transports, &name, response, turn, turns)?);
+        }
+    }
+    Ok(rows)
 }
 
 type Transports = [(&'static str, Box<dyn Transport>); 3];
@@ -130,10 +170,11 @@ fn round_trips(
     name: &str,
     response: usize,
     turn: usize,
+    turns: usize,
 ) -> Result<[Row; 2]> {
     let mut times = [Times::new(), Times::new(), Times::new()];
     // The first turns wake caches, windows and estimates.
-    for round in 0..=TURNS {
+    for round in 0..=turns {
         for ((who, transport), times) in transports.iter_mut().zip(&mut times) {
             let took = transport.round_trips(response, turn, LONGEST_TURN);
             let took = took.map_err(|error| format!("{name}, {who}: {error}"))?;
@@ -151,7 +192,11 @@ fn round_trips(
     }))
 }
 
-fn floods(transports: &mut Transports, wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
+fn floods(
+    transports: &mut Transports,
+    turns: usize,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (name, len, in_flight, unit) in
         [("rate/5KB", 5_000, 64, Unit::Thousands), ("goodput/93KB", 93_000, 32, Unit::Gigabits)]
@@ -160,7 +205,7 @@ fn floods(transports: &mut Transports, wanted: impl Fn(&str) -> bool) -> Result<
             continue;
         }
         let mut sums = [(0, Duration::ZERO); 3];
-        for round in 0..=FLOODS {
+        for round in 0..=turns {
             for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
                 let (done, took) = transport
                     .flood(len, in_flight, FLOOD)

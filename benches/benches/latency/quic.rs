@@ -56,7 +56,7 @@ impl Quic {
         let socket = open_socket(&wire.right)?;
         let server = socket.local_addr().map_err(text)?;
         // It ends with the process: quinn's server would need to be told otherwise.
-        thread::spawn(move || serve(config, socket));
+        wire.right.run(move || drop(thread::spawn(move || serve(config, socket))));
 
         let tls = rustls::ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])

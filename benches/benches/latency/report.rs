@@ -45,11 +45,16 @@ impl Times {
     }
 }
 
-/// The rows as a markdown table, with the ratios of Cloudburst to the others.
-pub(crate) fn table(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "| | TCP, in the clear | quinn | Cloudburst | x TCP | x quinn |\n\
-         |---|---:|---:|---:|---:|---:|\n",
+/// The rows as a markdown table below its title, with the ratios of Cloudburst to the others.
+/// Nothing without rows.
+pub(crate) fn section(title: &str, rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "**{title}**\n\n\
+         | | TCP, in the clear | quinn | Cloudburst | x TCP | x quinn |\n\
+         |---|---:|---:|---:|---:|---:|\n"
     );
     for Row { name, figures, unit } in rows {
         let [tcp, quinn, cloudburst] = *figures;
@@ -67,7 +72,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             ratio(quinn),
         );
     }
-    text
+    text + "\n"
 }
 
 fn with_unit(figure: f64, unit: Unit) -> String {

@@ -4,7 +4,7 @@ use crate::transport::{HEADER, LONGEST, PATIENCE, REQUEST, Result, Transport};
 use crate::transport::{lengths, message, text};
 use cloudburst_testbed::Wire;
 use std::io::{self, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,14 @@ pub(crate) struct Tcp {
 impl Tcp {
     pub(crate) fn open(wire: &Wire) -> Result<Self> {
         let address = wire.right.address();
-        let listener = wire.right.run(move || TcpListener::bind((address, 0)));
-        let listener = listener.map_err(text)?;
-        let server = listener.local_addr().map_err(text)?;
-        // It ends with the connection, and with it the thread.
-        thread::spawn(move || listener.accept().and_then(|(stream, _)| serve(stream)));
+        let listen = move || {
+            let listener = TcpListener::bind((address, 0))?;
+            let server = listener.local_addr()?;
+            // It ends with the connection, and with it the thread.
+            thread::spawn(move || listener.accept().and_then(|(stream, _)| serve(stream)));
+            Ok::<SocketAddr, io::Error>(server)
+        };
+        let server = wire.right.run(listen).map_err(text)?;
         let stream = wire.left.run(move || TcpStream::connect_timeout(&server, PATIENCE));
         let stream = stream.map_err(text)?;
         stream.set_nodelay(true).map_err(text)?;
