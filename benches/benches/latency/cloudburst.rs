@@ -208,4 +208,8 @@ impl Transport for Cloudburst {
             Ok((done, begun.elapsed()))
         }))
     }
+
+    fn answers(&self) -> Option<u64> {
+        Some(self.server.counters().io.datagrams_sent)
+    }
 }

@@ -6,6 +6,10 @@
 //! | `loss/<response>` | the same where 1 % of the packets is lost each way, offloads off |
 //! | `rate/5KB` | messages of 5 KB a second, 64 in flight |
 //! | `goodput/93KB` | bits of messages of 93 KB a second, 32 in flight |
+//! | `<flood>, CPU` | of the two rows above: processor time for each message, both ends together |
+//! | `<flood>, page faults` | the same of minor page faults |
+//! | `<flood>, system calls` | the same of system calls, where perf_event_open(2) may count them |
+//! | `<flood>, answers` | packets that Cloudburst's server sends for each message |
 //! | `packets` | packets that Cloudburst sends for each source symbol, one message at a time |
 //! | `trains` | the two rows of 93 KB for Cloudburst alone, by packets back to back on a path |
 //! | `memory` | what Cloudburst holds while 10,000 messages of 5 KB are in flight |
@@ -19,15 +23,17 @@
 //!
 //! It needs root, iproute2, nftables and ethtool, and does nothing without. An argument measures
 //! those rows alone whose name contains it. Ends with 1 where something fails or takes too long.
-//! `scripts/bench-table latency` prints the table again.
+//! `scripts/bench-table latency` prints the tables again.
 
 mod cloudburst;
+mod floods;
 mod placement;
 mod quic;
 mod report;
 mod tcp;
 mod trains;
 mod transport;
+mod usage;
 
 use crate::cloudburst::Cloudburst;
 use crate::placement::Placement;
@@ -42,27 +48,17 @@ use std::{env, fs, process, thread};
 
 /// A run that takes longer has failed.
 const LONGEST_RUN: Duration = Duration::from_secs(220);
-/// Where the table is kept.
+/// Where the tables are kept.
 const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
 
 /// The responses, in bytes and by name.
 const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
-/// Round trips in a turn.
+/// Turns of each transport in a row, of so many round trips each.
+const TURNS: usize = 20;
 const IDLE_TURN: usize = 300;
 const LOSSY_TURN: usize = 100;
 /// A turn that takes so long ends.
 const LONGEST_TURN: Duration = Duration::from_millis(700);
-/// How long a turn under load is.
-const FLOOD: Duration = Duration::from_millis(400);
-
-/// How many turns each transport has in a row.
-struct Turns {
-    round_trips: usize,
-    floods: usize,
-}
-
-const TURNS: Turns = Turns { round_trips: 20, floods: 5 };
-const UNPINNED_TURNS: Turns = Turns { round_trips: 8, floods: 3 };
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -102,9 +98,8 @@ fn run(filter: &str) -> Result<()> {
     if wanted("memory") {
         notes.push(memory(&clean)?);
     }
-    let mut rows = unloaded_and_floods(&clean, &TURNS, wanted)?;
-    let turns = TURNS.round_trips;
-    rows.extend(responses(&mut open(&lossy)?, "loss", LOSSY_TURN, turns, wanted)?);
+    let mut rows = without_loss(&clean, wanted)?;
+    rows.extend(responses(&mut open(&lossy)?, "loss", LOSSY_TURN, wanted)?);
     if wanted("packets") {
         notes.push(packets(&clean)?);
     }
@@ -112,7 +107,7 @@ fn run(filter: &str) -> Result<()> {
         notes.push(trains::table(&clean)?);
     }
     let mut text = if apart.is_some() {
-        let unpinned = unloaded_and_floods(&anywhere.wire()?, &UNPINNED_TURNS, wanted)?;
+        let unpinned = without_loss(&anywhere.wire()?, wanted)?;
         section("pinned: each end on a CPU of its own", &rows) + &section("unpinned", &unpinned)
     } else {
         section("unpinned: this process may use one CPU only", &rows)
@@ -125,15 +120,11 @@ fn run(filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// The rows that need no loss.
-fn unloaded_and_floods(
-    wire: &Wire,
-    turns: &Turns,
-    wanted: impl Fn(&str) -> bool + Copy,
-) -> Result<Vec<Row>> {
+/// The rows where nothing is lost.
+fn without_loss(wire: &Wire, wanted: impl Fn(&str) -> bool + Copy) -> Result<Vec<Row>> {
     let mut transports = open(wire)?;
-    let mut rows = responses(&mut transports, "idle", IDLE_TURN, turns.round_trips, wanted)?;
-    rows.extend(floods(&mut transports, turns.floods, wanted)?);
+    let mut rows = responses(&mut transports, "idle", IDLE_TURN, wanted)?;
+    rows.extend(floods::rows(&mut transports, wanted)?);
     Ok(rows)
 }
 
@@ -141,14 +132,13 @@ fn responses(
     transports: &mut Transports,
     title: &str,
     turn: usize,
-    turns: usize,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (response, size) in RESPONSES {
         let name = format!("{title}/{size}");
         if wanted(&name) {
-            rows.extend(round_trips(transports, &name, response, turn, turns)?);
+            rows.extend(round_trips(transports, &name, response, turn)?);
         }
     }
     Ok(rows)
@@ -170,11 +160,10 @@ fn round_trips(
     name: &str,
     response: usize,
     turn: usize,
-    turns: usize,
 ) -> Result<[Row; 2]> {
     let mut times = [Times::new(), Times::new(), Times::new()];
     // The first turns wake caches, windows and estimates.
-    for round in 0..=turns {
+    for round in 0..=TURNS {
         for ((who, transport), times) in transports.iter_mut().zip(&mut times) {
             let took = transport.round_trips(response, turn, LONGEST_TURN);
             let took = took.map_err(|error| format!("{name}, {who}: {error}"))?;
@@ -190,37 +179,6 @@ fn round_trips(
         figures: times.each_ref().map(|times| times.percentile(percent)),
         unit: Unit::Microseconds,
     }))
-}
-
-fn floods(
-    transports: &mut Transports,
-    turns: usize,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (name, len, in_flight, unit) in
-        [("rate/5KB", 5_000, 64, Unit::Thousands), ("goodput/93KB", 93_000, 32, Unit::Gigabits)]
-    {
-        if !wanted(name) {
-            continue;
-        }
-        let mut sums = [(0, Duration::ZERO); 3];
-        for round in 0..=turns {
-            for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
-                let (done, took) = transport
-                    .flood(len, in_flight, FLOOD)
-                    .map_err(|error| format!("{name}, {who}: {error}"))?;
-                if round > 0 {
-                    *sum = (sum.0 + done, sum.1 + took);
-                }
-            }
-        }
-        let each = if unit == Unit::Gigabits { len as f64 * 8.0 / 1e9 } else { 1e-3 };
-        let figures = sums.map(|(done, took)| Some(done as f64 * each / took.as_secs_f64()));
-        rows.push(Row { name: name.into(), figures, unit });
-        eprintln!("{name}: messages of TCP, quinn, Cloudburst: {:?}", sums.map(|sum| sum.0));
-    }
-    Ok(rows)
 }
 
 fn packets(wire: &Wire) -> Result<String> {

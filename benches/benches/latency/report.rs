@@ -17,6 +17,8 @@ pub(crate) enum Unit {
     Thousands,
     /// Gigabits a second.
     Gigabits,
+    /// For each message.
+    Each,
 }
 
 /// How long a transport's round trips took.
@@ -60,16 +62,14 @@ pub(crate) fn section(title: &str, rows: &[Row]) -> String {
         let [tcp, quinn, cloudburst] = *figures;
         let cell =
             |figure: Option<f64>| figure.map_or("-".into(), |figure| with_unit(figure, *unit));
-        let ratio = |other: Option<f64>| {
-            cloudburst.zip(other).map_or("-".into(), |(ours, other)| digits(ours / other))
-        };
+        let times = |other| ratio(cloudburst, other).map_or("-".into(), digits);
         text += &format!(
             "| {name} | {} | {} | {} | {} | {} |\n",
             cell(tcp),
             cell(quinn),
             cell(cloudburst),
-            ratio(tcp),
-            ratio(quinn),
+            times(tcp),
+            times(quinn),
         );
     }
     text + "\n"
@@ -80,8 +80,14 @@ fn with_unit(figure: f64, unit: Unit) -> String {
         Unit::Microseconds if figure >= 1000.0 => format!("{} ms", digits(figure / 1e3)),
         Unit::Microseconds => format!("{} us", digits(figure)),
         Unit::Thousands => format!("{} k/s", digits(figure)),
+        Unit::Each => digits(figure),
         Unit::Gigabits => format!("{} Gb/s", digits(figure)),
     }
+}
+
+/// `None` where one is not measured, or the other next to nothing.
+pub(crate) fn ratio(figure: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(figure? / other.filter(|&other| other >= 0.01)?)
 }
 
 /// Two digits at least, and no more than three behind the point.

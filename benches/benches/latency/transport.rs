@@ -32,6 +32,12 @@ pub(crate) trait Transport {
         in_flight: usize,
         period: Duration,
     ) -> Result<(usize, Duration)>;
+
+    /// Packets that the server has sent since it was opened, if the transport tells. In a flood it
+    /// sends nothing but answers.
+    fn answers(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A message of `len` bytes that says how long it is, and how many bytes to answer it with.

@@ -1,0 +1,117 @@
+//! The rows of transports under load, and what a message costs there.
+
+use crate::Transports;
+use crate::report::{Row, Unit};
+use crate::transport::{Result, Transport};
+use crate::usage::{SystemCalls, Usage};
+use std::time::Duration;
+
+/// Turns of each transport in a row, and how long each is.
+const TURNS: usize = 5;
+const TURN: Duration = Duration::from_millis(400);
+
+struct Flood {
+    name: &'static str,
+    len: usize,
+    in_flight: usize,
+    unit: Unit,
+}
+
+const FLOODS: [Flood; 2] = [
+    Flood { name: "rate/5KB", len: 5_000, in_flight: 64, unit: Unit::Thousands },
+    Flood { name: "goodput/93KB", len: 93_000, in_flight: 32, unit: Unit::Gigabits },
+];
+
+/// The sum of a transport's turns.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    messages: usize,
+    took: Duration,
+    cpu: Duration,
+    faults: u64,
+    /// `None` if the transport does not tell.
+    answers: Option<u64>,
+}
+
+pub(crate) fn rows(transports: &mut Transports, wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for flood in FLOODS.iter().filter(|flood| wanted(flood.name)) {
+        rows.extend(flood.rows(transports)?);
+    }
+    Ok(rows)
+}
+
+impl Flood {
+    fn rows(&self, transports: &mut Transports) -> Result<[Row; 5]> {
+        let blame = |who: &str, error: String| format!("{}, {who}: {error}", self.name);
+        let mut sums = [Sum::default(); 3];
+        // The first turns wake caches, windows and estimates.
+        for round in 0..=TURNS {
+            for ((who, transport), sum) in transports.iter_mut().zip(&mut sums) {
+                let turn = self.turn(&mut **transport).map_err(|error| blame(who, error))?;
+                if round > 0 {
+                    sum.add(turn);
+                }
+            }
+        }
+        let mut calls = [None; 3];
+        for ((who, transport), calls) in transports.iter_mut().zip(&mut calls) {
+            *calls = self.calls(&mut **transport).map_err(|error| blame(who, error))?;
+        }
+        eprintln!(
+            "{}: messages of TCP, quinn, Cloudburst: {:?}",
+            self.name,
+            sums.map(|sum| sum.messages)
+        );
+        let row = |what, unit, figures| Row { name: format!("{}{what}", self.name), figures, unit };
+        let each = if self.unit == Unit::Gigabits { self.len as f64 * 8.0 / 1e9 } else { 1e-3 };
+        let speed = |sum: Sum| Some(sum.messages as f64 * each / sum.took.as_secs_f64());
+        let cpu = |sum: Sum| Some(sum.cpu.as_secs_f64() * 1e6 / sum.messages as f64);
+        let faults = |sum: Sum| Some(sum.faults as f64 / sum.messages as f64);
+        let answers = |sum: Sum| Some(sum.answers? as f64 / sum.messages as f64);
+        Ok([
+            row("", self.unit, sums.map(speed)),
+            row(", CPU", Unit::Microseconds, sums.map(cpu)),
+            row(", page faults", Unit::Each, sums.map(faults)),
+            row(", system calls", Unit::Each, calls),
+            row(", answers", Unit::Each, sums.map(answers)),
+        ])
+    }
+
+    fn turn(&self, transport: &mut dyn Transport) -> Result<Sum> {
+        let (before, answers) = (Usage::now()?, transport.answers());
+        let (messages, took) = transport.flood(self.len, self.in_flight, TURN)?;
+        let after = Usage::now()?;
+        Ok(Sum {
+            messages,
+            took,
+            cpu: after.cpu.saturating_sub(before.cpu),
+            faults: after.faults - before.faults,
+            answers: transport.answers().zip(answers).map(|(after, before)| after - before),
+        })
+    }
+
+    /// System calls for each message, in a turn that nothing else is measured in: counting them
+    /// takes time. `None` where the system does not let this process count.
+    fn calls(&self, transport: &mut dyn Transport) -> Result<Option<f64>> {
+        let counter = match SystemCalls::count() {
+            Ok(counter) => counter,
+            Err(error) => {
+                eprintln!("{}: system calls are not counted: {error}", self.name);
+                return Ok(None);
+            }
+        };
+        let (messages, _) = transport.flood(self.len, self.in_flight, TURN)?;
+        Ok(Some(counter.total()? as f64 / messages as f64))
+    }
+}
+
+impl Sum {
+    fn add(&mut self, turn: Self) {
+        self.messages += turn.messages;
+        self.took += turn.took;
+        self.cpu += turn.cpu;
+        self.faults += turn.faults;
+        self.answers = turn.answers.map(|answers| answers + self.answers.unwrap_or(0));
+    }
+}

@@ -1,0 +1,60 @@
+//! What this process spends, both ends together.
+
+use crate::transport::{Result, text};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Counter};
+use std::fs;
+use std::time::Duration;
+
+/// Where the system says how it calls the tracepoint at the start of each system call.
+const SYSTEM_CALL: &str = "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id";
+
+/// What all threads have spent since the process began.
+pub(crate) struct Usage {
+    /// At the program's work and at the system's, which counts an interrupt's for whomever it
+    /// interrupts.
+    pub(crate) cpu: Duration,
+    /// Page faults without input or output.
+    pub(crate) faults: u64,
+}
+
+impl Usage {
+    pub(crate) fn now() -> Result<Self> {
+        let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(text)?;
+        let duration = |time: TimeVal| {
+            Duration::from_secs(time.tv_sec() as u64) + Duration::from_micros(time.tv_usec() as u64)
+        };
+        Ok(Self {
+            cpu: duration(usage.user_time()) + duration(usage.system_time()),
+            faults: usage.minor_page_faults() as u64,
+        })
+    }
+}
+
+/// Counts the system calls of the threads that there are, and of those that they start.
+///
+/// As long as it lives, each call of each process takes longer.
+pub(crate) struct SystemCalls(Vec<Counter>);
+
+impl SystemCalls {
+    pub(crate) fn count() -> Result<Self> {
+        let id = fs::read_to_string(SYSTEM_CALL);
+        let id = id.map_err(|error| format!("{SYSTEM_CALL}: {error}"))?;
+        let mut builder = Builder::new(Tracepoint::with_id(id.trim_end().parse().map_err(text)?));
+        // The tracepoint is in the kernel.
+        builder.include_kernel().include_hv().inherit(true).enabled(true);
+        let mut counters = Vec::new();
+        for thread in fs::read_dir("/proc/self/task").map_err(text)? {
+            let thread = thread.map_err(text)?.file_name();
+            let thread = thread.to_string_lossy().parse().map_err(text)?;
+            counters.push(builder.observe_pid(thread).build().map_err(text)?);
+        }
+        Ok(Self(counters))
+    }
+
+    pub(crate) fn total(mut self) -> Result<u64> {
+        self.0.iter_mut().map(Counter::read).sum::<std::io::Result<u64>>().map_err(text)
+    }
+}
