@@ -23,8 +23,9 @@
 //!
 //! It needs root, iproute2, nftables and ethtool, and does nothing without. An argument measures
 //! those rows alone whose name contains it. Ends with 1 where something fails or takes too long.
-//! `scripts/bench-table latency` prints the tables again.
+//! `scripts/bench-table latency` prints the tables again, and where the chart of the first is.
 
+mod chart;
 mod cloudburst;
 mod floods;
 mod placement;
@@ -42,14 +43,16 @@ use crate::report::{Row, Times, Unit, digits, section};
 use crate::tcp::Tcp;
 use crate::transport::{Result, Transport, text};
 use cloudburst_testbed::Wire;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
 /// A run that takes longer has failed.
 const LONGEST_RUN: Duration = Duration::from_secs(220);
-/// Where the tables are kept.
+/// Where the tables are kept, and the chart of the first.
 const TABLE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.md");
+const CHART: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/latency.svg");
 
 /// The responses, in bytes and by name.
 const RESPONSES: [(usize, &str); 3] = [(5_000, "5KB"), (20_000, "20KB"), (93_000, "93KB")];
@@ -116,6 +119,8 @@ fn run(filter: &str) -> Result<()> {
     print!("\n{text}");
     if filter.is_empty() {
         fs::write(TABLE, text).map_err(|error| format!("{TABLE}: {error}"))?;
+        chart::draw(Path::new(CHART), &rows)?;
+        println!("\nchart: {CHART}");
     }
     Ok(())
 }
