@@ -158,7 +158,9 @@ mod pair {
             let now = Instant::from_nanos(1_000_000_000);
             let [sender, receiver] = [1, 2].map(|host| {
                 let port = address(host).port();
-                let config = Config { capacity: 1_000_000_000_000, port, ..Config::default() };
+                // Of trains of one length, sixteen have 64 packets.
+                let config =
+                    Config { capacity: 1_000_000_000_000, port, train: 4, ..Config::default() };
                 let security = Security::pre_shared([7; 32]);
                 let (seed, paths) = (Seed::new([host; 32]), Box::new(Egresses(PATHS)));
                 Endpoint::new(now, config, &security, seed, paths)
@@ -238,7 +240,7 @@ mod pair {
                     .sender
                     .poll_transmit(self.now, &mut buffer)
                     .expect("there are more symbols to send");
-                assert!(matches!(transmit.contents, Contents::Symbols(_)));
+                assert!(matches!(transmit.contents, Contents::Symbols { .. }));
                 sent += transmit.len.div_ceil(transmit.segment_size);
                 batches.push((transmit, buffer));
             }

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let begun = Instant::now();
             let ready = io.wait(wait);
             late.record(begun.elapsed().saturating_sub(wait).as_nanos() as u64)?;
-            io.take(ready, &mut |_, _| {});
+            io.take(ready, &mut |_| {});
         }
         let at = |quantile| Duration::from_nanos(late.value_at_quantile(quantile));
         println!("{wait:>10?} {:>12?} {:>12?} {:>12?}", at(0.5), at(0.99), at(1.0));

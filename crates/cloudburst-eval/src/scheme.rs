@@ -359,7 +359,7 @@ mod tests {
         for text in all.into_iter().chain(set) {
             assert_eq!(text.parse::<Scheme>().unwrap().to_string(), text);
         }
-        let usual: Scheme = "d:policy=budgeted,train=4".parse().unwrap();
+        let usual: Scheme = "d:policy=budgeted,train=64".parse().unwrap();
         assert_eq!(usual.to_string(), "d", "what is as usual is not said");
         let earlier: Scheme = "d:run=8".parse().unwrap();
         assert_eq!(earlier.to_string(), "d:train=8", "records of earlier versions");

@@ -102,7 +102,7 @@ fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
         mtu: choices.pick(&[576, 1500]),
         capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]),
         rate: choices.pick(&[1.0, 0.5]),
-        train: choices.pick(&[4, 1, 16]),
+        train: choices.pick(&[64, 1, 4]),
         code: choices.pick(&CODES),
         policy: choices.pick(&POLICIES),
         deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),

@@ -79,23 +79,36 @@ pub(super) struct SourceBlock {
     /// Source symbols that the data fill, without a copy.
     data: Bytes,
     /// The others: the rest of the data, zeros, and the trailer.
-    rest: Bytes,
+    rest: Vec<u8>,
 }
 
 impl SourceBlock {
-    /// A block of `data`, then zeros, then `trailer`.
-    pub(super) fn new(shape: BlockShape, data: Bytes, trailer: &[u8]) -> Result<Self, ShapeError> {
+    /// A block of `data`, then zeros, then `trailer`. What the data do not fill is kept in `memory`,
+    /// whose contents do not matter.
+    pub(super) fn new(
+        shape: BlockShape,
+        data: Bytes,
+        trailer: &[u8],
+        memory: Vec<u8>,
+    ) -> Result<Self, ShapeError> {
         let (got, block) = (data.len() + trailer.len(), shape.len());
         if got > block {
             return Err(ShapeError::DataTooLong { got, block });
         }
         let size = shape.symbol_size();
         let whole = data.len() / size * size;
-        let mut rest = Vec::with_capacity(block - whole);
+        let mut rest = memory;
+        rest.clear();
+        rest.reserve_exact(block - whole);
         rest.extend_from_slice(&data[whole..]);
         rest.resize(block - whole - trailer.len(), 0);
         rest.extend_from_slice(trailer);
-        Ok(Self { shape, data: data.slice(..whole), rest: rest.into() })
+        Ok(Self { shape, data: data.slice(..whole), rest })
+    }
+
+    /// The memory that it was given.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        self.rest
     }
 
     pub(super) fn shape(&self) -> BlockShape {
@@ -141,7 +154,7 @@ mod tests {
         let shape = BlockShape::new(3, 4).unwrap();
         let data = Bytes::from_static(b"abcdef");
         let symbols = |trailer: &[u8]| {
-            let block = SourceBlock::new(shape, data.clone(), trailer).unwrap();
+            let block = SourceBlock::new(shape, data.clone(), trailer, vec![9; 20]).unwrap();
             let each: Vec<_> = (0..3).map(|index| block.symbol(index).to_vec()).collect();
             assert_eq!(block.symbols().collect::<Vec<_>>(), each);
             each.concat()
@@ -156,7 +169,7 @@ mod tests {
         let shape = BlockShape::new(1, 2).unwrap();
         for (data, trailer) in [("abc", ""), ("ab", "c"), ("", "abc")] {
             let data = Bytes::from_static(data.as_bytes());
-            let error = SourceBlock::new(shape, data, trailer.as_bytes()).unwrap_err();
+            let error = SourceBlock::new(shape, data, trailer.as_bytes(), Vec::new()).unwrap_err();
             assert_eq!(error, ShapeError::DataTooLong { got: 3, block: 2 });
         }
     }

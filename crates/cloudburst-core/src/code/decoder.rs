@@ -174,14 +174,32 @@ impl Decoder {
         self.is_complete().then(|| self.slab.take())
     }
 
+    /// Lends the decoder, which has received nothing yet, memory for its block. It allocates its
+    /// own where that is too small.
+    pub fn lend_memory(&mut self, memory: Vec<u8>) {
+        self.slab.lend(memory);
+    }
+
+    /// Takes the memory of the block: what [`block`](Self::block) has, if that is complete. The
+    /// decoder has received nothing then.
+    pub fn take_memory(&mut self) -> Vec<u8> {
+        self.work = Work::default();
+        self.slab.take()
+    }
+
     /// Bytes that a decoder of one block takes at most, whatever it is fed: the block, and what is
     /// known of each symbol of it.
     pub const fn memory(code: Code, shape: BlockShape) -> usize {
+        shape.source_symbols() * shape.symbol_size() + Self::tables(code, shape) + size_of::<Self>()
+    }
+
+    /// Bytes of what is known of each symbol of a block.
+    const fn tables(code: Code, shape: BlockShape) -> usize {
         let known = match Rows::of(code) {
             Some(_) => LinearDecoder::MEMORY_PER_SYMBOL,
             None => LtDecoder::MEMORY_PER_SYMBOL,
         };
-        shape.source_symbols() * (shape.symbol_size() + known) + size_of::<Self>()
+        shape.source_symbols() * known
     }
 
     /// Forgets everything and expects another block; memory is kept, and the largest block so far
@@ -189,6 +207,16 @@ impl Decoder {
     pub fn reset(&mut self, code: Code, shape: BlockShape) {
         // The tables are cleared when the first symbol comes in.
         (self.code, self.shape, self.work) = (code, shape, Work::default());
+    }
+
+    /// [Resets](Self::reset) the decoder, and frees tables that are larger than [`memory`](Self::memory)
+    /// says of the new block, by more than a quarter.
+    pub fn reset_within(&mut self, code: Code, shape: BlockShape) {
+        self.reset(code, shape);
+        let fits = Self::tables(code, shape);
+        if self.lt.memory() + self.linear.memory() > fits + fits / 4 {
+            (self.lt, self.linear) = (LtDecoder::default(), LinearDecoder::default());
+        }
     }
 
     /// What decoding has cost since the last reset.

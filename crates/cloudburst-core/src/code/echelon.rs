@@ -23,6 +23,11 @@ impl Echelon {
     /// Bytes of a row.
     pub(super) const MEMORY_PER_ROW: usize = size_of::<Row>();
 
+    /// Bytes of the rows that there is room for.
+    pub(super) fn memory(&self) -> usize {
+        self.rows.capacity() * Self::MEMORY_PER_ROW
+    }
+
     pub(super) fn has_begun(&self) -> bool {
         !self.rows.is_empty()
     }

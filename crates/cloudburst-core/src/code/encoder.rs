@@ -10,7 +10,7 @@ use super::name::Code;
 
 /// Makes the symbols of one block, without end and in any order.
 ///
-/// It refers to the block's bytes and copies those of the last symbol alone, so a clone is cheap.
+/// It refers to the block's bytes and copies those of the last symbols alone, so a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     kernel: Kernel,
@@ -41,6 +41,19 @@ impl Encoder {
         data: Bytes,
         trailer: &[u8],
     ) -> Result<Self, ShapeError> {
+        Self::with_memory(kernel, code, shape, data, trailer, Vec::new())
+    }
+
+    /// The same with the [memory](Self::into_memory) of an encoder that is no longer needed, which
+    /// therefore need not be allocated.
+    pub fn with_memory(
+        kernel: Kernel,
+        code: Code,
+        shape: BlockShape,
+        data: Bytes,
+        trailer: &[u8],
+        memory: Vec<u8>,
+    ) -> Result<Self, ShapeError> {
         let n = shape.source_symbols();
         let rule = match code {
             Code::Lt(degree) => Rule::Lt(LtEncoder::new(degree, false, n)),
@@ -49,7 +62,12 @@ impl Encoder {
             #[cfg(feature = "raptorq")]
             Code::RaptorQ => Rule::Linear(Rows::RaptorQ),
         };
-        Ok(Self { kernel, code, block: SourceBlock::new(shape, data, trailer)?, rule })
+        Ok(Self { kernel, code, block: SourceBlock::new(shape, data, trailer, memory)?, rule })
+    }
+
+    /// Memory for another encoder.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.block.into_memory()
     }
 
     /// The code in use.

@@ -59,6 +59,11 @@ impl LinearDecoder {
     /// Bytes of the tables.
     pub(super) const MEMORY_PER_SYMBOL: usize = size_of::<Repair>() + Echelon::MEMORY_PER_ROW;
 
+    /// Bytes of the tables that there are.
+    pub(super) fn memory(&self) -> usize {
+        self.held.capacity() * size_of::<Repair>() + self.echelon.memory()
+    }
+
     /// Forgets everything, and expects a block of n symbols.
     pub(super) fn reset(&mut self, rows: Rows, source_symbols: usize) {
         self.rows = rows;

@@ -22,6 +22,11 @@ impl LtDecoder {
     /// Bytes of the tables.
     pub(super) const MEMORY_PER_SYMBOL: usize = 2 * size_of::<IndexSet>();
 
+    /// Bytes of the tables that there are.
+    pub(super) fn memory(&self) -> usize {
+        (self.echelon.capacity() + self.sets.capacity()) * size_of::<IndexSet>()
+    }
+
     /// Forgets everything, and expects a block of n symbols.
     pub(super) fn reset(&mut self, source_symbols: usize) {
         for table in [&mut self.echelon, &mut self.sets] {

@@ -29,6 +29,11 @@ impl Slab {
         &self.bytes
     }
 
+    /// Uses `memory` instead of its own.
+    pub(super) fn lend(&mut self, memory: Vec<u8>) {
+        self.bytes = memory;
+    }
+
     /// Gives the symbols away, and with them the room.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)

@@ -56,26 +56,14 @@ pub struct Config {
     /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
     pub rate: f64,
     /// Longest packet train, in packets: packets sent back to back on one path by one system call.
-    /// Default 4, 1 to 64; Algorithm 1 says 1. A path that was not heard of for a second gets its
-    /// share alone.
+    /// Default 64, 1 to 64; Algorithm 1 says 1.
     ///
-    /// Longer trains save calls, and want more places in the switches' queues, where trains of
-    /// several senders meet: at most half of what the tiny queue holds, then. Four pairs of hosts,
-    /// 93 KB by an address for each of four spines at 100 Mb/s (`fabric-trains` in `benches`), and
-    /// 93 KB over one link that loses nothing (`cargo bench -p cloudburst-benches --bench latency
-    /// -- trains`):
-    ///
-    /// | train | 1 | 2 | 4 | 8 | 16 |
-    /// |---|---:|---:|---:|---:|---:|
-    /// | dropped by queues of 8 packets, % | 0.00 | 0.00 | 0.07 | 3.4 | 9.9 |
-    /// | dropped by queues of 16 packets, % | 0.00 | 0.00 | 0.00 | 0.06 | 2.0 |
-    /// | deepest queue seen, of 256 | 1 | 2 | 9 | 22 | 30 |
-    /// | packets a source symbol, queues of 8 | 1.05 | 1.05 | 1.06 | 1.09 | 1.16 |
-    /// | median of a response, of that with 4 | 2.5 | 1.5 | 1 | 0.77 | 0.63 |
-    /// | goodput, 32 in flight, of that with 4 | 0.5 | 0.7 | 1 | 1.2 | 1.5 |
-    ///
-    /// Hashed paths collide: queues of 8 drop 5 to 7 % of these with up to 4, 14 % with 16. An
-    /// incast overruns the queue with any.
+    /// This is a ceiling. How long the trains on a path are is learned: 4 at first, twice as many while nothing
+    /// is missing, half as many when a packet or two are, and 4 when more are
+    /// ([`PathStats::train`](crate::path::PathStats::train)). They also take no longer than 200 us at the rate. Longer trains save system calls, and want places in
+    /// the switches' queues, where trains of several senders meet: queues of 8 packets hardly ever drop of
+    /// trains of 4 where each path has links of its own. Hashed paths collide, and an incast overruns
+    /// the queue with any length.
     pub train: usize,
     /// In which order packets visit the paths to a peer, each from a random place on. Default
     /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,
@@ -112,7 +100,7 @@ pub struct Config {
     /// long. Default 15 s: longer than the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
     /// How long a thread that waits for packets busy-polls before it sleeps, if it waited
-    /// no longer than this for the last packets, or twice this where it slept. Default 50 us, which takes the
+    /// no longer than this for the last packets, or twice this where it slept. Default 100 us, which takes the
     /// wake-up out of round trips that follow each other; it yields to whatever else wants the
     /// processor, and sleeps for a while where that takes long. A service with cores to spare may
     /// busy-poll for longer; calls then notice their deadlines as much later. 0: always sleep.
@@ -149,7 +137,7 @@ impl Default for Config {
             mtu: 1500,
             capacity: 1_000_000_000,
             rate: 1.0,
-            train: 4,
+            train: 64,
             order: Order::default(),
             code: Code::default(),
             policy: BurstPolicy::default(),
@@ -164,7 +152,7 @@ impl Default for Config {
             decode_bytes: 256 * MIB,
             decode_bytes_per_peer: 64 * MIB,
             decode_timeout: Duration::from_secs(15),
-            busy_poll: Duration::from_micros(50),
+            busy_poll: Duration::from_micros(100),
             max_peers: 4096,
             aeolus: false,
             port: 0,

@@ -23,8 +23,14 @@
 //! links, which is a [`Shape`]; where they share none below the spines, as in a leaf-spine, it is
 //! round robin.
 //!
-//! What takes a turn is a packet train (`Config::train`): these distances are between trains, and
-//! between packets only if `train` is 1.
+//! What takes a turn is a packet train: these distances are between trains, and between packets only if
+//! `Config::train` is 1.
+//!
+//! # Trains
+//!
+//! How many packets a path takes back to back is learned: four at first, twice as many each time that
+//! enough packets have arrived in trains of the present length, fewer when packets go missing. See
+//! `path/train.rs`.
 //!
 //! # Health
 //!
@@ -39,6 +45,7 @@ mod pacer;
 mod sequence;
 mod set;
 mod shape;
+mod train;
 
 pub use alias::is_alias;
 pub(crate) use alias::{address_of, alias};
@@ -48,3 +55,4 @@ pub use pacer::Pacer;
 pub use sequence::Sequence;
 pub use set::{Opportunity, PathSet, PathStats};
 pub use shape::{MAX_SHAPE_PATHS, Shape, ShapeError};
+pub(crate) use train::SHORTEST_TRAIN;

@@ -36,6 +36,11 @@ impl Pacer {
         self.ready_at
     }
 
+    /// Bytes that go on the wire within `time`.
+    pub fn bytes_within(&self, time: Duration) -> usize {
+        (time.as_nanos() as f64 / self.nanos_per_byte) as usize
+    }
+
     /// Charges `bytes` that go on the wire at `now`.
     pub fn charge(&mut self, now: Instant, bytes: usize) {
         let cost = Duration::from_nanos((bytes as f64 * self.nanos_per_byte) as u64);

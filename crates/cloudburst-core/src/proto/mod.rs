@@ -34,6 +34,7 @@
 mod calls;
 pub(crate) mod coupling;
 mod endpoint;
+mod idle;
 mod layout;
 mod limits;
 mod marking;
@@ -57,15 +58,19 @@ use session::Identity;
 pub(crate) use stats::merge as merge_peers;
 pub use stats::{PeerStats, ReceivedFrom, SentTo};
 
-use crate::id::MessageId;
 use crate::path::Via;
 use std::net::SocketAddr;
 
 /// What a batch of datagrams contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Symbols of a message.
-    Symbols(MessageId),
+    /// Symbols of messages to a peer, in the train of this number.
+    Symbols {
+        /// The peer.
+        peer: SocketAddr,
+        /// How many trains the sender had sent with this one.
+        train: u64,
+    },
     /// A HELLO or OPEN to a peer.
     Hello(SocketAddr),
     /// Answers to symbols and to handshakes.

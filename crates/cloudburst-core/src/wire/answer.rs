@@ -58,29 +58,33 @@ pub struct Arrivals {
     pub count: u16,
 }
 
-/// The receiver's word on a message.
+/// [`Arrivals`] as they stand in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalsView<'a>(&'a [[u8; ARRIVAL_LEN]]);
+
+/// The receiver's word on a message, with a list of arrivals of type `A`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Verdict<A = Vec<Arrivals>> {
     /// The block is decoded and verified: send no more of it.
     BlockDone {
         /// The digest of what was decoded.
         digest: Digest,
         /// Arrivals of the whole message so far.
-        arrivals: Vec<Arrivals>,
+        arrivals: A,
     },
     /// The whole message is decoded, verified and in the application's queue.
     Delivered {
         /// The message digest of what was delivered.
         digest: Digest,
         /// Arrivals of the whole message.
-        arrivals: Vec<Arrivals>,
+        arrivals: A,
     },
     /// The block is not decoded yet.
     Status {
         /// At least this many more symbols are needed.
         needed: u16,
         /// Arrivals of the whole message so far.
-        arrivals: Vec<Arrivals>,
+        arrivals: A,
     },
     /// No room now: pause, then probe.
     Busy,
@@ -92,7 +96,7 @@ pub enum Verdict {
 
 /// A report on one message, in answer to a symbol of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Answer<A = Vec<Arrivals>> {
     /// The message.
     pub message: MessageId,
     /// The block that the answered symbol belongs to.
@@ -100,14 +104,14 @@ pub struct Answer {
     /// The packet number of the answered symbol, or [`NONE_ACKNOWLEDGED`].
     pub acknowledged: u64,
     /// What the receiver says.
-    pub verdict: Verdict,
+    pub verdict: Verdict<A>,
 }
 
 /// One report of an ANSWER.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum Report<A = Vec<Arrivals>> {
     /// On a message.
-    Message(Answer),
+    Message(Answer<A>),
     /// The session is still held: an answer to the handshake packet with this nonce.
     Alive {
         /// The nonce of the handshake.
@@ -127,17 +131,17 @@ impl Answer {
     }
 }
 
-impl Report {
+impl<A: AsRef<[Arrivals]>> Report<A> {
     /// Bytes of the report in a packet.
     #[expect(clippy::len_without_is_empty, reason = "no report is empty")]
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         let Self::Message(answer) = self else { return ALIVE_LEN };
         COMMON_LEN
             + match &answer.verdict {
                 Verdict::BlockDone { arrivals, .. } | Verdict::Delivered { arrivals, .. } => {
-                    16 + 1 + ARRIVAL_LEN * arrivals.len()
+                    16 + 1 + ARRIVAL_LEN * arrivals.as_ref().len()
                 }
-                Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.len(),
+                Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
                 Verdict::Busy | Verdict::Forgotten => 0,
                 Verdict::Reject(_) => 1,
             }
@@ -166,18 +170,20 @@ impl Report {
         match &answer.verdict {
             Verdict::BlockDone { digest, arrivals } | Verdict::Delivered { digest, arrivals } => {
                 out.extend_from_slice(&digest.0);
-                write_arrivals(arrivals, out);
+                write_arrivals(arrivals.as_ref(), out);
             }
             Verdict::Status { needed, arrivals } => {
                 out.extend_from_slice(&needed.to_be_bytes());
-                write_arrivals(arrivals, out);
+                write_arrivals(arrivals.as_ref(), out);
             }
             Verdict::Busy | Verdict::Forgotten => {}
             Verdict::Reject(reason) => out.push(*reason as u8),
         }
     }
+}
 
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
+impl<'a> Report<ArrivalsView<'a>> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, WireError> {
         let kind = cursor.u8()?;
         if kind == ALIVE {
             return Ok(Self::Alive { nonce: cursor.u64()? });
@@ -188,13 +194,15 @@ impl Report {
         let verdict = match kind {
             STOP_BLOCK => Verdict::BlockDone {
                 digest: Digest(cursor.array()?),
-                arrivals: read_arrivals(cursor)?,
+                arrivals: ArrivalsView::read(cursor)?,
             },
             STOP_MESSAGE => Verdict::Delivered {
                 digest: Digest(cursor.array()?),
-                arrivals: read_arrivals(cursor)?,
+                arrivals: ArrivalsView::read(cursor)?,
             },
-            STATUS => Verdict::Status { needed: cursor.u16()?, arrivals: read_arrivals(cursor)? },
+            STATUS => {
+                Verdict::Status { needed: cursor.u16()?, arrivals: ArrivalsView::read(cursor)? }
+            }
             BUSY => Verdict::Busy,
             FORGOTTEN => Verdict::Forgotten,
             REJECT => Verdict::Reject(match cursor.u8()? {
@@ -208,28 +216,84 @@ impl Report {
         };
         Ok(Self::Message(Answer { message, block, acknowledged, verdict }))
     }
+
+    fn into_owned(self) -> Report {
+        let Answer { message, block, acknowledged, verdict } = match self {
+            Self::Message(answer) => answer,
+            Self::Alive { nonce } => return Report::Alive { nonce },
+        };
+        let verdict = match verdict {
+            Verdict::BlockDone { digest, arrivals } => {
+                Verdict::BlockDone { digest, arrivals: arrivals.iter().collect() }
+            }
+            Verdict::Delivered { digest, arrivals } => {
+                Verdict::Delivered { digest, arrivals: arrivals.iter().collect() }
+            }
+            Verdict::Status { needed, arrivals } => {
+                Verdict::Status { needed, arrivals: arrivals.iter().collect() }
+            }
+            Verdict::Busy => Verdict::Busy,
+            Verdict::Reject(reason) => Verdict::Reject(reason),
+            Verdict::Forgotten => Verdict::Forgotten,
+        };
+        Report::Message(Answer { message, block, acknowledged, verdict })
+    }
+}
+
+impl<'a> ArrivalsView<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, WireError> {
+        let count = usize::from(cursor.u8()?);
+        Ok(Self(cursor.take(count * ARRIVAL_LEN)?.as_chunks().0))
+    }
+
+    /// The arrivals, in their order in the packet.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Arrivals> + Clone + 'a {
+        self.0.iter().map(|&[a, b, c, d]| Arrivals {
+            path: PathId(u16::from_be_bytes([a, b])),
+            count: u16::from_be_bytes([c, d]),
+        })
+    }
 }
 
 /// Reads an ANSWER: its prefix and its reports, one at least.
 ///
 /// # Errors
 ///
+/// See [`reports`].
+pub fn parse(packet: &[u8]) -> Result<(Prefix, Vec<Report>), WireError> {
+    let (prefix, reports) = reports(packet)?;
+    Ok((prefix, reports.map(Report::into_owned).collect()))
+}
+
+/// Reads an ANSWER as [`parse`] does, without a copy of its reports: their arrivals are read where
+/// they stand.
+///
+/// # Errors
+///
 /// A packet of another kind, one that does not end with a report and a tag, or one with an undefined
 /// number.
-pub fn parse(packet: &[u8]) -> Result<(Prefix, Vec<Report>), WireError> {
+pub fn reports(
+    packet: &[u8],
+) -> Result<(Prefix, impl Iterator<Item = Report<ArrivalsView<'_>>> + Clone), WireError> {
     let mut cursor = Cursor::new(packet);
     let prefix = Prefix::read(&mut cursor)?;
     if prefix.kind != Kind::Answer {
         return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
     }
-    let mut reports = Vec::new();
-    while reports.is_empty() || cursor.remaining() > TAG_LEN {
-        reports.push(Report::read(&mut cursor)?);
+    let mut checked = cursor.clone();
+    let mut count = 0;
+    while count == 0 || checked.remaining() > TAG_LEN {
+        Report::read(&mut checked)?;
+        count += 1;
     }
-    if cursor.remaining() < TAG_LEN {
-        return Err(WireError::TooShort { needed: cursor.position() + TAG_LEN, got: packet.len() });
+    if checked.remaining() < TAG_LEN {
+        return Err(WireError::TooShort {
+            needed: checked.position() + TAG_LEN,
+            got: packet.len(),
+        });
     }
-    Ok((prefix, reports))
+    // All of them were read just now.
+    Ok((prefix, (0..count).map_while(move |_| Report::read(&mut cursor).ok())))
 }
 
 fn write_arrivals(arrivals: &[Arrivals], out: &mut Vec<u8>) {
@@ -239,10 +303,4 @@ fn write_arrivals(arrivals: &[Arrivals], out: &mut Vec<u8>) {
         out.extend_from_slice(&path.0.to_be_bytes());
         out.extend_from_slice(&count.to_be_bytes());
     }
-}
-
-fn read_arrivals(cursor: &mut Cursor<'_>) -> Result<Vec<Arrivals>, WireError> {
-    let count = usize::from(cursor.u8()?);
-    let mut fields = Cursor::new(cursor.take(count * ARRIVAL_LEN)?);
-    (0..count).map(|_| Ok(Arrivals { path: PathId(fields.u16()?), count: fields.u16()? })).collect()
 }

@@ -3,7 +3,7 @@
 use super::error::WireError;
 
 /// Reads big-endian fields off the front of a byte slice.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     taken: usize,

@@ -103,13 +103,19 @@ impl DigestKey {
     }
 
     /// The digest of a message: its block's, or, of more than one block, that of their digests.
-    pub fn message(&self, message: MessageId, blocks: &[Digest]) -> Digest {
-        if let [only] = blocks {
+    pub fn message<'a>(
+        &self,
+        message: MessageId,
+        blocks: impl IntoIterator<Item = &'a Digest>,
+    ) -> Digest {
+        let mut blocks = blocks.into_iter().peekable();
+        let first = blocks.next();
+        if let (Some(only), None) = (first, blocks.peek()) {
             return *only;
         }
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(b"m").update(&message.0.to_be_bytes());
-        for block in blocks {
+        for block in first.into_iter().chain(blocks) {
             hasher.update(&block.0);
         }
         first_16(&hasher.finalize())

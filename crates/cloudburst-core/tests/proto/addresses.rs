@@ -59,7 +59,7 @@ fn sources(
     for _ in 0..4 {
         pass(client, CLIENT, server, Some(arrive_at));
         for sent in pass(server, arrive_at, client, None) {
-            let symbols = matches!(sent.contents, Contents::Symbols(_));
+            let symbols = matches!(sent.contents, Contents::Symbols { .. });
             sources[usize::from(symbols)].insert(sent.via.local);
         }
     }
@@ -115,7 +115,7 @@ fn who_begins_leaves_its_address_to_the_system() {
     for _ in 0..4 {
         for sent in pass(&mut client, CLIENT, &mut server, Some(SERVER)) {
             assert_eq!(sent.via.local, None);
-            symbols += usize::from(matches!(sent.contents, Contents::Symbols(_)));
+            symbols += usize::from(matches!(sent.contents, Contents::Symbols { .. }));
         }
         // Whatever was picked, answers arrive there.
         pass(&mut server, SERVER, &mut client, Some(CLIENT));

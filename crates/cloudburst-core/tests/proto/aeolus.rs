@@ -2,7 +2,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::error::Outcome;
-use cloudburst_core::proto::{Class, Ecn, Marking};
+use cloudburst_core::proto::{Class, Ecn, Marking, Transmit};
 use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::symbol::SymbolView;
 use cloudburst_netem::{LinkConfig, Loss};
@@ -32,15 +32,16 @@ struct Sent {
 
 fn sent(pair: &mut Pair) -> Vec<Sent> {
     let packets = pair.tap.replace(Vec::new()).expect("it is tapped");
-    let markings = core::mem::take(&mut pair.markings);
-    assert_eq!(packets.len(), markings.len());
-    let describe = |((side, _, packet), marking): ((Side, _, Vec<u8>), Marking)| {
+    let batches = core::mem::take(&mut pair.batches);
+    assert_eq!(packets.len(), batches.len());
+    let describe = |((side, _, packet), batch): ((Side, _, Vec<u8>), Transmit)| {
         let symbol = SymbolView::parse(&packet).ok();
         let symbol = symbol.map(|symbol| (symbol.header.message.0, symbol.header.block));
         let kind = Kind::of(&packet).expect("a packet");
-        Sent { side, kind, symbol, class: marking.class, ect: marking.ecn == Ecn::Ect0 }
+        let Marking { class, ecn } = batch.marking;
+        Sent { side, kind, symbol, class, ect: ecn == Ecn::Ect0 }
     };
-    packets.into_iter().zip(markings).map(describe).collect()
+    packets.into_iter().zip(batches).map(describe).collect()
 }
 
 fn loss(share: f64) -> LinkConfig {

@@ -123,6 +123,7 @@ fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
     assert!(b.endpoint.recv().is_some());
     buffer.clear();
     assert_eq!(b.endpoint.poll_transmit(later, &mut buffer), None, "a STOP waits for the rate");
+    b.endpoint.handle_timeout(later);
     assert!(b.endpoint.poll_timeout().unwrap() > later);
 }
 

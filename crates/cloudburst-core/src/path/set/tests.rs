@@ -12,7 +12,8 @@ fn visits_every_path_once_a_round_from_its_start() {
         [(3, "rrb", [2, 0, 1, 2, 0, 1]), (6, "drb:2x3", [5, 0, 3, 1, 4, 2])]
     {
         let mut set = set(paths, order, 5).unwrap();
-        let visited: Vec<u16> = (0..6).map(|_| set.take_opportunity(at(0), 1, 1).path.0).collect();
+        let visited: Vec<u16> =
+            (0..6).map(|_| set.take_opportunity(at(0), 1, 1, 64).path.0).collect();
         assert_eq!(visited, expected);
         assert!(set.stats().iter().all(|path| path.sent == 6 / u64::from(paths)));
     }
@@ -30,7 +31,7 @@ fn vias(egresses: impl IntoIterator<Item = u16>) -> Vec<Via> {
 }
 
 fn egresses_of(set: &mut PathSet, turns: usize) -> Vec<u16> {
-    (0..turns).map(|_| set.take_opportunity(at(0), 1, 1).via.egress).collect()
+    (0..turns).map(|_| set.take_opportunity(at(0), 1, 1, 64).via.egress).collect()
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn new_paths_get_new_numbers_and_old_ones_keep_theirs() {
     let rrb = Order::RoundRobin;
     set.replace(&vias([1, 7]), &vias([1, 7]), rrb, 0).unwrap();
     let turns: Vec<(u16, u16)> = (0..3)
-        .map(|_| set.take_opportunity(at(0), 1, 1))
+        .map(|_| set.take_opportunity(at(0), 1, 1, 64))
         .map(|turn| (turn.path.0, turn.via.egress))
         .collect();
     assert_eq!(turns, [(1, 1), (2, 7), (1, 1)]);
@@ -114,13 +115,14 @@ fn a_path_that_misses_eight_in_a_row_is_degraded_until_it_is_heard_of() {
         set.account(at(4), PathId(2), 1, 1);
         assert!(set.stats()[2].degraded);
         let before = set.stats()[2].sent;
-        let turns: Vec<Opportunity> = (0..480).map(|_| set.take_opportunity(at(0), 4, 4)).collect();
+        let turns: Vec<Opportunity> =
+            (0..480).map(|_| set.take_opportunity(at(0), 4, 4, 64)).collect();
         let probes: Vec<&Opportunity> = turns.iter().filter(|turn| turn.probe).collect();
         assert!((7..=13).contains(&probes.len()), "{}", probes.len());
         assert!(probes.iter().all(|turn| (turn.path.0, turn.packets) == (2, 1)));
         assert_eq!(set.stats()[2].sent - before, probes.len() as u64);
         set.heard(at(5), PathId(2), 1);
-        let turns = (0..400).filter(|_| set.take_opportunity(at(0), 1, 1).path.0 == 2).count();
+        let turns = (0..400).filter(|_| set.take_opportunity(at(0), 1, 1, 64).path.0 == 2).count();
         assert!((70..130).contains(&turns), "{turns}");
     }
 }
@@ -150,10 +152,10 @@ fn if_all_paths_are_degraded_none_is() {
     let mut set = set(2, "rrb", 0).unwrap();
     set.account(at(1), PathId(0), 8, 8);
     set.account(at(1), PathId(1), 8, 8);
-    let visited: Vec<u16> = (0..4).map(|_| set.take_opportunity(at(0), 1, 1).path.0).collect();
+    let visited: Vec<u16> = (0..4).map(|_| set.take_opportunity(at(0), 1, 1, 64).path.0).collect();
     assert_eq!(visited, [0, 1, 0, 1]);
     set.heard(at(2), PathId(1), 1);
-    assert!((0..10).all(|_| set.take_opportunity(at(0), 1, 1).path.0 == 1));
+    assert!((0..10).all(|_| set.take_opportunity(at(0), 1, 1, 64).path.0 == 1));
     assert!((0..2).any(|_| set.take_any_opportunity(1).path.0 == 0));
 }
 
@@ -188,4 +190,30 @@ fn round_trips_are_smoothed() {
     set.answered(at(1), PathId(0), Duration::from_micros(80));
     set.answered(at(2), PathId(0), Duration::from_micros(160));
     assert_eq!(set.stats()[0].round_trip, Some(Duration::from_micros(90)));
+}
+
+#[test]
+fn a_train_that_was_overtaken_costs_its_path_nothing() {
+    let mut set = set(2, "rrb", 0).unwrap();
+    let grow = |set: &mut PathSet| {
+        for _ in 0..40 {
+            set.heard(at(1), PathId(0), 64);
+            set.take_opportunity(at(1), 64, 64, 64);
+            set.account(at(1), PathId(0), 64, 0);
+            set.take_opportunity(at(1), 64, 64, 64);
+        }
+    };
+    grow(&mut set);
+    assert_eq!((set.stats()[0].train, set.is_clean()), (64, true));
+    set.account(at(2), PathId(0), 43, 43);
+    assert_eq!((set.stats()[0].train, set.is_clean()), (64, false), "perhaps it is lost");
+    set.account(at(3), PathId(0), 0, -43);
+    assert!(set.is_clean(), "it was late");
+    // Not so where it is the end of a train.
+    set.account(at(4), PathId(0), 43, 10);
+    assert_eq!((set.stats()[0].train, set.is_clean()), (4, false));
+    set.account(at(5), PathId(0), 0, -9);
+    assert!(!set.is_clean(), "one is lost");
+    grow(&mut set);
+    assert!(set.is_clean());
 }

@@ -4,12 +4,28 @@ use super::Receiver;
 use super::routes::copies;
 use crate::id::{PathId, SessionId};
 use crate::path::Via;
+use crate::proto::limits::MAX_COUNTED_PATHS;
 use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::answer::ANSWER_OVERHEAD;
-use crate::wire::{Answer, Prefix, Report, Verdict};
+use crate::wire::{self, Arrivals, Prefix};
 use arrayvec::ArrayVec;
+
+/// Arrivals in a report. They are in it, so that no answer allocates.
+pub(super) type Counted = ArrayVec<Arrivals, MAX_COUNTED_PATHS>;
+pub(super) type Verdict = wire::Verdict<Counted>;
+pub(super) type Answer = wire::Answer<Counted>;
+pub(super) type Report = wire::Report<Counted>;
+
+/// Counts one more symbol that arrived on `path`.
+pub(super) fn count_arrival(arrivals: &mut Vec<Arrivals>, path: PathId) {
+    if let Some(on) = arrivals.iter_mut().find(|on| on.path == path) {
+        on.count = on.count.saturating_add(1);
+    } else if arrivals.len() < MAX_COUNTED_PATHS {
+        arrivals.push(Arrivals { path, count: 1 });
+    }
+}
 
 /// Most reports of one ANSWER. If more wait in a session, newer ones replace older ones of the same
 /// block whatever their paths.
@@ -166,7 +182,7 @@ impl Receiver {
             return batch;
         }
         // Where a HELLO goes, it is not known who is there, or whether anything gets through.
-        if !matches!(contents, Contents::Symbols(_))
+        if !matches!(contents, Contents::Symbols { .. })
             || !marking::may_carry_answers(&self.config, marking)
         {
             return batch;
@@ -208,7 +224,7 @@ impl Receiver {
         | Verdict::BlockDone { arrivals, .. }
         | Verdict::Status { arrivals, .. } = &mut answer.verdict
         {
-            arrivals.truncate(Answer::arrivals_within(limit));
+            arrivals.truncate(wire::Answer::arrivals_within(limit));
         }
         let path = symbol.map(|symbol| symbol.path);
         let again = symbol.is_some_and(|symbol| symbol.again);

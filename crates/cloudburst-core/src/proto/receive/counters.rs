@@ -1,6 +1,6 @@
 //! The counters of a receiver.
 
-use crate::wire::{Report, Verdict};
+use super::answers::{Report, Verdict};
 
 /// What a receiver has done and seen since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,12 +27,14 @@ impl Receiver {
             step();
             self.forget_quietest();
         }
+        self.pool.handle_timeout(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due, or `poll_transmit` has something
     /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let forgets = [self.timers.next(), self.half_open.next_expiry(), self.quiet_until()];
+        let (timers, pool) = (self.timers.next(), self.pool.poll_timeout());
+        let forgets = [timers, self.half_open.next_expiry(), self.quiet_until(), pool];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
 

@@ -1,12 +1,13 @@
 //! Messages that are whole: into the application's queue, or in line for it.
 
+use super::answers::{Answer, Verdict};
 use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
+use crate::wire::Role;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
-use crate::wire::{Answer, Role, Verdict};
 
 impl Receiver {
     /// The application takes the next message of `role` from its queue, which has room for another
@@ -81,16 +82,17 @@ impl Receiver {
         let session = self.sessions.get_mut(&name)?;
         let digest = session.window.held_message(id)?.digest(id, &session.digest);
         let peer = session.peer;
-        let incoming = self.end(name, id, Ending::Delivered(digest))?;
-        let arrivals = incoming.arrivals.clone();
+        let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
+        let arrivals = incoming.arrivals.iter().copied().collect();
         self.latencies.record(incoming.took());
         if let Some(session) = self.sessions.get_mut(&name) {
-            session.keep_arrivals(id, arrivals.clone());
+            session.keep_arrivals(id, &incoming.arrivals);
             session.tally.delivered += 1;
             session.tally.bytes_delivered += incoming.length() as u64;
         }
         let (role, arrived_at) = (incoming.role, incoming.last_progress);
-        let bytes = incoming.into_bytes();
+        let bytes = incoming.take_bytes(&self.pool);
+        self.pool.put_message(incoming);
         self.counters.messages_delivered += 1;
         self.counters.bytes_delivered += bytes.len() as u64;
         tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");

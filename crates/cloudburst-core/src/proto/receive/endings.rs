@@ -32,10 +32,12 @@ impl Receiver {
         let forgotten = self.update(name, |session| session.window.forget(id));
         let Some(mut incoming) = forgotten.flatten() else { return };
         self.detach(name, id, &mut incoming);
-        if incoming.is_whole() {
+        let (role, is_whole) = (incoming.role, incoming.is_whole());
+        self.pool.put_message(incoming);
+        if is_whole {
             self.counters.messages_dropped += 1;
             // The next one may be shorter.
-            self.deliver_waiting(incoming.role);
+            self.deliver_waiting(role);
         } else {
             self.counters.decoders_expired += 1;
         }

@@ -1,6 +1,7 @@
 //! Sessions: answering handshakes, confirming a session by its first packet, making room, forgetting.
 
 use super::Receiver;
+use super::answers::Report;
 use super::session::Session;
 use super::symbols::discovery;
 use crate::id::{PathId, SessionId};
@@ -8,7 +9,6 @@ use crate::path::{Naming, Via, alias};
 use crate::proto::marking;
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
-use crate::wire::Report;
 use crate::wire::handshake::{
     ANY_TURN, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
 };

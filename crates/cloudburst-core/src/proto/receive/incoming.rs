@@ -1,14 +1,21 @@
 //! One message on its way in: its blocks and their decoders.
 
+use super::answers::count_arrival;
+use super::pool::Pool;
 use crate::code::{Code, Decoder, Reception};
 use crate::id::{Digest, MessageId, PathId};
 use crate::proto::layout::Layout;
-use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_CORRUPT, MAX_COUNTED_PATHS};
+use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_CORRUPT};
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::{Arrivals, Role, SymbolHeader};
 use bytes::Bytes;
 use core::time::Duration;
+
+/// Bytes by which the buffer of a message may exceed twice its length.
+const ROUNDING: usize = 1024;
+/// Blocks for which a message that is over leaves room to another one, which may have fewer.
+const KEPT_BLOCKS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -96,11 +103,11 @@ impl Incoming {
     pub(super) fn receive(
         &mut self,
         now: Instant,
-        message: MessageId,
         header: &SymbolHeader,
         index_set: &[u8],
         payload: &[u8],
         key: &DigestKey,
+        pool: &mut Pool,
     ) -> Option<Step> {
         let agrees = usize::from(header.symbol_size) == self.layout.symbol_size()
             && header.length as usize == self.layout.length()
@@ -122,8 +129,7 @@ impl Incoming {
             if self.decoding == MAX_DECODING {
                 return None;
             }
-            let decoder = Decoder::new(self.code, shape);
-            *block = Block::Decoding(Box::new(decoder));
+            *block = Block::Decoding(pool.take_decoder(now, self.code, shape));
             self.decoding += 1;
         }
         let Block::Decoding(decoder) = block else { return None };
@@ -132,7 +138,9 @@ impl Incoming {
             Err(_) => {
                 if decoder.work().received == 0 {
                     // Nonsense must not begin a block.
-                    *block = Block::Unseen;
+                    if let Block::Decoding(decoder) = core::mem::replace(block, Block::Unseen) {
+                        pool.put_decoder(decoder);
+                    }
                     self.decoding -= 1;
                 }
                 return None;
@@ -145,9 +153,10 @@ impl Incoming {
             Ok(Reception::Complete) => {
                 self.last_progress = now;
                 let decoded = decoder.block().unwrap_or_default();
-                let digest = key.block(message, header.block, &decoded[..range.len()]);
+                let bytes = &decoded[..range.len()];
+                let digest = key.block(header.message, header.block, bytes);
                 if decoded.ends_with(&digest.0) {
-                    return Some(self.finish(index, digest));
+                    return Some(self.finish(now, index, digest, pool));
                 }
                 decoder.reset(self.code, shape);
                 self.corrupt += 1;
@@ -156,24 +165,27 @@ impl Incoming {
         })
     }
 
-    fn finish(&mut self, index: usize, digest: Digest) -> Step {
+    fn finish(&mut self, now: Instant, index: usize, digest: Digest, pool: &mut Pool) -> Step {
         let block = core::mem::replace(&mut self.blocks[index], Block::Done(digest));
-        if let Block::Decoding(decoder) = block
-            && let Some(decoded) = decoder.into_block()
+        if let Block::Decoding(mut decoder) = block
             && let Some(range) = self.layout.bytes(index)
         {
+            let mut decoded = decoder.take_memory();
+            decoded.truncate(range.len());
             if self.layout.blocks() == 1 {
-                self.bytes = decoded;
-                self.bytes.truncate(range.len());
                 // Padding is the sender's choice, and quotas count bytes of the message.
-                if self.bytes.capacity() / 2 > self.bytes.len() {
-                    self.bytes.shrink_to_fit();
+                if decoded.capacity() > 2 * decoded.len() + ROUNDING {
+                    decoded.shrink_to_fit();
                 }
+                self.bytes = decoded;
             } else {
-                self.bytes.resize(self.layout.length(), 0);
-                let len = range.len();
-                self.bytes[range].copy_from_slice(&decoded[..len]);
+                if self.bytes.capacity() == 0 {
+                    self.bytes = pool.take(now, self.layout.length());
+                }
+                self.put_block(range.start, &decoded);
+                pool.put(decoded);
             }
+            pool.put_decoder(decoder);
         }
         self.decoding -= 1;
         self.done += 1;
@@ -181,6 +193,17 @@ impl Incoming {
             Step::MessageDone
         } else {
             Step::BlockDone { digest, useful: true }
+        }
+    }
+
+    /// Stores a block of several. Most are completed in order: what is appended need not be cleared
+    /// before.
+    fn put_block(&mut self, start: usize, block: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(start..start + block.len()) {
+            place.copy_from_slice(block);
+        } else {
+            self.bytes.resize(start, 0);
+            self.bytes.extend_from_slice(block);
         }
     }
 
@@ -206,27 +229,39 @@ impl Incoming {
     }
 
     pub(super) fn count_arrival(&mut self, path: PathId) {
-        if let Some(on) = self.arrivals.iter_mut().find(|on| on.path == path) {
-            on.count = on.count.saturating_add(1);
-        } else if self.arrivals.len() < MAX_COUNTED_PATHS {
-            self.arrivals.push(Arrivals { path, count: 1 });
-        }
+        count_arrival(&mut self.arrivals, path);
     }
 
     /// The digest of the whole message, which is done.
     pub(super) fn digest(&self, message: MessageId, key: &DigestKey) -> Digest {
-        let digests: Vec<Digest> = self
-            .blocks
-            .iter()
-            .filter_map(|block| match block {
-                Block::Done(digest) => Some(*digest),
-                Block::Unseen | Block::Decoding(_) => None,
-            })
-            .collect();
-        key.message(message, &digests)
+        let digests = self.blocks.iter().filter_map(|block| match block {
+            Block::Done(digest) => Some(digest),
+            Block::Unseen | Block::Decoding(_) => None,
+        });
+        key.message(message, digests)
     }
 
-    pub(super) fn into_bytes(self) -> Bytes {
-        self.bytes.into()
+    /// Takes the message, which is whole.
+    pub(super) fn take_bytes(&mut self, pool: &Pool) -> Bytes {
+        pool.deliver(core::mem::take(&mut self.bytes))
+    }
+
+    /// Gives what the message has been received with back to the pool.
+    pub(super) fn clear(&mut self, pool: &mut Pool) {
+        pool.put(core::mem::take(&mut self.bytes));
+        for block in self.blocks.drain(..) {
+            if let Block::Decoding(decoder) = block {
+                pool.put_decoder(decoder);
+            }
+        }
+        if self.blocks.capacity() > KEPT_BLOCKS {
+            self.blocks = Vec::new();
+        }
+        self.arrivals.clear();
+    }
+
+    /// Uses the lists of a message that is over and [cleared](Self::clear).
+    pub(super) fn inherit(&mut self, over: Self) {
+        (self.blocks, self.arrivals) = (over.blocks, over.arrivals);
     }
 }

@@ -13,6 +13,7 @@ mod inbox;
 mod incoming;
 mod invariants;
 mod peers;
+mod pool;
 mod progress;
 mod room;
 mod routes;
@@ -28,6 +29,7 @@ use self::handshake::{HandshakeReply, Unconfirmed};
 use self::held::{Held, PeerKey};
 use self::inbox::Inbox;
 use self::peers::Peer;
+use self::pool::Pool;
 use self::room::RoomQueue;
 use self::session::Session;
 use self::turns::Turns;
@@ -93,6 +95,7 @@ pub(crate) struct Receiver {
     /// What all sessions remember.
     held: Held,
     room_queue: RoomQueue,
+    pool: Pool,
     /// The way back that an answer to a handshake took last.
     turn: u8,
     /// Answers to handshakes to be sent, by the address that these came from.
@@ -127,6 +130,7 @@ impl Receiver {
         let pacer = Pacer::new(config.capacity, config.rate);
         Self {
             path_map,
+            pool: Pool::new(&config),
             config,
             identity,
             sessions: HashMap::new(),

@@ -1,6 +1,7 @@
 //! What a symbol does to its message, and what is said of that.
 
 use super::Receiver;
+use super::answers::{Counted, Verdict};
 use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
 use super::room::Applicant;
@@ -8,7 +9,7 @@ use super::symbols::Symbol;
 use super::window::Ending;
 use crate::proto::limits::MESSAGE_WINDOW;
 use crate::time::Instant;
-use crate::wire::{RejectReason, Verdict};
+use crate::wire::RejectReason;
 
 impl Receiver {
     pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
@@ -24,8 +25,8 @@ impl Receiver {
                 return self.answer_to(symbol, Verdict::Forgotten);
             }
             Some(incoming) => {
-                let key = &session.digest;
-                incoming.receive(now, id, &symbol.header, symbol.index_set, symbol.payload, key)
+                let Symbol { header, index_set, payload, .. } = symbol;
+                incoming.receive(now, header, index_set, payload, &session.digest, &mut self.pool)
             }
             None => match self.begin(now, symbol) {
                 Ok(step) => step,
@@ -50,7 +51,7 @@ impl Receiver {
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
-                    let arrivals = session.late_arrivals(id);
+                    let arrivals = session.count_late(id, symbol.prefix.path);
                     Verdict::Delivered { digest, arrivals }
                 }
                 Ending::Rejected(reason) => Verdict::Reject(reason),
@@ -70,6 +71,7 @@ impl Receiver {
     }
 
     /// Begins to receive a message with its first symbol, or says why not.
+    #[expect(clippy::result_large_err, reason = "few symbols are refused")]
     fn begin(&mut self, now: Instant, symbol: &Symbol<'_>) -> Result<Option<Step>, Verdict> {
         let header = &symbol.header;
         if self.closing {
@@ -97,9 +99,14 @@ impl Receiver {
             return Err(Verdict::Busy);
         }
         let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let (id, key) = (header.message, &session.digest);
-        let step = incoming.receive(now, id, header, symbol.index_set, symbol.payload, key);
-        if step.is_some() {
+        let (id, key, pool) = (header.message, &session.digest, &mut self.pool);
+        if let Some(over) = pool.take_message() {
+            incoming.inherit(over);
+        }
+        let step = incoming.receive(now, header, symbol.index_set, symbol.payload, key, pool);
+        if step.is_none() {
+            pool.put_message(incoming);
+        } else {
             let deadline = now + self.config.decode_timeout;
             let timer = MessageTimer(symbol.session, id);
             self.timers.set(&mut incoming.timer, Some(deadline), timer);
@@ -115,7 +122,8 @@ impl Receiver {
         let Some(incoming) = session.window.receiving(id) else { return };
         incoming.count_arrival(symbol.prefix.path);
         let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
-        let arrivals = if says { incoming.arrivals.clone() } else { Vec::new() };
+        let arrivals: Counted =
+            if says { incoming.arrivals.iter().copied().collect() } else { Counted::new() };
         match step {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);
@@ -128,7 +136,11 @@ impl Receiver {
             Step::Again => self.counters.corrupt_blocks += 1,
             Step::Corrupt => {
                 self.counters.corrupt_blocks += 1;
-                self.end(symbol.session, id, Ending::Rejected(RejectReason::Corrupt));
+                if let Some(incoming) =
+                    self.end(symbol.session, id, Ending::Rejected(RejectReason::Corrupt))
+                {
+                    self.pool.put_message(incoming);
+                }
                 self.answer_to(symbol, Verdict::Reject(RejectReason::Corrupt));
             }
             Step::BlockDone { digest, useful } => {

@@ -1,5 +1,6 @@
 //! One direction of messages from one incarnation of one peer.
 
+use super::answers::{Counted, Report, count_arrival};
 use super::held::PeerKey;
 use super::routes::{Routes, TRIED_ROUTES};
 use super::window::Window;
@@ -12,7 +13,7 @@ use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Arrivals, Prefix, Report};
+use crate::wire::{Arrivals, Prefix};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -114,16 +115,22 @@ impl Session {
     }
 
     /// Keeps the arrivals of a message that was delivered, for a while.
-    pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: Vec<Arrivals>) {
-        if self.arrivals.len() == KEPT_ARRIVALS {
-            self.arrivals.pop_front();
-        }
-        self.arrivals.push_back((id, arrivals));
+    pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: &[Arrivals]) {
+        let full = self.arrivals.len() == KEPT_ARRIVALS;
+        let (_, mut kept) = self.arrivals.pop_front_if(|_| full).unwrap_or((id, Vec::new()));
+        kept.clear();
+        kept.extend_from_slice(arrivals);
+        self.arrivals.push_back((id, kept));
     }
 
-    /// The arrivals of a message that was delivered, if it was one of the last.
-    pub(super) fn late_arrivals(&self, id: MessageId) -> Vec<Arrivals> {
-        let kept = self.arrivals.iter().rev().find(|(kept, _)| *kept == id);
-        kept.map(|(_, arrivals)| arrivals.clone()).unwrap_or_default()
+    /// The arrivals of a message that was delivered, if it was one of the last, with a late one by `path`:
+    /// what came after the message was whole has arrived all the same.
+    pub(super) fn count_late(&mut self, id: MessageId, path: PathId) -> Counted {
+        let Some((_, arrivals)) = self.arrivals.iter_mut().rev().find(|(kept, _)| *kept == id)
+        else {
+            return Counted::new();
+        };
+        count_arrival(arrivals, path);
+        arrivals.iter().copied().collect()
     }
 }

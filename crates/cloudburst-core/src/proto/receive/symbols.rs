@@ -1,6 +1,7 @@
 //! Symbols: whose they are, whether they are authentic, and how they are answered.
 
 use super::Receiver;
+use super::answers::{Answer, Verdict};
 use super::deadlines::MessageTimer;
 use super::session::Session;
 use crate::id::{MessageId, SessionId};
@@ -9,7 +10,7 @@ use crate::proto::session::{Discovery, Peering};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
-use crate::wire::{Answer, Prefix, SymbolHeader, Verdict};
+use crate::wire::{Prefix, SymbolHeader};
 
 /// An authentic symbol, and where it came from.
 pub(super) struct Symbol<'a> {
@@ -100,6 +101,7 @@ impl Receiver {
             self.update(name, |session| session.window.raise_low_watermark(low_watermark));
         for (id, mut incoming) in dropped.into_iter().flatten() {
             self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+            self.pool.put_message(incoming);
         }
     }
 

@@ -3,8 +3,9 @@
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::time::Instant;
+use crate::wire::answer::{self, ArrivalsView};
 use crate::wire::seal::{OpenError, TAG_LEN};
-use crate::wire::{Answer, Prefix, Report, Verdict, answer};
+use crate::wire::{Answer, Prefix, Report, Verdict};
 use core::time::Duration;
 use std::net::SocketAddr;
 
@@ -26,10 +27,10 @@ impl Sender {
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
         // What strangers send is not worth reading further.
-        let Ok((_, reports)) = answer::parse(packet) else { return self.counters.malformed += 1 };
+        let Ok((_, reports)) = answer::reports(packet) else { return self.counters.malformed += 1 };
         peer.tally.answers_received += 1;
         let mut freshest = None;
-        for report in &reports {
+        for report in reports.clone() {
             let Report::Message(answer) = report else { continue };
             // Even if all is known of the message, this is news of the path.
             if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.acknowledged) {
@@ -38,9 +39,9 @@ impl Sender {
             }
         }
         let go_on = peer.answered(now, freshest);
-        for report in &reports {
+        for report in reports.clone() {
             if let Report::Alive { nonce } = report {
-                self.on_alive(now, address, *nonce);
+                self.on_alive(now, address, nonce);
             }
         }
         self.end_connects_to(address);
@@ -59,7 +60,7 @@ impl Sender {
     }
 
     /// Takes an authentic answer of a peer that counts as heard.
-    fn take_answer(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
+    fn take_answer(&mut self, now: Instant, address: SocketAddr, answer: Answer<ArrivalsView<'_>>) {
         match &answer.verdict {
             Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {
                 self.counters.stops_received += 1;
@@ -71,12 +72,23 @@ impl Sender {
         let mine = self.messages.get(&answer.message).is_some_and(|m| m.leg.peer == address);
         if !mine {
             self.counters.late_answers += 1;
+            if let (Verdict::Delivered { arrivals, .. }, Some(peer)) =
+                (&answer.verdict, self.peers.get_mut(&address))
+            {
+                let arrivals = arrivals.iter();
+                peer.on_late_arrivals(now, answer.message, answer.acknowledged, arrivals);
+            }
             return;
         }
         self.handle_verdict(now, address, answer);
     }
 
-    fn handle_verdict(&mut self, now: Instant, address: SocketAddr, answer: Answer) {
+    fn handle_verdict(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        answer: Answer<ArrivalsView<'_>>,
+    ) {
         let Answer { message: id, block, acknowledged, verdict } = answer;
         let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
@@ -89,7 +101,7 @@ impl Sender {
                 if !source.is(digest, &session.digest) {
                     return self.counters.false_stops += 1;
                 }
-                leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
+                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
                 let receipt = leg.receipt(now);
                 return self.finish(id, Outcome::Delivered(receipt));
             }
@@ -98,11 +110,11 @@ impl Sender {
                     return self.counters.false_stops += 1;
                 }
                 leg.on_block_done(block, next, source);
-                leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
+                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
                 leg.on_progress();
             }
             Verdict::Status { needed, arrivals } => {
-                leg.on_arrivals(now, acknowledged, &arrivals, &mut peer.paths);
+                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
                 leg.on_progress();
                 leg.on_feedback(block, acknowledged, u32::from(needed));
             }

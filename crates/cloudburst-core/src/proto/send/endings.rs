@@ -49,13 +49,17 @@ impl Sender {
     }
 
     pub(super) fn finish(&mut self, id: MessageId, outcome: Outcome) {
-        let Some(Outgoing { source, mut leg }) = self.messages.remove(&id) else { return };
+        let Some(mut message) = self.messages.remove(&id) else { return };
+        let Outgoing { source, leg } = &mut message;
         self.schedule.set_ready(&mut leg.place, None, id);
         self.timers.set(&mut leg.timer_key, None, Timer::Message(id));
         self.bytes -= source.len();
         if let Some(peer) = self.peers.get_mut(&leg.peer) {
             peer.silence.remove(&mut leg.probe_key, id);
             peer.finish_message(id, &outcome);
+            if let (Outcome::Delivered(_), Some((log, room))) = (&outcome, leg.take_missing()) {
+                peer.keep_missing(id, log, room);
+            }
             let idle_since = peer.idle_since();
             self.idle.set(&mut peer.idle_key, idle_since, leg.peer);
         }
@@ -68,5 +72,6 @@ impl Sender {
             Outcome::Unknown(_) => self.counters.unknown += 1,
         }
         self.events.push_back(SenderEvent::Ended(id, source.role, outcome));
+        self.ended.put(message);
     }
 }

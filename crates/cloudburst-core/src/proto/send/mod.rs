@@ -5,6 +5,7 @@ mod connects;
 #[cfg(test)]
 mod costs;
 mod counters;
+mod ended;
 mod endings;
 mod handshake;
 mod hellos;
@@ -24,6 +25,7 @@ mod transmit;
 
 use self::connects::Connect;
 pub use self::counters::SenderCounters;
+use self::ended::Ended;
 use self::hellos::Hellos;
 use self::leg::Leg;
 pub use self::options::SendOptions;
@@ -31,6 +33,7 @@ use self::peer::Peer;
 use self::peers::{longest_headers, ways, with_port};
 use self::schedule::Schedule;
 use self::source::Source;
+use self::transmit::MAX_PARTS;
 pub(super) use self::transmit::headers;
 use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
@@ -79,6 +82,7 @@ pub(crate) struct Sender {
     /// Peers that nothing waits for, by when each was heard last.
     idle: Timers<SocketAddr>,
     messages: HashMap<MessageId, Outgoing>,
+    ended: Ended,
     connects: HashMap<ConnectId, Connect>,
     /// Bytes of all messages.
     bytes: usize,
@@ -86,6 +90,9 @@ pub(crate) struct Sender {
     timers: Timers<Timer>,
     pacer: Pacer,
     round: Option<Round>,
+    /// Trains sent so far, and which messages were in the last of them.
+    trains: u64,
+    parts_sent: VecDeque<(u64, MessageId)>,
     hellos: Hellos,
     /// Spaces probes of peers that have not answered for long.
     probes: Pacer,
@@ -148,11 +155,14 @@ impl Sender {
             openings: HashMap::new(),
             idle: Timers::default(),
             messages: HashMap::new(),
+            ended: Ended::default(),
             connects: HashMap::new(),
             bytes: 0,
             schedule: Schedule::default(),
             timers: Timers::default(),
             round: None,
+            trains: 0,
+            parts_sent: VecDeque::with_capacity(MAX_PARTS),
             symbols_are_next: false,
             next_id: 0,
             next_connect: 0,
@@ -203,8 +213,12 @@ impl Sender {
 
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
-        let source = Source::new(id, role, bytes, code, self.config.max_symbol(code, headers));
-        let leg = Leg::new(now, peer, source.layout, options, &self.config);
+        let mut source = Source::new(id, role, bytes, code, self.config.max_symbol(code, headers));
+        let mut leg = Leg::new(now, peer, source.layout, options, &self.config);
+        if let Some(ended) = self.ended.take(now) {
+            source.inherit(ended.source);
+            leg.inherit(ended.leg);
+        }
         self.messages.insert(id, Outgoing { source, leg });
         self.begin(now, peer, id);
         Ok(id)
@@ -304,6 +318,7 @@ impl Sender {
                 Timer::Connect(id) => self.connect_timeout(id),
             }
         }
+        self.ended.handle_timeout(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) or
@@ -313,12 +328,12 @@ impl Sender {
         let probes = self.schedule.next_probe().map(|_| self.probes.ready_at());
         let ready = [symbols, probes, self.hellos.ready_at()].into_iter().flatten().min();
         let transmit = ready.map(|at| at.max(self.pacer.ready_at()));
-        [transmit, self.timers.next()].into_iter().flatten().min()
+        [transmit, self.next_timer()].into_iter().flatten().min()
     }
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.next()
+        [self.timers.next(), self.ended.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The next thing that the driver should know.

@@ -1,20 +1,22 @@
 //! What a sender knows of one peer: paths, session, handshake, round-trip time.
 
 use super::hellos::HelloRank;
+use super::leg::ArrivalLog;
 use super::rtt::Rtt;
 use super::silence::{GoOn, Silence};
 use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::path::{PathSet, Via, is_alias};
-use crate::proto::limits::{STALE_AFTER, UNCONFIRMED_STALE_AFTER};
+use crate::proto::limits::{KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
 use crate::proto::session::Opening;
 use crate::proto::stats::SentTo;
 use crate::time::Instant;
+use crate::wire::Arrivals;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 #[derive(Debug)]
@@ -47,6 +49,8 @@ pub(super) struct Peer {
     messages: BTreeMap<MessageId, usize>,
     /// Messages that were ever taken for the peer.
     taken: usize,
+    /// Messages that were delivered last, of those of which packets were missing then.
+    missing: VecDeque<(MessageId, ArrivalLog, usize)>,
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
     last_heard: Instant,
@@ -91,6 +95,7 @@ impl Peer {
             usable: false,
             messages: BTreeMap::new(),
             taken: 0,
+            missing: VecDeque::new(),
             connects: BTreeSet::new(),
             last_heard: Instant::ZERO,
             silence: Silence::default(),
@@ -129,6 +134,8 @@ impl Peer {
         confirmed: bool,
     ) {
         self.tally.session_since = Some(now);
+        // Packet numbers begin anew.
+        self.missing.clear();
         self.session = Some(OpenSession {
             remote,
             sealer: Sealer::new(flow.symbols),
@@ -217,6 +224,29 @@ impl Peer {
             Outcome::Unknown(_) => tally.unknown += 1,
         }
         self.messages.remove(&id);
+    }
+
+    /// Keeps in mind what was missing of a message when it was delivered.
+    pub(super) fn keep_missing(&mut self, id: MessageId, mut log: ArrivalLog, room: usize) {
+        log.shrink();
+        if self.missing.len() == KEPT_ARRIVALS {
+            self.missing.pop_front();
+        }
+        self.missing.push_back((id, log, room));
+    }
+
+    /// Takes in an answer to a packet of a message that was delivered before.
+    pub(super) fn on_late_arrivals(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        acknowledged: u64,
+        arrivals: impl ExactSizeIterator<Item = Arrivals>,
+    ) {
+        let known = self.missing.iter_mut().find(|(known, ..)| *known == id);
+        if let Some((_, log, room)) = known {
+            log.on_report(now, acknowledged, *room, arrivals, &mut self.paths);
+        }
     }
 
     /// The receiver holds the session for good.

@@ -72,6 +72,13 @@ impl Schedule {
         }
     }
 
+    /// The messages of the highest priority that is ready, in the order of their turns.
+    pub(super) fn most_urgent(&self) -> impl Iterator<Item = MessageId> {
+        let urgent = self.ready.first().map(|(rank, _)| rank.priority);
+        let same = move |(rank, _): &&(Rank, MessageId)| Some(rank.priority) == urgent;
+        self.ready.iter().take_while(same).map(|&(_, id)| id)
+    }
+
     /// The message that has had probes to send for longest.
     pub(super) fn next_probe(&self) -> Option<MessageId> {
         self.probing.first().map(|&(_, id)| id)

@@ -8,6 +8,11 @@ use crate::wire::Role;
 use crate::wire::keys::DigestKey;
 use bytes::Bytes;
 
+/// Digests for which a message that has ended leaves room to another one, which may have fewer.
+const KEPT_DIGESTS: usize = 64;
+/// Bytes of a block's last symbols that such a message keeps room for: some 9,000 each.
+const KEPT_BYTES: usize = 18 << 10;
+
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) id: MessageId,
@@ -19,6 +24,8 @@ pub(super) struct Source {
     blocks: Vec<SourceBlock>,
     /// Digests of all blocks that were ever begun, by block number.
     digests: Vec<Digest>,
+    /// Memory of blocks that ended, for others.
+    memory: Vec<Vec<u8>>,
 }
 
 /// One block, ready to be encoded.
@@ -50,7 +57,25 @@ impl Source {
         max_symbol: usize,
     ) -> Self {
         let layout = Layout::fit(bytes.len(), max_symbol);
-        Self { id, role, layout, code, bytes, blocks: Vec::new(), digests: Vec::new() }
+        let (blocks, digests, memory) = (Vec::new(), Vec::new(), Vec::new());
+        Self { id, role, layout, code, bytes, blocks, digests, memory }
+    }
+
+    /// Uses the memory of a message that has ended and was [cleared](Self::clear). This one has not
+    /// begun.
+    pub(super) fn inherit(&mut self, ended: Self) {
+        (self.blocks, self.digests) = (ended.blocks, ended.digests);
+        self.memory = ended.memory;
+    }
+
+    /// Forgets everything but the memory that another message may use.
+    pub(super) fn clear(&mut self) {
+        self.start_over();
+        self.bytes = Bytes::new();
+        self.memory.retain(|memory| memory.capacity() <= KEPT_BYTES);
+        if self.digests.capacity() > KEPT_DIGESTS {
+            self.digests = Vec::new();
+        }
     }
 
     /// Bytes of the message.
@@ -68,8 +93,9 @@ impl Source {
             self.digests.push(key.block(self.id, index, &bytes));
         }
         let digest = *self.digests.get(at)?;
-        let encoder =
-            Encoder::with_trailer(Kernel::fastest(), self.code, shape, bytes, &digest.0).ok()?;
+        let (kernel, code) = (Kernel::fastest(), self.code);
+        let memory = self.memory.pop().unwrap_or_default();
+        let encoder = Encoder::with_memory(kernel, code, shape, bytes, &digest.0, memory).ok()?;
         self.blocks.push(SourceBlock { index, encoder, digest });
         self.blocks.last()
     }
@@ -86,12 +112,14 @@ impl Source {
 
     /// Nobody needs block `index` any more, unless it is begun again.
     pub(super) fn end(&mut self, index: u32) {
-        self.blocks.retain(|block| block.index != index);
+        if let Some(at) = self.blocks.iter().position(|block| block.index == index) {
+            self.memory.push(self.blocks.remove(at).encoder.into_memory());
+        }
     }
 
     /// Nothing has been begun: digests are of the session that sends them.
     pub(super) fn start_over(&mut self) {
-        self.blocks.clear();
+        self.memory.extend(self.blocks.drain(..).map(|block| block.encoder.into_memory()));
         self.digests.clear();
     }
 

@@ -16,7 +16,7 @@ use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Via;
-use cloudburst_core::proto::{Marking, SendOptions};
+use cloudburst_core::proto::{SendOptions, Transmit};
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
 use cloudburst_netem::{Link, LinkConfig, LinkStats, Loss};
@@ -108,19 +108,19 @@ pub struct Pair {
     network: Network,
     /// Every datagram that was put on a link, where a test wants to see them.
     pub tap: Option<Vec<(Side, Via, Vec<u8>)>>,
-    /// How each of them was marked, in the same order.
-    pub markings: Vec<Marking>,
+    /// The batch that each of them was in, in the same order.
+    pub batches: Vec<Transmit>,
 }
 
 /// Notes what is put on links.
-struct Tap<'a>(&'a mut Option<Vec<(Side, Via, Vec<u8>)>>, &'a mut Vec<Marking>);
+struct Tap<'a>(&'a mut Option<Vec<(Side, Via, Vec<u8>)>>, &'a mut Vec<Transmit>);
 
 impl Watch for Tap<'_> {
     fn on_departure(&mut self, departure: &Departure, hop: Option<Hop>) -> Option<Hop> {
         if let (Some(tap), Some(hop)) = (&mut self.0, hop) {
             let side = if hop.from == 0 { Side::A } else { Side::B };
             tap.push((side, departure.transmit.via, departure.packet.clone()));
-            self.1.push(departure.transmit.marking);
+            self.1.push(departure.transmit);
         }
         hop
     }
@@ -136,7 +136,7 @@ impl Pair {
             paths: setup.paths,
             network: Network::new(setup.seed, setup.link),
             tap: None,
-            markings: Vec::new(),
+            batches: Vec::new(),
         };
         for side in [Side::A, Side::B] {
             for egress in 0..pair.paths {
@@ -256,7 +256,7 @@ impl Pair {
     fn advance(&mut self, limit: Instant) -> bool {
         let next = drive::next_at(&[&mut self.a, &mut self.b], &self.network);
         self.now = next.unwrap_or(limit).clamp(self.now, limit);
-        let watch = &mut Tap(&mut self.tap, &mut self.markings);
+        let watch = &mut Tap(&mut self.tap, &mut self.batches);
         let hosts = &mut [&mut self.a, &mut self.b];
         drive::run_moment(hosts, &mut self.network, self.now, watch);
         next.is_some()
@@ -264,7 +264,7 @@ impl Pair {
 
     /// Drains the outputs of both sides.
     pub fn drain(&mut self) {
-        let watch = &mut Tap(&mut self.tap, &mut self.markings);
+        let watch = &mut Tap(&mut self.tap, &mut self.batches);
         for number in 0..2 {
             let hosts = &mut [&mut self.a, &mut self.b];
             drive::drain(hosts, &mut self.network, self.now, number, watch);

@@ -8,7 +8,7 @@ use crate::time::Instant;
 use crate::wire::Arrivals;
 
 #[derive(Debug, Default)]
-pub(super) struct ArrivalLog {
+pub(in crate::proto::send) struct ArrivalLog {
     counts: Vec<Arrivals>,
     trail: Trail,
 }
@@ -19,22 +19,45 @@ impl ArrivalLog {
         &self.counts
     }
 
-    /// `packets` go on `path`, after all that went before.
-    pub(super) fn on_sent(&mut self, path: PathId, packets: usize) {
-        self.trail.on_sent(path, packets);
+    /// Forgets everything but the memory for it.
+    pub(super) fn clear(&mut self) {
+        self.counts.clear();
+        self.trail.clear();
     }
 
-    /// Takes in how many symbols the receiver has from each path, which it says in an answer with
-    /// `room` for so many paths, and tells `paths` what is new.
-    pub(super) fn on_report(
+    /// Frees memory that it does not use.
+    pub(in crate::proto::send) fn shrink(&mut self) {
+        self.counts.shrink_to_fit();
+        self.trail.shrink();
+    }
+
+    /// Whether packets are missing that may only be late.
+    pub(super) fn is_missing_any(&self) -> bool {
+        self.trail.is_missing_any()
+    }
+
+    /// `packets` go on `path`, after all that went before. The packet after them has number `next`.
+    pub(super) fn on_sent(&mut self, path: PathId, packets: usize, next: u64) {
+        self.trail.on_sent(path, packets, next);
+    }
+
+    /// The receiver has no room for the message.
+    pub(super) fn on_busy(&mut self) {
+        self.trail.forgive_all();
+    }
+
+    /// Takes in how many symbols the receiver has from each path, which it says in an answer to packet
+    /// `acknowledged` with `room` for so many paths, and tells `paths` what is new.
+    pub(in crate::proto::send) fn on_report(
         &mut self,
         now: Instant,
+        acknowledged: u64,
         room: usize,
-        arrivals: &[Arrivals],
+        arrivals: impl ExactSizeIterator<Item = Arrivals>,
         paths: &mut PathSet,
     ) {
-        let mut news = false;
-        for &Arrivals { path, count } in arrivals {
+        let (mut news, listed) = (false, arrivals.len());
+        for Arrivals { path, count } in arrivals {
             // The sender's own number of paths bounds what a lying receiver can make it remember.
             if usize::from(path.0) >= paths.stats().len() {
                 continue;
@@ -49,8 +72,8 @@ impl ArrivalLog {
         }
         // A path that an answer had no room for has not missed anything.
         let room = room.min(MAX_COUNTED_PATHS);
-        if news && (arrivals.len() >= paths.stats().len() || arrivals.len() < room) {
-            for account in self.trail.account(&self.counts) {
+        if news && (listed >= paths.stats().len() || listed < room) {
+            for account in self.trail.account(acknowledged, &self.counts) {
                 paths.account(now, account.path, account.due, account.missing);
             }
         }

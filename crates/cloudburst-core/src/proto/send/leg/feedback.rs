@@ -1,15 +1,14 @@
 //! What a leg makes of what its receiver says.
 
-use super::Leg;
-use super::arrivals::ArrivalLog;
+use super::{ArrivalLog, Leg};
 use crate::id::Incarnation;
 use crate::path::PathSet;
 use crate::proto::limits::MAX_RESTARTS;
 use crate::proto::send::source::Source;
 use crate::time::Instant;
-use crate::wire::answer::NONE_ACKNOWLEDGED;
+use crate::wire::Answer;
+use crate::wire::answer::{ArrivalsView, NONE_ACKNOWLEDGED};
 use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
-use crate::wire::{Answer, Arrivals};
 
 impl Leg {
     /// The receiver has no room for the message.
@@ -17,6 +16,7 @@ impl Leg {
         // Without a block under way it is late, or there would be nothing to probe with.
         if self.busy.until().is_none() && !self.active.is_empty() {
             self.busy.pause(now);
+            self.arrivals.on_busy();
             self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }
     }
@@ -59,7 +59,7 @@ impl Leg {
             self.restarted_at = next;
             self.busy.cut_short();
             self.active.drain(..).for_each(|block| source.end(block.index));
-            self.arrivals = ArrivalLog::default();
+            self.arrivals.clear();
             (self.begun, self.done) = (0, 0);
         }
     }
@@ -80,7 +80,7 @@ impl Leg {
         self.busy.cut_short();
         self.active.clear();
         source.start_over();
-        self.arrivals = ArrivalLog::default();
+        self.arrivals.clear();
         (self.begun, self.done, self.restarted_at) = (0, 0, 0);
         (self.started_at, self.answered) = (None, false);
         true
@@ -109,12 +109,24 @@ impl Leg {
         &mut self,
         now: Instant,
         acknowledged: u64,
-        arrivals: &[Arrivals],
+        arrivals: ArrivalsView<'_>,
         paths: &mut PathSet,
     ) {
         let none = acknowledged == NONE_ACKNOWLEDGED;
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
-        let room = Answer::arrivals_within(SYMBOL_OVERHEAD + symbol);
-        self.arrivals.on_report(now, room, arrivals, paths);
+        let room = room_for_arrivals(symbol);
+        self.arrivals.on_report(now, acknowledged, room, arrivals.iter(), paths);
     }
+
+    /// What is known of packets that were missing when the message was delivered, and of how many paths an
+    /// answer to a late one tells: they may only have been overtaken.
+    pub(in crate::proto::send) fn take_missing(&mut self) -> Option<(ArrivalLog, usize)> {
+        let room = room_for_arrivals(self.layout.symbol_size());
+        self.arrivals.is_missing_any().then(|| (core::mem::take(&mut self.arrivals), room))
+    }
+}
+
+/// Of how many paths an answer to a symbol of `symbol` bytes tells.
+const fn room_for_arrivals(symbol: usize) -> usize {
+    Answer::arrivals_within(SYMBOL_OVERHEAD + symbol)
 }

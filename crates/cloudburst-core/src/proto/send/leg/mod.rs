@@ -6,7 +6,7 @@ mod feedback;
 mod held;
 mod trail;
 
-use self::arrivals::ArrivalLog;
+pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
 use super::SendOptions;
 use super::recovery::Recovery;
@@ -15,6 +15,7 @@ use super::source::Source;
 use crate::config::{BurstPolicy, Config};
 use crate::error::{LocalError, Receipt};
 use crate::id::{Incarnation, PathId};
+use crate::path::PathSet;
 use crate::proto::layout::Layout;
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
@@ -27,6 +28,8 @@ pub(super) struct Leg {
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
     pub(super) packets: usize,
+    /// The number of the train that its last packet went with.
+    pub(super) last_train: u64,
     /// How many packets there were when the host did not take the last of them, and why.
     pub(super) not_sent: Option<(usize, LocalError)>,
     /// The receiver has said something of this message. It stays so.
@@ -87,6 +90,7 @@ impl Leg {
             deadline: now + options.deadline.unwrap_or(config.deadline),
             started_at: None,
             packets: 0,
+            last_train: 0,
             not_sent: None,
             answered: false,
             arrivals: ArrivalLog::default(),
@@ -108,6 +112,18 @@ impl Leg {
             timer_key: None,
             probe_key: None,
         }
+    }
+
+    /// Uses the memory of a leg that has ended and was [cleared](Self::clear). This one has not
+    /// begun.
+    pub(super) fn inherit(&mut self, ended: Self) {
+        (self.active, self.arrivals) = (ended.active, ended.arrivals);
+    }
+
+    /// Forgets everything but the memory that another leg may use.
+    pub(super) fn clear(&mut self) {
+        self.active.clear();
+        self.arrivals.clear();
     }
 
     /// Whether a symbol may be sent now.
@@ -140,12 +156,20 @@ impl Leg {
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
 
+    /// The number of the block whose turn it is, if that has not waited for an answer in vain.
+    pub(super) fn next_block(&self) -> Option<u32> {
+        match self.active.iter().find(|block| block.recovery.allowance() > 0) {
+            Some(block) => (block.recovery.unanswered() == 0).then_some(block.index),
+            None => self.may_begin().then_some(self.begun as u32),
+        }
+    }
+
     /// The block whose turn it is; begins the next block of `source` where none may send.
     pub(super) fn turn(
         &mut self,
         source: &mut Source,
         key: &DigestKey,
-        paths: usize,
+        paths: &PathSet,
     ) -> Option<&mut LegBlock> {
         if let Some(at) = self.active.iter().position(|block| block.recovery.allowance() > 0) {
             return self.active.get_mut(at);
@@ -160,14 +184,21 @@ impl Leg {
         self.active.push(LegBlock {
             index: block.index,
             first_symbol: block.first_symbol(),
-            recovery: Recovery::new(self.policy, n, expected, self.max_redundancy, paths),
+            recovery: Recovery::new(
+                self.policy,
+                n,
+                expected,
+                self.max_redundancy,
+                paths.len(),
+                paths.is_clean(),
+            ),
         });
         self.active.last_mut()
     }
 
-    /// `packets` go on `path`, after all that went before.
-    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, packets: usize) {
-        self.arrivals.on_sent(path, packets);
+    /// `packets` go on `path`, after all that went before. The packet after them has number `next`.
+    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, packets: usize, next: u64) {
+        self.arrivals.on_sent(path, packets, next);
         self.packets += packets;
         self.started_at.get_or_insert(now);
     }

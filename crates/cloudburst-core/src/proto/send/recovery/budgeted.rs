@@ -1,7 +1,7 @@
 //! Bursts that ask: as many symbols as a block needs and a margin, then as many as the receiver
 //! says are missing (section III-D).
 
-use std::collections::VecDeque;
+use arrayvec::ArrayVec;
 
 /// ACK requests whose place in the burst is remembered.
 const REMEMBERED: usize = 16;
@@ -13,12 +13,12 @@ pub(super) struct Budgeted {
     source_symbols: u32,
     /// Packet numbers of symbols that requested an ACK, and how many symbols had been sent with
     /// them.
-    requests: VecDeque<(u64, u32)>,
+    requests: ArrayVec<(u64, u32), REMEMBERED>,
 }
 
 impl Budgeted {
     pub(super) const fn new(margin: f32, source_symbols: u32) -> Self {
-        Self { margin, source_symbols, requests: VecDeque::new() }
+        Self { margin, source_symbols, requests: ArrayVec::new_const() }
     }
 
     /// Symbols that a block opens with which decodes from `expected` symbols if nothing is lost.
@@ -28,10 +28,10 @@ impl Budgeted {
 
     /// Packet `number` requests an ACK; with it, `sent` symbols have been sent.
     pub(super) fn on_ack_request(&mut self, number: u64, sent: u32) {
-        if self.requests.len() == REMEMBERED {
-            self.requests.pop_front();
+        if self.requests.is_full() {
+            self.requests.remove(0);
         }
-        self.requests.push_back((number, sent));
+        self.requests.push((number, sent));
     }
 
     /// The receiver said, answering packet `acknowledged`, that it needs `needed` symbols more.

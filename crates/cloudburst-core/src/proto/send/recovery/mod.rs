@@ -37,6 +37,10 @@ pub(super) struct Recovery {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most blocks have it, and a box would be allocated for each"
+)]
 enum Policy {
     Oblivious,
     Budgeted(Budgeted),
@@ -44,20 +48,23 @@ enum Policy {
 
 impl Recovery {
     /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost, for a
-    /// peer to which there are `paths` paths.
+    /// peer to which there are `paths` paths. `is_clean`: nothing is lost on them, as far as is known.
     pub(super) fn new(
         policy: BurstPolicy,
         source_symbols: usize,
         expected: usize,
         max_redundancy: u32,
         paths: usize,
+        is_clean: bool,
     ) -> Self {
         let n = source_symbols as u32;
         let (policy, opening) = match policy {
             BurstPolicy::Oblivious => (Policy::Oblivious, oblivious::opening(n)),
             BurstPolicy::Budgeted { margin } => {
                 let policy = Budgeted::new(margin, n);
-                let opening = policy.opening(expected as u32);
+                // No repair symbols where nothing is lost (SCDP, section IV-G).
+                let opening =
+                    if is_clean { expected as u32 } else { policy.opening(expected as u32) };
                 (Policy::Budgeted(policy), opening)
             }
         };

@@ -16,7 +16,7 @@ fn send_all(recovery: &mut Recovery, now: Instant, first: u64) -> u64 {
 #[test]
 fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
     let policy = BurstPolicy::Budgeted { margin: 0.25 };
-    let mut recovery = Recovery::new(policy, 8, 8, 32, 4);
+    let mut recovery = Recovery::new(policy, 8, 8, 32, 4, false);
     assert_eq!(recovery.allowance(), 10);
     let asks: Vec<bool> = (0..10)
         .map(|number| {
@@ -34,8 +34,17 @@ fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
 }
 
 #[test]
+fn no_repair_symbols_are_sent_where_nothing_is_lost_until_something_is() {
+    let policy = BurstPolicy::Budgeted { margin: 0.25 };
+    let mut recovery = Recovery::new(policy, 8, 8, 32, 4, true);
+    assert_eq!(send_all(&mut recovery, Instant::ZERO, 0), 8);
+    recovery.on_feedback(7, 4);
+    assert_eq!(recovery.allowance(), 9, "4 needed, half lost, and the margin");
+}
+
+#[test]
 fn an_answer_to_an_early_question_counts_what_was_sent_since() {
-    let mut recovery = Recovery::new(BurstPolicy::Budgeted { margin: 0.0 }, 8, 8, 32, 4);
+    let mut recovery = Recovery::new(BurstPolicy::Budgeted { margin: 0.0 }, 8, 8, 32, 4, false);
     let next = send_all(&mut recovery, Instant::ZERO, 0);
     recovery.on_feedback(next - 1, 4);
     let granted = recovery.allowance();
@@ -50,7 +59,7 @@ fn an_answer_to_an_early_question_counts_what_was_sent_since() {
 
 #[test]
 fn silence_thins_the_burst_out_and_the_cap_ends_it() {
-    let mut recovery = Recovery::new(BurstPolicy::default(), 4, 4, 2, 4);
+    let mut recovery = Recovery::new(BurstPolicy::default(), 4, 4, 2, 4, false);
     let mut number = send_all(&mut recovery, Instant::ZERO, 0);
     let mut pauses = Vec::new();
     let mut now = Instant::ZERO;
@@ -67,7 +76,7 @@ fn silence_thins_the_burst_out_and_the_cap_ends_it() {
 
 #[test]
 fn an_oblivious_burst_goes_on_whatever_the_receiver_says() {
-    let mut recovery = Recovery::new(BurstPolicy::Oblivious, 8, 8, 32, 4);
+    let mut recovery = Recovery::new(BurstPolicy::Oblivious, 8, 8, 32, 4, false);
     assert_eq!(recovery.allowance(), 64);
     let next = send_all(&mut recovery, Instant::ZERO, 0);
     recovery.on_feedback(next - 1, 4);

@@ -3,18 +3,26 @@
 mod hello;
 mod train;
 
-use self::train::Train;
+use self::train::{Limits, Part, Train};
 use super::{Outgoing, Round, Sender};
 use crate::error::LocalError;
 use crate::id::MessageId;
-use crate::path::Via;
+use crate::path::{SHORTEST_TRAIN, Via};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use core::time::Duration;
+use std::net::SocketAddr;
 
 /// How long a round may take at the allowed rate, but for the turn that exceeds it: what comes up
 /// meanwhile waits as long, behind it and in the queue of this host.
 const ROUND_TIME: Duration = Duration::from_micros(200);
+/// Bytes in a train at most: what one system call takes (a UDP datagram), but for an answer that leaves
+/// with it.
+const MAX_TRAIN_BYTES: usize = 65_507 - 1_472;
+/// Parts of trains that are remembered, for trains that the host does not take: those of eight trains at least.
+pub(super) const MAX_PARTS: usize = 512;
+/// Messages that are examined for one that goes with a train.
+const LOOK_AHEAD: usize = 32;
 
 /// IP and UDP headers, which a packet on the wire has beside its payload.
 pub(in crate::proto) const fn headers(via: &Via) -> usize {
@@ -73,9 +81,13 @@ impl Sender {
     /// if nothing was sent since when a message fails, its caller is told.
     pub(crate) fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         match transmit.contents {
-            Contents::Symbols(id) => {
-                if let Some(message) = self.messages.get_mut(&id) {
-                    message.leg.not_sent = Some((message.leg.packets, error));
+            Contents::Symbols { peer, train } => {
+                for (_, id) in self.parts_sent.iter().filter(|(of, _)| *of == train) {
+                    if let Some(Outgoing { leg, .. }) = self.messages.get_mut(id)
+                        && (leg.peer, leg.last_train) == (peer, train)
+                    {
+                        leg.not_sent = Some((leg.packets, error));
+                    }
                 }
             }
             Contents::Hello(address) => {
@@ -111,34 +123,83 @@ impl Sender {
         Some(Round { message: id, turns: peer.paths.len() })
     }
 
-    /// A train of `id` on the next path.
+    /// A train of `id` on the next path, and of others to the same peer where it has room.
     fn transmit_train(
         &mut self,
         now: Instant,
         id: MessageId,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        let limits = self.train_limits();
         let message = self.messages.get_mut(&id)?;
         let address = message.leg.peer;
         let peer = self.peers.get_mut(&address)?;
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
         let marking = marking::symbols(&self.config, message.leg.answered);
-        let train = Train::choose(now, message, peer, self.config.train)?;
-        let requested = train.fill(now, message, peer, buffer)?;
-        let wakes_peer = train.account_for(now, message, peer, requested);
-        self.counters.symbols_sent += train.packets as u64;
+        let (mut train, first) = Train::begin(now, message, peer, limits, marking)?;
+        self.trains += 1;
+        let mut wakes_peer = self.put_part(now, &train, first, id, buffer)?;
+        while train.room > 0
+            && let Some((next, part)) = self.next_part(address, &mut train)
+        {
+            wakes_peer |= self.put_part(now, &train, part, next, buffer)?;
+        }
+        let packets = buffer.len() / train.packet_len;
+        self.counters.symbols_sent += packets as u64;
         self.counters.symbol_bytes_sent += buffer.len() as u64;
-        self.pacer.charge(now, buffer.len() + train.packets * self.overhead(&train.via));
-        self.reschedule(id);
+        self.pacer.charge(now, buffer.len() + packets * self.overhead(&train.via));
         if wakes_peer {
             self.reschedule_peer(address);
         }
         Some(Transmit {
-            contents: Contents::Symbols(id),
+            contents: Contents::Symbols { peer: address, train: self.trains },
             via: train.via,
-            segment_size: buffer.len() / train.packets,
+            segment_size: train.packet_len,
             len: buffer.len(),
             marking,
         })
+    }
+
+    /// How long a train may be: what one system call carries, and no more than the link sends meanwhile.
+    fn train_limits(&self) -> Limits {
+        let in_time = self.pacer.bytes_within(ROUND_TIME).max(SHORTEST_TRAIN * self.config.mtu);
+        Limits { packets: self.config.train, bytes: in_time.min(MAX_TRAIN_BYTES) }
+    }
+
+    /// The next message to `peer` that has packets for the train, of those that are the most urgent.
+    fn next_part(&mut self, peer: SocketAddr, train: &mut Train) -> Option<(MessageId, Part)> {
+        let (messages, config) = (&self.messages, &self.config);
+        let fits = |id: &MessageId| {
+            messages.get(id).is_some_and(|message| {
+                message.leg.peer == peer
+                    && marking::symbols(config, message.leg.answered) == train.marking
+                    && train.fits(message)
+            })
+        };
+        let id = self.schedule.most_urgent().take(LOOK_AHEAD).find(fits)?;
+        let part = train.join(self.messages.get_mut(&id)?, self.peers.get_mut(&peer)?)?;
+        Some((id, part))
+    }
+
+    /// Puts one part of a train into `buffer`. Says whether the peer is to be woken at another time.
+    fn put_part(
+        &mut self,
+        now: Instant,
+        train: &Train,
+        part: Part,
+        id: MessageId,
+        buffer: &mut Vec<u8>,
+    ) -> Option<bool> {
+        let message = self.messages.get_mut(&id)?;
+        let peer = self.peers.get_mut(&message.leg.peer)?;
+        let requested = train.fill(now, part, message, peer, buffer)?;
+        let wakes_peer = train.account_for(now, part, message, peer, requested);
+        message.leg.last_train = self.trains;
+        if self.parts_sent.len() == MAX_PARTS {
+            self.parts_sent.pop_front();
+        }
+        self.parts_sent.push_back((self.trains, id));
+        self.reschedule(id);
+        Some(wakes_peer)
     }
 }

@@ -1,83 +1,132 @@
-//! A packet train: symbols of one block, back to back on one path.
+//! A packet train: packets of equal length, back to back on one path. They are symbols of one message, or of
+//! several to the same peer.
 
 use crate::id::PathId;
-use crate::path::{Opportunity, Via};
-use crate::proto::marking::Class;
+use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
+use crate::proto::Marking;
 use crate::proto::send::Outgoing;
-use crate::proto::send::leg::LegBlock;
 use crate::proto::send::peer::Peer;
 use crate::proto::send::source::{Source, SourceBlock};
 use crate::time::Instant;
 use crate::wire::seal::Sealer;
-use crate::wire::symbol::NO_AGE;
+use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD};
 use crate::wire::{Kind, Prefix, SymbolHeader};
 
 /// Grants in a row without an answer that are no bad luck any more.
 const LASTING: u32 = 3;
 
+/// The path of a train, and what is the same of all of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
-    pub(super) path: PathId,
+    path: PathId,
     pub(super) via: Via,
-    pub(super) packets: usize,
-    /// It follows a silence.
-    is_retry: bool,
+    /// Bytes of each packet.
+    pub(super) packet_len: usize,
+    pub(super) marking: Marking,
+    /// Packets that it still takes.
+    pub(super) room: usize,
+}
+
+/// Symbols of one block in a train.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
     block: u32,
-    /// It finds out about a path, and is on top of what the block was granted.
+    pub(super) packets: usize,
+    /// They follow a silence.
+    is_retry: bool,
+    /// They find out about the path, and are on top of what the block was granted.
     probe: bool,
 }
 
+/// How long a train may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) packets: usize,
+    /// Bytes of its packets.
+    pub(super) bytes: usize,
+}
+
 impl Train {
-    /// The next train of a message, of at most `longest` packets; begins a block where that is
-    /// needed.
-    pub(super) fn choose(
+    /// The next train of a message, and its first part; begins a block where that is needed.
+    pub(super) fn begin(
         now: Instant,
         Outgoing { source, leg }: &mut Outgoing,
         peer: &mut Peer,
-        longest: usize,
-    ) -> Option<Self> {
+        limits: Limits,
+        marking: Marking,
+    ) -> Option<(Self, Part)> {
         if !leg.is_ready() || !peer.usable {
             return None;
         }
         let held = leg.held();
         let key = &peer.session.as_ref()?.digest;
-        let block = leg.turn(source, key, peer.paths.len())?;
+        let block = leg.turn(source, key, &peer.paths)?;
+        let packet_len = packet_len(source, block.index)?;
+        let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
         let ready = block.recovery.allowance().min(held) as usize;
         let unanswered = block.recovery.unanswered();
-        let opportunity = take_opportunity(now, peer, ready, longest, unanswered);
-        if opportunity.probe {
+        let Opportunity { path, via, packets, room, probe } =
+            take_opportunity(now, peer, ready, longest, unanswered);
+        if probe {
             block.recovery.spare();
         }
-        Some(Self {
-            path: opportunity.path,
-            via: opportunity.via,
-            packets: opportunity.packets,
-            is_retry: unanswered > 0,
-            block: block.index,
-            probe: opportunity.probe,
-        })
+        // What follows a silence goes alone: little is known of the path.
+        let room = if unanswered > 0 || held < u32::MAX { 0 } else { room };
+        let part = Part { block: block.index, packets, is_retry: unanswered > 0, probe };
+        Some((Self { path, via, packet_len, marking, room }, part))
     }
 
-    /// Puts the sealed packets into `buffer`. Says whether any of them requests an ACK of the
+    /// Whether packets of a message are as long as those of the train.
+    pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
+        // Asked before a block is begun: of one that is begun, something is sent in the same session.
+        leg.next_block().and_then(|block| packet_len(source, block)) == Some(self.packet_len)
+    }
+
+    /// What a message that [fits](Self::fits) adds to the train; begins a block where that is needed.
+    pub(super) fn join(
+        &mut self,
+        Outgoing { source, leg }: &mut Outgoing,
+        peer: &mut Peer,
+    ) -> Option<Part> {
+        let key = &peer.session.as_ref()?.digest;
+        let block = leg.turn(source, key, &peer.paths)?;
+        let packets = self.room.min(block.recovery.allowance() as usize);
+        self.room -= packets;
+        peer.paths.charge_more(self.path, packets);
+        Some(Part { block: block.index, packets, is_retry: false, probe: false })
+    }
+
+    /// Puts the sealed packets of a part into `buffer`. Says whether any of them requests an ACK of the
     /// block.
     pub(super) fn fill(
         &self,
         now: Instant,
+        part: Part,
         Outgoing { source, leg }: &mut Outgoing,
         peer: &mut Peer,
         buffer: &mut Vec<u8>,
     ) -> Option<bool> {
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
         let partial = leg.is_partial();
-        let (block, encoded) = (leg.block_mut(self.block)?, source.block(self.block)?);
+        let (block, encoded) = (leg.block_mut(part.block)?, source.block(part.block)?);
         let session = peer.session.as_mut()?;
         let mut header = header(source, encoded, low_watermark.0);
         let mut requested = false;
-        for _ in 0..self.packets {
+        for _ in 0..part.packets {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
             header.path_number = peer.paths.next_number(self.path);
-            let prefix = self.prefix(source, block, &session.sealer, partial);
+            let prefix = Prefix {
+                kind: Kind::Symbol,
+                ack_request: block.recovery.requests_ack() || part.probe,
+                partial,
+                again: block.recovery.unanswered() >= LASTING,
+                role: source.role,
+                class: self.marking.class.0,
+                path: self.path,
+                session: session.sealer.session(),
+                number,
+            };
             seal(buffer, &prefix, &header, encoded, &mut session.sealer);
             requested |= block.recovery.requests_ack();
             peer.rtt.on_sent(now, number, self.path);
@@ -86,39 +135,27 @@ impl Train {
         Some(requested)
     }
 
-    /// Books the train with its message and its peer; `requested`: it requests an ACK. Says whether
-    /// the peer is to be woken at another time because of it.
+    /// Books a part with its message and its peer; `requested`: it requests an ACK. Says whether the
+    /// peer is to be woken at another time because of it.
     pub(super) fn account_for(
         &self,
         now: Instant,
+        part: Part,
         Outgoing { source, leg }: &mut Outgoing,
         peer: &mut Peer,
         requested: bool,
     ) -> bool {
-        leg.on_sent(now, self.path, self.packets);
-        peer.tally.symbols_sent += self.packets as u64;
-        peer.tally.retries += if self.is_retry { self.packets as u64 } else { 0 };
+        let next = peer.session.as_ref().map_or(0, |session| session.sealer.next_number());
+        leg.on_sent(now, self.path, part.packets, next);
+        peer.tally.symbols_sent += part.packets as u64;
+        peer.tally.retries += if part.is_retry { part.packets as u64 } else { 0 };
         // An answer is due from the first question on.
         let falls_silent = requested && peer.silence.on_asked(now);
-        let waits = leg.on_probed(self.packets);
+        let waits = leg.on_probed(part.packets);
         if waits {
             peer.silence.push_again(now, &mut leg.probe_key, source.id);
         }
         falls_silent || waits
-    }
-
-    fn prefix(&self, source: &Source, block: &LegBlock, sealer: &Sealer, partial: bool) -> Prefix {
-        Prefix {
-            kind: Kind::Symbol,
-            ack_request: block.recovery.requests_ack() || self.probe,
-            partial,
-            again: block.recovery.unanswered() >= LASTING,
-            role: source.role,
-            class: Class::DATA.0,
-            path: self.path,
-            session: sealer.session(),
-            number: sealer.next_number(),
-        }
     }
 }
 
@@ -131,14 +168,20 @@ fn take_opportunity(
     unanswered: u32,
 ) -> Opportunity {
     // A few symbols go over many paths rather than many over one, if that may be dead.
-    let many = ready.min(longest).max(1);
-    let few = (ready / peer.paths.len()).clamp(1, many);
+    let few = (ready / peer.paths.len()).clamp(1, SHORTEST_TRAIN.min(longest));
     // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
     match unanswered {
-        0 => peer.paths.take_opportunity(now, few, many),
+        0 => peer.paths.take_opportunity(now, few, ready, longest),
         1..LASTING => peer.paths.take_any_opportunity(few),
         LASTING.. => peer.paths.take_hopeful_opportunity(few),
     }
+}
+
+/// Bytes of each packet of a block.
+fn packet_len(source: &Source, block: u32) -> Option<usize> {
+    let n = source.layout.shape(block as usize)?.source_symbols();
+    let index_set = source.code.index_set_len(n);
+    Some(SYMBOL_OVERHEAD + index_set + source.layout.symbol_size())
 }
 
 /// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished

@@ -1,0 +1,248 @@
+//! How many packets a path takes back to back.
+
+use crate::time::Instant;
+use core::time::Duration;
+
+/// What a path begins with, and never goes below: a queue of eight packets hardly ever drops of so many.
+pub(crate) const SHORTEST_TRAIN: usize = 4;
+const SHORTEST: u32 = SHORTEST_TRAIN as u32;
+/// What one system call carries at most (UDP_MAX_SEGMENTS).
+const LONGEST: u32 = 64;
+/// Packets that must have arrived before the next step: a queue that is too short by a little drops a few
+/// of a hundred.
+const PROOF: u32 = 32;
+/// The same after a loss. Each longer train that costs packets doubles it, up to the maximum, at which
+/// tries that fail cost 1 packet in 10,000.
+const HOLD: u32 = 1_024;
+const MAX_HOLD: u32 = 16_384;
+/// Packets that may be lost by chance. Where a train is longer than a queue, more are.
+const BY_CHANCE: i64 = 2;
+
+/// The length of trains on one path, learned from what arrives: it doubles while nothing is missing,
+/// halves when a packet or two are, and is the shortest when more are.
+///
+/// It doubles only when trains of the present length were sent and enough packets arrived since: short
+/// trains do not show what the queues on the way hold. After a loss every step takes far longer, and
+/// longer still each time that it fails: trains that are too long cost packets of others, too.
+#[derive(Clone, Debug)]
+pub(super) struct TrainLength {
+    length: u32,
+    /// Packets in the train that is being sent.
+    sent: u32,
+    /// A train of the present length was sent.
+    tried: bool,
+    /// Packets that arrived since.
+    arrived: u32,
+    /// So many must arrive before the next step.
+    hold: u32,
+    /// Losses that are reported before then are of trains that were longer.
+    settled_at: Instant,
+    /// Packets that were reported missing since the length was halved last, and what it was before, with
+    /// its hold.
+    missing: i64,
+    before: (u32, u32),
+}
+
+impl Default for TrainLength {
+    fn default() -> Self {
+        Self {
+            length: SHORTEST,
+            sent: 0,
+            tried: false,
+            arrived: 0,
+            hold: PROOF,
+            settled_at: Instant::ZERO,
+            missing: 0,
+            before: (SHORTEST, PROOF),
+        }
+    }
+}
+
+impl TrainLength {
+    pub(super) const fn now(&self) -> usize {
+        self.length as usize
+    }
+
+    /// A train begins with `packets`.
+    pub(super) const fn on_sent(&mut self, packets: usize) {
+        self.sent = 0;
+        self.on_more_sent(packets);
+    }
+
+    /// The train that was begun last has `packets` more.
+    pub(super) const fn on_more_sent(&mut self, packets: usize) {
+        self.sent += packets as u32;
+        if self.sent >= self.length && !self.tried {
+            self.tried = true;
+            self.arrived = 0;
+        }
+    }
+
+    /// Of what was sent on the path, `packets` more are accounted for, and none is missing. Returns whether
+    /// it grows after repeated losses.
+    pub(super) fn on_arrived(&mut self, packets: u32) -> bool {
+        self.arrived = self.arrived.saturating_add(packets);
+        if self.length > SHORTEST && self.arrived >= MAX_HOLD {
+            self.hold = self.hold.min(HOLD);
+        }
+        if !self.tried || self.length == LONGEST || self.arrived < self.hold.max(self.length) {
+            return false;
+        }
+        self.length *= 2;
+        self.tried = false;
+        self.missing = 0;
+        self.hold > HOLD
+    }
+
+    /// `packets` are missing; a round trip on the path takes `round_trip`.
+    pub(super) fn on_missing(&mut self, now: Instant, packets: i64, round_trip: Duration) {
+        self.arrived = 0;
+        if now >= self.settled_at {
+            self.settled_at = now + round_trip;
+            self.before = (self.length, self.hold);
+            self.missing = 0;
+            // What the shortest trains lose says nothing about longer ones.
+            let more = if self.length > SHORTEST { 2 } else { 1 };
+            self.hold = (self.hold * more).clamp(HOLD, MAX_HOLD);
+            self.length = (self.length / 2).max(SHORTEST);
+            self.tried = false;
+        }
+        self.missing += packets;
+        if self.missing > BY_CHANCE {
+            self.length = SHORTEST;
+        }
+    }
+
+    /// `packets` that were missing have arrived: others had overtaken them.
+    pub(super) fn on_late(&mut self, packets: i64) {
+        if self.missing == 0 {
+            return;
+        }
+        self.missing = (self.missing - packets).max(0);
+        if self.missing == 0 {
+            (self.length, self.hold) = self.before;
+            self.settled_at = Instant::ZERO;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_micros(100);
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    /// Trains of the present length, of which all packets arrive, until it has grown.
+    fn trains_until_it_grows(train: &mut TrainLength) -> usize {
+        let before = train.now();
+        (1..)
+            .find(|_| {
+                train.on_sent(train.now());
+                train.on_arrived(before as u32);
+                train.now() > before
+            })
+            .expect("the range has no end")
+    }
+
+    /// The length of a path on which nothing was missing yet.
+    fn grown_to(length: usize) -> TrainLength {
+        let mut train = TrainLength::default();
+        while train.now() < length {
+            trains_until_it_grows(&mut train);
+        }
+        train
+    }
+
+    #[test]
+    fn doubles_with_every_32_packets_that_arrive_up_to_what_one_call_carries() {
+        let mut train = TrainLength::default();
+        for (length, trains) in [(4, 8), (8, 4), (16, 2), (32, 1)] {
+            assert_eq!((train.now(), trains_until_it_grows(&mut train)), (length, trains));
+        }
+        train.on_sent(64);
+        train.on_arrived(64);
+        assert_eq!(train.now(), 64);
+    }
+
+    #[test]
+    fn short_trains_prove_nothing() {
+        let mut train = TrainLength::default();
+        for _ in 0..1_000 {
+            train.on_sent(3);
+            train.on_arrived(3);
+        }
+        assert_eq!(train.now(), 4);
+        train.on_sent(3);
+        train.on_more_sent(1);
+        train.on_arrived(31);
+        assert_eq!(train.now(), 4, "what arrived before does not count");
+        train.on_arrived(1);
+        assert_eq!(train.now(), 8);
+    }
+
+    #[test]
+    fn halves_once_a_round_trip_for_a_packet_or_two() {
+        let mut train = grown_to(64);
+        for (micros, length) in [(1_000, 32), (1_099, 32), (1_100, 16), (9_000, 8)] {
+            train.on_missing(at(micros), 1, ROUND_TRIP);
+            assert_eq!(train.now(), length, "at {micros}");
+        }
+    }
+
+    #[test]
+    fn is_the_shortest_as_soon_as_more_than_two_are_missing() {
+        let mut train = grown_to(64);
+        train.on_missing(at(1_000), 2, ROUND_TRIP);
+        assert_eq!(train.now(), 32);
+        train.on_missing(at(1_001), 1, ROUND_TRIP);
+        assert_eq!(train.now(), 4);
+    }
+
+    #[test]
+    fn each_try_that_fails_makes_every_step_slower() {
+        let mut train = grown_to(8);
+        for (try_at, packets) in (0..).zip([1_024, 2_048, 4_096, 8_192, 16_384, 16_384]) {
+            train.on_missing(at(1_000 * (try_at + 1)), 3, ROUND_TRIP);
+            assert_eq!(trains_until_it_grows(&mut train), packets / 4);
+        }
+        assert_eq!(trains_until_it_grows(&mut train), 16_384 / 8);
+    }
+
+    #[test]
+    fn what_the_shortest_lose_holds_them_back_no_longer_each_time() {
+        let mut train = TrainLength::default();
+        (1..100).for_each(|millis| train.on_missing(at(1_000 * millis), 5, ROUND_TRIP));
+        assert_eq!(trains_until_it_grows(&mut train), 1_024 / 4);
+    }
+
+    #[test]
+    fn what_longer_trains_bear_for_long_is_forgiven() {
+        let mut train = grown_to(64);
+        (1..6).for_each(|millis| train.on_missing(at(1_000 * millis), 1, ROUND_TRIP));
+        assert_eq!((train.now(), train.hold), (4, 8 * HOLD));
+        while train.now() < 64 {
+            trains_until_it_grows(&mut train);
+        }
+        assert_eq!(train.hold, 8 * HOLD);
+        train.on_sent(64);
+        train.on_arrived(MAX_HOLD);
+        assert_eq!(train.hold, HOLD);
+    }
+
+    #[test]
+    fn packets_that_were_overtaken_are_no_loss() {
+        let mut train = grown_to(32);
+        train.on_missing(at(1), 20, ROUND_TRIP);
+        train.on_late(15);
+        assert_eq!(train.now(), 4, "five are missing still");
+        train.on_late(5);
+        assert_eq!(train.now(), 32);
+        assert_eq!(trains_until_it_grows(&mut train), 1);
+        train.on_late(5);
+        assert_eq!(train.now(), 64);
+    }
+}

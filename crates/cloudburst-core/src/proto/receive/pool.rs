@@ -1,0 +1,292 @@
+//! Memory of blocks and messages that are over, kept for those to come.
+//!
+//! Large blocks would otherwise cost page faults, because the allocator returns their memory to the
+//! system and maps it anew.
+
+use super::incoming::Incoming;
+use crate::code::{BlockShape, Code, Decoder};
+use crate::config::Config;
+use crate::proto::idle::IdleTimer;
+use crate::time::Instant;
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Bytes that are kept at most.
+const MAX_KEPT: usize = 16 << 20;
+/// The same as a divisor of the memory for messages being received.
+const KEPT_SHARE: usize = 4;
+/// Buffers that are kept at most: a longer list takes longer than the allocator.
+const MAX_BUFFERS: usize = 1024;
+/// Decoders, and messages without their bytes, that are kept at most of each.
+const MAX_SPARE: usize = 64;
+/// Bytes by which a buffer may exceed what is asked for, beside a quarter of that.
+const SLACK: usize = 256;
+
+/// Memory of a receiver's messages. The buffers of delivered ones come back from the application.
+#[derive(Debug)]
+pub(super) struct Pool {
+    free: Arc<Mutex<Free>>,
+    /// Decoders without buffers.
+    #[expect(clippy::vec_box, reason = "a message's blocks take the box")]
+    decoders: Vec<Box<Decoder>>,
+    /// Messages without buffers and decoders.
+    messages: Vec<Incoming>,
+    /// Nothing is kept while it does not run.
+    idle: IdleTimer,
+}
+
+#[derive(Debug)]
+struct Free {
+    /// The shortest first; of equals, the one that came back last is last.
+    buffers: Vec<Buffer>,
+    /// Bytes of all of them, and the most that there may be.
+    bytes: usize,
+    limit: usize,
+    /// Checks so far.
+    checks: u64,
+    /// Buffers are kept: somebody asked for one lately.
+    open: bool,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// `checks` when it came back.
+    since: u64,
+}
+
+/// A delivered message, whose memory goes back to the pool it came from.
+struct Delivered {
+    bytes: Vec<u8>,
+    pool: Weak<Mutex<Free>>,
+}
+
+impl Pool {
+    pub(super) fn new(config: &Config) -> Self {
+        let limit = MAX_KEPT.min(config.decode_bytes / KEPT_SHARE);
+        let free = Free { buffers: Vec::new(), bytes: 0, limit, checks: 0, open: false };
+        Self {
+            free: Arc::new(Mutex::new(free)),
+            decoders: Vec::new(),
+            messages: Vec::new(),
+            idle: IdleTimer::default(),
+        }
+    }
+
+    /// A decoder of a block, with a buffer for it.
+    pub(super) fn take_decoder(
+        &mut self,
+        now: Instant,
+        code: Code,
+        shape: BlockShape,
+    ) -> Box<Decoder> {
+        let spare = self.decoders.pop();
+        let mut decoder = spare.unwrap_or_else(|| Box::new(Decoder::new(code, shape)));
+        decoder.reset_within(code, shape);
+        decoder.lend_memory(self.take(now, shape.len()));
+        decoder
+    }
+
+    /// Takes a decoder back, and the buffer that it has.
+    pub(super) fn put_decoder(&mut self, mut decoder: Box<Decoder>) {
+        self.put(decoder.take_memory());
+        if self.idle.due().is_some() && self.decoders.len() < MAX_SPARE {
+            self.decoders.push(decoder);
+        }
+    }
+
+    /// A message that is over, whose memory may be used for another.
+    pub(super) fn take_message(&mut self) -> Option<Incoming> {
+        self.messages.pop()
+    }
+
+    /// Takes a message back that is over.
+    pub(super) fn put_message(&mut self, mut message: Incoming) {
+        message.clear(self);
+        if self.idle.due().is_some() && self.messages.len() < MAX_SPARE {
+            self.messages.push(message);
+        }
+    }
+
+    /// An empty buffer for `len` bytes, and for not many more: quotas count bytes that are asked
+    /// for.
+    pub(super) fn take(&mut self, now: Instant, len: usize) -> Vec<u8> {
+        self.idle.on_use(now);
+        let kept = lock(&self.free).take(len);
+        kept.unwrap_or_else(|| Vec::with_capacity(len))
+    }
+
+    /// Takes a buffer back, whatever it holds.
+    pub(super) fn put(&self, buffer: Vec<u8>) {
+        lock(&self.free).put(buffer);
+    }
+
+    /// A message whose buffer comes back when the application drops the last reference to it.
+    pub(super) fn deliver(&self, bytes: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Delivered { bytes, pool: Arc::downgrade(&self.free) })
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
+        self.idle.due()
+    }
+
+    /// Frees what was not used since the last time, and everything if nobody asks for
+    /// buffers any more.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        let Some(used) = self.idle.check(now) else { return };
+        if !used {
+            (self.decoders, self.messages) = (Vec::new(), Vec::new());
+        }
+        lock(&self.free).shrink(used);
+    }
+
+    /// Bytes of the buffers that nobody uses.
+    #[cfg(test)]
+    fn kept(&self) -> usize {
+        lock(&self.free).bytes
+    }
+}
+
+impl Free {
+    fn take(&mut self, len: usize) -> Option<Vec<u8>> {
+        self.open = true;
+        let enough = self.buffers.partition_point(|buffer| buffer.bytes.capacity() < len);
+        let capacity = self.buffers.get(enough)?.bytes.capacity();
+        if capacity > len + len / 4 + SLACK {
+            return None;
+        }
+        let equals = &self.buffers[enough..];
+        let after = equals.partition_point(|buffer| buffer.bytes.capacity() == capacity);
+        self.bytes -= capacity;
+        Some(self.buffers.remove(enough + after - 1).bytes)
+    }
+
+    fn put(&mut self, mut bytes: Vec<u8>) {
+        let capacity = bytes.capacity();
+        let has_room = self.bytes + capacity <= self.limit && self.buffers.len() < MAX_BUFFERS;
+        if capacity == 0 || !self.open || !has_room {
+            return;
+        }
+        bytes.clear();
+        self.bytes += capacity;
+        let at = self.buffers.partition_point(|buffer| buffer.bytes.capacity() <= capacity);
+        self.buffers.insert(at, Buffer { bytes, since: self.checks });
+    }
+
+    fn shrink(&mut self, used: bool) {
+        let oldest = self.checks;
+        self.checks += 1;
+        self.open = used;
+        if used {
+            self.buffers.retain(|buffer| buffer.since >= oldest);
+        } else {
+            self.buffers = Vec::new();
+        }
+        self.bytes = self.buffers.iter().map(|buffer| buffer.bytes.capacity()).sum();
+    }
+}
+
+impl AsRef<[u8]> for Delivered {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Delivered {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            lock(&pool).put(core::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// A thread that panicked has left the list whole: what may panic comes before each change.
+fn lock(free: &Mutex<Free>) -> MutexGuard<'_, Free> {
+    free.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::idle::CHECK_EVERY;
+
+    const START: Instant = Instant::from_nanos(1_000_000_000);
+
+    fn pool() -> Pool {
+        Pool::new(&Config::default())
+    }
+
+    /// Has so many buffers of `len` bytes in use at once.
+    fn use_many(pool: &mut Pool, now: Instant, many: usize, len: usize) {
+        let buffers: Vec<_> = (0..many).map(|_| pool.take(now, len)).collect();
+        buffers.into_iter().for_each(|buffer| pool.put(buffer));
+    }
+
+    #[test]
+    fn a_buffer_serves_again_if_it_is_long_enough_and_not_much_longer() {
+        let mut pool = pool();
+        let mut first = pool.take(START, 100_000);
+        first.resize(100_000, 7);
+        let at = first.as_ptr();
+        pool.put(first);
+        let others = [100_001, 79_000].map(|len| pool.take(START, len));
+        assert!(others.iter().all(|other| other.as_ptr() != at), "too short, much longer");
+        let again = pool.take(START, 90_000);
+        assert_eq!((again.as_ptr(), again.len()), (at, 0));
+        assert_eq!(pool.kept(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut pool = pool();
+        use_many(&mut pool, START, 40, 1 << 20);
+        assert_eq!(pool.kept(), MAX_KEPT);
+        use_many(&mut pool, START + CHECK_EVERY, 1, MAX_KEPT + 1);
+        assert_eq!(pool.kept(), MAX_KEPT);
+        let mut pool = Pool::new(&Config { decode_bytes: 8 << 20, ..Config::default() });
+        use_many(&mut pool, START, 40, 1 << 20);
+        assert_eq!(pool.kept(), 2 << 20, "a quarter");
+        let mut pool = Pool::new(&Config::default());
+        use_many(&mut pool, START, 2 * MAX_BUFFERS, 1);
+        assert_eq!(pool.kept(), MAX_BUFFERS);
+    }
+
+    #[test]
+    fn buffers_that_nobody_uses_are_freed_and_then_there_is_no_timer() {
+        let mut pool = pool();
+        assert_eq!(pool.poll_timeout(), None);
+        use_many(&mut pool, START, 10, 5_000);
+        let mut now = START;
+        for kept in [10, 3, 3, 0] {
+            if kept == 3 {
+                use_many(&mut pool, now, 3, 5_000);
+            }
+            now = pool.poll_timeout().unwrap();
+            pool.handle_timeout(now);
+            assert_eq!(pool.kept(), kept * 5_000);
+        }
+        assert_eq!((pool.poll_timeout(), now), (None, START + CHECK_EVERY * 4));
+    }
+
+    #[test]
+    fn a_message_gives_its_memory_back_to_a_pool_that_is_in_use() {
+        let mut pool = pool();
+        let deliver = |pool: &mut Pool| {
+            let mut buffer = pool.take(START, 5_000);
+            buffer.extend([7; 5_000]);
+            pool.deliver(buffer)
+        };
+        let [first, second, third] = [(); 3].map(|()| deliver(&mut pool));
+        drop((first.clone(), first));
+        assert_eq!(pool.kept(), 5_000);
+        for _ in 0..2 {
+            let now = pool.poll_timeout().unwrap();
+            pool.handle_timeout(now);
+        }
+        drop(second);
+        assert_eq!((pool.kept(), pool.poll_timeout()), (0, None), "nobody would free it");
+        drop(pool);
+        assert_eq!(third, [7; 5_000][..]);
+    }
+}

@@ -1,0 +1,337 @@
+//! Four senders at once through switches with tiny queues: trains that learn their length cost no more
+//! than short ones.
+//!
+//! ```text
+//!   hosts 0..4 -- leaf == spines == leaf -- hosts 4..8
+//! ```
+//!
+//! Every port of a switch has a queue of eight packets, and all links are as fast as the hosts. Answers
+//! have queues of their own, where they meet nobody.
+
+use crate::common::{KEY, message};
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::error::{Outcome, Receipt};
+use cloudburst_core::id::MessageId;
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::{Contents, SendOptions, Transmit};
+use cloudburst_core::rng::SplitMix64;
+use cloudburst_core::time::Instant;
+use cloudburst_netem::{Link, LinkConfig};
+use cloudburst_world::{Host, Recipe};
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// Hosts that send; as many receive.
+const SENDERS: usize = 4;
+const RATE: u64 = 10_000_000_000;
+const DELAY: Duration = Duration::from_micros(2);
+/// Packets that a port of a switch holds.
+const TINY: usize = 8;
+/// IP and UDP headers. The fabric notes there: from which host, to which, by which egress, at which, how
+/// many links are behind the packet, and whether it has a symbol.
+const HEADERS: usize = 28;
+/// Messages of each sender that the lengths of trains are learned with, and as many that count.
+const WARM_UP: usize = 200;
+const MESSAGES: usize = 200;
+const SEEDS: core::ops::Range<u64> = 1..2;
+/// Packets that tries of longer trains may cost, for each that is needed.
+const TRIES: f64 = 0.001;
+
+/// What the senders do.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Each sends to a host of its own, or all to one.
+    incast: bool,
+    paths: u16,
+    bytes: usize,
+    /// Between a message and the next one, on average.
+    gap: Duration,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+struct Tally {
+    times: Vec<Duration>,
+    packets: usize,
+    needed: usize,
+    dropped: u64,
+    longest: usize,
+}
+
+impl Tally {
+    fn percentile(&mut self, percent: usize) -> Duration {
+        self.times.sort_unstable();
+        self.times[(self.times.len() * percent).div_ceil(100) - 1]
+    }
+
+    /// Packets dropped for each that was needed.
+    fn drops(&self) -> f64 {
+        self.dropped as f64 / self.needed as f64
+    }
+}
+
+/// One application, which sends one message after the other.
+struct Client {
+    rng: SplitMix64,
+    under_way: Option<MessageId>,
+    next_at: Instant,
+    sent: usize,
+}
+
+struct Fabric {
+    now: Instant,
+    load: Load,
+    hosts: Vec<Host>,
+    clients: Vec<Client>,
+    /// Of each host, of each spine upwards and downwards, and to each host.
+    links: Vec<Link>,
+    longest: usize,
+}
+
+fn address(host: usize, egress: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8 + 1], 7000 + egress))
+}
+
+impl Fabric {
+    fn new(load: Load, train: usize, seed: u64) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let config = Config { capacity: RATE, train, port: 7000, ..Config::default() };
+        let host = |number| {
+            let mut secret = [number as u8 + 1; 32];
+            secret[2..10].copy_from_slice(&seed.to_be_bytes());
+            let recipe = Recipe {
+                config: config.clone(),
+                security: Security::pre_shared(KEY),
+                secret,
+                egresses: load.paths,
+                addr: address(number, 0),
+                ports: load.paths,
+                shared: None,
+            };
+            Host::new(now, recipe)
+        };
+        let client = |number| Client {
+            rng: SplitMix64::new(seed << 8 | number as u64),
+            under_way: None,
+            next_at: now,
+            sent: 0,
+        };
+        let link = |number: usize, queue| {
+            // Without it, the same host would always be the first to find a free place.
+            let jitter = DELAY / 2;
+            let rate = Some(RATE);
+            let config = LinkConfig { delay: DELAY, jitter, rate, queue, ..LinkConfig::default() };
+            Link::new(config, seed << 8 | number as u64).unwrap()
+        };
+        let hosts = 2 * SENDERS;
+        let ports = 2 * usize::from(load.paths) + hosts;
+        let free = LinkConfig { delay: 4 * DELAY, ..LinkConfig::default() };
+        Self {
+            now,
+            load,
+            clients: (0..SENDERS).map(client).collect(),
+            links: (0..hosts)
+                .map(|host| link(host, 100_000))
+                .chain((0..ports).map(|port| link(hosts + port, TINY)))
+                .chain([Link::new(free, 0).unwrap()])
+                .collect(),
+            hosts: (0..hosts).map(host).collect(),
+            longest: 0,
+        }
+    }
+
+    /// The links on the way of a symbol.
+    fn way(&self, packet: &[u8]) -> [usize; 4] {
+        let [from, to, spine] = [0, 1, 2].map(|at| usize::from(packet[at]));
+        let (hosts, paths) = (self.hosts.len(), usize::from(self.load.paths));
+        let up = hosts + spine % paths;
+        [from, up, up + paths, hosts + 2 * paths + to]
+    }
+
+    /// Puts a packet behind headers and on its first link.
+    fn put(&mut self, from: usize, transmit: Transmit, packet: &[u8]) {
+        let SocketAddr::V4(remote) = transmit.via.remote else { return };
+        let mut bytes = vec![0; HEADERS];
+        let to = remote.ip().octets()[3] - 1;
+        let is_symbol = matches!(transmit.contents, Contents::Symbols { .. });
+        bytes[..6].copy_from_slice(&[
+            from as u8,
+            to,
+            transmit.via.egress as u8,
+            (remote.port() - 7000) as u8,
+            0,
+            is_symbol.into(),
+        ]);
+        bytes.extend_from_slice(packet);
+        self.forward(bytes);
+    }
+
+    /// Puts a packet on its next link, or hands it in where there is none.
+    fn forward(&mut self, mut packet: Vec<u8>) {
+        let at = self.now.saturating_since(Instant::ZERO);
+        let stage = usize::from(packet[4]);
+        packet[4] += 1;
+        let is_symbol = packet[5] != 0;
+        match (is_symbol, stage) {
+            (true, 0..4) => {
+                let link = self.way(&packet)[stage];
+                self.links[link].send(at, &packet);
+            }
+            (false, 0) => self.links.last_mut().unwrap().send(at, &packet),
+            _ => {
+                let to = usize::from(packet[1]);
+                let remote = address(packet[0].into(), packet[2].into());
+                let via = Via { egress: packet[3].into(), local: None, remote };
+                let now = self.now;
+                self.serve(to, |host, out| host.handle(now, via, packet[HEADERS..].to_vec(), out));
+            }
+        }
+    }
+
+    fn serve(
+        &mut self,
+        number: usize,
+        input: impl FnOnce(&mut Host, &mut dyn FnMut(Transmit, &[u8])),
+    ) {
+        let mut sent = Vec::new();
+        input(&mut self.hosts[number], &mut |transmit, packet| {
+            sent.push((transmit, packet.to_vec()));
+        });
+        for (transmit, packet) in sent {
+            if matches!(transmit.contents, Contents::Symbols { .. }) {
+                self.longest = self.longest.max(transmit.len / transmit.segment_size);
+            }
+            self.put(number, transmit, &packet);
+        }
+    }
+
+    /// Has each client send `count` messages more, and runs until all have ended.
+    fn run(&mut self, count: usize) -> Tally {
+        let before = self.dropped();
+        let mut tally = Tally::default();
+        let wanted = self.clients[0].sent + count;
+        self.longest = 0;
+        loop {
+            for number in 0..self.clients.len() {
+                self.run_client(number, wanted, &mut tally);
+            }
+            let done = |client: &Client| client.under_way.is_none() && client.sent == wanted;
+            if self.clients.iter().all(done) {
+                tally.dropped = self.dropped() - before;
+                tally.longest = self.longest;
+                self.hosts.iter().for_each(|host| host.endpoint.check_invariants());
+                return tally;
+            }
+            self.advance(wanted);
+        }
+    }
+
+    fn run_client(&mut self, number: usize, wanted: usize, tally: &mut Tally) {
+        let client = &mut self.clients[number];
+        if let Some(id) = client.under_way
+            && let Some(outcome) = self.hosts[number].outcomes.remove(&id)
+        {
+            let Outcome::Delivered(receipt) = outcome else { panic!("{outcome:?}") };
+            let Receipt { packets, source_symbols, .. } = receipt;
+            tally.times.push(receipt.total());
+            tally.packets += packets;
+            tally.needed += source_symbols;
+            client.under_way = None;
+            let gap = self.load.gap.as_nanos() as u64;
+            client.next_at = self.now + Duration::from_nanos(client.rng.below(2 * gap + 1));
+        }
+        if client.under_way.is_none() && client.sent < wanted && client.next_at <= self.now {
+            client.sent += 1;
+            let to = if self.load.incast { SENDERS } else { SENDERS + number };
+            let bytes = message(self.load.bytes, client.sent as u64);
+            let (now, endpoint) = (self.now, &mut self.hosts[number].endpoint);
+            let id = endpoint.send(now, address(to, 0), bytes, &SendOptions::default()).unwrap();
+            client.under_way = Some(id);
+            self.serve(number, |host, out| host.drain(now, out));
+        }
+    }
+
+    /// Goes to the next moment at which something happens.
+    fn advance(&mut self, wanted: usize) {
+        let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
+        let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
+        let waits = |client: &&Client| client.under_way.is_none() && client.sent < wanted;
+        let starts = self.clients.iter().filter(waits).map(|client| client.next_at);
+        let next = timeouts.chain(arrivals).chain(starts).min();
+        self.now = self.now.max(next.expect("something is under way"));
+        let at = self.now.saturating_since(Instant::ZERO);
+        for link in 0..self.links.len() {
+            while let Some(packet) = self.links[link].poll(at) {
+                self.forward(packet);
+            }
+        }
+        for number in 0..self.hosts.len() {
+            if self.hosts[number].poll_timeout().is_some_and(|timeout| timeout <= self.now) {
+                let now = self.now;
+                self.serve(number, |host, out| host.handle_timeout(now, out));
+            }
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.links.iter().map(|link| link.stats().queue_dropped).sum()
+    }
+}
+
+/// What came of it with trains of at most `train` packets, when their lengths had been learned.
+fn tally(load: Load, train: usize) -> Tally {
+    let mut sum = Tally::default();
+    for seed in SEEDS {
+        let mut fabric = Fabric::new(load, train, seed);
+        fabric.run(WARM_UP);
+        let tally = fabric.run(MESSAGES);
+        sum.times.extend(tally.times);
+        sum.packets += tally.packets;
+        sum.needed += tally.needed;
+        sum.dropped += tally.dropped;
+        sum.longest = sum.longest.max(tally.longest);
+    }
+    println!(
+        "{load:?}, trains of {train}: {:.2} % dropped, {:.3} packets, p50 {:?}, p99 {:?}, longest {}",
+        100.0 * sum.drops(),
+        sum.packets as f64 / sum.needed as f64,
+        sum.percentile(50),
+        sum.percentile(99),
+        sum.longest,
+    );
+    sum
+}
+
+/// Asserts that learned trains do as well as trains of four, but for tries of longer ones.
+fn compare(load: Load) {
+    let (mut fixed, mut learned) = (tally(load, 4), tally(load, 64));
+    assert_eq!(fixed.longest, 4);
+    let (few, more) = (fixed.drops(), learned.drops());
+    assert!(more <= 1.1 * few + TRIES, "{few} and {more} dropped for each that is needed");
+    let (short, long) = (fixed.percentile(99), learned.percentile(99));
+    assert!(long <= short.mul_f64(1.1), "p99 {short:?} and {long:?}");
+}
+
+const fn large(incast: bool, paths: u16, gap: u64) -> Load {
+    Load { incast, paths, bytes: 93_000, gap: Duration::from_micros(gap) }
+}
+
+#[test]
+fn pairs_over_four_spines_that_are_always_busy() {
+    compare(large(false, 4, 0));
+}
+
+#[test]
+fn pairs_over_four_spines_that_are_half_busy() {
+    compare(large(false, 4, 100));
+}
+
+#[test]
+fn pairs_over_one_spine() {
+    compare(large(false, 1, 400));
+}
+
+#[test]
+fn four_senders_to_one() {
+    compare(large(true, 4, 400));
+}
