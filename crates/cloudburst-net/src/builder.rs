@@ -185,7 +185,7 @@ impl Builder {
     }
 
     /// How long a thread that waits for packets busy-polls before it sleeps, if recent packets
-    /// arrived as quickly. Default 50 us. See [`Config::busy_poll`].
+    /// arrived as quickly. Default 100 us. See [`Config::busy_poll`].
     pub const fn busy_poll(mut self, time: Duration) -> Self {
         self.busy_poll = Some(time);
         self

@@ -74,6 +74,7 @@ impl Endpoint {
         peer: SocketAddr,
         options: SendOptions,
     ) -> Result<(), SendError> {
+        let _ = self.inner.join_runtime();
         let (connecting, ended) = self.when_room(|| self.begin_connect(peer, &options)).await?;
         let ended = self.inner.process.wait(ended).await?;
         drop(connecting);

@@ -234,6 +234,7 @@ impl Endpoint {
     ///
     /// [`Closed`] when the endpoint is closed and all messages have been taken.
     pub async fn recv(&self) -> Result<Message, Closed> {
+        let _ = self.inner.join_runtime();
         loop {
             let readable = self.inner.readable.messages.notified();
             if let Some(message) = self.try_recv()? {
@@ -331,9 +332,6 @@ impl Endpoint {
     ) -> Result<MessageId, SendError> {
         self.inner.check_process()?;
         let peer = crate::io::plain(peer);
-        self.inner
-            .engine
-            .send(peer, role, bytes, options, Box::new(on_end))
-            .map_err(SendError::Refused)
+        self.inner.send(peer, role, bytes, options, Box::new(on_end)).map_err(SendError::Refused)
     }
 }

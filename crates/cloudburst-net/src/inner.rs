@@ -8,17 +8,23 @@ use crate::path_map::{PathMap, PathMapError};
 use crate::process::Process;
 use crate::room::Room;
 use crate::watch::Watch;
-use cloudburst_core::burst::{Driven, Engine, News};
+use bytes::Bytes;
+use cloudburst_core::burst::{Driven, Engine, News, OnAnswer, OnEnd};
 use cloudburst_core::config::Config;
+use cloudburst_core::error::SendError as Refusal;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::Naming;
+use cloudburst_core::proto::{Prepared, SendOptions};
 use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::time::Duration;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{io, mem};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
+use tokio::task::yield_now;
 
 /// The state that all clones share. Sends under way refer to it weakly, and engine threads not at
 /// all, so it ends with the last clone.
@@ -36,6 +42,8 @@ pub(crate) struct Inner {
     /// How closing went, once it has ended.
     closed: RwLock<Option<bool>>,
     pub(crate) process: Process,
+    /// A task of a tokio runtime takes the packets.
+    pub(crate) driven: AtomicBool,
     usable: Usable,
     /// Held while the paths change.
     paths: Mutex<Paths>,
@@ -111,6 +119,7 @@ impl Inner {
             over: watch::channel(false).0,
             closed: RwLock::new(None),
             process: Process::this(),
+            driven: AtomicBool::new(false),
         }
     }
 
@@ -174,6 +183,57 @@ impl Inner {
     /// The engine, if its threads are this process's.
     pub(crate) fn engine_here(&self) -> Option<Arc<Engine<UdpIo>>> {
         (!self.is_forked()).then(|| Arc::clone(&self.engine))
+    }
+
+    /// See [`Engine::send`].
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: &SendOptions,
+        on_end: OnEnd,
+    ) -> Result<MessageId, Refusal> {
+        let Some(runtime) = self.join_runtime() else {
+            return self.engine.send(peer, role, bytes, options, on_end);
+        };
+        let (id, put_off) = self.engine.send_before_flush(peer, role, bytes, options, on_end)?;
+        if put_off {
+            self.flush_in(&runtime);
+        }
+        Ok(id)
+    }
+
+    /// See [`Engine::call`].
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        call: &Prepared,
+        options: &SendOptions,
+        on_answer: OnAnswer,
+    ) -> Result<(), Refusal> {
+        let Some(runtime) = self.join_runtime() else {
+            return self.engine.call(peer, call, options, on_answer);
+        };
+        if self.engine.call_before_flush(peer, call, options, on_answer)? {
+            self.flush_in(&runtime);
+        }
+        Ok(())
+    }
+
+    /// Flushes when the tasks of the runtime that were woken together with this one have run: what they
+    /// send shares trains.
+    fn flush_in(self: &Arc<Self>, runtime: &Handle) {
+        // If the runtime ends first, dropping the task flushes.
+        let flush = FlushOnDrop(Arc::downgrade(self));
+        let is_current_thread = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        drop(runtime.spawn(async move {
+            let _flush = flush;
+            // A task that is spawned on a thread of several goes before all others there.
+            if !is_current_thread {
+                yield_now().await;
+            }
+        }));
     }
 
     pub(crate) fn cancel(&self, id: MessageId) {
@@ -242,6 +302,16 @@ impl Inner {
     }
 }
 
+struct FlushOnDrop(Weak<Inner>);
+
+impl Drop for FlushOnDrop {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.unless_closed(Engine::flush);
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.is_forked() {
@@ -290,6 +360,7 @@ mod tests {
             over: watch::channel(false).0,
             closed: RwLock::new(None),
             process: Process::other(here.wrapping_add(1)),
+            driven: AtomicBool::new(false),
             usable: original.usable.clone(),
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
         };

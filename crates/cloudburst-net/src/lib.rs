@@ -9,8 +9,10 @@
 //! ```
 //!
 //! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio,
-//! on any other executor, and under [`blocking`] on none. On tokio, spawn [`Endpoint::drive`]: on
-//! an idle link, calls then take half the time.
+//! on any other executor, and under [`blocking`] on none. On tokio, whose I/O must be enabled
+//! (`enable_io` or `enable_all`), a task of the runtime that first uses an endpoint takes its packets: tasks
+//! are woken sooner by their own runtime than by a thread, and what they send leaves together. Wherever
+//! nobody else takes them, a thread of the endpoint does.
 //!
 //! # Example
 //!

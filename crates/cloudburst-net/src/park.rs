@@ -61,6 +61,8 @@ impl Notice {
         self.drives.store(true, SeqCst);
         let driven = engine.drive(until, || self.woken.load(SeqCst));
         self.drives.store(false, SeqCst);
+        // What this thread has put off, another one that drives may not see for a while.
+        engine.flush();
         matches!(driven, Driven::Done | Driven::TimedOut)
     }
 }

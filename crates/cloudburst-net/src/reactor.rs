@@ -1,6 +1,6 @@
 //! Packets taken by a task, in the runtime of the tasks that wait for them.
 
-use crate::endpoint::Endpoint;
+use crate::inner::Inner;
 use crate::wakers::contained;
 use cloudburst_core::burst::Engine;
 use core::future::{Future, poll_fn};
@@ -8,68 +8,46 @@ use core::pin::pin;
 use core::task::Poll;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::thread::panicking;
 use std::time::Instant;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
 use tokio::task::yield_now;
 
-impl Endpoint {
-    /// Takes what comes in within the tokio runtime that this future runs on, until the endpoint is
-    /// closed or dropped: spawn it there. It does not keep the endpoint.
+impl Inner {
+    /// The tokio runtime that this runs in, if any. It gets a task that takes what comes in, unless one does
+    /// already: tasks are woken sooner by a task of their own runtime than by a thread of the endpoint, and
+    /// what they send leaves together.
     ///
-    /// Without it, a thread of the endpoint takes packets and wakes the tasks that wait for them.
-    /// With it, they are woken by a task of their own runtime: calls take half the time on an idle
-    /// link, and STOPs leave with responses. While the runtime is busy with other things, the thread
-    /// steps in after 0.2 ms. Blocking callers need none of this. In a fork of the process, it ends
-    /// at once.
+    /// While the runtime is busy with other things, a thread of the endpoint steps in. Where there is no
+    /// runtime, that thread takes all packets.
     ///
-    /// What waits in the same thread gains most: tasks of a current-thread runtime. In one of many
-    /// threads, `main` itself is on none of the workers: spawn what calls. Packets that come one at a
-    /// time, milliseconds apart, cost some looks of the thread each.
-    ///
-    /// # Errors
-    ///
-    /// When the system refuses the registration of a file descriptor.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime whose I/O is enabled (`enable_io` or `enable_all`).
-    ///
-    /// # Example
-    ///
-    /// A service of several endpoints on one port ([`Builder::reuse_port`]), and its client:
-    ///
-    /// ```
-    /// # use cloudburst_net::{Endpoint, Security};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let address = "127.0.0.8:7000".parse()?;
-    /// let builder = Endpoint::builder().security(Security::pre_shared([7; 32]));
-    /// for _ in 0..2 {
-    ///     let shard = builder.clone().bind(address).reuse_port(true).build()?;
-    ///     tokio::spawn(shard.drive());
-    ///     tokio::spawn(async move { shard.serve(|_peer, question| async { question }).await });
-    /// }
-    /// let client = builder.build()?;
-    /// tokio::spawn(client.drive());
-    /// assert_eq!(client.call(address, "hello").await?, "hello");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// [`Builder::reuse_port`]: crate::Builder::reuse_port
-    pub fn drive(&self) -> impl Future<Output = io::Result<()>> + Send + use<> {
-        let inner = Arc::downgrade(&self.inner);
-        let mut over = self.inner.over.subscribe();
-        let fd = self.inner.engine.io().readiness();
-        let busy_poll = self.inner.engine.busy_poll();
-        let process = self.inner.process.clone();
+    /// A runtime whose I/O is not enabled panics, within the task that it is given here: it has no way
+    /// to say so before.
+    pub(crate) fn join_runtime(self: &Arc<Self>) -> Option<Handle> {
+        let runtime = Handle::try_current().ok()?;
+        if !self.driven.load(Relaxed) && !self.is_forked() && !self.driven.swap(true, Relaxed) {
+            let undriven = Undriven(Arc::downgrade(self));
+            let drive = self.drive();
+            drop(runtime.spawn(async move {
+                let _undriven = undriven;
+                if let Err(error) = drive.await {
+                    tracing::debug!(%error, "this runtime takes no packets: a thread does");
+                }
+            }));
+        }
+        Some(runtime)
+    }
+
+    fn drive(self: &Arc<Self>) -> impl Future<Output = io::Result<()>> + Send + use<> {
+        let inner = Arc::downgrade(self);
+        let mut over = self.over.subscribe();
+        let fd = self.engine.io().readiness();
+        let busy_poll = self.engine.busy_poll();
         async move {
-            if process.check().is_err() {
-                // The packets are another process's, and nobody would tell of the end.
-                return Ok(());
-            }
             #[expect(
                 deprecated,
                 reason = "unsound for types that lie about their descriptor alone"
@@ -108,6 +86,18 @@ impl Endpoint {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Lets another runtime take the packets when the task that took them ends.
+struct Undriven(Weak<Inner>);
+
+impl Drop for Undriven {
+    fn drop(&mut self) {
+        // A runtime without I/O would panic again and again.
+        if let Some(inner) = self.0.upgrade().filter(|_| !panicking()) {
+            inner.driven.store(false, Relaxed);
         }
     }
 }

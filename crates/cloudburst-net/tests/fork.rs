@@ -117,6 +117,7 @@ fn try_all(
     assert_eq!(endpoint.set_paths(PathMap::ecmp(1)), Err(PathMapError::Forked));
     // A runtime of the child's own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-    runtime.expect("a runtime").block_on(endpoint.as_async().drive()).expect("nothing to drive");
+    let received = runtime.expect("a runtime").block_on(endpoint.as_async().recv());
+    assert_eq!(received, Err(Closed));
     assert!(!endpoint.close(Duration::from_secs(60)));
 }

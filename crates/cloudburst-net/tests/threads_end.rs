@@ -36,7 +36,7 @@ fn nothing_is_left_of_an_endpoint() {
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
 
     let (one, other) = (endpoint(), endpoint());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let to = other.local_addr();
     let (sender, service) = (one.clone(), other.clone());
     runtime.spawn(async move { sender.send(to, bytes(1_000_000, 1)).await });

@@ -20,6 +20,7 @@ impl<I: PacketIo> Engine<I> {
     pub fn close(&self, within: Duration) -> bool {
         let deadline = self.shared.io.now() + within;
         self.shared.parts.lock_receiver().close();
+        self.shared.closing.store(true, Ordering::SeqCst);
         let mut sending = self.shared.parts.lock_sending();
         sending.sender.close();
         let drained = loop {

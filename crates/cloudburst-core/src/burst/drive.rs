@@ -10,12 +10,14 @@
 use core::cell::Cell;
 use core::ptr;
 use core::time::Duration;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
-/// How long packets may wait after a caller has left: less than a sender waits for an answer.
+/// How long the receiving thread rests before it checks the sockets, while callers come and go.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
+/// How often the rest doubles while callers keep coming: to wake only to find a caller interrupts it.
+const MAX_BUSY: u32 = 2;
 /// Checks without a caller after which the receiving thread takes over.
 const LOOKS: u64 = 5;
 
@@ -40,6 +42,8 @@ pub(super) struct Driving {
     /// changed.
     seen: AtomicU64,
     unchanged: AtomicU64,
+    /// Rests in a row in which a caller came, up to a maximum.
+    busy: AtomicU32,
 }
 
 /// What the receiving thread should do next.
@@ -91,19 +95,26 @@ impl Driving {
             if unchanged > LOOKS {
                 self.park_while(turns);
             } else {
-                thread::park_timeout(LOOK_EVERY);
+                self.rest(turns);
             }
             return PollerRole::Leave;
         }
         if turns > 0 && unchanged <= LOOKS {
-            thread::park_timeout(LOOK_EVERY);
-            return if self.turns.load(SeqCst).is_multiple_of(2) {
-                PollerRole::Look
-            } else {
-                PollerRole::Leave
-            };
+            // A caller that was back meanwhile takes its packets itself, and sooner. If two threads took
+            // them, those of one would overtake those of the other.
+            let nobody_came = self.rest(turns);
+            return if nobody_came { PollerRole::Look } else { PollerRole::Leave };
         }
         if self.begin_poll(turns) { PollerRole::Poll } else { PollerRole::Leave }
+    }
+
+    /// Rests for a while. Returns whether no caller has come or left since `turns`.
+    fn rest(&self, turns: u64) -> bool {
+        let busy = self.busy.load(SeqCst);
+        thread::park_timeout(LOOK_EVERY * 2_u32.pow(busy));
+        let unchanged = self.turns.load(SeqCst) == turns;
+        self.busy.store(if unchanged { 0 } else { MAX_BUSY.min(busy + 1) }, SeqCst);
+        unchanged
     }
 
     /// Begins a wait of the receiving thread, which saw `turns`. Returns `false` if it must not

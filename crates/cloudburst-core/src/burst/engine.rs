@@ -3,7 +3,7 @@
 use super::PacketIo;
 use super::drive::Driving;
 use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, lock};
-use super::shared::{Answers, MAX_SLEEP, News, Shared, Who};
+use super::shared::{Answers, Flush, MAX_SLEEP, News, Shared, Who};
 use crate::error::SendError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathMap, PathStats};
@@ -16,7 +16,7 @@ use crate::wire::Role;
 use bytes::Bytes;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
 use std::thread::JoinHandle;
 use std::{io, thread};
@@ -62,11 +62,13 @@ impl<I: PacketIo> Engine<I> {
             in_hand: RwLock::new(()),
             sending_thread: OnceLock::new(),
             driving: Driving::default(),
+            helpers: AtomicUsize::new(0),
             busy_poll,
             soon: AtomicBool::new(false),
             crowded_until: AtomicU64::new(0),
             pending_flush: AtomicBool::new(false),
             ended: Condvar::new(),
+            closing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
         let engine = Self { shared: shared.clone(), threads: Mutex::new(Vec::new()) };
@@ -114,6 +116,9 @@ impl<I: PacketIo> Engine<I> {
     /// Bursts a message to `peer`. `on_end` is called when the send has ended, and dropped if the
     /// engine stops first. It must not block.
     ///
+    /// Sends what may be sent before it returns, unless more than a few messages are under way: then the
+    /// sending thread sends it, in trains shared with the messages that follow.
+    ///
     /// # Errors
     ///
     /// See [`SendError`]. On an error, nothing was sent, and `on_end` is dropped.
@@ -125,11 +130,40 @@ impl<I: PacketIo> Engine<I> {
         options: &SendOptions,
         on_end: OnEnd,
     ) -> Result<MessageId, SendError> {
+        let id = self.begin(peer, role, bytes, options, on_end)?;
+        self.shared.send_now_or_with_others(Flush::BySendingThread);
+        Ok(id)
+    }
+
+    /// [`send`](Self::send) for a caller that [flushes](Self::flush) if this returns `true`: once it has no
+    /// more to send for the moment.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]. On an error, nothing was sent, and `on_end` is dropped.
+    pub fn send_before_flush(
+        &self,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: &SendOptions,
+        on_end: OnEnd,
+    ) -> Result<(MessageId, bool), SendError> {
+        let id = self.begin(peer, role, bytes, options, on_end)?;
+        Ok((id, self.shared.send_now_or_with_others(Flush::ByCaller)))
+    }
+
+    fn begin(
+        &self,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        options: &SendOptions,
+        on_end: OnEnd,
+    ) -> Result<MessageId, SendError> {
         let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
         sending.on_end.insert(id, on_end);
-        drop(sending);
-        self.shared.pump(Who::Other);
         Ok(id)
     }
 
@@ -141,12 +175,41 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
-    /// dropped if the engine stops first. It must not block.
+    /// dropped if the engine stops first. It must not block. The request leaves as what is
+    /// [sent](Self::send) does.
     ///
     /// # Errors
     ///
     /// See [`SendError`]. On an error, nothing was sent, and `on_answer` is dropped.
     pub fn call(
+        &self,
+        peer: SocketAddr,
+        call: &Prepared,
+        options: &SendOptions,
+        on_answer: OnAnswer,
+    ) -> Result<(), SendError> {
+        self.begin_call(peer, call, options, on_answer)?;
+        self.shared.send_now_or_with_others(Flush::BySendingThread);
+        Ok(())
+    }
+
+    /// [`call`](Self::call) for a caller that [flushes](Self::flush) if this returns `true`.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]. On an error, nothing was sent, and `on_answer` is dropped.
+    pub fn call_before_flush(
+        &self,
+        peer: SocketAddr,
+        call: &Prepared,
+        options: &SendOptions,
+        on_answer: OnAnswer,
+    ) -> Result<bool, SendError> {
+        self.begin_call(peer, call, options, on_answer)?;
+        Ok(self.shared.send_now_or_with_others(Flush::ByCaller))
+    }
+
+    fn begin_call(
         &self,
         peer: SocketAddr,
         call: &Prepared,
@@ -161,10 +224,8 @@ impl<I: PacketIo> Engine<I> {
             let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call.id());
             // Dropped without the lock: the callback may own anything.
             drop(on_answer);
-            return called;
         }
-        self.shared.pump(Who::Other);
-        Ok(())
+        called
     }
 
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
@@ -256,6 +317,7 @@ impl<I: PacketIo> Engine<I> {
         if turn.polled_by_another() {
             shared.io.wake();
         }
+        let mut looked = false;
         loop {
             if done() {
                 return Driven::Done;
@@ -264,13 +326,20 @@ impl<I: PacketIo> Engine<I> {
                 return Driven::Stopped;
             }
             let now = shared.io.now();
-            if until.is_some_and(|at| at <= now) {
+            let is_over = until.is_some_and(|at| at <= now);
+            if is_over && looked {
                 return Driven::TimedOut;
             }
             shared.flush();
             // This may have reported what the caller waits for, and a thread does not wake itself.
             if done() {
                 return Driven::Done;
+            }
+            looked = true;
+            if is_over {
+                // The receiving thread leaves packets to callers, also to those that only ask.
+                shared.receive(Duration::ZERO, Answers::AfterApplication);
+                continue;
             }
             let limit = until.map_or(MAX_SLEEP, |at| at.saturating_since(now));
             shared.receive_for(limit, Answers::AfterApplication, &mut done);
@@ -333,7 +402,7 @@ impl<I: PacketIo> Engine<I> {
         self.shared.busy_poll
     }
 
-    /// Sends the answers that were put off.
+    /// Sends what was put off: answers, and messages that were to wait for others.
     pub fn flush(&self) {
         self.shared.flush();
     }

@@ -35,6 +35,37 @@ use core::time::Duration;
 #[cfg(doc)]
 use crate::proto::Endpoint;
 
+/// Datagrams that arrived together, the same way. To handle them garbles them.
+#[derive(Debug)]
+pub struct Datagrams<'a> {
+    /// The way that they came.
+    pub via: Via,
+    /// Their bytes, one after the other.
+    pub bytes: &'a mut [u8],
+    /// Bytes in each of them but the last.
+    pub segment_size: usize,
+}
+
+impl<'a> Datagrams<'a> {
+    /// A single datagram.
+    pub const fn one(via: Via, bytes: &'a mut [u8]) -> Self {
+        Self { via, segment_size: bytes.len(), bytes }
+    }
+
+    /// Calls `handle` with each datagram. Empty bytes are one empty datagram.
+    pub fn for_each(self, mut handle: impl FnMut(Via, &mut [u8])) {
+        if self.bytes.is_empty() {
+            handle(self.via, &mut []);
+        }
+        self.bytes.chunks_mut(self.segment_size.max(1)).for_each(|one| handle(self.via, one));
+    }
+
+    /// How many datagrams there are.
+    pub(crate) fn count(&self) -> usize {
+        self.bytes.len().div_ceil(self.segment_size.max(1)).max(1)
+    }
+}
+
 /// Sockets, or a stand-in for them, and their clock.
 pub trait PacketIo: Send + Sync + 'static {
     /// What [`wait`](Self::wait) found, so that [`take`](Self::take) need not look for it again.
@@ -55,8 +86,8 @@ pub trait PacketIo: Send + Sync + 'static {
     /// `timeout` of zero does not wait. Several threads may call this at once.
     fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// Calls `deliver` with each datagram that is there, and does not wait for more.
-    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Via, &mut [u8]));
+    /// Calls `deliver` with the datagrams that are there, and does not wait for more.
+    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>));
 
     /// Makes each [`wait`](Self::wait) under way return, and one more that begins later, so that a
     /// thread that is about to wait does not miss this. Waits with a `timeout` of zero do not use

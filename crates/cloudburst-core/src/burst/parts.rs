@@ -2,7 +2,7 @@
 
 use crate::error::{Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
-use crate::proto::coupling::Parts;
+use crate::proto::coupling::{Halves, Parts};
 use crate::proto::{CallFailure, CallId, Calls, Receiver, Sender};
 use crate::time::Instant;
 use crate::wire::Role;
@@ -85,7 +85,7 @@ impl Drop for ReceiverGuard<'_> {
     }
 }
 
-struct SenderGuard<'a>(MutexGuard<'a, Sending>);
+pub(super) struct SenderGuard<'a>(MutexGuard<'a, Sending>);
 
 impl Deref for SenderGuard<'_> {
     type Target = Sender;
@@ -144,6 +144,11 @@ impl LockedParts {
         ReceiverGuard { guard: lock(&self.receiver), glance: &self.glance }
     }
 
+    /// The parts for a batch of packets.
+    pub(super) const fn hold(&self) -> HeldParts<'_> {
+        HeldParts { parts: self, sender: None, receiver: None }
+    }
+
     /// The receiver, if it has output.
     pub(super) fn lock_answering(&self) -> Option<ReceiverGuard<'_>> {
         self.glance.has_output.load(SeqCst).then(|| self.lock_receiver())
@@ -159,17 +164,23 @@ impl LockedParts {
     }
 }
 
-impl Parts for &LockedParts {
-    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
-        CallsGuard(self.lock_calling())
-    }
-
+impl Halves for &LockedParts {
     fn sender(&mut self) -> impl DerefMut<Target = Sender> {
         SenderGuard(self.lock_sending())
     }
 
     fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
         self.lock_receiver()
+    }
+
+    fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
+        (SenderGuard(self.lock_sending()), self.lock_receiver())
+    }
+}
+
+impl Parts for &LockedParts {
+    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
+        CallsGuard(self.lock_calling())
     }
 
     fn calls_and_sender(
@@ -184,12 +195,35 @@ impl Parts for &LockedParts {
         (CallsGuard(self.lock_calling()), self.lock_receiver())
     }
 
-    fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
-        (SenderGuard(self.lock_sending()), self.lock_receiver())
-    }
-
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
         self.lock_answering()
+    }
+}
+
+/// The halves of an endpoint, of which the one that was used last stays locked until the other is used: a
+/// batch of packets takes one lock, not one for each.
+pub(super) struct HeldParts<'a> {
+    parts: &'a LockedParts,
+    sender: Option<SenderGuard<'a>>,
+    receiver: Option<ReceiverGuard<'a>>,
+}
+
+impl Halves for HeldParts<'_> {
+    fn sender(&mut self) -> impl DerefMut<Target = Sender> {
+        self.receiver = None;
+        let parts = self.parts;
+        &mut **self.sender.get_or_insert_with(|| SenderGuard(parts.lock_sending()))
+    }
+
+    fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
+        self.sender = None;
+        let parts = self.parts;
+        &mut **self.receiver.get_or_insert_with(|| parts.lock_receiver())
+    }
+
+    fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
+        (self.sender, self.receiver) = (None, None);
+        (SenderGuard(self.parts.lock_sending()), self.parts.lock_receiver())
     }
 }
 

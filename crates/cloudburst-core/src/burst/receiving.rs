@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 /// Packets taken together that count as having arrived at one moment: some microseconds' worth.
-const CLOCK_EVERY: u32 = 16;
+const CLOCK_EVERY: usize = 16;
 /// A yield that takes this long has given way to threads that use all of their time.
 const CROWDED: Duration = Duration::from_millis(2);
 /// How long no thread busy-polls after that.
@@ -115,16 +115,19 @@ impl<I: PacketIo> Shared<I> {
     }
 
     pub(super) fn take(&self, timeout: Duration) -> Option<Instant> {
-        let (mut now, mut came, mut taken) = (Instant::ZERO, None, 0_u32);
+        let (mut now, mut came, mut since) = (Instant::ZERO, None, 0);
         let ready = self.io.wait(timeout);
         let _in_hand = self.in_hand.read().expect("whoever holds this lock does not panic");
-        self.io.take(ready, &mut |via, packet| {
-            if taken.is_multiple_of(CLOCK_EVERY) {
-                now = self.io.now();
+        self.io.take(ready, &mut |datagrams| {
+            if came.is_none() || since >= CLOCK_EVERY {
+                (now, since) = (self.io.now(), 0);
                 came.get_or_insert(now);
             }
-            taken += 1;
-            coupling::handle_datagram(&mut &self.parts, now, via, packet);
+            since += datagrams.count();
+            let mut parts = self.parts.hold();
+            datagrams.for_each(|via, packet| {
+                coupling::handle_datagram(&mut parts, now, via, packet);
+            });
         });
         came
     }
@@ -170,7 +173,9 @@ impl<I: PacketIo> Shared<I> {
             }
         }
         if ended {
-            self.ended.notify_all();
+            if self.closing.load(Ordering::SeqCst) {
+                self.ended.notify_all();
+            }
             contain(|| (self.on_news)(News::Room));
         }
         REPORTS.set(outer);

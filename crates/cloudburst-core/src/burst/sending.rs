@@ -1,12 +1,12 @@
 //! Sending what may be sent, and serving the timers of what was.
 
 use super::PacketIo;
-use super::shared::{Answers, Shared, Who};
+use super::shared::{Answers, Flush, Shared, Who};
 use crate::proto::{Transmit, coupling};
 use crate::time::Instant;
 use core::cell::RefCell;
 use core::time::Duration;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// How late a timer fires if the whole process was held up. The engine then reads what arrived
@@ -15,6 +15,9 @@ const HELD_UP: Duration = Duration::from_millis(5);
 /// Batches that a thread with other work sends: a caller, or the receiving thread. The sending
 /// thread sends the rest, however fast the link is said to be.
 const HELP: usize = 32;
+/// With no more messages and connects under way than this, itself included, a message leaves at once: nothing
+/// else keeps the sender busy.
+const FEW_UNDER_WAY: usize = 4;
 /// Batches that the sending thread sends before it looks at its timers again.
 const TIMERS_EVERY: usize = 16;
 
@@ -43,30 +46,53 @@ impl<I: PacketIo> Shared<I> {
 
     /// Sends what may be sent now. Returns when there is more to do.
     pub(super) fn pump(&self, who: Who) -> Option<Instant> {
-        with_buffer(|buffer| {
+        let helping = (who == Who::Other).then(|| Helping::begin(&self.helpers));
+        let (soon, over) = with_buffer(|buffer| {
             for batches in 0.. {
                 if self.is_stopping() {
-                    break;
+                    return (None, true);
                 }
                 if who == Who::SendingThread && batches % TIMERS_EVERY == 0 {
                     self.handle_timeout();
                     self.report();
                 }
+                if who == Who::SendingThread && self.gives_way() {
+                    return (None, true);
+                }
+                if batches == 0 {
+                    // Whatever was put off by now is sent below.
+                    self.pending_flush.store(false, Ordering::SeqCst);
+                }
                 if who == Who::Other && batches == HELP {
-                    return self.plan(who, Some(Instant::ZERO), Answers::Now);
+                    return (Some(Instant::ZERO), false);
                 }
                 let now = self.io.now();
                 match coupling::poll_transmit(&mut &self.parts, now, buffer) {
                     Some(transmit) => self.transmit(&transmit, buffer),
-                    None => return self.plan(who, None, Answers::Now),
+                    None => break,
                 }
             }
-            None
-        })
+            (None, false)
+        });
+        // Before the plan: a sending thread that gave way to this one is woken by it.
+        drop(helping);
+        if over { None } else { self.plan(who, soon, Answers::Now) }
+    }
+
+    /// Whether the sending thread leaves the sockets to another thread that sends: its packets would
+    /// overtake those that the other has in hand. The plan of the other thread wakes it.
+    fn gives_way(&self) -> bool {
+        let mut sending = self.parts.lock_sending();
+        let gives_way = self.helpers.load(Ordering::SeqCst) > 0;
+        if gives_way {
+            sending.planned = None;
+        }
+        gives_way
     }
 
     /// Sends the symbols that may be sent now, and the answers that they carry.
     pub(super) fn pump_symbols(&self) {
+        let helping = Helping::begin(&self.helpers);
         with_buffer(|buffer| {
             for _ in 0..HELP {
                 let now = self.io.now();
@@ -75,13 +101,38 @@ impl<I: PacketIo> Shared<I> {
                     None => break,
                 }
             }
-            self.plan(Who::Other, None, Answers::AfterApplication);
         });
+        drop(helping);
+        self.plan(Who::Other, None, Answers::AfterApplication);
     }
 
-    /// Sends the answers that were put off.
+    /// Sends a new message at once if hardly any others are under way. Otherwise it leaves with those that
+    /// follow it, which takes fewer system calls. Returns whether the caller is to flush.
+    ///
+    /// While others are under way, their answers and their timers send what waits, whatever the caller
+    /// does.
+    pub(super) fn send_now_or_with_others(&self, flush: Flush) -> bool {
+        let mut sending = self.parts.lock_sending();
+        if sending.sender.unfinished() <= FEW_UNDER_WAY {
+            drop(sending);
+            self.pump(Who::Other);
+            return false;
+        }
+        // Without any plan, nothing would send it if the caller's runtime came to rest.
+        if flush == Flush::ByCaller && sending.planned.is_some() {
+            return !self.pending_flush.swap(true, Ordering::SeqCst);
+        }
+        if sending.planned != Some(Instant::ZERO) {
+            sending.planned = Some(Instant::ZERO);
+            drop(sending);
+            self.wake_sending();
+        }
+        false
+    }
+
+    /// Sends the answers that were put off, and messages.
     pub(super) fn flush(&self) {
-        if self.pending_flush.swap(false, Ordering::SeqCst) {
+        if self.pending_flush.load(Ordering::SeqCst) {
             self.pump(Who::Other);
         }
     }
@@ -136,6 +187,22 @@ impl<I: PacketIo> Shared<I> {
             }
         }
         wake_at
+    }
+}
+
+/// A thread other than the sending thread sends, until this is dropped.
+struct Helping<'a>(&'a AtomicUsize);
+
+impl<'a> Helping<'a> {
+    fn begin(helpers: &'a AtomicUsize) -> Self {
+        helpers.fetch_add(1, Ordering::SeqCst);
+        Self(helpers)
+    }
+}
+
+impl Drop for Helping<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -6,7 +6,7 @@ use super::parts::LockedParts;
 use crate::wire::Role;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, OnceLock, RwLock};
 use std::thread::Thread;
 
@@ -33,16 +33,20 @@ pub(super) struct Shared<I> {
     /// The sending thread, to wake.
     pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
+    /// Threads that send at this moment, but for the sending thread.
+    pub(super) helpers: AtomicUsize,
     pub(super) busy_poll: Duration,
     /// Until then, other threads need the processors, and busy-polling takes longer than sleeping.
     pub(super) crowded_until: AtomicU64,
     /// Whether the last packets came soon enough to busy-poll for the next: within `busy_poll`, or
     /// twice that after a wait without busy-polling.
     pub(super) soon: AtomicBool,
-    /// Whether answers were put off.
+    /// Whether answers were put off, or messages.
     pub(super) pending_flush: AtomicBool,
-    /// Signalled when a send or a connect has ended.
+    /// Signalled when a send or a connect has ended while the engine is closing: each signal is a system
+    /// call.
     pub(super) ended: Condvar,
+    pub(super) closing: AtomicBool,
     pub(super) stopping: AtomicBool,
 }
 
@@ -53,6 +57,14 @@ pub(super) enum Answers {
     /// If the application has something new to read, once it has had the chance to respond: with
     /// what it sends, or by [`Shared::flush`].
     AfterApplication,
+}
+
+/// Who sends a message that waits for others to share a train with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flush {
+    BySendingThread,
+    /// The caller, by [`Shared::flush`].
+    ByCaller,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

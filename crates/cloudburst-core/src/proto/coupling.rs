@@ -14,20 +14,24 @@ use crate::wire::{Kind, Role, WireError};
 use core::ops::DerefMut;
 use std::net::SocketAddr;
 
-/// The parts of an endpoint, independent of how they are guarded.
-///
-/// Callers that hold several guards take them in one order: calls, sender, receiver.
-pub(crate) trait Parts {
-    fn calls(&mut self) -> impl DerefMut<Target = Calls>;
+/// The halves of an endpoint, independent of how they are guarded.
+pub(crate) trait Halves {
     fn sender(&mut self) -> impl DerefMut<Target = Sender>;
     fn receiver(&mut self) -> impl DerefMut<Target = Receiver>;
+    fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>);
+}
+
+/// All parts of an endpoint.
+///
+/// Callers that hold several guards take them in one order: calls, sender, receiver.
+pub(crate) trait Parts: Halves {
+    fn calls(&mut self) -> impl DerefMut<Target = Calls>;
     fn calls_and_sender(
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Sender>);
     fn calls_and_receiver(
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>);
-    fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>);
     /// The receiver, if it may have output. A thread that sends symbols must not wait for a
     /// decoder.
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
@@ -38,7 +42,7 @@ pub(crate) trait Parts {
 /// When this returns, a peer that one half has met is known to the other. This holds before a
 /// symbol of a newly opened session can leave, and so before its peer can answer in the other
 /// direction.
-pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, packet: &mut [u8]) {
+pub(crate) fn handle_datagram(parts: &mut impl Halves, now: Instant, via: Via, packet: &mut [u8]) {
     match Kind::of(packet) {
         Ok(Kind::Hello) => {
             let found = parts.receiver().handle_hello(now, via, packet);
@@ -49,7 +53,7 @@ pub(crate) fn handle_datagram(parts: &mut impl Parts, now: Instant, via: Via, pa
         Ok(Kind::Retry) => parts.sender().handle_retry(now, packet),
         Ok(Kind::Open) => parts.receiver().handle_open(now, via, packet),
         Ok(Kind::Accept) => {
-            let (mut sender, mut receiver) = parts.halves();
+            let (mut sender, mut receiver) = parts.both();
             if let Some(peering) = sender.handle_accept(now, packet) {
                 receiver.adopt(now, peering);
             }

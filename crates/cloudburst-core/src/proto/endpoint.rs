@@ -1,7 +1,7 @@
 //! An endpoint with all its parts, for single-threaded drivers: tests, fuzzers, simulators.
 
 use super::Identity;
-use super::coupling::{self, Parts};
+use super::coupling::{self, Halves, Parts};
 use super::stats::{PeerStats, merge};
 use super::{
     CallCounters, CallFailure, CallId, Calls, Message, Prepared, Receiver, ReceiverCounters,
@@ -337,17 +337,23 @@ impl Endpoint {
     }
 }
 
-impl Parts for Endpoint {
-    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
-        &mut self.calls
-    }
-
+impl Halves for Endpoint {
     fn sender(&mut self) -> impl DerefMut<Target = Sender> {
         &mut self.sender
     }
 
     fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
         &mut self.receiver
+    }
+
+    fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
+        (&mut self.sender, &mut self.receiver)
+    }
+}
+
+impl Parts for Endpoint {
+    fn calls(&mut self) -> impl DerefMut<Target = Calls> {
+        &mut self.calls
     }
 
     fn calls_and_sender(
@@ -360,10 +366,6 @@ impl Parts for Endpoint {
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>) {
         (&mut self.calls, &mut self.receiver)
-    }
-
-    fn halves(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
-        (&mut self.sender, &mut self.receiver)
     }
 
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {

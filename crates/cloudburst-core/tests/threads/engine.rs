@@ -1,7 +1,7 @@
 //! The two threads, over channels instead of sockets: what is reported as delivered is in the
 //! application's queue, whichever thread sends the STOP, and every send ends.
 
-use cloudburst_core::burst::{Engine, News, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, News, PacketIo};
 use cloudburst_core::config::{BurstPolicy, Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
@@ -51,13 +51,13 @@ impl PacketIo for Wire {
         came
     }
 
-    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+    fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
         if let Some(Some((via, mut packet))) = ready {
-            deliver(via, &mut packet);
+            deliver(Datagrams::one(via, &mut packet));
         }
         for came in self.inbox.try_iter().take(1_000) {
             match came {
-                Some((via, mut packet)) => deliver(via, &mut packet),
+                Some((via, mut packet)) => deliver(Datagrams::one(via, &mut packet)),
                 None => return self.wake(),
             }
         }

@@ -1,7 +1,7 @@
 //! A process that was held up: what came in meanwhile is read before a deadline is believed, also
 //! what another thread had taken from the sockets when it was held up.
 
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
@@ -57,7 +57,7 @@ impl PacketIo for Wire {
         }
     }
 
-    fn take(&self, (): (), deliver: &mut dyn FnMut(Via, &mut [u8])) {
+    fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
         for mut packet in self.inbox.try_iter() {
             // Time passes for everybody, and the sending thread wakes first.
             if self.clock.holds.load(SeqCst) {
@@ -66,7 +66,8 @@ impl PacketIo for Wire {
                     std::thread::yield_now();
                 }
             }
-            deliver(Via { egress: 0, local: None, remote: SERVER.into() }, &mut packet);
+            let via = Via { egress: 0, local: None, remote: SERVER.into() };
+            deliver(Datagrams::one(via, &mut packet));
         }
     }
 

@@ -2,7 +2,7 @@
 //! same packets on the wire, byte for byte, and report the same events.
 
 use bytes::Bytes;
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::{LocalError, Outcome};
 use cloudburst_core::path::{Egresses, Via};
@@ -76,9 +76,9 @@ impl PacketIo for Wire {
         }
     }
 
-    fn take(&self, (): (), deliver: &mut dyn FnMut(Via, &mut [u8])) {
+    fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
         for (via, mut packet) in self.inbox.try_iter() {
-            deliver(via, &mut packet);
+            deliver(Datagrams::one(via, &mut packet));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Packets taken by whoever waits for them, with a clock that the test sets: no thread of the
 //! engine takes any, unless a test lets it.
 
-use cloudburst_core::burst::{Driven, Engine, News, PacketIo};
+use cloudburst_core::burst::{Datagrams, Driven, Engine, News, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::{Egresses, Via};
@@ -81,12 +81,13 @@ impl PacketIo for Wire {
         true
     }
 
-    fn take(&self, ready: bool, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+    fn take(&self, ready: bool, deliver: &mut dyn FnMut(Datagrams<'_>)) {
         if !ready {
             return;
         }
         for mut packet in self.inbox.try_iter() {
-            deliver(Via { egress: 0, local: None, remote: CLIENT.into() }, &mut packet);
+            let via = Via { egress: 0, local: None, remote: CLIENT.into() };
+            deliver(Datagrams::one(via, &mut packet));
         }
         if is_receiving_thread() {
             let _ = self.gate.recv();

@@ -1,9 +1,9 @@
 //! Packets that are taken while the receiving thread waits for them, too.
 
-use cloudburst_core::burst::{Engine, PacketIo};
+use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
 use cloudburst_core::config::{Config, Security};
 use cloudburst_core::error::LocalError;
-use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::path::Egresses;
 use cloudburst_core::proto::{Endpoint, Transmit};
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -37,7 +37,7 @@ impl PacketIo for Overslept {
         }
     }
 
-    fn take(&self, (): (), _: &mut dyn FnMut(Via, &mut [u8])) {}
+    fn take(&self, (): (), _: &mut dyn FnMut(Datagrams<'_>)) {}
 
     fn wake(&self) {
         self.wakes.fetch_add(1, Ordering::SeqCst);

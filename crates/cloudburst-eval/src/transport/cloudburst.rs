@@ -46,7 +46,7 @@ impl Cloudburst {
         dscp: u8,
         key: [u8; 32],
     ) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = runtime.map_err(Failure::io("an async runtime"))?;
         let count = if settings.is_spread() { 1 } else { SINGLE_PATHS };
         let map = paths(settings, hosts)?;

@@ -129,7 +129,7 @@ impl Endpoint {
         self.inner.check_process()?;
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
         let peer = crate::io::plain(peer);
-        let called = span.in_scope(|| self.inner.engine.call(peer, request, options, on_answer));
+        let called = span.in_scope(|| self.inner.call(peer, request, options, on_answer));
         called.map_err(SendError::Refused)
     }
 }

@@ -183,6 +183,7 @@ impl Endpoint {
     /// # }
     /// ```
     pub async fn recv_request(&self) -> Result<Request, Closed> {
+        let _ = self.inner.join_runtime();
         loop {
             let readable = self.inner.readable.requests.notified();
             if let Some(request) = self.try_recv_request()? {

@@ -9,7 +9,7 @@
 //! handshakes; egress 0 then has a port that the system picks.
 //!
 //! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
-//! always plain ones in [`Via`]: the mapped form (`::ffff:a.b.c.d`) ends here.
+//! always plain ones in [`Via`](cloudburst_core::path::Via): the mapped form (`::ffff:a.b.c.d`) ends here.
 //!
 //! | file | role |
 //! |---|---|
@@ -45,9 +45,8 @@ pub use socket::GrantedBuffers;
 pub(crate) use socket::plain;
 
 use crate::error::BuildError;
-use cloudburst_core::burst::PacketIo;
+use cloudburst_core::burst::{Datagrams, PacketIo};
 use cloudburst_core::error::LocalError;
-use cloudburst_core::path::Via;
 use cloudburst_core::proto::Transmit;
 use cloudburst_core::time::Instant;
 use core::time::Duration;
@@ -160,7 +159,7 @@ impl PacketIo for UdpIo {
         self.inbox.wait(&self.sockets, timeout)
     }
 
-    fn take(&self, ready: Ready, deliver: &mut dyn FnMut(Via, &mut [u8])) {
+    fn take(&self, ready: Ready, deliver: &mut dyn FnMut(Datagrams<'_>)) {
         self.inbox.take(&self.sockets, ready, deliver);
     }
 

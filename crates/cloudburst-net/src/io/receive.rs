@@ -4,6 +4,7 @@ use super::socket::{EgressSocket, plain};
 use super::sockets::Sockets;
 use super::source::destination;
 use super::waiting::{Ready, Waiter};
+use cloudburst_core::burst::Datagrams;
 use cloudburst_core::path::Via;
 use core::time::Duration;
 use nix::errno::Errno;
@@ -70,7 +71,7 @@ impl Inbox {
         &self,
         sockets: &Sockets,
         mut ready: Ready,
-        deliver: &mut dyn FnMut(Via, &mut [u8]),
+        deliver: &mut dyn FnMut(Datagrams<'_>),
     ) {
         for _ in 0..MAX_ROUNDS {
             if !self.take_round(sockets, &ready, deliver) || ready.waits {
@@ -85,7 +86,7 @@ impl Inbox {
         &self,
         sockets: &Sockets,
         ready: &Ready,
-        deliver: &mut dyn FnMut(Via, &mut [u8]),
+        deliver: &mut dyn FnMut(Datagrams<'_>),
     ) -> bool {
         if ready.is_nothing() {
             return false;
@@ -126,7 +127,7 @@ impl Sockets {
         number: u16,
         egress: &EgressSocket,
         batches: &mut Batches,
-        deliver: &mut dyn FnMut(Via, &mut [u8]),
+        deliver: &mut dyn FnMut(Datagrams<'_>),
     ) -> Option<usize> {
         let mut arrived = [None; BUFFERS];
         let filled = match self.read(egress, batches, &mut arrived) {
@@ -147,12 +148,7 @@ impl Sockets {
             if let Some(mark) = mark {
                 self.dscps.note(&self.meter, mark, datagrams, from, &buffer[..len]);
             }
-            if len == 0 {
-                deliver(via, &mut []);
-            }
-            for datagram in buffer[..len].chunks_mut(segment) {
-                deliver(via, datagram);
-            }
+            deliver(Datagrams { via, bytes: &mut buffer[..len], segment_size: segment });
         }
         Some(filled)
     }

@@ -140,8 +140,10 @@ impl Sockets {
         segment: Option<usize>,
     ) -> Result<(), Errno> {
         #[cfg(test)]
-        if segment.is_some() && self.gso_error.load(Relaxed) != 0 {
-            return Err(Errno::from_raw(self.gso_error.load(Relaxed)));
+        if segment.is_some()
+            && let Some(error) = (self.gso_error)(self.gso_batches.fetch_add(1, Relaxed))
+        {
+            return Err(error);
         }
         let segment = segment.map(|size| size as u16);
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
@@ -192,7 +194,7 @@ mod tests {
 
     impl Rig {
         /// Eight sockets, to which the system says `gso_error` of batches that it is to segment.
-        fn new(gso_error: Errno) -> Self {
+        fn new(gso_error: fn(usize) -> Option<Errno>) -> Self {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             let config = UdpConfig {
@@ -205,34 +207,56 @@ mod tests {
                 dscps: vec![0],
                 socket_buffers: 65_536,
             };
-            let sockets = Sockets::open(&config).unwrap();
-            sockets.gso_error.store(gso_error as i32, Relaxed);
+            let mut sockets = Sockets::open(&config).unwrap();
+            sockets.gso_error = gso_error;
             Self { sockets, receiver }
         }
 
-        /// Sends a batch of four datagrams, and sees them arrive.
-        fn send_batch(&self, egress: u16) {
-            let contents: Vec<u8> = (0..100).collect();
+        /// Sends datagrams, the last of which is shorter.
+        fn send(&self, egress: u16, datagrams: usize) -> Result<(), LocalError> {
+            let contents = contents(datagrams);
             let transmit = Transmit {
                 contents: Contents::Answers,
                 via: Via { egress, local: None, remote: self.receiver.local_addr().unwrap() },
-                segment_size: 30,
+                segment_size: SIZE,
                 len: contents.len(),
                 marking: Marking { class: Class::DATA, ecn: Ecn::NotEct },
             };
-            self.sockets.send_batch(&transmit, &contents).unwrap();
-            for datagram in contents.chunks(30) {
+            self.sockets.send_batch(&transmit, &contents)
+        }
+
+        /// Sees some of `datagrams` arrive, in order.
+        fn expect(&self, datagrams: usize, arrive: impl Iterator<Item = usize>) {
+            let contents = contents(datagrams);
+            let sent: Vec<&[u8]> = contents.chunks(SIZE).collect();
+            for at in arrive {
                 let mut came = [0; 64];
                 let len = self.receiver.recv(&mut came).unwrap();
-                assert_eq!(&came[..len], datagram);
+                assert_eq!(&came[..len], sent[at], "datagram {at}");
             }
+            self.receiver.set_nonblocking(true).unwrap();
+            assert!(self.receiver.recv(&mut [0; 64]).is_err(), "and no others");
+            self.receiver.set_nonblocking(false).unwrap();
         }
+
+        /// Sends datagrams, and sees them arrive.
+        fn send_all(&self, egress: u16, datagrams: usize) {
+            self.send(egress, datagrams).unwrap();
+            self.expect(datagrams, 0..datagrams);
+        }
+    }
+
+    /// Bytes of a datagram.
+    const SIZE: usize = 30;
+
+    fn contents(datagrams: usize) -> Vec<u8> {
+        (0..datagrams * SIZE - 20).map(|at| (at % 251) as u8).collect()
     }
 
     #[test]
     fn a_device_that_cannot_segment_gets_single_datagrams_from_then_on() {
-        let rig = Rig::new(Errno::EIO);
-        (0..8).chain(0..8).for_each(|egress| rig.send_batch(egress));
+        let rig = Rig::new(|_| Some(Errno::EIO));
+        (0..8).chain(0..8).for_each(|egress| rig.send_all(egress, 4));
         let counters = rig.sockets.meter.read();
         assert_eq!(counters.gso_fallbacks, 8, "once a socket");
         assert_eq!((counters.batches_sent, counters.datagrams_sent), (64, 64));
@@ -241,13 +265,63 @@ mod tests {
 
     #[test]
     fn one_narrow_path_does_not_end_segmentation_for_the_others() {
-        for narrow in [Errno::EINVAL, Errno::EMSGSIZE] {
-            let rig = Rig::new(narrow);
-            rig.send_batch(0);
+        for (narrow, refuse) in [
+            (Errno::EINVAL, (|_| Some(Errno::EINVAL)) as fn(usize) -> _),
+            (Errno::EMSGSIZE, |_| Some(Errno::EMSGSIZE)),
+        ] {
+            let rig = Rig::new(refuse);
+            rig.send_all(0, 4);
             let counters = rig.sockets.meter.read();
             assert_eq!((counters.batches_sent, counters.datagrams_sent), (4, 4), "{narrow}");
             assert_eq!((counters.gso_fallbacks, counters.send_errors.total()), (0, 0), "{narrow}");
             assert!(rig.sockets.egresses[0].gso.load(Relaxed), "{narrow}");
         }
+    }
+
+    #[test]
+    fn a_call_carries_64_datagrams_or_one_where_the_device_cannot_segment() {
+        for (datagrams, calls) in [(64, 1), (65, 2), (130, 3)] {
+            let rig = Rig::new(|_| None);
+            rig.send_all(0, datagrams);
+            let counters = rig.sockets.meter.read();
+            let sent = (counters.batches_sent, counters.datagrams_sent);
+            assert_eq!(sent, (calls, datagrams as u64));
+
+            let rig = Rig::new(|_| Some(Errno::EIO));
+            rig.send_all(0, datagrams);
+            let counters = rig.sockets.meter.read();
+            let sent = (counters.batches_sent, counters.datagrams_sent);
+            assert_eq!(sent, (datagrams as u64, datagrams as u64));
+            assert_eq!(counters.gso_fallbacks, 1, "no other batch was tried");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_midway_alone_is_lost() {
+        let rig = Rig::new(|batch| (batch == 1).then_some(Errno::ENOBUFS));
+        assert_eq!(rig.send(0, 130), Ok(()), "some of it was sent");
+        rig.expect(130, (0..64).chain(128..130));
+        let counters = rig.sockets.meter.read();
+        assert_eq!((counters.batches_sent, counters.datagrams_sent), (2, 66));
+        assert_eq!((counters.send_errors.no_buffer, counters.send_errors.total()), (64, 64));
+        assert!(rig.sockets.egresses[0].gso.load(Relaxed), "the device is not to blame");
+        rig.send_all(0, 64);
+    }
+
+    #[test]
+    fn a_device_that_ceases_to_segment_midway_costs_nothing() {
+        let rig = Rig::new(|batch| (batch == 1).then_some(Errno::EIO));
+        rig.send_all(0, 130);
+        let counters = rig.sockets.meter.read();
+        assert_eq!((counters.batches_sent, counters.datagrams_sent), (1 + 64 + 2, 130));
+        assert_eq!((counters.gso_fallbacks, counters.send_errors.total()), (1, 0));
+    }
+
+    #[test]
+    fn it_is_an_error_if_nothing_of_a_long_batch_was_sent() {
+        let rig = Rig::new(|_| Some(Errno::ENOBUFS));
+        assert_eq!(rig.send(0, 130), Err(LocalError::NoBuffer));
+        rig.expect(130, 0..0);
+        assert_eq!(rig.sockets.meter.read().send_errors.no_buffer, 130);
     }
 }

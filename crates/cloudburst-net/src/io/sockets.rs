@@ -29,9 +29,11 @@ pub(super) struct Sockets {
     pub(super) family: Family,
     pub(super) dscps: Dscps,
     pub(super) meter: Meter,
-    /// What the system says of batches that it is to segment, unless 0.
+    /// Batches that the system was to segment, and what it says of each, beginning with batch 0.
     #[cfg(test)]
-    pub(super) gso_error: std::sync::atomic::AtomicI32,
+    pub(super) gso_batches: std::sync::atomic::AtomicUsize,
+    #[cfg(test)]
+    pub(super) gso_error: fn(usize) -> Option<nix::errno::Errno>,
 }
 
 impl Sockets {
@@ -69,7 +71,9 @@ impl Sockets {
             dscps,
             meter: Meter::default(),
             #[cfg(test)]
-            gso_error: 0.into(),
+            gso_batches: 0.into(),
+            #[cfg(test)]
+            gso_error: |_| None,
         })
     }
 

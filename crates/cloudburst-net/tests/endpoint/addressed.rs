@@ -34,7 +34,7 @@ fn arrival(io: &UdpIo) -> Via {
     let mut came = None;
     while came.is_none() {
         assert!(start.elapsed() < PATIENCE);
-        io.take(io.wait(Duration::from_secs(1)), &mut |via, _| came = Some(via));
+        io.take(io.wait(Duration::from_secs(1)), &mut |datagrams| came = Some(datagrams.via));
     }
     came.unwrap()
 }

@@ -57,7 +57,7 @@ fn receive(io: &UdpIo, count: u64) -> IoCounters {
     let start = Instant::now();
     while io.counters().datagrams_received < count {
         assert!(start.elapsed() < PATIENCE, "{:?}", io.counters());
-        io.take(io.wait(Duration::from_secs(1)), &mut |_, _| {});
+        io.take(io.wait(Duration::from_secs(1)), &mut |_| {});
     }
     io.counters()
 }
@@ -130,7 +130,7 @@ fn there_is_room_for_all_that_the_system_says_of_a_batch_at_once() {
             from.transmit(&transmit, &bytes(len, 1)).expect("loopback takes it");
         };
         (0..50).for_each(|_| send(1_000, 1_000));
-        to.take(to.wait(Duration::ZERO), &mut |_, _| {});
+        to.take(to.wait(Duration::ZERO), &mut |_| {});
         let before = to.counters();
         // Drops, segments, a mark, and a destination.
         send(20, 200);

@@ -171,7 +171,7 @@ fn late_responses_are_dropped_and_counted_and_reach_no_other_call() {
     let caller = client.clone();
     let two = thread::spawn(move || {
         let call = caller.as_async().call(to, "two");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let soon = Duration::from_millis(300);
         runtime.block_on(async { tokio::time::timeout(soon, call).await.unwrap_err() });
     });

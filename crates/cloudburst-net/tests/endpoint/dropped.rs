@@ -124,7 +124,7 @@ fn closing_goes_on_where_nobody_waits_for_it() {
             .try_send(to, "late")
             .is_err_and(|error| error == SendError::Refused(Refusal::Closing))
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         sending.await.unwrap();
         assert_eq!(stuck.await, Err(SendError::Closed));

@@ -17,7 +17,6 @@ async fn serve(endpoint: Endpoint) {
 fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
     let (one, other) = (endpoint(), endpoint());
     runtime().block_on(async {
-        let tasks = [tokio::spawn(one.drive()), tokio::spawn(other.drive())];
         tokio::spawn(serve(other.clone()));
         for len in [0, 1, 1_500, 93_000, 400_000] {
             let bytes = vec![len as u8; len];
@@ -25,10 +24,8 @@ fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
             one.send(other.local_addr(), bytes.clone()).await.unwrap();
             assert_eq!(other.recv().await.unwrap().bytes, bytes);
         }
-        for (endpoint, task) in [one, other].into_iter().zip(tasks) {
-            endpoint.close(Duration::from_secs(5)).await;
-            task.await.unwrap().unwrap();
-            endpoint.drive().await.unwrap();
+        for endpoint in [one, other] {
+            assert!(endpoint.close(Duration::from_secs(5)).await);
         }
     });
 }
@@ -37,7 +34,6 @@ fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
 fn while_its_runtime_is_busy_the_endpoint_answers_all_the_same() {
     let (driven, other) = (endpoint(), endpoint().blocking());
     runtime().block_on(async {
-        tokio::spawn(driven.drive());
         other.as_async().send(driven.local_addr(), "a session").await.unwrap();
         // This thread is the runtime's, and waits for the STOP that the task would have to send.
         for _ in 0..20 {
@@ -53,14 +49,14 @@ fn while_its_runtime_is_busy_the_endpoint_answers_all_the_same() {
 #[test]
 fn the_task_ends_with_the_endpoint_which_it_does_not_keep() {
     let driven = endpoint();
-    runtime().block_on(async {
-        // Two do each other no harm.
-        let tasks = [tokio::spawn(driven.drive()), tokio::spawn(driven.drive())];
+    let runtime = runtime();
+    runtime.block_on(async {
         driven.send(driven.local_addr(), "to itself").await.unwrap();
         assert_eq!(driven.recv().await.unwrap().bytes, "to itself");
+        assert_eq!(runtime.metrics().num_alive_tasks(), 1);
         drop(driven);
-        for task in tasks {
-            task.await.unwrap().unwrap();
+        while runtime.metrics().num_alive_tasks() > 0 {
+            tokio::task::yield_now().await;
         }
     });
 }
@@ -70,11 +66,25 @@ fn a_runtime_that_ends_leaves_an_endpoint_that_receives() {
     let (driven, other) = (endpoint(), endpoint().blocking());
     let runtime = runtime();
     runtime.block_on(async {
-        tokio::spawn(driven.drive());
         other.as_async().send(driven.local_addr(), "before").await.unwrap();
         assert_eq!(driven.recv().await.unwrap().bytes, "before");
     });
     drop(runtime);
+    self::runtime().block_on(async {
+        other.as_async().send(driven.local_addr(), "in another").await.unwrap();
+        assert_eq!(driven.recv().await.unwrap().bytes, "in another");
+    });
     other.send(driven.local_addr(), "after").unwrap();
     assert_eq!(driven.blocking().recv().unwrap().bytes, "after");
+}
+
+#[test]
+fn in_a_runtime_without_io_a_thread_receives() {
+    let (one, other) = (endpoint(), endpoint());
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        for _ in 0..3 {
+            one.send(other.local_addr(), "hello").await.unwrap();
+            assert_eq!(other.recv().await.unwrap().bytes, "hello");
+        }
+    });
 }

@@ -187,3 +187,18 @@ fn threads_that_poll_busily_find_messages_and_their_end() {
     other.close(PATIENCE);
     echo.join().unwrap();
 }
+
+#[test]
+fn who_only_asks_and_never_waits_receives_too() {
+    let (from, to) = (endpoint().blocking(), endpoint().blocking());
+    let address = to.local_addr();
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| (0..20).all(|_| from.send(address, "hello").is_ok()));
+        let mut came = 0;
+        while came < 20 {
+            came += to.recv_timeout(Duration::ZERO).unwrap().map_or(0, |_| 1);
+        }
+        // STOPs leave while nobody asks, too.
+        assert!(sender.join().unwrap());
+    });
+}

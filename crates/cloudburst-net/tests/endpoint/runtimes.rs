@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 
 fn runtimes() -> [Runtime; 2] {
     let mut builders = [Builder::new_multi_thread(), Builder::new_current_thread()];
-    builders.each_mut().map(|builder| builder.enable_time().build().unwrap())
+    builders.each_mut().map(|builder| builder.enable_all().build().unwrap())
 }
 
 #[test]

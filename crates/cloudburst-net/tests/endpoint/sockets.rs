@@ -1,7 +1,7 @@
 //! The sockets alone: batches, waiting, waking, and what is lost.
 
 use crate::common::{PATIENCE, bytes, eventually};
-use cloudburst_core::burst::PacketIo;
+use cloudburst_core::burst::{Datagrams, PacketIo};
 use cloudburst_core::error::LocalError;
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Class, Contents, Ecn, Marking, Transmit};
@@ -53,8 +53,8 @@ fn receive(io: &UdpIo, count: usize) -> Vec<(Via, Vec<u8>)> {
     let start = Instant::now();
     while came.len() < count {
         assert!(start.elapsed() < PATIENCE, "{} of {count}", came.len());
-        io.take(io.wait(Duration::from_secs(1)), &mut |via, packet| {
-            came.push((via, packet.to_vec()))
+        io.take(io.wait(Duration::from_secs(1)), &mut |datagrams| {
+            datagrams.for_each(|via, packet| came.push((via, packet.to_vec())));
         });
     }
     came
@@ -91,7 +91,7 @@ fn a_batch_beyond_the_limits_of_a_call_takes_more_calls() {
 #[test]
 fn waiting_ends_with_a_packet_a_wake_or_the_time() {
     let io = open(2, 1 << 20);
-    let nothing = &mut |_: Via, _: &mut [u8]| panic!("nothing was sent");
+    let nothing = &mut |_: Datagrams<'_>| panic!("nothing was sent");
     let start = Instant::now();
     io.take(io.wait(Duration::from_millis(30)), nothing);
     assert!(start.elapsed() >= Duration::from_millis(30));
@@ -99,7 +99,7 @@ fn waiting_ends_with_a_packet_a_wake_or_the_time() {
 
     thread::scope(|scope| {
         let waiters: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| io.take(io.wait(Duration::from_secs(600)), &mut |_, _| {})))
+            .map(|_| scope.spawn(|| io.take(io.wait(Duration::from_secs(600)), &mut |_| {})))
             .collect();
         eventually("one wake after another ends all waits", || {
             io.wake();
@@ -119,9 +119,11 @@ fn several_threads_share_what_comes_in() {
             scope.spawn(|| {
                 let start = Instant::now();
                 while came.lock().unwrap().len() < DATAGRAMS && start.elapsed() < PATIENCE {
-                    to.take(to.wait(Duration::from_millis(5)), &mut |_, packet| {
-                        let number = usize::from_be_bytes(packet.try_into().unwrap());
-                        assert!(came.lock().unwrap().insert(number), "each once");
+                    to.take(to.wait(Duration::from_millis(5)), &mut |datagrams| {
+                        datagrams.for_each(|_, packet| {
+                            let number = usize::from_be_bytes((&*packet).try_into().unwrap());
+                            assert!(came.lock().unwrap().insert(number), "each once");
+                        });
                     });
                 }
             });
@@ -144,7 +146,7 @@ fn what_the_kernel_drops_is_counted() {
         send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));
     }
     let mut came = 0;
-    to.take(to.wait(Duration::ZERO), &mut |_, _| came += 1);
+    to.take(to.wait(Duration::ZERO), &mut |datagrams| datagrams.for_each(|_, _| came += 1));
     assert!((1..50).contains(&came), "{came}");
     // The next datagram brings the news.
     send(&from, 0, to.local_addr(), 1_000, &bytes(1_000, 1));

@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod trains;
 mod wire;
 
 use cloudburst_net::{
@@ -34,6 +35,12 @@ fn main() {
         ("a_send_outlives_a_smaller_mtu", a_send_outlives_a_smaller_mtu),
         ("a_full_socket_buffer_is_loss", a_full_socket_buffer_is_loss),
         ("a_full_queue_is_loss", a_full_queue_is_loss),
+        ("long_trains_outlive_a_smaller_mtu", trains::outlive_a_smaller_mtu),
+        ("long_trains_outlive_a_full_socket_buffer", trains::outlive_a_full_socket_buffer),
+        (
+            "long_trains_reach_a_device_that_joins_nothing",
+            trains::reach_a_device_that_joins_nothing,
+        ),
     ];
     let trial =
         |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());
