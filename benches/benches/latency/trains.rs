@@ -7,9 +7,10 @@ use cloudburst_net::Config;
 use cloudburst_testbed::Wire;
 use std::time::Duration;
 
-const TRAINS: [usize; 5] = [1, 2, 4, 8, 16];
-/// Where the default is among them.
-const DEFAULT: usize = 2;
+/// The longest trains that may be: on this wire, trains become as long.
+const TRAINS: [usize; 6] = [1, 2, 4, 8, 16, 64];
+/// The one that the others are compared with.
+const FOUR: usize = 2;
 const IN_FLIGHT: usize = 32;
 /// Turns of each length, how long each floods, and then how many round trips it makes.
 const TURNS: usize = 8;
@@ -17,8 +18,8 @@ const FLOOD: Duration = Duration::from_millis(150);
 const ROUND_TRIPS: usize = 100;
 const LONGEST_TURN: Duration = Duration::from_millis(200);
 
-/// Markdown: of each figure the median of the turns, and that of its ratio to the default in the
-/// same turn.
+/// Markdown: of each figure the median of the turns, and that of its ratio to trains of four in
+/// the same turn.
 pub(crate) fn table(wire: &Wire) -> Result<String> {
     let with = |train| Cloudburst::open_with(wire, &Config { train, ..Config::default() });
     let mut transports = TRAINS.map(with).into_iter().collect::<Result<Vec<_>>>()?;
@@ -42,7 +43,7 @@ pub(crate) fn table(wire: &Wire) -> Result<String> {
     );
     for (at, train) in TRAINS.iter().enumerate() {
         let cells = [&goodputs, &latencies].map(|figures| {
-            let ratios = figures[at].iter().zip(&figures[DEFAULT]).map(|(own, that)| own / that);
+            let ratios = figures[at].iter().zip(&figures[FOUR]).map(|(own, that)| own / that);
             let (figure, ratio) = (median(figures[at].clone()), median(ratios.collect()));
             format!("{} | {}", digits(figure), digits(ratio))
         });

@@ -14,8 +14,11 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 const SENDERS: u16 = 4;
 /// Source ports of a hashed map.
 const PORTS: u16 = 16;
-/// Messages that open the session, and let all paths be heard of.
-const WARM_UP: usize = 3;
+/// Bytes that each sender sends first: they open the session, let all paths be heard of, and teach how
+/// long trains may be, with 700 packets for each of four paths.
+const WARM_UP: usize = 4_000_000;
+/// Bits a second that senders are told, for trains as long as a system call carries.
+const CAPACITY: u64 = 10_000_000_000;
 
 /// What the senders do.
 #[derive(Clone, Copy)]
@@ -85,7 +88,8 @@ impl Trial<'_, '_> {
         let senders: Vec<_> =
             (1..=SENDERS).map(|host| self.sender(host)).collect::<Result<_, _>>()?;
         let barrier = Barrier::new(senders.len());
-        thread::scope(|scope| finish(self.send(scope, &senders, &barrier, WARM_UP)));
+        let warm_up = WARM_UP / self.load.bytes;
+        thread::scope(|scope| finish(self.send(scope, &senders, &barrier, warm_up)));
         let before = self.dropped()?;
         let load = self.load.messages;
         let sent = thread::scope(|scope| finish(self.send(scope, &senders, &barrier, load)));
@@ -119,6 +123,7 @@ impl Trial<'_, '_> {
         let from = self.rig.fabric.host(host)?;
         let config = Config { train: self.train, ..Config::default() };
         let builder = self.rig.builder(from.v4().into(), 0).config(config).paths(paths);
+        let builder = builder.capacity(CAPACITY);
         let endpoint = from.run(|| builder.build())??.blocking();
         Ok(Sender { endpoint, to: (to, PORT).into() })
     }

@@ -1,0 +1,310 @@
+//! What 2 and 4 endpoints on one port give against 1, between two network namespaces on this machine:
+//! `scripts/bench-cores`.
+//!
+//! Each endpoint has a thread that takes its messages, and one client, which is an endpoint and a
+//! tokio runtime of its own. A client keeps 64 messages of 5,000 bytes in flight, or 32 of 93,000. The
+//! system deals clients out by a hash, so clients are opened until each endpoint has one: how evenly
+//! many clients spread is another question ([`cloudburst_net::Builder::reuse_port`]).
+//!
+//! Where there are two CPUs for each endpoint, all threads of an endpoint are pinned to one CPU, and
+//! those of its client to another. Second hardware threads of a core are used last. Servers with too
+//! many endpoints for that run on all CPUs, as the table says, and their ratios are to one endpoint
+//! that does as well: pinning alone can double a figure. `taskset` chooses the CPUs.
+//!
+//! The servers take turns, so that whatever else this machine does hits all of them alike: compare
+//! within a run. CPU time is of both ends together.
+//!
+//! It needs root and iproute2, and does nothing without. Ends with 1 where something fails.
+
+use cloudburst_net::{Builder, Bytes, Endpoint, Security, blocking};
+use cloudburst_testbed::{End, Wire};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use nix::unistd::Pid;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+
+/// Endpoints that share a port.
+const SIZES: [usize; 3] = [1, 2, 4];
+/// Turns of each server with each load, and how long each is.
+const TURNS: usize = 10;
+const TURN: Duration = Duration::from_millis(400);
+/// The wire has no rate of its own: with this, the processors are the limit.
+const CAPACITY: u64 = 100_000_000_000;
+/// The port of the first server; the others have those above.
+const PORT: u16 = 7000;
+/// Clients that are opened until each endpoint has one. With four endpoints, eight are the mean.
+const MOST_CLIENTS: usize = 200;
+/// The calling thread, which in each system call is the process 0.
+const SELF: Pid = Pid::from_raw(0);
+
+const LOADS: [Load; 2] = [Load { len: 5_000, in_flight: 64 }, Load { len: 93_000, in_flight: 32 }];
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// What each client keeps in flight.
+struct Load {
+    len: usize,
+    in_flight: usize,
+}
+
+/// An endpoint without a client, and where its threads run.
+type Unserved = (blocking::Endpoint, CpuSet);
+
+/// Endpoints that share a port, and their clients.
+struct Server {
+    clients: Vec<Client>,
+    /// Each endpoint and each client has a CPU of its own.
+    pinned: bool,
+    sums: [Sum; LOADS.len()],
+}
+
+struct Client {
+    endpoint: Endpoint,
+    server: SocketAddr,
+    runtime: Runtime,
+    cpus: CpuSet,
+}
+
+/// The sum of turns.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    messages: usize,
+    took: Duration,
+    cpu: Duration,
+}
+
+fn main() -> ExitCode {
+    // `cargo test --benches` and `--all-targets` run benches.
+    if !env::args().any(|argument| argument == "--bench") {
+        println!("cores: skipped, it is not a test: cargo bench -p cloudburst-benches");
+        return ExitCode::SUCCESS;
+    }
+    if let Err(reason) = cloudburst_testbed::available() {
+        println!("cores: skipped, {reason}");
+        return ExitCode::SUCCESS;
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cores: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let cpus = cpus()?;
+    let wire = Wire::up()?;
+    let mut servers = Vec::new();
+    for (port, (size, pinned)) in (PORT..).zip(rows(cpus.len())) {
+        servers.push(Server::open(&wire, port, size, &cpus, pinned)?);
+    }
+    for (at, load) in LOADS.iter().enumerate() {
+        // The first turns wake caches, windows and estimates.
+        for round in 0..=TURNS {
+            for server in &mut servers {
+                let turn = server.turn(load)?;
+                if round > 0 {
+                    server.sums[at].add(turn);
+                }
+            }
+        }
+    }
+    print(&servers, cpus.len());
+    Ok(())
+}
+
+/// Numbers of endpoints, and whether they are pinned. If some do not fit, one endpoint is measured
+/// without pinning, too.
+fn rows(cpus: usize) -> Vec<(usize, bool)> {
+    let fits = |size: usize| 2 * size <= cpus;
+    let pinned = SIZES.into_iter().filter(|&size| fits(size)).map(|size| (size, true));
+    let all_fit = SIZES.into_iter().all(fits);
+    let shared = SIZES.into_iter().filter(|&size| !all_fit && (size == 1 || !fits(size)));
+    pinned.chain(shared.map(|size| (size, false))).collect()
+}
+
+/// The CPUs that this process may use: one of each core, then the others.
+fn cpus() -> Result<Vec<usize>> {
+    let allowed = sched_getaffinity(SELF)?;
+    let mut cpus: Vec<usize> =
+        (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu) == Ok(true)).collect();
+    cpus.sort_by_key(|cpu| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let siblings = fs::read_to_string(path).unwrap_or_default();
+        let first = siblings.split(['-', ',', '\n']).next().and_then(|cpu| cpu.parse().ok());
+        first.is_some_and(|first: usize| first != *cpu)
+    });
+    Ok(cpus)
+}
+
+impl Server {
+    fn open(wire: &Wire, port: u16, size: usize, cpus: &[usize], pinned: bool) -> Result<Self> {
+        let place = |at: usize| set_of(if pinned { &cpus[at..=at] } else { cpus });
+        let address = (wire.right.address(), port).into();
+        let builder = builder().bind(address).reuse_port(true);
+        let mut unserved: Vec<Unserved> = Vec::new();
+        for at in 0..size {
+            let cpus = place(2 * at)?;
+            unserved.push((open(&wire.right, builder.clone(), cpus)?.blocking(), cpus));
+        }
+
+        let mut clients = Vec::new();
+        for _ in 0..MOST_CLIENTS {
+            let client = Client::open(wire, address, place(2 * clients.len() + 1)?)?;
+            client.endpoint.blocking().send(address, "hello")?;
+            let has_it = |(endpoint, _): &Unserved| matches!(endpoint.try_recv(), Ok(Some(_)));
+            if let Some(at) = unserved.iter().position(has_it) {
+                serve(unserved.swap_remove(at));
+                clients.push(client);
+            }
+            if unserved.is_empty() {
+                return Ok(Self { clients, pinned, sums: Default::default() });
+            }
+        }
+        Err(format!("{MOST_CLIENTS} clients, and not one for each of {size} endpoints").into())
+    }
+
+    fn turn(&self, load: &Load) -> Result<Sum> {
+        let (cpu, begun) = (cpu_time()?, Instant::now());
+        let messages = thread::scope(|scope| {
+            let floods: Vec<_> = self
+                .clients
+                .iter()
+                .map(|client| scope.spawn(move || client.flood(load, begun)))
+                .collect();
+            let done = floods.into_iter().map(|flood| flood.join().expect("it has said why"));
+            done.sum::<Result<usize>>()
+        })?;
+        Ok(Sum { messages, took: begun.elapsed(), cpu: cpu_time()?.saturating_sub(cpu) })
+    }
+}
+
+impl Client {
+    fn open(wire: &Wire, server: SocketAddr, cpus: CpuSet) -> Result<Self> {
+        let builder = builder().bind((wire.left.address(), 0).into());
+        let endpoint = open(&wire.left, builder, cpus)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        Ok(Self { endpoint, server, runtime, cpus })
+    }
+
+    /// Keeps messages under way for a turn, then waits for the last. Returns how many the server
+    /// has confirmed.
+    fn flood(&self, load: &Load, begun: Instant) -> Result<usize> {
+        sched_setaffinity(SELF, &self.cpus)?;
+        let bytes = Bytes::from(vec![0x5a; load.len]);
+        let tasks = LocalSet::new();
+        let mut senders = Vec::new();
+        for _ in 0..load.in_flight {
+            let (endpoint, server, bytes) = (self.endpoint.clone(), self.server, bytes.clone());
+            senders.push(tasks.spawn_local(async move {
+                let mut done = 0;
+                while begun.elapsed() < TURN {
+                    endpoint.send(server, bytes.clone()).await?;
+                    done += 1;
+                }
+                Ok::<usize, cloudburst_net::SendError>(done)
+            }));
+        }
+        self.runtime.block_on(tasks.run_until(async {
+            let mut done = 0;
+            for sender in senders {
+                done += sender.await??;
+            }
+            Ok(done)
+        }))
+    }
+}
+
+fn builder() -> Builder {
+    Endpoint::builder().capacity(CAPACITY).security(Security::pre_shared([7; 32]))
+}
+
+/// An endpoint whose own threads run on `cpus`: a thread runs where the one that started it does.
+fn open(end: &End, builder: Builder, cpus: CpuSet) -> Result<Endpoint> {
+    end.run(move || {
+        sched_setaffinity(SELF, &cpus)?;
+        Ok(builder.build()?)
+    })
+}
+
+/// Takes messages until the process ends, where the endpoint's own threads run.
+fn serve((endpoint, cpus): Unserved) {
+    thread::spawn(move || {
+        sched_setaffinity(SELF, &cpus).expect("its own threads run there");
+        while endpoint.recv().is_ok() {}
+    });
+}
+
+fn set_of(cpus: &[usize]) -> Result<CpuSet> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu)?;
+    }
+    Ok(set)
+}
+
+/// What all threads of this process have spent, at its work and at the system's.
+fn cpu_time() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let micros = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    Ok(Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time())))
+}
+
+impl Sum {
+    fn add(&mut self, turn: Self) {
+        self.messages += turn.messages;
+        self.took += turn.took;
+        self.cpu += turn.cpu;
+    }
+
+    fn messages_per_second(&self) -> f64 {
+        self.messages as f64 / self.took.as_secs_f64()
+    }
+
+    /// In microseconds.
+    fn cpu_per_message(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.messages as f64
+    }
+}
+
+fn print(servers: &[Server], cpus: usize) {
+    println!(
+        "| endpoints | CPUs | 5 KB, messages a second | x 1 endpoint | 93 KB, goodput | \
+         x 1 endpoint | CPU time for 5 KB | for 93 KB |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|"
+    );
+    for Server { clients, pinned, sums: [small, large] } in servers {
+        // The first of either kind has one endpoint.
+        let one = servers.iter().find(|server| server.pinned == *pinned);
+        let [one_small, one_large] = one.map_or([*small, *large], |one| one.sums);
+        println!(
+            "| {} | {} | {:.1} k/s | {:.2} | {:.2} Gb/s | {:.2} | {:.1} us | {:.0} us |",
+            clients.len(),
+            if *pinned {
+                format!("{}, pinned", 2 * clients.len())
+            } else {
+                format!("{cpus}, shared")
+            },
+            small.messages_per_second() / 1e3,
+            small.messages_per_second() / one_small.messages_per_second(),
+            large.messages_per_second() * LOADS[1].len as f64 * 8.0 / 1e9,
+            large.messages_per_second() / one_large.messages_per_second(),
+            small.cpu_per_message(),
+            large.cpu_per_message(),
+        );
+    }
+    if servers.iter().any(|server| !server.pinned) {
+        println!(
+            "\nshared: endpoints and clients share the {cpus} CPUs there are, so these ratios show \
+             how well they share, not what cores give. n endpoints need 2 n CPUs to be pinned."
+        );
+    }
+}
