@@ -12,6 +12,7 @@
 //! | module | role |
 //! |---|---|
 //! | [`link`] | one link in one direction, without I/O: time is an argument, randomness is a seed |
+//! | [`queue`] | a drop-tail FIFO with an ECN threshold |
 //! | [`relay`] | a UDP relay on the loopback interface whose paths are such links |
 //!
 //! The crate knows nothing of the protocol that it carries, and depends on the standard library
@@ -49,8 +50,9 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod queue;
 pub mod relay;
 mod rng;
 
-pub use link::{ConfigError, Link, LinkConfig, LinkStats, Loss};
+pub use link::{ConfigError, Link, LinkConfig, LinkStats, Loss, Losses};
 pub use relay::{Relay, RelayError};

@@ -11,14 +11,17 @@
 
 mod config;
 mod damage;
+mod losses;
 mod stats;
 
 pub use config::{ConfigError, LinkConfig, Loss};
+pub use losses::Losses;
 pub use stats::LinkStats;
 
+use crate::queue::{Depth, DropTail};
 use crate::rng::SplitMix64;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// One link in one direction: packets go in, and come out late, damaged, twice or never.
 ///
@@ -31,10 +34,9 @@ pub struct Link {
     stats: LinkStats,
     /// While true, all that is sent vanishes.
     down: bool,
-    /// The state of [`Loss::Bursty`].
-    in_burst: bool,
-    /// When each packet in the queue departs, in order of sending.
-    departures: VecDeque<Duration>,
+    losses: Losses,
+    /// Times in nanoseconds. Without meaning while there is no rate.
+    queue: DropTail,
     /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
     floor: Duration,
     /// What is under way, by arrival and order of sending.
@@ -52,12 +54,12 @@ impl Link {
     pub fn new(config: LinkConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
+            queue: DropTail::new(Depth::Packets(config.queue)),
+            losses: Losses::new(config.loss),
             config,
             rng: SplitMix64::new(seed),
             stats: LinkStats::default(),
             down: false,
-            in_burst: false,
-            departures: VecDeque::new(),
             floor: Duration::ZERO,
             under_way: BTreeMap::new(),
             launched: 0,
@@ -79,7 +81,7 @@ impl Link {
             self.stats.queue_dropped += 1;
             return;
         };
-        if self.draw_loss() {
+        if self.losses.draw(|probability| self.rng.chance(probability)) {
             self.stats.lost += 1;
             return;
         }
@@ -127,7 +129,8 @@ impl Link {
         if route(&config) != route(&self.config) {
             self.floor = Duration::ZERO;
         }
-        self.in_burst = false;
+        self.losses = Losses::new(config.loss);
+        self.queue.set_limit(Depth::Packets(config.queue));
         self.config = config;
         Ok(())
     }
@@ -148,31 +151,9 @@ impl Link {
         let Some(rate) = self.config.rate else {
             return Some(now);
         };
-        while self.departures.front().is_some_and(|&departure| departure <= now) {
-            self.departures.pop_front();
-        }
-        if self.departures.len() >= self.config.queue {
-            return None;
-        }
-        let start = self.departures.back().copied().unwrap_or(now);
-        let departure = start.saturating_add(serialization(len, rate));
-        self.departures.push_back(departure);
-        Some(departure)
-    }
-
-    /// Whether the next packet is lost.
-    fn draw_loss(&mut self) -> bool {
-        match self.config.loss {
-            Loss::None => false,
-            Loss::Independent(p) => self.rng.chance(p),
-            Loss::Bursty { to_bad, to_good, loss_good, loss_bad } => {
-                let (loss, change) =
-                    if self.in_burst { (loss_bad, to_good) } else { (loss_good, to_bad) };
-                let lost = self.rng.chance(loss);
-                self.in_burst ^= self.rng.chance(change);
-                lost
-            }
-        }
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let departure = self.queue.offer(now, len, |bytes| serialization(bytes, rate))?;
+        Some(Duration::from_nanos(departure.ends))
     }
 
     /// Damages one copy of a packet and sets when it arrives.
@@ -191,10 +172,10 @@ impl Link {
     }
 }
 
-/// How long `len` bytes take at `rate` bits per second, rounded up to nanoseconds. `rate` is not
+/// How many nanoseconds `len` bytes take at `rate` bits per second, rounded up. `rate` is not
 /// 0, which [`LinkConfig::check`] refuses.
-fn serialization(len: usize, rate: u64) -> Duration {
+fn serialization(len: usize, rate: u64) -> u64 {
     const NANOS_PER_SECOND: u128 = 1_000_000_000;
     let nanos = (len as u128 * 8 * NANOS_PER_SECOND).div_ceil(u128::from(rate));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    u64::try_from(nanos).unwrap_or(u64::MAX)
 }
