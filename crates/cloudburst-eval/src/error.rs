@@ -54,14 +54,9 @@ pub enum Failure {
     /// What was asked for makes no sense, or cannot be done with this network.
     #[error("{0}")]
     Usage(String),
-    /// A figure could not be drawn.
-    #[error("cannot draw {figure}: {reason}")]
-    Drawing {
-        /// Its name.
-        figure: String,
-        /// What went wrong.
-        reason: String,
-    },
+    /// The report could not be written.
+    #[error(transparent)]
+    Report(#[from] cloudburst_report::Error),
 }
 
 impl Failure {

@@ -1,6 +1,7 @@
 //! All that was measured, as CSV.
 
 use crate::{Failure, Message, Run, Trial};
+use cloudburst_report::write_csv;
 use serde::Serialize;
 use std::path::Path;
 
@@ -47,27 +48,12 @@ pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
         .turns
         .iter()
         .flat_map(|turn| turn.messages.iter().map(move |message| MessageRow::of(turn, message)));
-    write(rows, path)
+    Ok(write_csv(path, rows)?)
 }
 
 /// Writes every turn.
 pub(super) fn turns(run: &Run, path: &Path) -> Result<(), Failure> {
-    write(run.turns.iter().map(TrialRow::of), path)
-}
-
-fn write(rows: impl Iterator<Item = impl Serialize>, path: &Path) -> Result<(), Failure> {
-    let all = || {
-        let mut writer = csv::Writer::from_path(path)?;
-        for row in rows {
-            writer.serialize(row)?;
-        }
-        writer.flush()?;
-        Ok(())
-    };
-    all().map_err(|error: csv::Error| Failure::File {
-        path: path.to_owned(),
-        reason: format!("cannot be written: {error}"),
-    })
+    Ok(write_csv(path, run.turns.iter().map(TrialRow::of))?)
 }
 
 impl<'a> MessageRow<'a> {

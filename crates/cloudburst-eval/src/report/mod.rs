@@ -4,9 +4,7 @@ mod claims;
 mod csv;
 mod figures;
 mod names;
-mod page;
 mod points;
-mod statistics;
 #[cfg(test)]
 mod synthetic;
 mod tables;
@@ -14,14 +12,14 @@ mod tables;
 mod tests;
 
 use crate::evaluate::MOST_STOLEN;
-use crate::{Failure, Run};
-use figures::Figure;
-use page::Section;
+use crate::{About, Failure, Run};
+use cloudburst_report::numbers::figure;
+use cloudburst_report::{Report, Section};
 use points::Experiment;
 use std::path::Path;
 
-/// Writes everything that shows `run` into `directory`: `messages.csv`, `turns.csv`, `tables.md`,
-/// `claims.md`, `figures/` with an SVG and a PNG of each figure, and `index.html`.
+/// Writes everything that shows `run` into `directory`: `tables.md`, `claims.md`, `figures/` with an
+/// SVG and a PNG of each figure, `index.html`, `messages.csv` and `turns.csv`.
 ///
 /// The same run gives the same bytes.
 ///
@@ -29,40 +27,35 @@ use std::path::Path;
 ///
 /// When a file cannot be written.
 pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
-    let figures = directory.join("figures");
-    std::fs::create_dir_all(&figures)
-        .map_err(Failure::io(format!("making {}", figures.display())))?;
-    csv::messages(run, &directory.join("messages.csv"))?;
-    csv::turns(run, &directory.join("turns.csv"))?;
     let experiments = Experiment::of(run);
-    let claims = claims::of(&experiments);
-    let sections: Vec<_> = experiments.iter().map(section).collect();
-    let notes = notes(run);
-    for figure in sections.iter().flat_map(|section| &section.figures) {
-        draw(figure, &figures)?;
-    }
-    write(&directory.join("tables.md"), markdown(&notes, &sections))?;
-    write(&directory.join("claims.md"), claims::markdown(&claims))?;
-    let page = page::html(&run.about, &notes, &claims, &sections)?;
-    write(&directory.join("index.html"), page)
-}
-
-fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
-    std::fs::write(path, bytes).map_err(Failure::io(format!("writing {}", path.display())))
-}
-
-fn draw(figure: &Figure, directory: &Path) -> Result<(), Failure> {
-    let failure = |reason| Failure::Drawing { figure: figure.stem.clone(), reason };
-    let svg = figure.drawing.svg().map_err(failure)?;
-    write(&directory.join(format!("{}.svg", figure.stem)), svg)?;
-    let png = figure.drawing.png().map_err(failure)?;
-    write(&directory.join(format!("{}.png", figure.stem)), png)
+    let report = Report {
+        title: "Cloudburst: the paper's evaluation",
+        heading: "Cloudburst: the paper's evaluation with real transports",
+        lead: "Section V of <cite>Cutting Tail Latency in Commodity Datacenters with \
+               Cloudburst</cite> (INFOCOM\n2022), measured anew.",
+        date: run.about.date.clone(),
+        empty: "The run has no turns: nothing was measured.".to_owned(),
+        facts: facts(&run.about),
+        lacks: run.about.lacks.clone(),
+        notes: notes(run),
+        how: claims::HOW.to_owned(),
+        claims: claims::of(&experiments),
+        sections: experiments.iter().map(section).collect(),
+    };
+    report.write(directory)?;
+    csv::messages(run, &directory.join("messages.csv"))?;
+    csv::turns(run, &directory.join("turns.csv"))
 }
 
 fn section(experiment: &Experiment<'_>) -> Section {
     let (title, what) = described(experiment.name);
-    let (figures, tables) = (figures::of(experiment), tables::of(experiment));
-    Section { name: experiment.name.to_owned(), title, what, figures, tables }
+    Section {
+        name: experiment.name.to_owned(),
+        title: title.to_owned(),
+        what: what.to_owned(),
+        figures: figures::of(experiment),
+        tables: tables::of(experiment),
+    }
 }
 
 /// An experiment's title, and what is done in it.
@@ -141,15 +134,27 @@ fn notes(run: &Run) -> Vec<String> {
     [loads, calm].into_iter().chain(others).collect()
 }
 
-fn markdown(notes: &[String], sections: &[Section]) -> String {
-    let mut text = "# Tables\n\n".to_owned();
-    notes.iter().for_each(|note| text.push_str(&format!("- {note}\n")));
-    if sections.is_empty() {
-        text.push_str("\nThe run has no turns: nothing was measured.\n");
-    }
-    for section in sections {
-        text.push_str(&format!("\n## {}\n\n{}\n\n", section.title, section.what));
-        section.tables.iter().for_each(|table| text.push_str(&table.markdown()));
-    }
-    text
+/// What ran where.
+fn facts(about: &About) -> Vec<(String, String)> {
+    let About { link_rate, scale, repetitions, seconds, warm_up_seconds, .. } = about;
+    let rate = figure(*link_rate as f64 / 1e6);
+    let minutes = figure(about.took_s / 60.0);
+    let repeated = format!(
+        "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; {} turns were \
+         taken again, as others had more than 1 % of the processors",
+        about.retaken
+    );
+    let facts = [
+        ("Day", about.date.clone()),
+        ("Command", about.command.clone()),
+        ("Version", about.version.clone()),
+        ("Machine", about.machine.clone()),
+        ("Kernel", about.kernel.clone()),
+        ("Network", about.network.clone()),
+        ("Links", format!("{rate} Mb/s; request rates are the paper's divided by {scale}")),
+        ("Repetitions", repeated),
+        ("Seed", about.seed.to_string()),
+        ("Took", format!("{minutes} min")),
+    ];
+    facts.map(|(name, value)| (name.to_owned(), value)).into()
 }

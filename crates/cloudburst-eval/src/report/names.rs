@@ -1,19 +1,6 @@
-//! How schemes, sizes and figures are written, and in which order and colours schemes stand.
+//! How schemes are written, and in which order and colours they stand.
 
-use super::statistics::Estimate;
-
-/// Red, green, blue.
-pub(super) type Colour = (u8, u8, u8);
-
-/// What dots of a scheme look like; apart without colour too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Circle,
-    Square,
-    Triangle,
-    Diamond,
-    Wedge,
-}
+use cloudburst_report::figures::{Colour, Entry, Form};
 
 /// The scheme that stands for the paper's DCTCP.
 pub(super) const TCP: &str = "tcp-cubic";
@@ -74,49 +61,12 @@ pub(super) fn order(scheme: &str) -> (usize, &str) {
     (SCHEMES.iter().position(|known| known.0 == base).unwrap_or(SCHEMES.len()), settings)
 }
 
-/// The colour of a scheme, the form of its dots, and whether they are hollow: those of schemes
-/// with other settings are.
-pub(super) fn look(scheme: &str) -> (Colour, Form, bool) {
+/// A scheme in a legend. The dots of schemes with other settings are hollow.
+pub(super) fn entry(scheme: &str) -> Entry {
     let (base, settings) = split(scheme);
     let known = SCHEMES.iter().find(|known| known.0 == base);
     let (colour, form) = known.map_or(((90, 60, 40), Form::Wedge), |known| (known.2, known.3));
-    (colour, form, !settings.is_empty())
-}
-
-/// A message's size: `5 KB`.
-pub(super) fn size(bytes: u32) -> String {
-    if bytes.is_multiple_of(1024) {
-        format!("{} KB", bytes / 1024)
-    } else if bytes >= 1000 {
-        format!("{} KB", (f64::from(bytes) / 100.0).round() / 10.0)
-    } else {
-        format!("{bytes} B")
-    }
-}
-
-/// Three digits that count, no exponent: `0.0421`, `5.41`, `123`, `4520`.
-pub(super) fn figure(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
-    format!("{value:.digits$}")
-}
-
-/// Microseconds as milliseconds.
-pub(super) fn milliseconds(us: f64) -> String {
-    if us.is_finite() { figure(us / 1e3) } else { "> deadline".to_owned() }
-}
-
-/// Microseconds as milliseconds with the interval; `∞` is past the deadline.
-pub(super) fn within(us: Estimate) -> String {
-    let end = |us: f64| if us.is_finite() { figure(us / 1e3) } else { "∞".to_owned() };
-    format!("{} [{}, {}]", milliseconds(us.value), end(us.low), end(us.high))
-}
-
-/// A share as percent.
-pub(super) fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "—".to_owned() }
+    Entry { name: display(scheme), colour, form, hollow: !settings.is_empty() }
 }
 
 #[cfg(test)]
@@ -142,27 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_three_digits_that_count() {
-        let figures = [0.0, 0.042_12, 5.412, 123.4, 4_520.3, -2.0].map(figure);
-        assert_eq!(figures, ["0", "0.0421", "5.41", "123", "4520", "-2.00"]);
-        assert_eq!(milliseconds(f64::INFINITY), "> deadline");
-    }
-
-    #[test]
-    fn sizes_are_said_in_the_unit_that_they_are_given_in() {
-        assert_eq!(
-            [5000, 5120, 93_000, 512, 1500].map(size),
-            ["5 KB", "5 KB", "93 KB", "512 B", "1.5 KB"]
-        );
-    }
-
-    #[test]
     fn no_two_schemes_look_alike() {
         for (i, a) in SCHEMES.iter().enumerate() {
             for b in &SCHEMES[i + 1..] {
                 assert!((a.2, a.3) != (b.2, b.3), "{} {}", a.0, b.0);
             }
         }
-        assert_ne!(look("d"), look("d:code=lt"));
+        assert_ne!(entry("d").hollow, entry("d:code=lt").hollow);
     }
 }

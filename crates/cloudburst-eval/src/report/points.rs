@@ -1,8 +1,8 @@
 //! What was measured, by experiment and by point, with the statistics of each.
 
 use super::names;
-use super::statistics::{Estimate, Summary, mean};
 use crate::{Message, Run, Trial};
+use cloudburst_report::statistics::{Estimate, Summary, mean};
 use std::collections::BTreeMap;
 
 /// All that was measured in one experiment.

@@ -1,9 +1,10 @@
 //! How each claim is judged: by one experiment, for one settings of Cloudburst.
 
-use super::{Finding, Reached};
-use crate::report::names::{self, TCP, display, milliseconds, percent, with_settings};
+use crate::report::names::{self, TCP, display, with_settings};
 use crate::report::points::{Experiment, Point};
-use crate::report::statistics::{Summary, linear_fit, mean};
+use cloudburst_report::claims::{Finding, Reached};
+use cloudburst_report::numbers::{self, milliseconds, percent};
+use cloudburst_report::statistics::{Summary, linear_fit, mean};
 
 fn p99(size: &Summary) -> f64 {
     size.p99.value
@@ -55,7 +56,7 @@ pub(super) fn size_below(
     size: &str,
     mark: f64,
 ) -> Option<Finding> {
-    let bytes = e.sizes().into_iter().find(|bytes| names::size(*bytes) == size)?;
+    let bytes = e.sizes().into_iter().find(|bytes| numbers::size(*bytes) == size)?;
     let of = |scheme, load: f64| Some(p99(e.at(scheme, load, 0.0)?.sizes.get(&bytes)?));
     let both = |load: &f64| Some((of(ours, *load)?, of(other, *load)?));
     let (a, b): (Vec<_>, Vec<_>) = e.loads().iter().filter_map(both).unzip();
@@ -205,8 +206,8 @@ pub(super) fn background(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let share = a / b;
     let words = format!(
         "{} Mb/s, {} Mb/s beside TCP cubic: {}",
-        names::figure(a / 1e6),
-        names::figure(b / 1e6),
+        numbers::figure(a / 1e6),
+        numbers::figure(b / 1e6),
         percent(share)
     );
     vec![(Reached::of(share >= 0.9, share >= 0.8), words)]

@@ -5,60 +5,14 @@ mod rules;
 
 use super::names;
 use super::points::Experiment;
-use serde::Serialize;
-
-/// A claim and what this run says of it.
-#[derive(Debug, Serialize)]
-pub(super) struct Claim {
-    /// The experiment that it is judged by.
-    pub(super) experiment: String,
-    pub(super) claim: String,
-    /// What the paper gives, if anything.
-    pub(super) paper: String,
-    /// When it holds; when it holds partly.
-    pub(super) rule: String,
-    /// Of each settings of Cloudburst that can be judged; at least one.
-    pub(super) judged: Vec<Judged>,
-}
-
-/// What was found of one settings of Cloudburst.
-#[derive(Debug, Serialize)]
-pub(super) struct Judged {
-    pub(super) of: String,
-    /// The figures of this run; at least one.
-    pub(super) findings: Vec<String>,
-    pub(super) verdict: &'static str,
-}
-
-/// How much of what was asked for a figure shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reached {
-    /// All of it.
-    Whole,
-    /// The direction, or nearly all.
-    Part,
-    No,
-}
-
-impl Reached {
-    fn of(whole: bool, part: bool) -> Self {
-        match (whole, part) {
-            (true, _) => Self::Whole,
-            (false, true) => Self::Part,
-            (false, false) => Self::No,
-        }
-    }
-}
-
-/// A figure, and how much it shows.
-type Finding = (Reached, String);
+use cloudburst_report::claims::{Claim, Judged};
 
 /// Everything that can be judged by these experiments, for each settings of Cloudburst.
 pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
     let judge = |rule: &rules::Rule| {
         let experiment =
             experiments.iter().find(|experiment| experiment.name == rule.experiment)?;
-        let judged = |settings| judged(settings, (rule.judge)(experiment, settings));
+        let judged = |settings| Judged::new(said(settings), (rule.judge)(experiment, settings));
         let judged: Vec<_> = experiment.settings().into_iter().filter_map(judged).collect();
         (!judged.is_empty()).then(|| Claim {
             experiment: rule.experiment.to_owned(),
@@ -69,19 +23,6 @@ pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
         })
     };
     rules::RULES.iter().filter_map(judge).collect()
-}
-
-fn judged(settings: &str, findings: Vec<Finding>) -> Option<Judged> {
-    let all = |reached| findings.iter().all(|finding| finding.0 == reached);
-    let verdict = match (all(Reached::Whole), all(Reached::No)) {
-        // All of nothing.
-        (true, true) => return None,
-        (true, false) => "holds",
-        (false, true) => "does not hold here",
-        (false, false) => "holds partly",
-    };
-    let findings = findings.into_iter().map(|finding| finding.1).collect();
-    Some(Judged { of: said(settings), findings, verdict })
 }
 
 /// Settings in words; a claim may be about any of the choices A to D with them.
@@ -97,27 +38,6 @@ pub(super) const HOW: &str = "Each finding reaches its mark, or only the part th
      whatever their intervals, which are in the tables: with fewer than five repetitions take \
      verdicts for hints. A quantile that falls on messages that did \
      not arrive is later than any that did.";
-
-/// The claims as Markdown.
-pub(super) fn markdown(claims: &[Claim]) -> String {
-    let mut text = format!("# Claims\n\n{HOW}\n\n");
-    if claims.is_empty() {
-        text.push_str("The run has no experiment by which a claim can be judged.\n");
-    }
-    for claim in claims {
-        text.push_str(&format!("## {}\n\n", claim.claim));
-        text.push_str(&format!("- Experiment: `{}`\n", claim.experiment));
-        text.push_str(&format!("- Rule: {}\n- Paper: {}\n", claim.rule, claim.paper));
-        for judged in &claim.judged {
-            text.push_str(&format!("- {}: **{}**\n", judged.of, judged.verdict));
-            for finding in &judged.findings {
-                text.push_str(&format!("  - {finding}\n"));
-            }
-        }
-        text.push('\n');
-    }
-    text
-}
 
 #[cfg(test)]
 mod tests {
@@ -238,13 +158,12 @@ mod tests {
     #[test]
     fn claims_are_written_with_their_figures() {
         let claims = of(&Experiment::of(&synthetic::run(1, &["friendly"])));
-        let text = markdown(&claims);
+        let text = cloudburst_report::claims::markdown(HOW, &claims);
         assert!(
             text.contains("- Cloudburst: **holds**")
                 && text.contains("- Rule: ")
                 && text.contains("Mb/s"),
             "{text}"
         );
-        assert!(markdown(&[]).contains("no experiment"));
     }
 }

@@ -1,8 +1,9 @@
 //! The claims and their rules.
 
-use super::{Finding, judges};
+use super::judges;
 use crate::report::names::{TCP, with_settings};
 use crate::report::points::Experiment;
+use cloudburst_report::claims::Finding;
 
 /// A claim and how it is judged, by one experiment and for one settings of Cloudburst.
 pub(super) struct Rule {

@@ -1,43 +1,12 @@
-//! Tables of what was measured, as Markdown and for the page.
+//! Tables of what was measured.
 
 mod table_14;
 
-use super::names::{self, figure, milliseconds, percent, within};
+use super::names;
 use super::points::{Experiment, Point};
-use super::statistics::Summary;
-use serde::Serialize;
-
-/// A caption, a line of heads, lines.
-#[derive(Debug, Serialize)]
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-    /// Whether it is for those who look closer: folded on the page.
-    pub(super) fold: bool,
-}
-
-impl Table {
-    fn new(caption: impl Into<String>, head: &[&str], rows: Vec<Vec<String>>) -> Self {
-        let head = head.iter().map(|head| (*head).to_owned()).collect();
-        Self { caption: caption.into(), head, rows, fold: false }
-    }
-
-    fn folded(self) -> Self {
-        Self { fold: true, ..self }
-    }
-
-    /// As Markdown, with a pipe in a cell escaped.
-    pub(super) fn markdown(&self) -> String {
-        let line = |cells: &[String]| {
-            let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
-            format!("| {} |\n", cells.join(" | "))
-        };
-        let rule: Vec<_> = self.head.iter().map(|_| "---".to_owned()).collect();
-        let rows: String = self.rows.iter().map(|row| line(row)).collect();
-        format!("{}\n\n{}{}{rows}\n", self.caption, line(&self.head), line(&rule))
-    }
-}
+use cloudburst_report::Table;
+use cloudburst_report::numbers::{self, figure, milliseconds, percent, within};
+use cloudburst_report::statistics::Summary;
 
 /// The tables of an experiment.
 pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
@@ -99,7 +68,7 @@ fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> 
     };
     let rows: Vec<_> = points.filter(|point| point.all.is_some()).map(row).collect();
     let mut head = vec!["scheme".to_owned()];
-    head.extend(sizes.iter().map(|bytes| names::size(*bytes)));
+    head.extend(sizes.iter().map(|bytes| numbers::size(*bytes)));
     head.extend(["mean over sizes".to_owned(), "not arrived".to_owned()]);
     let place = place(experiment, load, x);
     let caption = format!("p99 completion time in ms, [95 % interval]{place}");
@@ -110,7 +79,7 @@ fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> 
 fn all(experiment: &Experiment<'_>) -> Table {
     let mut rows = Vec::new();
     for point in &experiment.points {
-        let sizes = point.sizes.iter().map(|(bytes, size)| (names::size(*bytes), size));
+        let sizes = point.sizes.iter().map(|(bytes, size)| (numbers::size(*bytes), size));
         let whole = point.all.iter().map(|all| ("all".to_owned(), all));
         for (name, Summary { messages, late, mean, p50, p90, p99, p999 }) in sizes.chain(whole) {
             rows.push(vec![
@@ -248,11 +217,5 @@ mod tests {
         let row = table.trim_end().lines().last().unwrap();
         assert!(row.starts_with("| QUIC (quinn) | > deadline [1.00, ∞] |"), "{row}");
         assert!(row.ends_with("| > deadline | 2 |"), "{row}");
-    }
-
-    #[test]
-    fn a_pipe_does_not_break_a_table() {
-        let table = Table::new("Pipes", &["a"], vec![vec!["b|c".to_owned()]]);
-        assert_eq!(table.markdown(), "Pipes\n\n| a |\n| --- |\n| b\\|c |\n\n");
     }
 }

@@ -1,9 +1,9 @@
 //! Packets sent over original packets, beside those of the paper.
 
-use super::{Table, dash};
+use super::dash;
 use crate::report::names;
 use crate::report::points::Experiment;
-use crate::report::statistics;
+use cloudburst_report::{Table, numbers, statistics};
 
 /// Sent over original packets in the paper (Table 14), as printed: its loads, then their mean.
 const TABLE_14: [(&str, [f64; 4]); 6] = [
@@ -36,7 +36,7 @@ pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
             loads.iter().map(at).collect()
         };
         let sizes = experiment.sizes();
-        let mut lines: Vec<_> = sizes.iter().map(|b| (names::size(*b), ratios(*b))).collect();
+        let mut lines: Vec<_> = sizes.iter().map(|b| (numbers::size(*b), ratios(*b))).collect();
         let column = |k: usize| mean(&lines.iter().map(|line| line.1[k]).collect::<Vec<_>>());
         let whole = (0..loads.len()).map(column).collect();
         lines.push((MEAN.to_owned(), whole));

@@ -1,17 +1,17 @@
-//! Which figure shows which experiment.
+//! Which figure shows which experiment: the paper's of section V, with what was measured here.
 
-use super::bars::{Bar, Bars};
-use super::chart::{Across, Chart, Panel, Series};
-use super::legend::Entry;
-use super::{Figure, axis_label};
-use crate::report::names::{self, Form, TCP};
-use crate::report::points::{Experiment, Point};
-use crate::report::statistics::{Estimate, Summary};
+use super::names::{self, TCP};
+use super::points::{Experiment, Point};
+use cloudburst_report::figures::{
+    Across, Axis, Bar, Bars, Chart, Colour, Entry, Figure, Form, Panel, Series,
+};
+use cloudburst_report::numbers;
+use cloudburst_report::statistics::{Estimate, Summary};
 
 const MS: f64 = 1e-3;
 
 /// The figures of an experiment; none of one that the paper does not have.
-pub(in crate::report) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
+pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Figure> {
     match experiment.name {
         "design-choices" => vec![design_choices(experiment)],
         "schemes" => vec![
@@ -42,10 +42,10 @@ fn design_choices(experiment: &Experiment<'_>) -> Figure {
     let loads = experiment.loads();
     let papers = ["5 KB", "20 KB", "93 KB"];
     let sizes =
-        experiment.sizes().into_iter().filter(|bytes| papers.contains(&&*names::size(*bytes)));
+        experiment.sizes().into_iter().filter(|bytes| papers.contains(&&*numbers::size(*bytes)));
     let panel = |bytes: u32| Panel {
-        title: names::size(bytes),
-        x: "load (r/s, as in the paper)",
+        title: numbers::size(bytes),
+        x: "load (r/s, as in the paper)".to_owned(),
         across: Across::Groups(loads.iter().map(f64::to_string).collect()),
         joined: true,
         series: series(experiment, |point| {
@@ -54,16 +54,16 @@ fn design_choices(experiment: &Experiment<'_>) -> Figure {
         }),
     };
     let chart = Chart {
-        y: "p99 completion time (ms)",
+        y: "p99 completion time (ms)".to_owned(),
+        up: Axis::Fitting,
         columns: 3,
         height: 300.0,
         panels: sizes.map(panel).collect(),
     };
-    figure(
+    chart.figure(
         "figures-9-10-11",
         "Figures 9, 10 and 11: p99 completion time against load. A: coding on one path; B: coding \
          on all paths; C: coding on one path with tiny queues; D: all three.",
-        &chart,
     )
 }
 
@@ -71,18 +71,18 @@ fn by_size(
     experiment: &Experiment<'_>,
     stem: &str,
     what: &str,
-    y: &'static str,
+    y: &str,
     of: impl Fn(&Summary) -> Estimate,
 ) -> Figure {
     let sizes = experiment.sizes();
     let panel = |load: f64| Panel {
         title: format!("{load} r/s"),
-        x: "message size",
-        across: Across::Groups(sizes.iter().map(|bytes| names::size(*bytes)).collect()),
+        x: "message size".to_owned(),
+        across: Across::Groups(sizes.iter().map(|bytes| numbers::size(*bytes)).collect()),
         joined: false,
         series: (experiment.schemes().into_iter().filter(|scheme| *scheme != "none"))
             .map(|scheme| Series {
-                entry: Entry::of(scheme),
+                entry: names::entry(scheme),
                 dots: experiment.at(scheme, load, 0.0).map_or_else(Vec::new, |point| {
                     let place = |bytes: &u32| sizes.iter().position(|size| size == bytes);
                     let dot = |(bytes, size)| Some((place(bytes)? as f64, of(size).times(MS)));
@@ -92,26 +92,30 @@ fn by_size(
             .collect(),
     };
     let panels = experiment.loads().into_iter().map(panel).collect();
-    let chart = Chart { y, columns: 1, height: 230.0, panels };
-    figure(stem, &format!("{what} completion time by message size, a panel a load."), &chart)
+    let chart = Chart { y: y.to_owned(), up: Axis::Fitting, columns: 1, height: 230.0, panels };
+    chart.figure(stem, format!("{what} completion time by message size, a panel a load."))
 }
 
 fn incast(experiment: &Experiment<'_>) -> Figure {
     let panel = Panel {
         title: "To one receiver, from all hosts of the other rack".to_owned(),
-        x: "flows at once (N)",
+        x: "flows at once (N)".to_owned(),
         across: Across::Values(experiment.xs()),
         joined: true,
         series: series(experiment, |point| Some((point.x, point.completion()?.times(MS)))),
     };
-    let chart =
-        Chart { y: "last flow complete (ms)", columns: 1, height: 340.0, panels: vec![panel] };
-    figure(
+    let chart = Chart {
+        y: "last flow complete (ms)".to_owned(),
+        up: Axis::Fitting,
+        columns: 1,
+        height: 340.0,
+        panels: vec![panel],
+    };
+    chart.figure(
         "figure-15",
         "Figure 15: from the common start of N flows until the last is complete, mean over \
          repetitions. Paper: Cloudburst's grows almost linearly with N, that of DCTCP and PIAS \
          increasingly faster.",
-        &chart,
     )
 }
 
@@ -127,12 +131,12 @@ fn failures(experiment: &Experiment<'_>) -> Figure {
 }
 
 /// The p99 over all sizes against an experiment's variable, a panel a load.
-fn against_x(experiment: &Experiment<'_>, stem: &str, x: &'static str, caption: &str) -> Figure {
+fn against_x(experiment: &Experiment<'_>, stem: &str, x: &str, caption: &str) -> Figure {
     let (xs, loads) = (experiment.xs(), experiment.loads());
     let panel = |load: f64| Panel {
         title: format!("{load} r/s"),
-        x,
-        across: Across::Groups(xs.iter().map(|x| axis_label(*x)).collect()),
+        x: x.to_owned(),
+        across: Across::Groups(xs.iter().map(|x| numbers::value(*x)).collect()),
         joined: true,
         series: series(experiment, |point| {
             let place = xs.iter().position(|x| *x == point.x).filter(|_| point.load == load)?;
@@ -140,17 +144,18 @@ fn against_x(experiment: &Experiment<'_>, stem: &str, x: &'static str, caption: 
         }),
     };
     let chart = Chart {
-        y: "p99 completion time (ms)",
+        y: "p99 completion time (ms)".to_owned(),
+        up: Axis::Fitting,
         columns: loads.len().clamp(1, 3),
         height: 320.0,
         panels: loads.iter().copied().map(panel).collect(),
     };
-    figure(stem, caption, &chart)
+    chart.figure(stem, caption)
 }
 
 fn rate(experiment: &Experiment<'_>) -> Figure {
     // From dark to light, as sizes grow.
-    const SIZES: [(names::Colour, Form); 5] = [
+    const SIZES: [(Colour, Form); 5] = [
         ((60, 10, 90), Form::Circle),
         ((50, 85, 145), Form::Square),
         ((30, 145, 140), Form::Triangle),
@@ -162,7 +167,7 @@ fn rate(experiment: &Experiment<'_>) -> Figure {
     let ours = experiment.schemes().into_iter().filter(|scheme| names::is_cloudburst(scheme));
     let line = |scheme: &str, k: usize, bytes: u32| {
         let (colour, form) = SIZES[k % SIZES.len()];
-        let entry = Entry { name: names::size(bytes), colour, form, hollow: false };
+        let entry = Entry { name: numbers::size(bytes), colour, form, hollow: false };
         let of = experiment.points.iter().filter(|p| p.scheme == scheme && p.load == load);
         let dot = |point: &Point<'_>| {
             // Nothing can be said relative to what is past the deadline.
@@ -178,21 +183,26 @@ fn rate(experiment: &Experiment<'_>) -> Figure {
     let sizes = experiment.sizes();
     let panel = |scheme: &str| Panel {
         title: names::display(scheme),
-        x: "r, share of the link's rate",
+        x: "r, share of the link's rate".to_owned(),
         across: Across::Values(rates(scheme)),
         joined: true,
         series: sizes.iter().enumerate().map(|(k, bytes)| line(scheme, k, *bytes)).collect(),
     };
     let panels: Vec<_> = ours.map(panel).collect();
     let columns = panels.len().clamp(1, 2);
-    let chart = Chart { y: "p99 over that of TCP cubic", columns, height: 320.0, panels };
-    figure(
+    let chart = Chart {
+        y: "p99 over that of TCP cubic".to_owned(),
+        up: Axis::Fitting,
+        columns,
+        height: 320.0,
+        panels,
+    };
+    chart.figure(
         "figure-18",
         "Figure 18: p99 completion time by message size, as a multiple of that of TCP cubic, \
          against the sending rate r; below 1 is shorter than TCP. The error bars are those of \
          Cloudburst alone. Paper: best near r = 0.5 at an over-subscription of 2:1, at least 12.88 \
          % shorter than DCTCP for every size.",
-        &chart,
     )
 }
 
@@ -203,16 +213,16 @@ fn friendly(experiment: &Experiment<'_>) -> Option<Figure> {
     let tcp = tcp.goodput().filter(|tcp| tcp.value > 0.0)?;
     let bar = |point: &Point<'_>| {
         let goodput = goodput(point)?;
-        let share = names::percent(goodput.value / tcp.value);
+        let share = numbers::percent(goodput.value / tcp.value);
         Some(Bar {
-            entry: Entry::of(point.scheme),
+            entry: names::entry(point.scheme),
             value: goodput.times(100.0 / tcp.value),
-            note: format!("{share}, {} Mb/s", names::figure(goodput.value / 1e6)),
+            note: format!("{share}, {} Mb/s", numbers::figure(goodput.value / 1e6)),
         })
     };
     let bars = Bars {
         title: format!("background flows beside {load} r/s"),
-        x: "goodput of background flows, % of that beside TCP cubic short flows",
+        x: "goodput of background flows, % of that beside TCP cubic short flows".to_owned(),
         bars: experiment.points.iter().filter_map(bar).collect(),
     };
     Some(Figure {
@@ -227,17 +237,17 @@ fn friendly(experiment: &Experiment<'_>) -> Option<Figure> {
 fn compare(experiment: &Experiment<'_>, load: f64) -> Figure {
     let bar = |point: &Point<'_>| {
         let value = point.p99_over_sizes()?.times(MS);
-        let time = names::milliseconds(value.value / MS);
+        let time = numbers::milliseconds(value.value / MS);
         let sent = point.sent_over_original(None);
         let sent = sent.map(|sent| format!(", {sent:.2} sent/original"));
         let unit = if value.value.is_finite() { " ms" } else { "" };
         let note = format!("{time}{unit}{}", sent.unwrap_or_default());
-        Some(Bar { entry: Entry::of(point.scheme), value, note })
+        Some(Bar { entry: names::entry(point.scheme), value, note })
     };
     let points = experiment.points.iter().filter(|point| point.load == load);
     let bars = Bars {
         title: format!("{load} r/s"),
-        x: "p99 completion time, mean over sizes (ms)",
+        x: "p99 completion time, mean over sizes (ms)".to_owned(),
         bars: points.filter_map(bar).collect(),
     };
     Figure {
@@ -257,21 +267,29 @@ fn series(
     dot: impl Fn(&Point<'_>) -> Option<(f64, Estimate)>,
 ) -> Vec<Series> {
     let of = |scheme: &str| Series {
-        entry: Entry::of(scheme),
+        entry: names::entry(scheme),
         dots: experiment.points.iter().filter(|p| p.scheme == scheme).filter_map(&dot).collect(),
     };
     let schemes = experiment.schemes().into_iter().filter(|scheme| *scheme != "none");
     schemes.map(of).filter(|series| !series.dots.is_empty()).collect()
 }
 
-fn figure(stem: &str, caption: &str, chart: &Chart) -> Figure {
-    let dots = || chart.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
-    let mut caption = caption.to_owned();
-    if dots().any(|(_, dot)| dot.low < dot.high) {
-        caption.push_str(" Bars: 95 % confidence intervals.");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::synthetic;
+
+    #[test]
+    fn everything_is_inside_and_words_do_not_overlap() {
+        let mut run = synthetic::run(2, &synthetic::EXPERIMENTS);
+        // Some that are late: what is drawn for them may cover nothing either.
+        for message in run.turns.iter_mut().flat_map(|turn| &mut turn.messages).step_by(70) {
+            message.took_us = None;
+        }
+        for figure in Experiment::of(&run).iter().flat_map(of) {
+            assert_eq!(figure.drawing.flaws(), [""; 0], "{}", figure.stem);
+            let words = figure.drawing.svg().unwrap().matches("<text").count();
+            assert!(words > 5, "{}", figure.stem);
+        }
     }
-    if dots().any(|(_, dot)| dot.value.is_infinite()) {
-        caption.push_str(" An arrow at the top: past the deadline.");
-    }
-    Figure { stem: stem.to_owned(), caption, drawing: chart.draw() }
 }

@@ -1,8 +1,10 @@
 //! What a drawing is made of, and the painting of it on any of plotters' backends.
 
 use super::text::Words;
-use crate::report::names::Colour;
 use plotters_backend::{BackendColor, BackendStyle, DrawingBackend, DrawingErrorKind};
+
+/// Red, green, blue.
+pub type Colour = (u8, u8, u8);
 
 /// From the left and from the top, in pixels.
 pub(super) type Place = (f64, f64);
@@ -13,8 +15,8 @@ pub(super) const GRID: Colour = (222, 222, 228);
 pub(super) const WHITE: Colour = (255, 255, 255);
 
 /// Shapes on a white ground; later ones cover earlier ones.
-#[derive(Debug)]
-pub(crate) struct Drawing {
+#[derive(Clone, Debug)]
+pub struct Drawing {
     /// Pixels.
     pub(super) width: f64,
     pub(super) height: f64,
@@ -70,6 +72,43 @@ impl Drawing {
             }
         }
         backend.present()
+    }
+
+    /// What is wrong with it, a sentence each: something lies outside, or words cover other words.
+    /// For tests of figures, as both depend on what is shown.
+    pub fn flaws(&self) -> Vec<String> {
+        let mut flaws = Vec::new();
+        let places = self.shapes.iter().flat_map(|shape| match shape {
+            Shape::Line { places, .. } => places.clone(),
+            Shape::Area { corners, .. } => corners.clone(),
+            Shape::Disc { centre, .. } => vec![*centre],
+            Shape::Words(_) => Vec::new(),
+        });
+        for (x, y) in places {
+            if !((0.0..=self.width).contains(&x) && (0.0..=self.height).contains(&y)) {
+                flaws.push(format!("something is drawn at {x}, {y}"));
+            }
+        }
+        let words: Vec<_> = (self.shapes.iter())
+            .filter_map(|shape| match shape {
+                Shape::Words(words) => Some((words.covers(), &words.text)),
+                _ => None,
+            })
+            .collect();
+        for (k, (a, text)) in words.iter().enumerate() {
+            let [left, top, right, bottom] = *a;
+            let inside = left >= 0.0 && top >= 0.0;
+            if !(inside && right <= self.width && bottom <= self.height) {
+                flaws.push(format!("{text:?} is cut: {a:?}"));
+            }
+            for (b, other) in &words[k + 1..] {
+                let apart = left >= b[2] || b[0] >= right || top >= b[3] || b[1] >= bottom;
+                if !apart {
+                    flaws.push(format!("{text:?} {a:?} covers {other:?} {b:?}"));
+                }
+            }
+        }
+        flaws
     }
 }
 

@@ -1,10 +1,12 @@
 //! Charts of dots with error bars, in panels that share the vertical axis.
 
-use super::axis::Scale;
+use super::Figure;
+use super::axis::{Axis, Scale};
 use super::legend::{self, Entry, dot};
 use super::shape::{Drawing, GREY, GRID, Place, Shape};
 use super::text::{Side, Words, width};
-use crate::report::statistics::Estimate;
+use crate::numbers;
+use crate::statistics::Estimate;
 
 pub(super) const WIDTH: f64 = 1000.0;
 pub(super) const SMALL: f64 = 13.0;
@@ -14,44 +16,81 @@ const LEFT: f64 = 72.0;
 const ABOVE: f64 = 34.0;
 const BELOW: f64 = 54.0;
 const RIGHT: f64 = 16.0;
+/// Room at both ends of an axis of values: dots of the first and the last stand aside of it and have a
+/// size.
+const INSET: f64 = 26.0;
+/// Dots of a joined series that are all drawn; of more some are, to tell whose the line is.
+const MOST_DOTS: usize = 40;
+const SOME_DOTS: usize = 8;
 
 /// Panels in rows, one legend.
-pub(super) struct Chart {
+#[derive(Clone, Debug)]
+pub struct Chart {
     /// Of the vertical axis, with its unit.
-    pub(super) y: &'static str,
-    pub(super) columns: usize,
+    pub y: String,
+    /// How values lie along the vertical axis.
+    pub up: Axis,
+    /// Panels side by side; at least one.
+    pub columns: usize,
     /// Pixels of a panel's plot, from its top to its axis.
-    pub(super) height: f64,
-    pub(super) panels: Vec<Panel>,
+    pub height: f64,
+    /// Row by row.
+    pub panels: Vec<Panel>,
 }
 
-pub(super) struct Panel {
-    pub(super) title: String,
+/// A plot with a horizontal axis of its own.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// Above it.
+    pub title: String,
     /// Of the horizontal axis, with its unit.
-    pub(super) x: &'static str,
-    pub(super) across: Across,
-    /// Whether the dots of a series are.
-    pub(super) joined: bool,
-    pub(super) series: Vec<Series>,
+    pub x: String,
+    /// What the horizontal axis is of.
+    pub across: Across,
+    /// Whether the dots of a series are. Of a joined series of many dots, as a distribution has, only
+    /// some are drawn on its line.
+    pub joined: bool,
+    /// Later ones cover earlier ones.
+    pub series: Vec<Series>,
 }
 
 /// What the horizontal axis is of.
-pub(super) enum Across {
+#[derive(Clone, Debug)]
+pub enum Across {
     /// Groups side by side; a dot's x is the number of its group, from 0.
     Groups(Vec<String>),
-    /// Values; these are written at the axis.
+    /// Values in ascending order that were set; these are written at the axis. Dots of several series
+    /// at a value stand side by side.
     Values(Vec<f64>),
+    /// Values that were measured, or that span decades; dots stand exactly where they are.
+    Measured(Axis),
 }
 
 /// The dots of a scheme.
-pub(super) struct Series {
-    pub(super) entry: Entry,
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Whose they are.
+    pub entry: Entry,
     /// Infinite where past the deadline: an arrow at the top.
-    pub(super) dots: Vec<(f64, Estimate)>,
+    pub dots: Vec<(f64, Estimate)>,
 }
 
 impl Chart {
-    pub(super) fn draw(&self) -> Drawing {
+    /// Draws it as a figure, whose caption explains intervals and arrows where there are any.
+    pub fn figure(&self, stem: impl Into<String>, caption: impl Into<String>) -> Figure {
+        let dots = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
+        let mut caption = caption.into();
+        if dots().any(|(_, dot)| dot.low < dot.high) {
+            caption.push_str(" Bars: 95 % confidence intervals.");
+        }
+        if dots().any(|(_, dot)| dot.value.is_infinite()) {
+            caption.push_str(" An arrow at the top: past the deadline.");
+        }
+        Figure { stem: stem.into(), caption, drawing: self.draw() }
+    }
+
+    /// Draws all panels and the legend.
+    pub fn draw(&self) -> Drawing {
         let mut shapes = Vec::new();
         let mut entries: Vec<&Entry> = Vec::new();
         for series in self.panels.iter().flat_map(|panel| &panel.series) {
@@ -62,7 +101,7 @@ impl Chart {
         let top = legend::draw(&mut shapes, &entries, LEFT, WIDTH - RIGHT, 12.0);
         let estimates = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
         let ends = |(_, dot): &(f64, Estimate)| [dot.value, dot.low, dot.high];
-        let scale = Scale::around(estimates().flat_map(ends));
+        let scale = Scale::around(self.up, estimates().flat_map(ends));
         let (wide, high) = (WIDTH / self.columns as f64, ABOVE + self.height + BELOW);
         for (k, panel) in self.panels.iter().enumerate() {
             let (row, column) = (k / self.columns, k % self.columns);
@@ -74,7 +113,7 @@ impl Chart {
                 top: above,
                 bottom: above + self.height,
             };
-            plot.frame(&mut shapes, &scale, self.y, &panel.title);
+            plot.frame(&mut shapes, &scale, &self.y, &panel.title);
             panel.draw(&mut shapes, &plot, &scale);
         }
         let rows = self.panels.len().div_ceil(self.columns);
@@ -123,7 +162,7 @@ impl Plot {
 impl Panel {
     fn draw(&self, shapes: &mut Vec<Shape>, plot: &Plot, scale: &Scale) {
         let middle = (plot.left + plot.right) / 2.0;
-        let label = Words::new(self.x, (middle, plot.bottom + 40.0), Side::Centre, SMALL);
+        let label = Words::new(self.x.as_str(), (middle, plot.bottom + 40.0), Side::Centre, SMALL);
         shapes.push(Shape::Words(label));
         let (places, apart) = self.across(shapes, plot);
         let count = self.series.len() as f64;
@@ -137,7 +176,9 @@ impl Panel {
                     shapes.push(Shape::Line { places, width: 1.5, colour: series.entry.colour });
                 }
             }
-            for (x, estimate) in &series.dots {
+            let crowded = self.joined && series.dots.len() > MOST_DOTS;
+            let step = if crowded { series.dots.len() / SOME_DOTS } else { 1 };
+            for (x, estimate) in series.dots.iter().step_by(step) {
                 self.dot(shapes, &series.entry, *estimate, |y| place(*x, y));
             }
         }
@@ -198,14 +239,104 @@ impl Panel {
             Across::Values(values) => {
                 let ends = (values.first().copied(), values.last().copied());
                 let scale = Scale::between(ends.0.unwrap_or(0.0), ends.1.unwrap_or(1.0));
-                // Dots of the first and the last value stand aside of it and have a size.
-                let inset = 26.0;
-                let x = move |value| left + inset + scale.share(value) * (long - 2.0 * inset);
+                let x = move |value| left + INSET + scale.share(value) * (long - 2.0 * INSET);
                 for value in values {
-                    label(&super::axis_label(*value), x(*value), 5.0);
+                    label(&numbers::value(*value), x(*value), 5.0);
                 }
                 (Box::new(x), (32.0 / count).min(6.0))
             }
+            Across::Measured(axis) => {
+                let values = self.series.iter().flat_map(|series| &series.dots).map(|dot| dot.0);
+                let scale = Scale::around(*axis, values);
+                let ticks: Vec<_> =
+                    scale.ticks().into_iter().map(|tick| (tick, scale.label(tick))).collect();
+                let x = move |value| left + INSET + scale.share(value) * (long - 2.0 * INSET);
+                for (tick, words) in &ticks {
+                    label(words, x(*tick), 5.0);
+                }
+                for (tick, _) in &ticks {
+                    let x = x(*tick);
+                    shapes.push(Shape::line((x, plot.top), (x, plot.bottom), 1.0, GRID));
+                }
+                (Box::new(x), 0.0)
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of values that are not above each, as joined dots.
+    fn distribution(index: usize, spread: f64) -> Series {
+        let dot = |k: u32| (spread.powi(k as i32), Estimate::exact(f64::from(k) / 200.0));
+        Series {
+            entry: Entry::nth(index, format!("scheme {index}")),
+            dots: (1..=200).map(dot).collect(),
+        }
+    }
+
+    fn chart(across: Across, series: Vec<Series>) -> Chart {
+        let x = "completion time (ms)".to_owned();
+        let panel = Panel { title: "A panel".to_owned(), x, across, joined: true, series };
+        let panels = vec![panel.clone(), panel];
+        Chart {
+            y: "share of messages".to_owned(),
+            up: Axis::Linear,
+            columns: 2,
+            height: 300.0,
+            panels,
+        }
+    }
+
+    fn discs(chart: &Chart) -> Vec<Place> {
+        let disc = |shape: &Shape| match shape {
+            Shape::Disc { centre, .. } => Some(*centre),
+            _ => None,
+        };
+        chart.draw().shapes.iter().filter_map(disc).collect()
+    }
+
+    #[test]
+    fn distributions_over_decades_are_lines_with_few_dots() {
+        let series = vec![distribution(0, 1.05), distribution(1, 1.06)];
+        for axis in [Axis::Fitting, Axis::Linear, Axis::Logarithmic] {
+            let chart = chart(Across::Measured(axis), series.clone());
+            assert_eq!(chart.draw().flaws(), [""; 0], "{axis:?}");
+            // Those of the first series in two panels, and one in the legend.
+            assert_eq!(discs(&chart).len(), 2 * SOME_DOTS + 1);
+        }
+    }
+
+    #[test]
+    fn dots_of_measured_values_stand_where_they_are() {
+        let at = |index| Series {
+            entry: Entry::nth(index, format!("scheme {index}")),
+            dots: [1.0, 10.0, 100.0].map(|x| (x, Estimate::exact(0.5))).to_vec(),
+        };
+        let circles = |series| {
+            let chart = chart(Across::Measured(Axis::Logarithmic), series);
+            let discs = discs(&chart);
+            discs[discs.len() - 3..].iter().map(|place| place.0).collect::<Vec<_>>()
+        };
+        let alone = circles(vec![at(0)]);
+        assert!((alone[2] - alone[1] - (alone[1] - alone[0])).abs() < 1e-6);
+        assert_eq!(alone, circles(vec![at(0), at(1), at(2)]));
+    }
+
+    #[test]
+    fn captions_explain_what_is_drawn() {
+        let late = (3.0, Estimate::exact(f64::INFINITY));
+        let near = (2.0, Estimate { value: 2.0, low: 1.0, high: 3.0 });
+        let series = |dots| vec![Series { entry: Entry::nth(0, "one"), dots }];
+        let caption = |dots| {
+            chart(Across::Values(vec![2.0, 3.0]), series(dots)).figure("stem", "It is.").caption
+        };
+        assert_eq!(caption(vec![(2.0, Estimate::exact(1.0))]), "It is.");
+        assert_eq!(
+            caption(vec![late, near]),
+            "It is. Bars: 95 % confidence intervals. An arrow at the top: past the deadline."
+        );
     }
 }

@@ -1,6 +1,18 @@
 //! Scales of axes, and where their ticks are.
 
-use crate::report::names;
+use crate::numbers;
+
+/// How values lie along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Axis {
+    /// Logarithmic where the largest value is at least 8 times the smallest, else linear from 0.
+    #[default]
+    Fitting,
+    /// From 0.
+    Linear,
+    /// From below the smallest value that is above 0; what is not lies at the low end.
+    Logarithmic,
+}
 
 /// A range of values along some pixels.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,19 +23,24 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// For values that are compared: logarithmic from 8 times between the smallest and the largest,
-    /// else from 0. Values that are not above 0 or not finite do not count.
-    pub(super) fn around(values: impl Iterator<Item = f64>) -> Self {
+    /// For values that are compared. Values that are not above 0 or not finite do not count.
+    pub(super) fn around(axis: Axis, values: impl Iterator<Item = f64>) -> Self {
         let shown: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).collect();
         let highest = shown.iter().copied().reduce(f64::max).unwrap_or(1.0);
         let lowest = shown.iter().copied().reduce(f64::min).unwrap_or(1.0);
-        if highest < 8.0 * lowest {
-            return Self::from_zero(highest);
+        match axis {
+            Axis::Fitting if highest >= 8.0 * lowest => Self::logarithmic(lowest, highest),
+            Axis::Fitting | Axis::Linear => Self::from_zero(highest),
+            Axis::Logarithmic => Self::logarithmic(lowest, highest),
         }
+    }
+
+    /// Between round numbers around two values above 0.
+    fn logarithmic(lowest: f64, highest: f64) -> Self {
         let grid = |value: f64| value.log10().floor() as i32;
         let marks = || (grid(lowest) - 1..=grid(highest) + 1).flat_map(one_two_five);
         let low = marks().filter(|mark| *mark <= lowest).last().unwrap_or(lowest);
-        let high = marks().find(|mark| *mark >= highest).unwrap_or(highest);
+        let high = marks().find(|mark| *mark >= highest && *mark > low).unwrap_or(10.0 * highest);
         Self { low, high, logarithmic: true }
     }
 
@@ -70,7 +87,7 @@ impl Scale {
 
     /// A tick in words, shorter than other figures.
     pub(super) fn label(&self, tick: f64) -> String {
-        let text = names::figure(tick);
+        let text = numbers::figure(tick);
         if text.contains('.') {
             text.trim_end_matches('0').trim_end_matches('.').to_owned()
         } else {
@@ -97,10 +114,10 @@ mod tests {
 
     #[test]
     fn wide_ranges_are_logarithmic_and_narrow_ones_begin_at_0() {
-        let wide = Scale::around([0.3, 5.0, 450.0, f64::INFINITY, 0.0].into_iter());
+        let wide = Scale::around(Axis::Fitting, [0.3, 5.0, 450.0, f64::INFINITY, 0.0].into_iter());
         assert_eq!(wide, Scale { low: 0.2, high: 500.0, logarithmic: true });
         assert_eq!((wide.share(-1.0), wide.share(0.2), wide.share(500.0)), (0.0, 0.0, 1.0));
-        let narrow = Scale::around([3.0, 5.1].into_iter());
+        let narrow = Scale::around(Axis::Fitting, [3.0, 5.1].into_iter());
         assert_eq!(narrow, Scale { low: 0.0, high: 6.0, logarithmic: false });
         assert_eq!((narrow.share(f64::INFINITY), narrow.share(3.0)), (1.0, 0.5));
     }
@@ -112,18 +129,29 @@ mod tests {
             assert!((3..=7).contains(&ticks.len()), "{highest}: {ticks:?}");
             assert!(*ticks.last().unwrap() >= highest);
         }
-        let scale = Scale::around([0.3, 450.0].into_iter());
+        let scale = Scale::around(Axis::Fitting, [0.3, 450.0].into_iter());
         let labels: Vec<_> = scale.ticks().iter().map(|tick| scale.label(*tick)).collect();
         assert_eq!(labels.join(" "), "0.2 0.5 1 2 5 10 20 50 100 200 500");
-        let decades = Scale::around([0.001, 4000.0].into_iter());
+        let decades = Scale::around(Axis::Fitting, [0.001, 4000.0].into_iter());
         assert_eq!(decades.ticks().len(), 7);
     }
 
     #[test]
+    fn an_axis_may_be_said_to_be_logarithmic_or_linear() {
+        let narrow = Scale::around(Axis::Logarithmic, [3.0, 5.1].into_iter());
+        assert_eq!(narrow, Scale { low: 2.0, high: 10.0, logarithmic: true });
+        let wide = Scale::around(Axis::Linear, [0.3, 450.0].into_iter());
+        assert_eq!(wide, Scale { low: 0.0, high: 500.0, logarithmic: false });
+    }
+
+    #[test]
     fn an_axis_of_nothing_or_of_one_value_has_a_length() {
-        for scale in
-            [Scale::around([].into_iter()), Scale::from_zero(0.0), Scale::between(3.0, 3.0)]
-        {
+        for scale in [
+            Scale::around(Axis::Fitting, [].into_iter()),
+            Scale::around(Axis::Logarithmic, [].into_iter()),
+            Scale::from_zero(0.0),
+            Scale::between(3.0, 3.0),
+        ] {
             assert!(scale.low < scale.high, "{scale:?}");
         }
     }

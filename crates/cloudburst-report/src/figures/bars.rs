@@ -5,26 +5,33 @@ use super::chart::{LARGE, SMALL, WIDTH};
 use super::legend::Entry;
 use super::shape::{BLACK, Drawing, GREY, GRID, Shape, WHITE};
 use super::text::{Side, Words, width};
-use crate::report::statistics::Estimate;
+use crate::statistics::Estimate;
 
 /// Bars from the left, one below the other.
-pub(super) struct Bars {
-    pub(super) title: String,
+#[derive(Clone, Debug)]
+pub struct Bars {
+    /// Above them.
+    pub title: String,
     /// Of the axis, with its unit.
-    pub(super) x: &'static str,
-    pub(super) bars: Vec<Bar>,
+    pub x: String,
+    /// From the top.
+    pub bars: Vec<Bar>,
 }
 
-pub(super) struct Bar {
-    pub(super) entry: Entry,
+/// A bar with its interval.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// Whose it is.
+    pub entry: Entry,
     /// Infinite where past the deadline.
-    pub(super) value: Estimate,
+    pub value: Estimate,
     /// At its end.
-    pub(super) note: String,
+    pub note: String,
 }
 
 impl Bars {
-    pub(super) fn draw(&self) -> Drawing {
+    /// Draws them all.
+    pub fn draw(&self) -> Drawing {
         let mut shapes = Vec::new();
         let name = |bar: &Bar| width(&bar.entry.name, SMALL);
         let note = |bar: &Bar| width(&bar.note, SMALL);
@@ -68,7 +75,8 @@ impl Bars {
             shapes.push(Shape::Words(Words::new(bar.note.as_str(), at, Side::Left, SMALL)));
         }
         shapes.push(Shape::line((left, top), (left, bottom), 1.0, BLACK));
-        let label = Words::new(self.x, ((left + right) / 2.0, bottom + 38.0), Side::Centre, SMALL);
+        let label =
+            Words::new(self.x.as_str(), ((left + right) / 2.0, bottom + 38.0), Side::Centre, SMALL);
         shapes.push(Shape::Words(label));
         Drawing { width: WIDTH, height: bottom + 54.0, shapes }
     }

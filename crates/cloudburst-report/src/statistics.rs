@@ -7,27 +7,30 @@ const DRAWS: usize = 1000;
 
 /// A figure with its 95 % confidence interval; infinite where it lies past the deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) value: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub struct Estimate {
+    /// The figure itself.
+    pub value: f64,
+    /// Where the interval begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
 }
 
 impl Estimate {
     /// A figure of which nothing is known but itself.
-    pub(super) fn exact(value: f64) -> Self {
+    pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
     /// The same in another unit.
-    pub(super) fn times(self, factor: f64) -> Self {
+    pub fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
     /// The mean of `values`, one a repetition, within Student's t interval. `None` of none.
     ///
     /// A single value has no interval.
-    pub(super) fn mean_of(values: &[f64]) -> Option<Self> {
+    pub fn mean_of(values: &[f64]) -> Option<Self> {
         let value = mean(values)?;
         let freedom = values.len() - 1;
         if freedom == 0 {
@@ -40,19 +43,23 @@ impl Estimate {
     }
 }
 
-/// What is known of the completion times of some messages, in microseconds.
+/// What is known of the completion times of some messages, in whatever unit they are given.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Summary {
+pub struct Summary {
     /// Messages in all.
-    pub(super) messages: usize,
+    pub messages: usize,
     /// Of these, those that did not come within the deadline.
-    pub(super) late: usize,
+    pub late: usize,
     /// Of those that came.
-    pub(super) mean: Estimate,
-    pub(super) p50: Estimate,
-    pub(super) p90: f64,
-    pub(super) p99: Estimate,
-    pub(super) p999: f64,
+    pub mean: Estimate,
+    /// The median of all.
+    pub p50: Estimate,
+    /// The 90 % quantile.
+    pub p90: f64,
+    /// The 99 % quantile.
+    pub p99: Estimate,
+    /// The 99.9 % quantile.
+    pub p999: f64,
 }
 
 impl Summary {
@@ -61,7 +68,7 @@ impl Summary {
     /// The intervals are a percentile bootstrap in two stages: repetitions are drawn with
     /// replacement, then messages within each, because messages of one repetition met the same
     /// background flows and are not independent.
-    pub(super) fn of(repetitions: &[Vec<f64>], seed: u64) -> Option<Self> {
+    pub fn of(repetitions: &[Vec<f64>], seed: u64) -> Option<Self> {
         let repetitions: Vec<_> = repetitions.iter().filter(|times| !times.is_empty()).collect();
         let mut all: Vec<f64> =
             repetitions.iter().flat_map(|times| times.iter().copied()).collect();
@@ -104,13 +111,13 @@ impl Summary {
 }
 
 /// The mean; `None` of nothing.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
+pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// A straight line through dots by least squares: its slope, and R², the share of the variance
 /// that it explains. `None` of fewer than three dots, or where they have all the same x or y.
-pub(super) fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
+pub fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (xs, ys): (Vec<f64>, Vec<f64>) = dots.iter().copied().unzip();
     let (x, y) = (mean(&xs)?, mean(&ys)?);
     let sum = |of: &dyn Fn(f64, f64) -> f64| dots.iter().map(|dot| of(dot.0 - x, dot.1 - y)).sum();
@@ -119,8 +126,13 @@ pub(super) fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
     (dots.len() >= 3 && xx > 0.0 && yy > 0.0).then(|| (xy / xx, xy * xy / (xx * yy)))
 }
 
-/// The smallest value that at least a share `q` of all does not exceed (nearest rank).
-fn quantile(sorted: &[f64], q: f64) -> f64 {
+/// The smallest value that at least a share `q` of all does not exceed (nearest rank). The values
+/// are in ascending order.
+///
+/// # Panics
+///
+/// Of no value.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[rank(sorted.len(), q)]
 }
 
@@ -136,7 +148,11 @@ fn rank(count: usize, q: f64) -> usize {
 }
 
 /// The 97.5 % quantile of Student's t; beyond ten degrees of freedom that of ten, a little wide.
-fn student(freedom: usize) -> f64 {
+///
+/// # Panics
+///
+/// Of no degree of freedom.
+pub fn student(freedom: usize) -> f64 {
     const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     T[freedom.min(T.len()) - 1]
 }

@@ -1,8 +1,7 @@
 //! Words in a drawing. They are measured, and in pictures drawn, with DejaVu Sans: the widest of
 //! the fonts that a browser takes for the same SVG, so that what fits here fits there.
 
-use super::shape::{BLACK, Place, paint};
-use crate::report::names::Colour;
+use super::shape::{BLACK, Colour, Place, paint};
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
 use core::convert::Infallible;
 use plotters_backend::text_anchor::{HPos, Pos, VPos};
@@ -50,7 +49,6 @@ impl Words {
     }
 
     /// Left, top, right, bottom.
-    #[cfg(test)]
     pub(super) fn covers(&self) -> [f64; 4] {
         let (x, y) = self.at;
         let (long, half) = (width(&self.text, self.em), self.em * 0.5);

@@ -10,7 +10,11 @@ const SHARPNESS: f64 = 2.0;
 
 impl Drawing {
     /// As SVG.
-    pub(crate) fn svg(&self) -> Result<String, String> {
+    ///
+    /// # Errors
+    ///
+    /// With the reason, when it cannot be drawn.
+    pub fn svg(&self) -> Result<String, String> {
         let mut svg = String::new();
         let mut backend = SVGBackend::with_string(&mut svg, self.pixels(1.0));
         self.paint(&mut backend, 1.0).map_err(|error| error.to_string())?;
@@ -19,7 +23,11 @@ impl Drawing {
     }
 
     /// As PNG, twice as wide and high in pixels as the SVG.
-    pub(crate) fn png(&self) -> Result<Vec<u8>, String> {
+    ///
+    /// # Errors
+    ///
+    /// With the reason, when it cannot be drawn.
+    pub fn png(&self) -> Result<Vec<u8>, String> {
         let (width, height) = self.pixels(SHARPNESS);
         let rgb = vec![255; (width * height * 3) as usize];
         let mut picture = Picture { width, height, rgb };

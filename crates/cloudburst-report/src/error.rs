@@ -1,0 +1,35 @@
+//! Why there is no report.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or a directory could not be written.
+    #[error("{}: cannot be written: {source}", path.display())]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A figure could not be drawn.
+    #[error("cannot draw {figure}: {reason}")]
+    Drawing {
+        /// Its name.
+        figure: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The page could not be made of what is in it.
+    #[error("index.html cannot be made: {0}")]
+    Page(String),
+}
+
+impl Error {
+    /// Makes an error of what the system says of a path.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { path: path.into(), source }
+    }
+}

@@ -1,0 +1,33 @@
+//! Reports of experiments: charts, tables, judged claims, and one page with all of them.
+//!
+//! ```text
+//!   what was measured --> statistics: estimates with intervals
+//!                             |
+//!            +----------------+-----------------+
+//!            v                v                 v
+//!         figures           Table             claims
+//!            |                |                 |
+//!            +--> Section <---+                 |
+//!                    |                          |
+//!                    +-------> Report <---------+
+//!                                |
+//!                                v
+//!        index.html, tables.md, claims.md, figures/*.svg and *.png
+//! ```
+//!
+//! Callers bring what was measured, what to show of it and the rules that claims are judged by. The
+//! same report gives the same bytes.
+
+pub mod claims;
+mod csv;
+mod error;
+pub mod figures;
+pub mod numbers;
+mod page;
+pub mod statistics;
+mod table;
+
+pub use csv::write_csv;
+pub use error::Error;
+pub use page::{Report, Section};
+pub use table::Table;

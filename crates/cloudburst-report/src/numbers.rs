@@ -1,0 +1,69 @@
+//! How figures are written.
+
+use crate::statistics::Estimate;
+
+/// A size in bytes: `5 KB`.
+pub fn size(bytes: u32) -> String {
+    if bytes.is_multiple_of(1024) {
+        format!("{} KB", bytes / 1024)
+    } else if bytes >= 1000 {
+        format!("{} KB", (f64::from(bytes) / 100.0).round() / 10.0)
+    } else {
+        format!("{bytes} B")
+    }
+}
+
+/// Three digits that count, no exponent: `0.0421`, `5.41`, `123`, `4520`.
+pub fn figure(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{value:.digits$}")
+}
+
+/// A value that was set rather than measured, with at most four decimals: `0.25`, `48`.
+pub fn value(value: f64) -> String {
+    format!("{}", (value * 1e4).round() / 1e4)
+}
+
+/// Microseconds as milliseconds; what is infinite came after the deadline, or never.
+pub fn milliseconds(us: f64) -> String {
+    if us.is_finite() { figure(us / 1e3) } else { "> deadline".to_owned() }
+}
+
+/// Microseconds as milliseconds with the interval; `∞` is past the deadline.
+pub fn within(us: Estimate) -> String {
+    let end = |us: f64| if us.is_finite() { figure(us / 1e3) } else { "∞".to_owned() };
+    format!("{} [{}, {}]", milliseconds(us.value), end(us.low), end(us.high))
+}
+
+/// A share as percent.
+pub fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "—".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_that_count() {
+        let figures = [0.0, 0.042_12, 5.412, 123.4, 4_520.3, -2.0].map(figure);
+        assert_eq!(figures, ["0", "0.0421", "5.41", "123", "4520", "-2.00"]);
+        assert_eq!(milliseconds(f64::INFINITY), "> deadline");
+    }
+
+    #[test]
+    fn values_at_an_axis_are_short() {
+        assert_eq!([0.1 + 0.2, 48.0, 0.25].map(value), ["0.3", "48", "0.25"]);
+    }
+
+    #[test]
+    fn sizes_are_said_in_the_unit_that_they_are_given_in() {
+        assert_eq!(
+            [5000, 5120, 93_000, 512, 1500].map(size),
+            ["5 KB", "5 KB", "93 KB", "512 B", "1.5 KB"]
+        );
+    }
+}
