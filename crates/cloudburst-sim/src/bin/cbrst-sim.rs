@@ -1,0 +1,7 @@
+//! The simulator's command line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cloudburst_sim::cli::main()
+}

@@ -1,0 +1,31 @@
+//! Unknown names.
+
+/// An error message for an unknown name, which suggests a similar name or lists all.
+pub(super) fn unknown(what: &str, came: &str, names: &[&str]) -> String {
+    let near = |name: &&&str| strsim::damerau_levenshtein(came, name);
+    // Up to a third of it may be wrong.
+    let nearest = names.iter().min_by_key(near).filter(|name| 3 * near(name) <= name.len());
+    match nearest {
+        Some(name) => format!("unknown {what} `{came}`: did you mean `{name}`?"),
+        None => format!("unknown {what} `{came}`: expected one of {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_similar_name_is_suggested_otherwise_all_are_listed() {
+        let names = ["incast-bound", "rate"];
+        let line = |came| unknown("experiment", came, &names);
+        assert_eq!(
+            line("incst-buond"),
+            "unknown experiment `incst-buond`: did you mean `incast-bound`?"
+        );
+        assert_eq!(
+            line("everything"),
+            "unknown experiment `everything`: expected one of incast-bound, rate"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! The outcome of a cell, and its line in `cells.jsonl`.
+
+use super::Cell;
+use crate::Network;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The results of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Values by name; infinity is `null` in JSON.
+    #[serde(with = "numbers")]
+    pub values: BTreeMap<String, f64>,
+    /// Curves by name: finite x and y.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub series: BTreeMap<String, Vec<(f64, f64)>>,
+    /// The trace hash, in hexadecimal digits.
+    pub trace: String,
+    /// The number of events.
+    pub events: u64,
+}
+
+impl Outcome {
+    /// An outcome with the trace hash and the events of a finished simulation.
+    pub fn of(network: &Network) -> Self {
+        Self {
+            trace: format!("{:016x}", network.hash()),
+            events: network.events(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a value.
+    pub fn put(&mut self, name: impl Into<String>, value: f64) {
+        let name = name.into();
+        debug_assert!(!value.is_nan(), "{name} is no number");
+        self.values.insert(name, value);
+    }
+
+    /// Adds a curve.
+    pub fn put_series(&mut self, name: impl Into<String>, series: Vec<(f64, f64)>) {
+        self.series.insert(name.into(), series);
+    }
+}
+
+/// A finished cell: a line of `cells.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The cell.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// Its results.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// JSON has no infinity.
+mod numbers {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::collections::BTreeMap;
+
+    pub(super) fn serialize<S: Serializer>(
+        values: &BTreeMap<String, f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let values: BTreeMap<_, _> = values.iter().map(|(name, &v)| (name, finite(v))).collect();
+        values.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, f64>, D::Error> {
+        let values = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
+        let any = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
+        Ok(values.into_iter().map(|(name, value)| (name, any(value))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_line_and_comes_back_as_it_was() {
+        let mut outcome = Outcome { trace: "00ff".to_owned(), events: 7, ..Outcome::default() };
+        // Its shortest decimal form needs all of its digits.
+        outcome.put("a", 0.1 + 0.2);
+        outcome.put("late", f64::INFINITY);
+        outcome.put_series("curve", vec![(1.0, 0.5), (2.0, 1.0 / 3.0)]);
+        let cell = Cell::all("e", &["s"], &[0.1], &[0.0], 1).remove(0);
+        let record = Record { cell, outcome };
+        let line = serde_json::to_string(&record).unwrap();
+        assert_eq!(
+            line,
+            "{\"experiment\":\"e\",\"scheme\":\"s\",\"x\":0.1,\"load\":0.0,\"repetition\":0,\
+             \"values\":{\"a\":0.30000000000000004,\"late\":null},\
+             \"series\":{\"curve\":[[1.0,0.5],[2.0,0.3333333333333333]]},\
+             \"trace\":\"00ff\",\"events\":7}"
+        );
+        assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
+    }
+}

@@ -1,0 +1,166 @@
+//! MPTCP with ever more subflows (DRB paper, 5.3, Figure 8).
+//!
+//! Subflows take different paths. The paper does not say what window they have: `mptcp` has one of 256 KB for all
+//! of them together, as RFC 8684 wants it; `mptcp-64k` has 65,535 bytes for each.
+
+use super::fabric::{Fabric, tcp, window, window_name};
+use super::show::{READINGS, at_least, at_most, near, setting, table};
+use super::traffic::measure;
+use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Record, Results, Scale};
+use crate::transport::tcp::{Mptcp, Tcp};
+use cloudburst_report::claims::{Claim, Judged};
+use cloudburst_report::figures::{Across, Axis, Chart, Entry, Panel, Series};
+use core::error::Error;
+
+const NAME: &str = "drb-mptcp";
+const SUBFLOWS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+const DRB: [&str; 2] = ["drb", "drb-64k"];
+const MPTCP: [&str; 2] = ["mptcp", "mptcp-64k"];
+
+/// The experiment. The `x` of a cell is a number of subflows, the load that of its fabric.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    title: "MPTCP beside DRB (DRB, Figure 8)",
+    what: "Permutation traffic as in Figure 6, over MPTCP with 1 to 32 subflows on different paths, and over \
+           TCP with DRB. Network latency is from the first switch to the last. MPTCP has one window of 256 KB \
+           for all subflows, or 64 KB for each.",
+    minutes: [0.2, 270.0],
+    cells,
+    run,
+    report,
+};
+
+fn cells(_scale: Scale) -> Vec<Cell> {
+    let mut cells = Cell::all(NAME, &DRB, &[1.0], &Fabric::NUMBERS, 1);
+    cells.extend(Cell::all(NAME, &MPTCP, &SUBFLOWS, &Fabric::NUMBERS, 1));
+    cells
+}
+
+fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let cell = case.cell;
+    let fabric = Fabric::of(cell.load);
+    let clos = fabric.build(fabric.shape(case.scale, 1), false)?;
+    let config = tcp(&cell.scheme, fabric, case.scale)?;
+    if DRB.contains(&cell.scheme.as_str()) {
+        return measure(case, fabric, clos, Tcp::new(config));
+    }
+    let mptcp = Mptcp::new(config, cell.x as u8);
+    let is_apart = cell.scheme == MPTCP[1];
+    measure(case, fabric, clos, if is_apart { mptcp.with_windows_apart() } else { mptcp })
+}
+
+/// A scheme for people.
+fn name(scheme: &str) -> String {
+    let each = if scheme == MPTCP[1] { " for each" } else { "" };
+    format!("{}, {}{each}", window(scheme).0.to_uppercase(), window_name(scheme))
+}
+
+fn report(results: &Results<'_>) -> Part {
+    let of = |record: &Record| {
+        let cell = &record.cell;
+        vec![Fabric::of(cell.load).name().to_owned(), name(&cell.scheme), cell.x.to_string()]
+    };
+    let head = ["fabric", "scheme", "subflows", "Mb/s", "latency (us)", "p99 (us)", "dropped"];
+    let values = ["throughput_mbps", "latency_mean_us", "latency_p99_us", "dropped"];
+    let figure = |value, y: &str, stem: &str, caption: &str| {
+        curves(results, value, y).figure(format!("{NAME}-{stem}"), caption)
+    };
+    Part {
+        figures: vec![
+            figure(
+                "throughput_mbps",
+                "Mb/s a server",
+                "throughput",
+                "Throughput of a server (Figure 8 a, b).",
+            ),
+            figure(
+                "latency_mean_us",
+                "latency (us)",
+                "latency",
+                "Mean network latency (Figure 8 c, d).",
+            ),
+        ],
+        tables: vec![table(results, "MPTCP and DRB", &head, of, &values)],
+        claims: claims(results),
+    }
+}
+
+/// A panel for each fabric. DRB has no subflows, and so a level line.
+fn curves(results: &Results<'_>, value: &str, y: &str) -> Chart {
+    let panel = |fabric: Fabric| {
+        let series = DRB.iter().chain(&MPTCP).enumerate().map(|(index, scheme)| {
+            let dot = |&x: &f64| {
+                let at = if DRB.contains(scheme) { 1.0 } else { x };
+                Some((x, results.estimate(scheme, at, fabric.number(), value)?))
+            };
+            let dots = SUBFLOWS.iter().filter_map(dot).collect();
+            Series { entry: Entry::nth(index, name(scheme)), dots }
+        });
+        Panel {
+            title: fabric.name().to_owned(),
+            x: "subflows".to_owned(),
+            across: Across::Values(SUBFLOWS.to_vec()),
+            joined: true,
+            series: series.collect(),
+        }
+    };
+    let panels = Fabric::ALL.map(panel).to_vec();
+    Chart { y: y.to_owned(), up: Axis::Linear, columns: 2, height: 260.0, panels }
+}
+
+fn claims(results: &Results<'_>) -> Vec<Claim> {
+    let (mut throughput, mut latency) = (Vec::new(), Vec::new());
+    // Of 32 subflows, in microseconds and over DRB's.
+    for (fabric, paper, ratio) in [(Fabric::FatTree, 1154.0, 4.4), (Fabric::Vl2, 1090.0, 6.0)] {
+        for ((reading, _), (mptcp, drb)) in READINGS.iter().zip(MPTCP.iter().zip(DRB)) {
+            let look = |scheme: &str, x, value: &str| {
+                Some(results.estimate(scheme, x, fabric.number(), value)?.value)
+            };
+            let value = |subflows| look(mptcp, subflows, "throughput_mbps");
+            let mut findings = Vec::new();
+            if let (Some(one), Some(eight), Some(most)) = (value(1.0), value(8.0), value(32.0)) {
+                findings.push(at_least("8 subflows over 1", eight / one, 1.2, 1.0));
+                findings.push(at_least("32 subflows over 8", most / eight, 1.0, 0.95));
+                if fabric == Fabric::FatTree {
+                    findings.push(near("8 subflows", "Mb/s", eight, 760.0));
+                }
+                if let Some(drb) = look(drb, 1.0, "throughput_mbps") {
+                    findings.push(at_least("DRB over 32 subflows", drb / most, 1.0, 0.95));
+                }
+            }
+            throughput.extend(Judged::new(setting(fabric, reading), findings));
+            let mut findings = Vec::new();
+            let value = |scheme, x| look(scheme, x, "latency_mean_us");
+            if let (Some(most), Some(drb)) = (value(mptcp, 32.0), value(drb, 1.0)) {
+                findings.push(at_most("DRB over 32 subflows", drb / most, 1.0 / ratio, 0.5));
+                findings.push(near("32 subflows", "us", most, paper));
+                findings.push(near("DRB", "us", drb, paper / ratio));
+            }
+            latency.extend(Judged::new(setting(fabric, reading), findings));
+        }
+    }
+    let claim = |claim: &str, paper: &str, rule: &str, judged| Claim {
+        experiment: NAME.to_owned(),
+        claim: claim.to_owned(),
+        paper: paper.to_owned(),
+        rule: rule.to_owned(),
+        judged,
+    };
+    let all = vec![
+        claim(
+            "MPTCP needs many subflows to fill the network, and DRB none",
+            "8 subflows use 76 % of the Fat-tree; more use more; DRB's throughput is higher",
+            "Ratios of throughputs. Mark: 8 subflows at least 1.2 times one, 32 at least as much as 8, DRB at \
+             least as much as 32; 8 within 10 % of 760 Mb/s. Part: more; within 5 % of as much; within 25 %.",
+            throughput,
+        ),
+        claim(
+            "MPTCP fills queues that DRB leaves short",
+            "32 subflows: 1154 us in the Fat-tree, 1090 in the VL2: 4.4 and 6 times DRB's",
+            "Mean latency of DRB over that of 32 subflows. Mark: at most the paper's ratio. Part: at most a \
+             half. And both: within 10 % of the paper's; part: within 25 %.",
+            latency,
+        ),
+    ];
+    all.into_iter().filter(|claim| !claim.judged.is_empty()).collect()
+}

@@ -1,0 +1,168 @@
+//! Twice as many servers as the network carries, with and without ECN (DRB paper, 5.5).
+//!
+//! "Similar to DCTCP, we use instant queue length" leaves open what a sender does about marks: TCP with ECN
+//! halves its window (RFC 3168), DCTCP reduces it by the share of marks. Both are run.
+
+use super::fabric::{Fabric, tcp};
+use super::show::{self, READINGS, at_least, at_most, near, setting, table};
+use super::traffic::measure;
+use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Record, Results, Scale};
+use crate::transport::tcp::{Config, Reaction, Tcp};
+use cloudburst_report::claims::{Claim, Finding, Judged};
+use cloudburst_report::figures::{Axis, Chart, Entry, Series};
+use core::error::Error;
+
+const NAME: &str = "drb-oversubscribed";
+const ORDERS: [&str; 3] = ["rb", "rrb", "drb"];
+const SCHEMES: [&str; 6] = ["rb", "rrb", "drb", "rb-64k", "rrb-64k", "drb-64k"];
+/// Twice the servers.
+const TIMES: u16 = 2;
+/// What senders do about marks, by the load of cells.
+const REACTIONS: [(&str, f64); 3] = [("no ECN", 0.0), ("ECN, halved", 1.0), ("ECN, DCTCP", 2.0)];
+
+/// The experiment. The `x` of a cell is the number of its fabric, the load what is done about marks.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    title: "Over-subscribed networks with and without ECN (DRB, 5.5)",
+    what: "Permutation traffic of twice as many servers as in Figure 6, so that none can have more than half of \
+           its link. Switches mark from 32 KB on at 1 Gb/s and from 160 KB on at 5 Gb/s, or not at all; \
+           senders halve their windows for marks, or do as DCTCP does.",
+    minutes: [0.2, 370.0],
+    cells,
+    run,
+    report,
+};
+
+fn cells(_scale: Scale) -> Vec<Cell> {
+    Cell::all(NAME, &SCHEMES, &Fabric::NUMBERS, &REACTIONS.map(|(_, load)| load), 1)
+}
+
+fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let cell = case.cell;
+    let fabric = Fabric::of(cell.x);
+    let reaction = match cell.load {
+        0.0 => Reaction::None,
+        1.0 => Reaction::Halve,
+        _ => Config::dctcp().reaction,
+    };
+    let shape = fabric.shape(case.scale, TIMES);
+    let clos = fabric.build(shape, reaction != Reaction::None)?;
+    let config = Config { reaction, ..tcp(&cell.scheme, fabric, case.scale)? };
+    measure(case, fabric, clos, Tcp::new(config))
+}
+
+fn report(results: &Results<'_>) -> Part {
+    let of = |record: &Record| {
+        let cell = &record.cell;
+        let reaction = REACTIONS[cell.load as usize].0.to_owned();
+        vec![Fabric::of(cell.x).name().to_owned(), show::name(&cell.scheme), reaction]
+    };
+    let head = [
+        "fabric",
+        "scheme",
+        "marks",
+        "Mb/s",
+        "latency (us)",
+        "p99 (us)",
+        "RTT p99 (us)",
+        "dropped",
+    ];
+    let values = ["throughput_mbps", "latency_mean_us", "latency_p99_us", "rtt_p99_us", "dropped"];
+    let figure = |value, y: &str, stem: &str, caption: &str| {
+        bars(results, value, y).figure(format!("{NAME}-{stem}"), caption)
+    };
+    Part {
+        figures: vec![
+            figure("throughput_mbps", "Mb/s a server", "throughput", "Throughput of a server."),
+            figure("latency_mean_us", "latency (us)", "latency", "Mean network latency."),
+        ],
+        tables: vec![table(results, "Over-subscribed networks", &head, of, &values)],
+        claims: claims(results),
+    }
+}
+
+fn bars(results: &Results<'_>, value: &str, y: &str) -> Chart {
+    let settings = Fabric::ALL.into_iter().flat_map(|fabric| READINGS.map(|r| (fabric, r)));
+    let panels = settings.map(|(fabric, (reading, suffix))| {
+        let series = ORDERS.iter().enumerate().map(|(index, order)| {
+            let scheme = format!("{order}{suffix}");
+            let at = |load| results.estimate(&scheme, fabric.number(), load, value);
+            let dots = REACTIONS.iter().filter_map(|&(_, load)| Some((load, at(load)?)));
+            Series { entry: Entry::nth(index + 1, order.to_uppercase()), dots: dots.collect() }
+        });
+        let title = setting(fabric, reading);
+        show::groups(title, &REACTIONS.map(|(name, _)| name), series.collect())
+    });
+    let panels = panels.collect();
+    Chart { y: y.to_owned(), up: Axis::Linear, columns: 2, height: 240.0, panels }
+}
+
+/// What DRB, RB and RRB are found to have of a value, in the Fat-tree.
+type Look<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
+
+/// The numbers of the paper are of the Fat-tree.
+fn claims(results: &Results<'_>) -> Vec<Claim> {
+    let judge = |loads: &[usize], judge: &dyn Fn(&Look<'_>, f64) -> Option<Vec<Finding>>| {
+        let mut judged = Vec::new();
+        for (reading, suffix) in READINGS {
+            for &(name, load) in loads.iter().map(|&load| &REACTIONS[load]) {
+                let look = |scheme: &str, value: &str| {
+                    let (scheme, load) = match scheme.strip_suffix(" without") {
+                        Some(scheme) => (scheme, 0.0),
+                        None => (scheme, load),
+                    };
+                    let x = Fabric::FatTree.number();
+                    Some(results.estimate(&format!("{scheme}{suffix}"), x, load, value)?.value)
+                };
+                let of = format!("{}, {name}", setting(Fabric::FatTree, reading));
+                judged.extend(judge(&look, load).and_then(|findings| Judged::new(of, findings)));
+            }
+        }
+        judged
+    };
+    let claim = |claim: &str, paper: &str, rule: &str, judged| Claim {
+        experiment: NAME.to_owned(),
+        claim: claim.to_owned(),
+        paper: paper.to_owned(),
+        rule: rule.to_owned(),
+        judged,
+    };
+    let all = vec![
+        claim(
+            "Without ECN all orders fill the network, and queues are long",
+            "mean latency of DRB 839 us in the Fat-tree; \"high network utilization\"",
+            "Mark: at least 0.9 of 474 Mb/s, which is half a link less headers and ACKs, for each order; DRB's \
+             latency within 10 % of the paper's. Part: 0.75; within 25 %.",
+            judge(&[0], &|look, _| {
+                let ideal = 500.0 * 1_460.0 / 1_540.0;
+                let mut findings = Vec::new();
+                for order in ORDERS {
+                    let share = look(order, "throughput_mbps")? / ideal;
+                    findings.push(at_least(&order.to_uppercase(), share, 0.9, 0.75));
+                }
+                findings.push(near("DRB", "us", look("drb", "latency_mean_us")?, 839.0));
+                Some(findings)
+            }),
+        ),
+        claim(
+            "With ECN DRB has short queues and nearly all of the throughput",
+            "DRB in the Fat-tree: 346 us, and 839 without; 456, 418 and 340 Mb/s of DRB, RB and RRB",
+            "Mark: DRB's latency over that without ECN at most 346 / 839; DRB over RB and RRB at least 456 / 418 and \
+             456 / 340. Part: less; more. And DRB: within 10 % of the paper's; part: within 25 %.",
+            judge(&[1, 2], &|look, _| {
+                let latency = look("drb", "latency_mean_us")?;
+                let without = look("drb without", "latency_mean_us")?;
+                let drb = look("drb", "throughput_mbps")?;
+                let (rb, rrb) = (look("rb", "throughput_mbps")?, look("rrb", "throughput_mbps")?);
+                Some(vec![
+                    at_most("latency over that without", latency / without, 346.0 / 839.0, 1.0),
+                    near("DRB", "us", latency, 346.0),
+                    at_least("DRB over RB", drb / rb, 456.0 / 418.0, 1.0),
+                    at_least("DRB over RRB", drb / rrb, 456.0 / 340.0, 1.0),
+                    near("DRB", "Mb/s", drb, 456.0),
+                ])
+            }),
+        ),
+    ];
+    all.into_iter().filter(|claim| !claim.judged.is_empty()).collect()
+}

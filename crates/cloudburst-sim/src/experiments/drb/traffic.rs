@@ -1,0 +1,144 @@
+//! Permutation traffic: what is measured, once it is steady.
+
+use super::fabric::Fabric;
+use crate::engine::{MS, NS, SECOND, Time, US};
+use crate::experiment::{Case, Outcome};
+use crate::fabric::{Clos, PortStats};
+use crate::transport::Transport;
+use crate::workload::permutation;
+use crate::{Network, Simulation};
+use core::error::Error;
+use hdrhistogram::Histogram;
+
+/// Flows begin within this time, so that hosts are not in step.
+const SPREAD: Time = MS;
+/// More than any flow can send.
+const ENDLESS: u64 = 1 << 40;
+/// Above any time of a packet, in nanoseconds.
+const LONGEST: u64 = 10_000_000_000;
+
+/// How long it is run; the first half is not measured.
+fn duration(case: &Case<'_>) -> Time {
+    case.scale.span(40 * MS, SECOND)
+}
+
+/// Lets each server send to one other, and measures the second half of the time.
+///
+/// | value | of |
+/// |---|---|
+/// | `throughput_mbps`, `throughput_p1_mbps` | bytes of messages that a server receives: mean, and the server that 1 % are not above |
+/// | `hop1_us` to `hop5_us`, `queueing_us` | how long a packet waits at the leaf, and so on to the last switch; their sum |
+/// | `resequencing_mean_us`, `_p99_us` | how long packets are held for those before them |
+/// | `rtt_mean_us`, `rtt_p50_us`, `rtt_p99_us` | from TCP's sending a packet until its ACK |
+/// | `latency_mean_us`, `latency_p99_us` | from the first switch until the last: queues, transmissions, links |
+/// | `dropped` | share of packets that switches drop |
+///
+/// Series `rtt` and `resequencing` are their distributions: microseconds and shares.
+pub(super) fn measure(
+    case: &Case<'_>,
+    fabric: Fabric,
+    clos: Clos,
+    transport: impl Transport + 'static,
+) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let hosts = clos.shape().hosts() as u16;
+    let workload = permutation(hosts, ENDLESS, SPREAD, 0, case.seed)?;
+    let mut simulation =
+        Simulation::new(clos, vec![Box::new(transport)], Box::new(workload), case.seed);
+    let (until, from) = (duration(case), duration(case) / 2);
+    simulation.run(from);
+    let histogram = || Histogram::new_with_max(LONGEST, 3).map(Some);
+    let measures = &mut simulation.network_mut().measures;
+    measures.round_trips = histogram()?;
+    measures.resequencing = histogram()?;
+    measures.queueing = histogram()?;
+    let before = Snapshot::of(simulation.network());
+    simulation.run(until);
+
+    let network = simulation.network();
+    let mut outcome = Outcome::of(network);
+    before.put(network, until - from, &mut outcome);
+    let measures = &network.measures;
+    if let Some(times) = &measures.round_trips {
+        put(&mut outcome, "rtt", times);
+    }
+    if let Some(times) = measures.resequencing.as_ref().filter(|times| !times.is_empty()) {
+        put(&mut outcome, "resequencing", times);
+    }
+    if let Some(waited) = &measures.queueing {
+        let unqueued = fabric.unqueued() as f64 / US as f64;
+        outcome.put("latency_mean_us", unqueued + microseconds(waited.mean()));
+        let p99 = waited.value_at_quantile(0.99) as f64;
+        outcome.put("latency_p99_us", unqueued + microseconds(p99));
+    }
+    Ok(outcome)
+}
+
+/// What was there at half time.
+struct Snapshot {
+    /// Of each flow.
+    received: Vec<u64>,
+    /// Of each hop.
+    hops: Vec<PortStats>,
+}
+
+impl Snapshot {
+    fn of(network: &Network) -> Self {
+        let received = network.flows().as_slice().iter().map(|flow| flow.received);
+        Self { received: received.collect(), hops: hops(network) }
+    }
+
+    /// Adds what has happened in the `span` since.
+    fn put(&self, network: &Network, span: Time, outcome: &mut Outcome) {
+        let flows = network.flows().as_slice().iter().zip(&self.received);
+        let mut received: Vec<u64> = flows.map(|(flow, &before)| flow.received - before).collect();
+        received.sort_unstable();
+        let mbps = |bytes: f64| bytes * 8.0 / 1e6 / (span as f64 / SECOND as f64);
+        let mean = received.iter().sum::<u64>() as f64 / received.len() as f64;
+        outcome.put("throughput_mbps", mbps(mean));
+        outcome.put("throughput_p1_mbps", mbps(received[received.len() / 100] as f64));
+
+        let (mut sum, mut sent, mut dropped) = (0.0, 0, 0);
+        for (hop, (now, before)) in hops(network).iter().zip(&self.hops).enumerate().skip(1) {
+            let packets = now.packets - before.packets;
+            let waited = (now.waited - before.waited) as f64 / packets.max(1) as f64 / US as f64;
+            outcome.put(format!("hop{hop}_us"), waited);
+            sum += waited;
+            sent += packets;
+            dropped += now.dropped - before.dropped;
+        }
+        outcome.put("queueing_us", sum);
+        outcome.put("dropped", dropped as f64 / (sent + dropped).max(1) as f64);
+    }
+}
+
+/// What the ports of each hop have seen together.
+fn hops(network: &Network) -> Vec<PortStats> {
+    let clos = network.fabric();
+    let of_hop = |hop| {
+        let ports = &clos.ports()[clos.ports_of_hop(hop)];
+        ports.iter().map(crate::fabric::Port::stats).fold(PortStats::default(), |sum, port| {
+            PortStats {
+                packets: sum.packets + port.packets,
+                dropped: sum.dropped + port.dropped,
+                waited: sum.waited + port.waited,
+                ..sum
+            }
+        })
+    };
+    (0..6).map(of_hop).collect()
+}
+
+/// Adds mean, quantiles and distribution of times.
+fn put(outcome: &mut Outcome, name: &str, times: &Histogram<u64>) {
+    let quantile = |q| microseconds(times.value_at_quantile(q) as f64);
+    outcome.put(format!("{name}_mean_us"), microseconds(times.mean()));
+    outcome.put(format!("{name}_p50_us"), quantile(0.5));
+    outcome.put(format!("{name}_p99_us"), quantile(0.99));
+    let shares = (0..100).map(|k| f64::from(k) / 100.0).chain([0.995, 0.999, 1.0]);
+    let curve = shares.map(|share| (quantile(share), share)).collect();
+    outcome.put_series(name, curve);
+}
+
+fn microseconds(nanoseconds: f64) -> f64 {
+    nanoseconds * NS as f64 / US as f64
+}

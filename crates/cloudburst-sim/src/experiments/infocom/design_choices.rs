@@ -1,0 +1,145 @@
+//! V-A: what coding (A), many paths (B) and tiny queues (C) each contribute to Cloudburst (D).
+
+use super::scheme::Scheme;
+use super::show::{self, SETTINGS, finding, less, of_size, reduction};
+use super::site::TESTBED;
+use super::traffic::{self, Traffic};
+use crate::engine::SECOND;
+use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
+use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::numbers::percent;
+use cloudburst_report::statistics::mean;
+use std::error::Error;
+
+const NAME: &str = "design-choices";
+/// Requests a second of all hosts together.
+pub(super) const LOADS: [f64; 3] = [800.0, 1_600.0, 2_000.0];
+
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    title: "Design choices (Cloudburst, V-A)",
+    what: "All-to-all requests beside background flows on the paper's testbed: 8 hosts, 2 leaves, 4 spines, \
+           1 Gb/s. A has coding alone, B many paths too, C tiny queues and one path, D all three. The paper's \
+           settings are LT with d = 5, Algorithm 1, one packet a path, XPath, and equal weights of the two \
+           queues.",
+    minutes: [0.2, 90.0],
+    cells,
+    run,
+    report,
+};
+
+fn cells(scale: Scale) -> Vec<Cell> {
+    let schemes = ["dctcp", "a", "b", "c", "d", "a-ours", "b-ours", "c-ours", "d-ours"];
+    let loads = scale.of(&LOADS[2..], &LOADS[..]);
+    Cell::all(NAME, &schemes, &[0.0], loads, scale.of(1, 5))
+}
+
+/// Requests at a load beside background flows from the hosts of the first leaf, on the testbed.
+pub(super) fn testbed_traffic(load: f64, scale: Scale) -> Traffic {
+    Traffic {
+        rate: load / TESTBED.shape.hosts() as f64,
+        background: 0..TESTBED.shape.hosts_per_leaf,
+        from: SECOND / 10,
+        warm_up: 4 * SECOND / 10,
+        // Five repetitions are the paper's ten minutes.
+        span: scale.span(SECOND, 120 * SECOND),
+    }
+}
+
+fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let scheme = Scheme::named(&case.cell.scheme)?;
+    let traffic = testbed_traffic(case.cell.load, case.scale);
+    traffic::run(&TESTBED, scheme, &traffic, case.seed, |_| {})
+}
+
+fn report(results: &Results<'_>) -> Part {
+    let loads = show::loads(results);
+    let caption = "Figures 9 to 11: 99th percentile of completion times.";
+    let mut part = Part::default();
+    part.figures.push(show::by_size(results, "sim-design-choices", caption, "p99_us", &loads));
+    part.tables.push(show::table(results, "p99 (us)", "p99_us", &loads));
+    part.tables.push(show::table(results, "Mean (us)", "mean_us", &loads).folded());
+    part.tables.push(show::table(results, "Packets sent over needed", "sent", &loads).folded());
+    let Some(load) = show::highest(results) else { return part };
+    let less_than_dctcp =
+        |scheme: &str| reduction(results, (scheme, "dctcp"), (0.0, load), "p99_us");
+    // The mean over loads of a size.
+    let size = |scheme: &str, bytes| {
+        let value = |&load: &f64| {
+            Some(results.estimate(scheme, 0.0, load, &of_size("p99_us", bytes))?.value)
+        };
+        mean(&results.loads().iter().map(value).collect::<Option<Vec<f64>>>()?)
+    };
+    let claims = [
+        show::claim(
+            NAME,
+            [
+                "All three choices together (D) cut the tail by 75.32 % against DCTCP",
+                "75.32 % less, averaged over sizes",
+                "p99 at the highest load, mean over sizes of the reduction. Mark: 75.32 % less than DCTCP's. Part: less.",
+            ],
+            SETTINGS
+                .map(|(of, suffix)| {
+                    let less = less_than_dctcp(&format!("d{suffix}"))?;
+                    Judged::new(of, vec![finding("p99 against DCTCP", less, 0.7532, 0.0)])
+                })
+                .into(),
+        ),
+        show::claim(
+            NAME,
+            [
+                "Coding alone (A) is worse than DCTCP",
+                "51.12 % longer, over all sizes at 2000 r/s",
+                "p99 at the highest load, mean over sizes of the increase. Mark: at least 51.12 % longer than DCTCP's. Part: \
+                 longer.",
+            ],
+            SETTINGS
+                .map(|(of, suffix)| {
+                    let more = -less_than_dctcp(&format!("a{suffix}"))?;
+                    let reached = Reached::of(more >= 0.5112, more > 0.0);
+                    let words = if more >= 0.0 { "longer" } else { "shorter" };
+                    let found = format!("p99 {} {words} than DCTCP's", percent(more.abs()));
+                    Judged::new(of, vec![(reached, found)])
+                })
+                .into(),
+        ),
+        show::claim(
+            NAME,
+            [
+                "Many paths (B) are better than one (A)",
+                "44.52 % less for 5 KB, 23.88 % less for 93 KB, over all loads",
+                "p99 of a size, mean over loads. Mark: 44.52 % less than A's for 5 KB, 23.88 % less for 93 KB. \
+                 Part: less.",
+            ],
+            SETTINGS
+                .map(|(of, suffix)| {
+                    let (a, b) = (format!("a{suffix}"), format!("b{suffix}"));
+                    let small = less(size(&b, 5_000)?, size(&a, 5_000)?);
+                    let large = less(size(&b, 93_000)?, size(&a, 93_000)?);
+                    let findings = vec![
+                        finding("5 KB", small, 0.4452, 0.0),
+                        finding("93 KB", large, 0.2388, 0.0),
+                    ];
+                    Judged::new(of, findings)
+                })
+                .into(),
+        ),
+        show::claim(
+            NAME,
+            [
+                "Tiny queues on one path (C) cut the tail of 5 KB messages",
+                "51.42 % less than DCTCP for 5 KB",
+                "p99 of 5 KB, mean over loads. Mark: 51.42 % less than DCTCP's. Part: less.",
+            ],
+            SETTINGS
+                .map(|(of, suffix)| {
+                    let less = less(size(&format!("c{suffix}"), 5_000)?, size("dctcp", 5_000)?);
+                    Judged::new(of, vec![finding("5 KB against DCTCP", less, 0.5142, 0.0)])
+                })
+                .into(),
+        ),
+    ];
+    part.claims.extend(claims.into_iter().flatten());
+    part
+}

@@ -1,0 +1,125 @@
+//! V-C: N messages to one host at once.
+
+use super::scheme::{MESSAGES, Scheme};
+use super::show;
+use super::site::{Site, TESTBED};
+use crate::Simulation;
+use crate::engine::{MS, SECOND, Time, US};
+use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
+use crate::flow::NewFlow;
+use crate::queue::Depth;
+use crate::workload::List;
+use cloudburst_report::Table;
+use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::numbers::figure;
+use cloudburst_report::statistics::linear_fit;
+use std::error::Error;
+
+const NAME: &str = "incast";
+/// Bytes of a message: 60 packets.
+const BYTES: u64 = 60 * 1_460;
+/// When all begin; sessions are opened before.
+const BEGINS: Time = 100 * MS;
+
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    title: "Incast (Cloudburst, V-C)",
+    what: "N messages of 60 packets begin at once on the paper's testbed, dealt out among the four hosts of one \
+           rack, to one host of the other. Ports hold 100 KB; there is no other traffic.",
+    minutes: [0.1, 0.5],
+    cells,
+    run,
+    report,
+};
+
+fn cells(scale: Scale) -> Vec<Cell> {
+    let flows = scale.of(vec![4.0, 16.0, 32.0], (1..=16).map(|step| f64::from(4 * step)).collect());
+    let schemes = ["dctcp", "pias", "replicated-2", "mptcp", "d", "d-ours"];
+    Cell::all(NAME, &schemes, &flows, &[0.0], scale.of(1, 20))
+}
+
+fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let site = Site { port: Depth::Bytes(100_000), ..TESTBED };
+    let scheme = Scheme::named(&case.cell.scheme)?;
+    let flow = |tag: u32| NewFlow {
+        source: (tag % 4) as u16,
+        destination: 7,
+        transport: MESSAGES,
+        bytes: BYTES,
+        tag,
+    };
+    let flows = (0..case.cell.x as u32).map(|tag| (BEGINS, flow(tag))).collect();
+    let transports = scheme.transports(&site)?;
+    let workload = Box::new(List::new(flows));
+    let mut simulation = Simulation::new(scheme.fabric(&site)?, transports, workload, case.seed);
+    simulation.run(BEGINS + 11 * SECOND);
+    let network = simulation.network();
+    let took = |delivered: Option<Time>| match delivered {
+        Some(at) => (at - BEGINS) as f64 / US as f64,
+        None => f64::INFINITY,
+    };
+    let times: Vec<f64> =
+        network.flows().as_slice().iter().map(|flow| took(flow.delivered)).collect();
+    let mut outcome = Outcome::of(network);
+    outcome.put("last_us", times.iter().copied().fold(0.0, f64::max));
+    outcome.put("mean_us", times.iter().sum::<f64>() / times.len() as f64);
+    Ok(outcome)
+}
+
+fn report(results: &Results<'_>) -> Part {
+    let mut part = Part::default();
+    for (stem, name, caption) in [
+        (
+            "sim-incast",
+            "mean_us",
+            "Figure 15: mean completion time of N messages that begin at once.",
+        ),
+        ("sim-incast-last", "last_us", "Completion of the last of N messages that begin at once."),
+    ] {
+        let value = |scheme: &str, x| results.estimate(scheme, x, 0.0, name);
+        part.figures.push(show::lines(results, (stem, caption), ["N", "us"], value));
+    }
+    let mut rows = Vec::new();
+    for scheme in results.schemes() {
+        for x in results.xs() {
+            let value = |name| results.estimate(scheme, x, 0.0, name);
+            if let (Some(mean), Some(last)) = (value("mean_us"), value("last_us")) {
+                let shown = [figure(mean.value), figure(last.value)];
+                rows.push([vec![show::title(scheme), x.to_string()], shown.into()].concat());
+            }
+        }
+    }
+    let head = ["scheme", "N", "mean (us)", "last (us)"];
+    part.tables.push(Table::new("Incast", &head, rows).folded());
+    let judged = show::SETTINGS.map(|(of, suffix)| {
+        let scheme = format!("d{suffix}");
+        let mean = |scheme: &str, x| Some(results.estimate(scheme, x, 0.0, "mean_us")?.value);
+        let xs = results.xs();
+        let points: Vec<(f64, f64)> =
+            xs.iter().filter_map(|&x| Some((x, mean(&scheme, x)?))).collect();
+        let (slope, fit) = linear_fit(&points)?;
+        let mut findings =
+            vec![(Reached::of(slope > 0.0 && fit >= 0.95, fit >= 0.8), format!("R2 = {fit:.3}"))];
+        let beyond = xs.iter().filter(|&&x| x > 8.0);
+        let beyond: Vec<bool> =
+            beyond.filter_map(|&x| Some(mean(&scheme, x)? < mean("dctcp", x)?)).collect();
+        if !beyond.is_empty() {
+            let below = beyond.iter().filter(|&&is_below| is_below).count();
+            let found = format!("below DCTCP at {below} of {} N above 8", beyond.len());
+            findings.push((Reached::of(below == beyond.len(), below > 0), found));
+        }
+        Judged::new(of, findings)
+    });
+    part.claims.extend(show::claim(
+        NAME,
+        [
+            "An incast takes a time that grows linearly with N, and less than with DCTCP",
+            "almost linear; DCTCP and PIAS increasingly longer (Figure 15)",
+            "Mean completion. Marks: a straight line by least squares has R2 of at least 0.95, and it is below \
+             DCTCP's at every N above 8. Parts: R2 of at least 0.80; below at some N.",
+        ],
+        judged.into(),
+    ));
+    part
+}

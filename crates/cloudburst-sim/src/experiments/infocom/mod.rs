@@ -1,0 +1,29 @@
+//! Section V of the Cloudburst paper (INFOCOM 2022), at its own rates.
+//!
+//! | file | experiment | the paper |
+//! |---|---|---|
+//! | `design_choices` | what coding, many paths and tiny queues each contribute | V-A, Figures 9 to 11 |
+//! | `rivals` | Cloudburst beside DCTCP, PIAS, replicated DCTCP and MPTCP | V-B, Figures 12 and 13, Table 14 |
+//! | `incast` | N messages to one host at once | V-C, Figure 15 |
+//! | `dead_paths` | dead spines | V-C, Figure 16 |
+//! | `large` | 144 hosts at 10 Gb/s | V-D, Figure 17 |
+//! | `oversubscribed` | the rate r at 2:1 | V-D, Figure 18 |
+//! | `site`, `scheme`, `traffic`, `show` | what they share: the networks, the schemes, the requests, figures and tables | |
+
+mod dead_paths;
+mod design_choices;
+mod incast;
+mod large;
+mod oversubscribed;
+mod rivals;
+mod scheme;
+mod show;
+mod site;
+mod traffic;
+
+pub use dead_paths::EXPERIMENT as DEAD_PATHS;
+pub use design_choices::EXPERIMENT as DESIGN_CHOICES;
+pub use incast::EXPERIMENT as INCAST;
+pub use large::EXPERIMENT as LARGE;
+pub use oversubscribed::EXPERIMENT as OVERSUBSCRIBED;
+pub use rivals::EXPERIMENT as RIVALS;

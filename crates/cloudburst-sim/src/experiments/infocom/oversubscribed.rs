@@ -1,0 +1,119 @@
+//! V-D: the rate r where uplinks have half the rate (Figure 18).
+
+use super::large::{BACKGROUNDS, large_traffic};
+use super::scheme::Scheme;
+use super::show::{self, finding, of_size, over_sizes};
+use super::site::{LARGE, Site};
+use super::traffic;
+use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
+use crate::fabric::Link;
+use crate::workload::RESPONSES;
+use cloudburst_report::Table;
+use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::numbers::{figure, size};
+use cloudburst_report::statistics::Estimate;
+use std::error::Error;
+
+const NAME: &str = "oversubscribed";
+/// Requests a second of all hosts together: 2000 of each.
+const LOAD: f64 = 288_000.0;
+/// Whose r varies.
+const CLOUDBURSTS: [&str; 3] = ["d", "d-ours", "model"];
+
+/// The experiment.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    title: "Over-subscription and the rate r (Cloudburst, V-D)",
+    what: "The 144 hosts with uplinks of 20 Gb/s, 2:1: Cloudburst at shares r of the link's rate beside DCTCP, with \
+           2000 r/s of each host, without background and with background from all hosts.",
+    minutes: [1.0, 30.0],
+    cells,
+    run,
+    report,
+};
+
+fn cells(scale: Scale) -> Vec<Cell> {
+    let rates: Vec<f64> =
+        scale.of(vec![0.3, 0.5, 1.0], (1..=10).map(|tenth| f64::from(tenth) / 10.0).collect());
+    // The reading of the background stands where the load does.
+    let readings = scale.of(vec![0.0], vec![0.0, 2.0]);
+    let mut cells = Cell::all(NAME, &["dctcp"], &[1.0], &readings, 1);
+    cells.extend(Cell::all(NAME, &CLOUDBURSTS, &rates, &readings, 1));
+    cells
+}
+
+fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let site = Site { core: Link { rate: 20_000_000_000, ..LARGE.core }, ..LARGE };
+    let scheme = Scheme::named(&case.cell.scheme)?.at_rate(case.cell.x);
+    let traffic = large_traffic(LOAD, case.cell.load, case.scale);
+    traffic::run(&site, scheme, &traffic, case.seed, |_| {})
+}
+
+fn report(results: &Results<'_>) -> Part {
+    let mut part = Part::default();
+    let mut rows = Vec::new();
+    for reading in results.loads() {
+        // A completion time over DCTCP's.
+        let ratio = |scheme: &str, x: f64, bytes: u64| {
+            let name = of_size("mean_us", bytes);
+            let value = |scheme, x| Some(results.estimate(scheme, x, reading, &name)?.value);
+            Some(value(scheme, x)? / value("dctcp", 1.0)?)
+        };
+        for scheme in CLOUDBURSTS {
+            let of = show::title(scheme);
+            for x in results.xs() {
+                let shown = |&bytes: &u64| ratio(scheme, x, bytes).map_or("-".to_owned(), figure);
+                let begin =
+                    vec![of.to_owned(), BACKGROUNDS[reading as usize].to_owned(), x.to_string()];
+                rows.push([begin, RESPONSES.iter().map(shown).collect()].concat());
+            }
+        }
+        let caption = format!(
+            "Figure 18: mean completion time over DCTCP's, mean over sizes; {}.",
+            BACKGROUNDS[reading as usize]
+        );
+        let value = |scheme: &str, x| {
+            let ratios = RESPONSES.iter().map(|&bytes| ratio(scheme, x, bytes));
+            let ratios: Vec<f64> = ratios.collect::<Option<_>>()?;
+            Some(Estimate::exact(ratios.iter().sum::<f64>() / ratios.len() as f64))
+        };
+        let stem = format!("sim-oversubscribed-{reading}");
+        let axes = ["r", "over DCTCP"];
+        part.figures.push(show::lines(results, (&stem, &caption), axes, value));
+    }
+    let mut head = vec!["Cloudburst".to_owned(), "background".to_owned(), "r".to_owned()];
+    head.extend(RESPONSES.iter().map(|&bytes| size(bytes as u32)));
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    part.tables.push(Table::new("Mean completion time over DCTCP's", &head, rows));
+    let readings = results.loads().into_iter().flat_map(|r| CLOUDBURSTS.map(|scheme| (r, scheme)));
+    let judged = readings.map(|(reading, scheme)| {
+        let of = show::title(scheme);
+        let mean = |scheme: &str, x| over_sizes(results, scheme, (x, reading), "mean_us");
+        let rates = results.xs();
+        let best = rates.iter().copied().filter_map(|x| Some((mean(scheme, x)?, x)));
+        let best = best.min_by(|a, b| a.0.total_cmp(&b.0))?.1;
+        let mut found = vec![(
+            Reached::of((0.4..=0.6).contains(&best), (0.25..=0.75).contains(&best)),
+            format!("best at r = {best}"),
+        )];
+        for bytes in RESPONSES {
+            let name = of_size("mean_us", bytes);
+            let value = |scheme, x| Some(results.estimate(scheme, x, reading, &name)?.value);
+            let less = 1.0 - value(scheme, 0.5)? / value("dctcp", 1.0)?;
+            let what = format!("{} at r = 0.5, against DCTCP", size(bytes as u32));
+            found.push(finding(&what, less, 0.1288, 0.0));
+        }
+        Judged::new(format!("{of}, {}", BACKGROUNDS[reading as usize]), found)
+    });
+    part.claims.extend(show::claim(
+        NAME,
+        [
+            "At an over-subscription of 2:1 a rate r near 0.5 is best",
+            "best near 0.5, at least 12.88 % less than DCTCP for all sizes",
+            "Mean completion times. Marks: the r with the least mean over sizes is 0.4 to 0.6; at 0.5 every size is \
+             at least 12.88 % below DCTCP's. Parts: 0.25 to 0.75; every size below.",
+        ],
+        judged.collect(),
+    ));
+    part
+}

@@ -1,0 +1,156 @@
+//! The requests of section V beside its background, and what is measured of them.
+
+use super::scheme::{BACKGROUND, MESSAGES, Scheme};
+use super::site::Site;
+use crate::engine::{SECOND, Time};
+use crate::experiment::{Completion, Outcome};
+use crate::fabric::Clos;
+use crate::transport::cloudburst::codec_time;
+use crate::workload::{Asked, Background, Mix, Peers, Requests, Workload, part};
+use crate::{Network, Simulation};
+use cloudburst_core::code::Code;
+use core::ops::Range;
+use std::error::Error;
+
+/// Bytes of a background flow.
+const LONG: u64 = 10_000_000;
+/// Bytes of a message in each symbol, as good as any for the time that codes take.
+const SYMBOL: u64 = 1_408;
+
+/// What is to happen.
+#[derive(Clone, Debug)]
+pub(super) struct Traffic {
+    /// Requests a second of each host.
+    pub(super) rate: f64,
+    /// The hosts that send background flows, one after the other.
+    pub(super) background: Range<u16>,
+    /// When all of it begins: sessions are opened before.
+    pub(super) from: Time,
+    /// From then until requests are counted: background flows find their windows.
+    pub(super) warm_up: Time,
+    /// How long requests are counted.
+    pub(super) span: Time,
+}
+
+/// Runs `traffic` by `scheme`, with a fabric that `change` has had its way with.
+pub(super) fn run(
+    site: &Site,
+    scheme: Scheme,
+    traffic: &Traffic,
+    seed: u64,
+    change: impl FnOnce(&mut Clos),
+) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+    let counted = traffic.from + traffic.warm_up;
+    let until = counted + traffic.span;
+    let asked = Asked { rate: traffic.rate, from: traffic.from, until, ..Asked::default() };
+    let requests = Requests::new(&site.shape, &asked, [MESSAGES; 2], seed)?;
+    let due = requests.all();
+    let mut parts: Vec<Box<dyn Workload>> = vec![Box::new(requests)];
+    if !traffic.background.is_empty() {
+        let (senders, peers) = (traffic.background.clone(), Peers::OtherRacks);
+        let background =
+            Background::new(&site.shape, senders, peers, LONG, BACKGROUND, traffic.from, seed)?;
+        parts.push(Box::new(background));
+    }
+    let mut fabric = scheme.fabric(site)?;
+    change(&mut fabric);
+    let transports = scheme.transports(site)?;
+    let mut simulation = Simulation::new(fabric, transports, Box::new(Mix::new(parts)), seed);
+    simulation.run(counted);
+    let before = background_bytes(simulation.network());
+    simulation.run(until);
+    let long = background_bytes(simulation.network()) - before;
+    // The last ones may take until a deadline of 10 s; most take a millisecond.
+    let mut now = until;
+    while now < until + 11 * SECOND && is_waiting(simulation.network()) {
+        now += SECOND / 20;
+        simulation.run(now);
+    }
+    let network = simulation.network();
+    let mut outcome = Outcome::of(network);
+    let (mut took, mut took_all) = (Completion::new(), Completion::new());
+    let (mut sent, mut needed) = (Tally::default(), Tally::default());
+    let code = scheme.code(site);
+    for flow in network.flows().as_slice() {
+        if part(flow.what.tag) != 0 {
+            continue;
+        }
+        let request = &due[flow.what.tag as usize / 2];
+        // A request that never came has no response to count.
+        let is_request = flow.what.tag % 2 == 0;
+        if request.at < counted || (is_request && flow.delivered.is_some()) {
+            continue;
+        }
+        let coding = code.map_or(0, |code| coding(code, request.response));
+        let whole = flow.delivered.filter(|_| !is_request).map(|at| at + coding);
+        took.record(request.response, whole.map(|at| at - flow.begun));
+        took_all.record(request.response, whole.map(|at| at - request.at));
+        if flow.acknowledged.is_some() && !is_request {
+            sent.add(request.response, flow.sent.into());
+            needed.add(request.response, flow.needed.into());
+        }
+    }
+    took.put("", &mut outcome);
+    took_all.put("call_", &mut outcome);
+    for (bytes, packets) in &needed.0 {
+        outcome.put(format!("sent/{bytes}"), sent.0[bytes] as f64 / *packets as f64);
+    }
+    let seconds = traffic.span as f64 / SECOND as f64;
+    outcome.put("background_mbps", long as f64 * 8.0 / seconds / 1e6);
+    let dropped: u64 = network.fabric().ports().iter().map(|port| port.stats().dropped).sum();
+    outcome.put("dropped", dropped as f64);
+    let fabric = network.fabric();
+    let hosts = fabric.ports_of_hop(0).map(|port| fabric.ports()[port].stats().dropped);
+    outcome.put("dropped_by_hosts", hosts.sum::<u64>() as f64);
+    Ok(outcome)
+}
+
+/// What encoding and decoding a message adds to its completion: the paper adds it (V-D).
+fn coding(code: Code, bytes: u64) -> Time {
+    codec_time(code, bytes.div_ceil(SYMBOL) as usize).unwrap_or(0)
+}
+
+fn background_bytes(network: &Network) -> u64 {
+    let flows = network.flows().as_slice().iter();
+    flows.filter(|flow| part(flow.what.tag) == 1).map(|flow| flow.received).sum()
+}
+
+fn is_waiting(network: &Network) -> bool {
+    let mut flows = network.flows().as_slice().iter();
+    flows.any(|flow| part(flow.what.tag) == 0 && flow.acknowledged.is_none())
+}
+
+/// Sums by size of message.
+#[derive(Default)]
+struct Tally(std::collections::BTreeMap<u64, u64>);
+
+impl Tally {
+    fn add(&mut self, bytes: u64, packets: u64) {
+        *self.0.entry(bytes).or_default() += packets;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scheme::NAMES;
+    use super::super::site::TESTBED;
+    use super::*;
+    use crate::engine::MS;
+
+    #[test]
+    fn every_scheme_delivers_everything_and_no_host_drops_its_own_packets() {
+        for (name, scheme) in NAMES {
+            let (from, warm_up, span) = (100 * MS, 10 * MS, 40 * MS);
+            let traffic = Traffic { rate: 250.0, background: 0..4, from, warm_up, span };
+            let outcome = run(&TESTBED, scheme, &traffic, 1, |_| {}).unwrap();
+            let value = |value: &str| outcome.values[value];
+            // Credits are meant to be dropped, at hosts as elsewhere.
+            if !matches!(scheme, Scheme::ExpressPass { .. }) {
+                assert_eq!(value("dropped_by_hosts"), 0.0, "{name}");
+            }
+            assert!(value("background_mbps") > 100.0, "{name}");
+            let late = outcome.values.iter().filter(|(value, _)| value.starts_with("late"));
+            assert_eq!(late.map(|(_, &late)| late).sum::<f64>(), 0.0, "{name}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The experiments: one file each, or a folder for those of a paper.
+//!
+//! A new experiment is a new file and a line in [`ALL`].
+
+pub mod drb;
+pub mod drb_model;
+pub mod incast_bound;
+pub mod infocom;
+
+use crate::experiment::Experiment;
+
+/// All experiments, in the order in which they are run and reported.
+pub static ALL: [Experiment; 12] = [
+    incast_bound::EXPERIMENT,
+    infocom::DESIGN_CHOICES,
+    infocom::RIVALS,
+    infocom::INCAST,
+    infocom::DEAD_PATHS,
+    infocom::LARGE,
+    infocom::OVERSUBSCRIBED,
+    drb_model::EXPERIMENT,
+    drb::permutation::EXPERIMENT,
+    drb::probes::EXPERIMENT,
+    drb::mptcp::EXPERIMENT,
+    drb::oversubscribed::EXPERIMENT,
+];

@@ -1,0 +1,600 @@
+//! Clos networks of one to three layers: one switch, leaf-spine, Fat-tree, VL2.
+//!
+//! All have one shape. A leaf has hosts below it and `ways` switches above it. With two layers these are the
+//! spines. With three they are the aggregation switches of its pod, each with `ups` cores above it. Cores
+//! are numbered as the paths of `cloudburst_core::path::Shape` are: core `a * ups + u` is the `u`th above
+//! the `a`th aggregation switch of every pod, so that a path is the number of a core, or of a spine.
+//!
+//! A VL2 has d0 aggregation switches in each group, d1 / 2 leaves below and d1 / 2 spines above each. Its
+//! spines are split into d0 virtual ones (section 3.2 of the DRB paper), one for each aggregation switch of
+//! a group, which makes it such a network with pods that are its d2 / d0 groups.
+//!
+//! Routes are arithmetic on the numbers of hosts.
+
+use super::Port;
+use crate::engine::{Packet, SECOND, Time, byte_time};
+use crate::queue::Discipline;
+use cloudburst_netem::{ConfigError, LinkConfig, Loss};
+
+/// The most links of a network: more than any real one has, few enough for memory.
+const MAX_LINKS: usize = 1 << 20;
+
+/// A kind of link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Bits per second; must divide 8 * 10^12, so that a byte takes whole picoseconds.
+    pub rate: u64,
+    /// The propagation delay plus the switching delay of the node at the far end.
+    pub delay: Time,
+}
+
+/// The dimensions of a Clos network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Hosts below a leaf.
+    pub hosts_per_leaf: u16,
+    /// Leaves in a pod.
+    pub leaves_per_pod: u16,
+    /// Pods; 1 with fewer than three layers.
+    pub pods: u16,
+    /// Switches above a leaf; 0 for a single switch.
+    pub ways: u16,
+    /// Cores above an aggregation switch; 0 with fewer than three layers.
+    pub ups: u16,
+}
+
+/// An invalid topology: an error of the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("topology: {field}: got {value}, expected {expected}")]
+pub struct TopologyError {
+    /// The invalid field.
+    pub field: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The values that it may have.
+    pub expected: &'static str,
+}
+
+impl Link {
+    fn check(self) -> Result<(), TopologyError> {
+        if self.rate == 0 || !(8 * SECOND).is_multiple_of(self.rate) {
+            let expected = "a number of bits per second that divides 8 * 10^12";
+            return Err(TopologyError { field: "rate", value: self.rate, expected });
+        }
+        Ok(())
+    }
+}
+
+impl Shape {
+    /// `hosts` hosts at one switch.
+    pub const fn one_switch(hosts: u16) -> Self {
+        Self { hosts_per_leaf: hosts, leaves_per_pod: 1, pods: 1, ways: 0, ups: 0 }
+    }
+
+    /// `leaves` leaves with `hosts_per_leaf` hosts each, and `spines` spines.
+    pub const fn leaf_spine(hosts_per_leaf: u16, leaves: u16, spines: u16) -> Self {
+        Self { hosts_per_leaf, leaves_per_pod: leaves, pods: 1, ways: spines, ups: 0 }
+    }
+
+    /// A Fat-tree of switches with `ports` ports. Each leaf has `oversubscription` times as many hosts below it as
+    /// switches above.
+    pub const fn fat_tree(ports: u16, oversubscription: u16) -> Self {
+        let half = ports / 2;
+        Self {
+            hosts_per_leaf: half * oversubscription,
+            leaves_per_pod: half,
+            pods: ports,
+            ways: half,
+            ups: half,
+        }
+    }
+
+    /// A VL2 whose leaves have `d0` uplinks and `hosts_per_leaf` hosts, and whose aggregation and spine
+    /// switches have `d1` and `d2` ports.
+    pub const fn vl2(hosts_per_leaf: u16, d0: u16, d1: u16, d2: u16) -> Self {
+        Self { hosts_per_leaf, leaves_per_pod: d1 / 2, pods: d2 / d0, ways: d0, ups: d1 / 2 }
+    }
+
+    /// The number of hosts.
+    pub const fn hosts(&self) -> usize {
+        self.hosts_per_leaf as usize * self.leaves()
+    }
+
+    /// The number of leaves.
+    pub const fn leaves(&self) -> usize {
+        self.leaves_per_pod as usize * self.pods as usize
+    }
+
+    /// The number of switch layers.
+    pub const fn layers(&self) -> usize {
+        match (self.ways, self.ups) {
+            (0, _) => 1,
+            (_, 0) => 2,
+            _ => 3,
+        }
+    }
+
+    fn check(&self) -> Result<(), TopologyError> {
+        let refuse = |field, value: usize, expected| {
+            Err(TopologyError { field, value: value as u64, expected })
+        };
+        if self.hosts_per_leaf == 0 {
+            return refuse("hosts per leaf", 0, "1 or more");
+        }
+        if self.leaves() == 0 {
+            return refuse("leaves", 0, "1 or more");
+        }
+        if self.hosts() > usize::from(u16::MAX) {
+            return refuse("hosts", self.hosts(), "65535 or fewer");
+        }
+        if self.ways == 0 && self.leaves() > 1 {
+            return refuse("switches above a leaf", 0, "1 or more if there are several leaves");
+        }
+        if self.ups == 0 && self.pods > 1 {
+            let expected = "1 or more if there are several pods";
+            return refuse("cores above an aggregation switch", 0, expected);
+        }
+        let paths = usize::from(self.ways) * usize::from(self.ups.max(1));
+        if paths > usize::from(u16::MAX) {
+            return refuse("paths", paths, "65535 or fewer");
+        }
+        let aggs = usize::from(self.pods) * usize::from(self.ways);
+        let up =
+            self.hosts() + self.leaves() * usize::from(self.ways) + aggs * usize::from(self.ups);
+        if up > MAX_LINKS {
+            return refuse("links", up, "1048576 or fewer");
+        }
+        Ok(())
+    }
+}
+
+/// A Clos network: its ports and routes.
+#[derive(Debug)]
+pub struct Clos {
+    shape: Shape,
+    ports: Vec<Port>,
+    /// The leaf of each host.
+    leaf_of: Vec<u16>,
+    /// The pod of each leaf.
+    pod_of: Vec<u16>,
+    /// Whether packets between leaves of a pod turn around below the cores.
+    has_short_cuts: bool,
+    /// Where the ports of each kind begin: hosts' and leaves' to hosts come first.
+    leaf_ups: usize,
+    agg_downs: usize,
+    agg_ups: usize,
+    top_downs: usize,
+    /// Paths withdrawn from ECMP.
+    withdrawn: Vec<u16>,
+}
+
+impl Clos {
+    /// A network with `edge` links between hosts and leaves and `core` links between switches. `nic` makes the
+    /// queue of a host's port with a link, `queue` that of a switch port.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError`]: the first invalid field.
+    pub fn new(
+        shape: Shape,
+        edge: Link,
+        core: Link,
+        nic: impl FnMut(Link) -> Discipline,
+        mut queue: impl FnMut(Link) -> Discipline,
+    ) -> Result<Self, TopologyError> {
+        Self::with_switches(shape, edge, core, nic, |_, link| queue(link))
+    }
+
+    /// As [`new`](Self::new), but `queue` also gets the number of the switch. Leaves come first, then aggregation
+    /// switches, then cores or spines.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError`]: the first invalid field.
+    pub fn with_switches(
+        shape: Shape,
+        edge: Link,
+        core: Link,
+        mut nic: impl FnMut(Link) -> Discipline,
+        mut queue: impl FnMut(usize, Link) -> Discipline,
+    ) -> Result<Self, TopologyError> {
+        shape.check()?;
+        edge.check()?;
+        core.check()?;
+        let (hosts, leaves) = (shape.hosts(), shape.leaves());
+        let (ways, ups) = (usize::from(shape.ways), usize::from(shape.ups));
+        let (pods, hosts_per_leaf) = (usize::from(shape.pods), usize::from(shape.hosts_per_leaf));
+        let leaves_per_pod = usize::from(shape.leaves_per_pod);
+        let aggs = if shape.layers() == 3 { pods * ways } else { 0 };
+        // Spines have a port for each leaf, cores one for each pod.
+        let (tops, top_ports) = match shape.layers() {
+            1 => (0, 0),
+            2 => (ways, leaves),
+            _ => (ways * ups, pods),
+        };
+        let mut ports = Vec::new();
+        ports.extend((0..hosts).map(|_| Port::new(edge, nic(edge))));
+        ports.extend((0..hosts).map(|host| Port::new(edge, queue(host / hosts_per_leaf, edge))));
+        // The ports of `switches`, the first of which has number `first`, in one direction.
+        let mut add = |first, switches, ports_each| {
+            let begin = ports.len();
+            for switch in first..first + switches {
+                ports.extend((0..ports_each).map(|_| Port::new(core, queue(switch, core))));
+            }
+            begin
+        };
+        let leaf_ups = add(0, leaves, ways);
+        let agg_downs = add(leaves, aggs, leaves_per_pod);
+        let agg_ups = add(leaves, aggs, ups);
+        let top_downs = add(leaves + aggs, tops, top_ports);
+        let leaf_of = (0..hosts).map(|host| (host / hosts_per_leaf) as u16);
+        let pod_of = (0..leaves).map(|leaf| (leaf / leaves_per_pod) as u16);
+        Ok(Self {
+            shape,
+            ports,
+            leaf_of: leaf_of.collect(),
+            pod_of: pod_of.collect(),
+            has_short_cuts: true,
+            leaf_ups,
+            agg_downs,
+            agg_ups,
+            top_downs,
+            withdrawn: Vec::new(),
+        })
+    }
+
+    /// Sends all packets between leaves over the cores, even those that stay in a pod: bouncing switches are
+    /// cores (DRB paper, 3.1.1).
+    #[must_use]
+    pub fn over_cores(self) -> Self {
+        Self { has_short_cuts: false, ..self }
+    }
+
+    /// The dimensions of the network.
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The leaf of a host.
+    #[inline]
+    pub fn leaf(&self, host: u16) -> u16 {
+        self.leaf_of[usize::from(host)]
+    }
+
+    /// The number of paths from one host to another.
+    pub fn paths(&self, source: u16, destination: u16) -> u16 {
+        let (from, to) = (self.leaf(source), self.leaf(destination));
+        if from == to {
+            1
+        } else if self.shape.ups == 0
+            || self.has_short_cuts && self.pod_of[usize::from(from)] == self.pod_of[usize::from(to)]
+        {
+            self.shape.ways
+        } else {
+            self.shape.ways * self.shape.ups
+        }
+    }
+
+    /// The egress port of a packet after [`Packet::hop`] links; `None` at its destination.
+    #[inline]
+    pub(crate) fn route(&self, packet: &Packet) -> Option<usize> {
+        let hosts = self.leaf_of.len();
+        let to = usize::from(packet.destination);
+        if packet.hop == 0 {
+            return Some(usize::from(packet.source));
+        }
+        let (from_leaf, to_leaf) =
+            (usize::from(self.leaf_of[usize::from(packet.source)]), usize::from(self.leaf_of[to]));
+        if from_leaf == to_leaf {
+            return (packet.hop == 1).then_some(hosts + to);
+        }
+        let (ways, ups) = (usize::from(self.shape.ways), usize::from(self.shape.ups));
+        let path = usize::from(packet.path);
+        if ups == 0 {
+            return match packet.hop {
+                1 => Some(self.leaf_ups + from_leaf * ways + path),
+                2 => Some(self.top_downs + path * self.shape.leaves() + to_leaf),
+                3 => Some(hosts + to),
+                _ => None,
+            };
+        }
+        let (from_pod, to_pod) =
+            (usize::from(self.pod_of[from_leaf]), usize::from(self.pod_of[to_leaf]));
+        let leaves = usize::from(self.shape.leaves_per_pod);
+        if from_pod == to_pod && self.has_short_cuts {
+            return match packet.hop {
+                1 => Some(self.leaf_ups + from_leaf * ways + path),
+                2 => {
+                    let leaf = to_leaf - to_pod * leaves;
+                    Some(self.agg_downs + (to_pod * ways + path) * leaves + leaf)
+                }
+                3 => Some(hosts + to),
+                _ => None,
+            };
+        }
+        let (way, up) = (path / ups, path % ups);
+        match packet.hop {
+            1 => Some(self.leaf_ups + from_leaf * ways + way),
+            2 => Some(self.agg_ups + (from_pod * ways + way) * ups + up),
+            3 => Some(self.top_downs + path * usize::from(self.shape.pods) + to_pod),
+            4 => {
+                let leaf = to_leaf - to_pod * leaves;
+                Some(self.agg_downs + (to_pod * ways + way) * leaves + leaf)
+            }
+            5 => Some(hosts + to),
+            _ => None,
+        }
+    }
+
+    /// All ports.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    #[inline]
+    pub(crate) fn port_mut(&mut self, port: usize) -> &mut Port {
+        &mut self.ports[port]
+    }
+
+    /// The egress ports of packets after `hop` links between the most distant hosts: 0 for the ports of hosts, 1
+    /// for those of leaves upwards (to hosts, at a single switch), and so on to those of leaves to hosts.
+    pub fn ports_of_hop(&self, hop: usize) -> core::ops::Range<usize> {
+        let hosts = self.leaf_of.len();
+        let ranges = [
+            0..hosts,
+            self.leaf_ups..self.agg_downs,
+            self.agg_ups..self.top_downs,
+            self.top_downs..self.ports.len(),
+            self.agg_downs..self.agg_ups,
+            hosts..2 * hosts,
+        ];
+        let order: &[usize] = match self.shape.layers() {
+            1 => &[0, 5],
+            2 => &[0, 1, 3, 5],
+            _ => &[0, 1, 2, 3, 4, 5],
+        };
+        order.get(hop).map_or(0..0, |&range| ranges[range].clone())
+    }
+
+    /// The port of leaf `leaf` towards the `way`th switch above it.
+    pub fn up_port(&self, leaf: usize, way: usize) -> usize {
+        self.leaf_ups + leaf * usize::from(self.shape.ways) + way
+    }
+
+    /// The port of spine `spine` towards `leaf`, where there are two layers.
+    pub fn down_port(&self, spine: usize, leaf: usize) -> usize {
+        self.top_downs + spine * self.shape.leaves() + leaf
+    }
+
+    /// The name of a port: the nodes at the ends of its link, such as `leaf0->spine2`. Nodes of a kind are
+    /// numbered over the whole network; the number of a core is that of its path.
+    pub fn link_name(&self, port: usize) -> String {
+        let (hosts, leaves) = (self.leaf_of.len(), usize::from(self.shape.leaves_per_pod));
+        let (ways, ups) = (usize::from(self.shape.ways), usize::from(self.shape.ups));
+        let is_two_layers = self.shape.layers() == 2;
+        if port < hosts {
+            return format!("host{port}->leaf{}", self.leaf_of[port]);
+        }
+        if port < self.leaf_ups {
+            let host = port - hosts;
+            return format!("leaf{}->host{host}", self.leaf_of[host]);
+        }
+        if port < self.agg_downs {
+            let (leaf, way) = ((port - self.leaf_ups) / ways, (port - self.leaf_ups) % ways);
+            return match self.pod_of.get(leaf) {
+                Some(pod) if !is_two_layers => {
+                    format!("leaf{leaf}->agg{}", usize::from(*pod) * ways + way)
+                }
+                _ => format!("leaf{leaf}->spine{way}"),
+            };
+        }
+        if port < self.agg_ups {
+            let (agg, leaf) = ((port - self.agg_downs) / leaves, (port - self.agg_downs) % leaves);
+            return format!("agg{agg}->leaf{}", agg / ways * leaves + leaf);
+        }
+        if port < self.top_downs {
+            let (agg, up) = ((port - self.agg_ups) / ups, (port - self.agg_ups) % ups);
+            return format!("agg{agg}->core{}", agg % ways * ups + up);
+        }
+        if is_two_layers {
+            let leaves = self.shape.leaves();
+            let (spine, leaf) =
+                ((port - self.top_downs) / leaves, (port - self.top_downs) % leaves);
+            return format!("spine{spine}->leaf{leaf}");
+        }
+        let pods = usize::from(self.shape.pods);
+        let (core, pod) = ((port - self.top_downs) / pods, (port - self.top_downs) % pods);
+        format!("core{core}->agg{}", pod * ways + core / ups)
+    }
+
+    /// Changes the rate and the delay of a port's link. Packets already sent are not affected. A queue that counts
+    /// time or bytes at a rate keeps the one that it was made for, unless it is drop-tail.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError`]: an invalid rate.
+    pub fn set_link(&mut self, port: usize, link: Link) -> Result<(), TopologyError> {
+        link.check()?;
+        self.ports[port].byte = byte_time(link.rate);
+        self.ports[port].delay = link.delay;
+        Ok(())
+    }
+
+    /// Makes a port's link lose packets at random. `seed` determines which.
+    ///
+    /// # Errors
+    ///
+    /// A value that is not a probability.
+    pub fn set_loss(&mut self, port: usize, loss: Loss, seed: u64) -> Result<(), ConfigError> {
+        LinkConfig { loss, ..LinkConfig::default() }.check()?;
+        self.ports[port].set_loss(loss, seed);
+        Ok(())
+    }
+
+    /// Withdraws a path from ECMP: no new flow is hashed onto it. Transports that choose paths themselves may still
+    /// use it.
+    pub fn withdraw(&mut self, path: u16) {
+        self.withdrawn.push(path);
+    }
+
+    /// The ECMP paths from one host to another; all paths if all are withdrawn.
+    pub(crate) fn hashed(&self, source: u16, destination: u16) -> Vec<u16> {
+        let all = 0..self.paths(source, destination);
+        let left: Vec<u16> = all.clone().filter(|path| !self.withdrawn.contains(path)).collect();
+        if left.is_empty() { all.collect() } else { left }
+    }
+
+    /// Whether any path is withdrawn from ECMP.
+    pub(crate) const fn has_withdrawn(&self) -> bool {
+        !self.withdrawn.is_empty()
+    }
+
+    /// Takes a port's link down or up. A link that is down loses all packets; routing does not notice.
+    pub fn set_up(&mut self, port: usize, is_up: bool) {
+        self.ports[port].is_up = is_up;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::US;
+    use crate::queue::{Depth, DropTail};
+    use std::collections::BTreeSet;
+
+    fn clos(shape: Shape) -> Clos {
+        let link = Link { rate: 10_000_000_000, delay: US };
+        let queue = |_| DropTail::new(Depth::Unlimited).into();
+        Clos::new(shape, link, link, queue, queue).unwrap()
+    }
+
+    /// The ports on a path.
+    fn walk(clos: &Clos, source: u16, destination: u16, path: u16) -> Vec<usize> {
+        let mut packet = Packet { source, destination, path, ..Packet::default() };
+        let mut ports = Vec::new();
+        while let Some(port) = clos.route(&packet) {
+            ports.push(port);
+            packet.hop += 1;
+        }
+        ports
+    }
+
+    #[test]
+    fn the_fabrics_of_the_papers_have_their_sizes() {
+        assert_eq!(Shape::leaf_spine(16, 9, 4).hosts(), 144);
+        assert_eq!(Shape::fat_tree(24, 1).hosts(), 3_456);
+        assert_eq!(Shape::fat_tree(24, 2).hosts(), 6_912);
+        // Section 5 of the DRB paper: 3,840 servers, 20 at each leaf.
+        let vl2 = Shape::vl2(20, 4, 64, 24);
+        assert_eq!((vl2.hosts(), vl2.leaves()), (3_840, 192));
+        assert_eq!(usize::from(vl2.ways * vl2.ups), 128);
+    }
+
+    #[test]
+    fn every_path_of_every_pair_ends_at_the_destination_and_paths_differ() {
+        let shapes = [
+            Shape::one_switch(4),
+            Shape::leaf_spine(2, 3, 4),
+            Shape::fat_tree(4, 1),
+            Shape::fat_tree(4, 2),
+            Shape::vl2(2, 2, 6, 4),
+        ];
+        for shape in shapes {
+            let clos = clos(shape);
+            let hosts = shape.hosts() as u16;
+            let mut used = BTreeSet::new();
+            for (source, destination) in (0..hosts).flat_map(|s| (0..hosts).map(move |d| (s, d))) {
+                if source == destination {
+                    continue;
+                }
+                let mut ways = BTreeSet::new();
+                for path in 0..clos.paths(source, destination) {
+                    let ports = walk(&clos, source, destination, path);
+                    assert_eq!(ports[0], usize::from(source));
+                    let last = usize::from(hosts + destination);
+                    assert_eq!(ports.last(), Some(&last));
+                    used.extend(ports.iter().copied());
+                    assert!(ways.insert(ports));
+                }
+            }
+            // Every port is on some path.
+            assert_eq!(used.len(), clos.ports().len(), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn packets_of_a_hop_leave_by_the_ports_of_it() {
+        for shape in [Shape::one_switch(4), Shape::leaf_spine(2, 3, 4), Shape::fat_tree(4, 1)] {
+            let clos = clos(shape);
+            let last = shape.hosts() as u16 - 1;
+            for (hop, port) in walk(&clos, 0, last, 0).into_iter().enumerate() {
+                assert!(clos.ports_of_hop(hop).contains(&port), "{shape:?}, hop {hop}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_names_of_links_lead_from_host_to_host() {
+        let shapes = [
+            Shape::one_switch(4),
+            Shape::leaf_spine(2, 3, 4),
+            Shape::fat_tree(4, 2),
+            Shape::vl2(2, 2, 6, 4),
+        ];
+        let both = |shape| [clos(shape), clos(shape).over_cores()];
+        for clos in shapes.into_iter().flat_map(both) {
+            let shape = *clos.shape();
+            let hosts = shape.hosts() as u16;
+            for (source, destination) in (0..hosts).flat_map(|s| (0..hosts).map(move |d| (s, d))) {
+                if source == destination {
+                    continue;
+                }
+                for path in 0..clos.paths(source, destination) {
+                    let mut at = format!("host{source}");
+                    for port in walk(&clos, source, destination, path) {
+                        let name = clos.link_name(port);
+                        let (from, to) = name.split_once("->").unwrap();
+                        assert_eq!(from, at, "{shape:?}, port {port}");
+                        at = to.into();
+                    }
+                    assert_eq!(at, format!("host{destination}"));
+                }
+            }
+        }
+        assert_eq!(clos(Shape::leaf_spine(2, 3, 4)).link_name(12 + 6), "leaf1->spine2");
+    }
+
+    #[test]
+    fn within_a_pod_packets_go_over_cores_only_if_they_must() {
+        let clos = clos(Shape::fat_tree(4, 1));
+        assert_eq!((clos.paths(0, 2), walk(&clos, 0, 2, 0).len()), (2, 4));
+        let clos = clos.over_cores();
+        assert_eq!((clos.paths(0, 2), walk(&clos, 0, 2, 0).len()), (4, 6));
+        assert_eq!((clos.paths(0, 1), walk(&clos, 0, 1, 0).len()), (1, 2));
+    }
+
+    #[test]
+    fn invalid_topologies_are_refused() {
+        let link = Link { rate: 10_000_000_000, delay: US };
+        let queue = |_: Link| -> Discipline { DropTail::new(Depth::Unlimited).into() };
+        let refusals = [
+            (Shape::one_switch(0), "topology: hosts per leaf: got 0, expected 1 or more"),
+            (
+                Shape::leaf_spine(4, 2, 0),
+                "topology: switches above a leaf: got 0, expected 1 or more if there are several \
+                 leaves",
+            ),
+            (Shape::fat_tree(128, 1), "topology: hosts: got 524288, expected 65535 or fewer"),
+            (
+                Shape::leaf_spine(1, 60_000, 60_000),
+                "topology: links: got 3600060000, expected 1048576 or fewer",
+            ),
+        ];
+        for (shape, line) in refusals {
+            assert_eq!(Clos::new(shape, link, link, queue, queue).unwrap_err().to_string(), line);
+        }
+        let odd = Link { rate: 7, delay: US };
+        let error = Clos::new(Shape::one_switch(2), odd, link, queue, queue).unwrap_err();
+        assert!(error.to_string().starts_with("topology: rate: got 7, expected"), "{error}");
+    }
+}

@@ -1,0 +1,35 @@
+//! Distributions of packet delays, and quantiles.
+
+use hdrhistogram::Histogram;
+
+/// Histograms that transports record, in nanoseconds. Each is off (`None`) by default, because recording costs
+/// time.
+#[derive(Clone, Debug, Default)]
+pub struct Measures {
+    /// Round-trip times: from the sending of a packet to its acknowledgement.
+    pub round_trips: Option<Histogram<u64>>,
+    /// Delays in re-sequencing buffers.
+    pub resequencing: Option<Histogram<u64>>,
+    /// Queueing delays of data packets in all switches on their path.
+    pub queueing: Option<Histogram<u64>>,
+    /// Messages that a transport refused to send.
+    pub refused: u64,
+}
+
+impl Measures {
+    /// Records a value, if the histogram is on. A histogram of fixed range saturates.
+    #[inline]
+    pub fn record(histogram: &mut Option<Histogram<u64>>, nanoseconds: u64) {
+        if let Some(histogram) = histogram
+            && histogram.record(nanoseconds).is_err()
+        {
+            histogram.saturating_record(nanoseconds);
+        }
+    }
+}
+
+/// The `q` quantile of `sorted` by nearest rank; `None` if it is empty.
+pub fn quantile(sorted: &[u64], q: f64) -> Option<u64> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}

@@ -1,0 +1,218 @@
+//! Queues at the first three hops of a Fat-tree under permutation traffic: Appendix B of the DRB paper
+//! (*Per-packet Load-balanced, Low-Latency Routing for Clos-based Data Center Networks*, CoNEXT 2013).
+//!
+//! In each slot, each server generates a packet with probability rho and sends it by the next path of its
+//! [`Sequence`], which begins at a random place. This is what the appendix says of each order: a port of the
+//! first hop gets each packet with probability 2 rho / n (RB), n / 2 successive ones of every n^2 / 4 (RRB),
+//! or one of every n / 2 (DRB); later ones get each with probability 4 rho / n^2, or one of every n^2 / 4.
+//!
+//! The queues are a tree that ends at the queue looked at, and they hold only what goes on to it:
+//!
+//! - the first hop has n / 2 servers;
+//! - the second hop has n / 2 queues of the first hop, with n / 2 servers each;
+//! - the third hop has n queues of the second, among which n^2 / 4 servers are spread at random.
+//!
+//! So, unlike in a fabric, packets that diverge later do not delay each other here, and RRB and DRB are the same at
+//! the second and third hop. The trees of all paths are run side by side with the same servers,
+//! which gives n / 2 or n^2 / 4 samples a slot.
+
+use super::Lengths;
+use cloudburst_core::path::{Order, OrderError, Sequence, Shape};
+use cloudburst_core::rng::SplitMix64;
+
+/// A hop on the way up from the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hop {
+    /// From the switch of the rack to an aggregation switch.
+    First,
+    /// From there to a core switch.
+    Second,
+    /// From there to an aggregation switch of the destination's pod.
+    Third,
+}
+
+impl Hop {
+    /// All of them, upwards.
+    pub const ALL: [Self; 3] = [Self::First, Self::Second, Self::Third];
+}
+
+/// The order of paths by random bouncing, round robin and digit reversal in a Fat-tree of switches with
+/// `ports` ports.
+///
+/// # Errors
+///
+/// A number of ports that no Fat-tree has.
+pub fn orders(ports: u16) -> Result<[Order; 3], OrderError> {
+    Ok([Order::Random, Order::RoundRobin, Order::DigitReversal(Shape::fat_tree(ports)?)])
+}
+
+/// The queues of one hop.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The order in which packets visit the paths.
+    pub order: Order,
+    /// Ports of each switch: n.
+    pub ports: u16,
+    /// What each server sends, in packets a slot: rho.
+    pub load: f64,
+    /// The hop of the queues.
+    pub hop: Hop,
+}
+
+/// The length of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Slots of each run that are discarded; queues are empty at first.
+    pub warm_up: u64,
+    /// Measured slots of each run.
+    pub slots: u64,
+    /// Runs, each with new random starting places of the servers' sequences.
+    pub runs: u64,
+    /// The seed of all runs.
+    pub seed: u64,
+}
+
+impl Model {
+    /// Runs the queues.
+    ///
+    /// # Errors
+    ///
+    /// An order that is for another number of paths.
+    pub fn run(&self, look: Look) -> Result<Lengths, OrderError> {
+        let mut rng = SplitMix64::new(look.seed);
+        let mut lengths = Lengths::default();
+        for _ in 0..look.runs {
+            let mut trees = Trees::new(self, &mut rng)?;
+            for _ in 0..look.warm_up {
+                trees.step(&mut rng);
+            }
+            for _ in 0..look.slots {
+                trees.step(&mut rng);
+                for &length in &trees.lengths[..trees.roots] {
+                    lengths.record(length);
+                }
+            }
+        }
+        Ok(lengths)
+    }
+
+    /// What to look at for queues in equilibrium, with some `slots` in which all servers of a pod send, or as
+    /// much work. Random bouncing has no equilibrium at load 1.
+    pub fn equilibrium(&self, slots: u64, seed: u64) -> Look {
+        let half = u64::from(self.ports) / 2;
+        // The first hop has fewer servers.
+        let slots = if self.hop == Hop::First { slots * half } else { slots };
+        if self.order == Order::Random {
+            // The memory of such a queue is some 1 / (1 - rho)^2 slots.
+            let warm_up = 10.0 / ((1.0 - self.load) * (1.0 - self.load));
+            return Look { warm_up: warm_up as u64, slots, runs: 1, seed };
+        }
+        // One round of the paths is nearly what the next will be; another run is not.
+        let round = half * half;
+        let runs = (slots / (4 * round)).max(1);
+        Look { warm_up: 3 * round + 100, slots: round, runs, seed }
+    }
+}
+
+/// No queue.
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Server {
+    paths: Sequence,
+    /// Its queue for path 0.
+    first: u32,
+}
+
+/// The trees of queues of a hop, one for each uplink or path.
+#[derive(Debug)]
+struct Trees {
+    servers: Vec<Server>,
+    /// A server sends if 53 random bits are below this.
+    threshold: u64,
+    /// Paths that share a queue.
+    shared_by: usize,
+    /// Of all queues; those looked at come first.
+    lengths: Vec<u32>,
+    roots: usize,
+    /// The queue that takes what each sends.
+    next: Vec<u32>,
+    /// Queues that are not empty.
+    busy: Vec<u32>,
+    served: Vec<u32>,
+}
+
+impl Trees {
+    fn new(model: &Model, rng: &mut SplitMix64) -> Result<Self, OrderError> {
+        let half = usize::from(model.ports) / 2;
+        let paths = half * half;
+        let roots = if model.hop == Hop::First { half } else { paths };
+        let mut next = vec![NONE; roots];
+        // A queue for each path, before those that begin at `to`.
+        let mut before = |to: usize| {
+            let first = next.len();
+            next.extend((to..to + paths).map(|queue| queue as u32));
+            first
+        };
+        let racks: Vec<usize> = match model.hop {
+            Hop::First => vec![0],
+            Hop::Second => (0..half).map(|_| before(0)).collect(),
+            Hop::Third => {
+                let pods: Vec<usize> = (0..model.ports).map(|_| before(0)).collect();
+                let above = pods.into_iter().flat_map(|pod| core::iter::repeat_n(pod, half));
+                above.map(before).collect()
+            }
+        };
+        let servers = if model.hop == Hop::First { half } else { paths };
+        let servers = (0..servers).map(|server| {
+            let rack = match model.hop {
+                Hop::First | Hop::Second => server / half,
+                Hop::Third => rng.below(racks.len() as u64) as usize,
+            };
+            let paths = Sequence::new(model.order, paths, rng.next_u64())?;
+            Ok(Server { paths, first: racks[rack] as u32 })
+        });
+        Ok(Self {
+            servers: servers.collect::<Result<_, OrderError>>()?,
+            threshold: (model.load * (1_u64 << 53) as f64) as u64,
+            shared_by: if model.hop == Hop::First { half } else { 1 },
+            lengths: vec![0; next.len()],
+            roots,
+            next,
+            busy: Vec::new(),
+            served: Vec::new(),
+        })
+    }
+
+    /// Goes on to the next slot: each queue sends a packet, then packets arrive.
+    fn step(&mut self, rng: &mut SplitMix64) {
+        core::mem::swap(&mut self.busy, &mut self.served);
+        for k in 0..self.served.len() {
+            let queue = self.served[k];
+            self.lengths[queue as usize] -= 1;
+            if self.lengths[queue as usize] > 0 {
+                self.busy.push(queue);
+            }
+            let next = self.next[queue as usize];
+            if next != NONE {
+                self.put(next);
+            }
+        }
+        self.served.clear();
+        for k in 0..self.servers.len() {
+            if rng.next_u64() >> 11 < self.threshold {
+                let server = &mut self.servers[k];
+                let queue = server.first + (server.paths.next_path() / self.shared_by) as u32;
+                self.put(queue);
+            }
+        }
+    }
+
+    fn put(&mut self, queue: u32) {
+        let length = &mut self.lengths[queue as usize];
+        if *length == 0 {
+            self.busy.push(queue);
+        }
+        *length += 1;
+    }
+}

@@ -1,0 +1,105 @@
+//! The traffic of the models packet by packet, in the simulator, for comparison.
+//!
+//! Every server of a Fat-tree sends to one in another pod, a packet in each slot with some probability, and
+//! links have no propagation delay, so that all packets arrive and leave at slot boundaries. Unlike in
+//! [`bouncing`](super::bouncing), packets that diverge later do queue together.
+
+use crate::engine::Time;
+use crate::fabric::{Clos, Link, Shape, TopologyError};
+use crate::flow::NewFlow;
+use crate::queue::{Depth, DropTail};
+use crate::simulation::Simulation;
+use crate::transport::open_loop::{Arrivals, Config, OpenLoop};
+use crate::workload::List;
+use cloudburst_core::path::Order;
+use cloudburst_core::rng::SplitMix64;
+
+/// Hops between the servers' own ports and their destinations.
+pub const HOPS: usize = 5;
+
+const PACKET: u16 = 1_500;
+const RATE: u64 = 10_000_000_000;
+/// The transmission time of a packet.
+const SLOT: Time = 1_200_000;
+
+/// The ports of a hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Queues {
+    /// Packets at a port, the one in service included, in the mean over ports and time. By Little's law, from
+    /// how long they waited.
+    pub mean: f64,
+    /// The most that a packet found, with itself, since the beginning.
+    pub max: u64,
+}
+
+/// What happened in a fabric.
+#[derive(Debug)]
+pub struct Seen {
+    /// The queues of each hop, from the racks' switches on.
+    pub hops: [Queues; HOPS],
+    /// The simulation, which goes on from here.
+    pub simulation: Simulation,
+}
+
+/// The queues of all hops in the `slots` slots that follow `warm_up` ones, the first of which meets empty
+/// queues.
+///
+/// # Errors
+///
+/// A number of ports that no Fat-tree has.
+pub fn queues(
+    ports: u16,
+    order: Order,
+    load: f64,
+    warm_up: u64,
+    slots: u64,
+    seed: u64,
+) -> Result<Seen, TopologyError> {
+    let shape = Shape::fat_tree(ports, 1);
+    let link = Link { rate: RATE, delay: 0 };
+    let queue = |_| DropTail::new(Depth::Unlimited).into();
+    let fabric = Clos::new(shape, link, link, queue, queue)?;
+    let hosts = shape.hosts();
+    let to = between_pods(hosts, hosts / usize::from(ports), &mut SplitMix64::new(seed));
+    let flow = |(source, destination): (usize, usize)| {
+        let (source, destination) = (source as u16, destination as u16);
+        // More packets than there are slots.
+        let bytes = (warm_up + slots + 1) * u64::from(PACKET);
+        (0, NewFlow { source, destination, transport: 0, bytes, tag: 0 })
+    };
+    let workload = List::new(to.into_iter().enumerate().map(flow).collect());
+    let arrivals = Arrivals::Bernoulli { slot: SLOT, load };
+    let transport = OpenLoop::new(Config { packet: PACKET, arrivals, order });
+    let mut simulation =
+        Simulation::new(fabric, vec![Box::new(transport)], Box::new(workload), seed);
+    simulation.run(warm_up * SLOT);
+    let before = waits(&simulation);
+    simulation.run((warm_up + slots) * SLOT);
+    let after = waits(&simulation);
+    let mut hops = [Queues::default(); HOPS];
+    for (hop, queues) in hops.iter_mut().enumerate() {
+        let waited = (after[hop].0 - before[hop].0) as f64;
+        queues.mean = waited / (slots * SLOT) as f64 / hosts as f64 + load;
+        queues.max = after[hop].1 / SLOT + 1;
+    }
+    Ok(Seen { hops, simulation })
+}
+
+/// For each host one in another pod, such that each has one.
+fn between_pods(hosts: usize, pod: usize, rng: &mut SplitMix64) -> Vec<usize> {
+    let mut to: Vec<usize> = (0..hosts).collect();
+    while let Some(own) = (0..hosts).find(|&host| to[host] / pod == host / pod) {
+        to.swap(own, rng.below(hosts as u64) as usize);
+    }
+    to
+}
+
+/// How long packets waited at the ports of each hop, in all and at most.
+fn waits(simulation: &Simulation) -> [(Time, Time); HOPS] {
+    let fabric = simulation.network().fabric();
+    core::array::from_fn(|hop| {
+        let stats = fabric.ports()[fabric.ports_of_hop(hop + 1)].iter().map(|port| port.stats());
+        let longest = stats.clone().map(|stats| stats.longest_wait).max().unwrap_or(0);
+        (stats.map(|stats| stats.waited).sum(), longest)
+    })
+}

@@ -1,0 +1,52 @@
+//! Transport protocols: one file or folder for each.
+//!
+//! | file | transport | source |
+//! |---|---|---|
+//! | [`burst`] | an abstract model of Cloudburst: any n symbols complete a message, and STOP ends the burst | INFOCOM 2022, III |
+//! | [`tcp`] | TCP, DCTCP, PIAS, replicated DCTCP, QJump, MPTCP, TCP over packet spraying | see there |
+//! | [`open_loop`] | open-loop Poisson and Bernoulli sources | DRB paper, Appendix B |
+//! | [`pfabric`] | pFabric: line rate, short timeouts, priority queues | SIGCOMM 2013 |
+//! | [`expresspass`] | ExpressPass: a credit for each data packet | SIGCOMM 2017 |
+//! | [`cloudburst`] | Cloudburst itself: the endpoints of `cloudburst-core` | INFOCOM 2022; this project |
+//!
+//! A new transport is one new file that implements [`Transport`], and another that implements
+//! [`Queue`](crate::queue::Queue) if it needs a queue discipline of its own.
+
+pub mod burst;
+pub mod cloudburst;
+pub mod expresspass;
+pub mod open_loop;
+pub mod pfabric;
+mod received;
+pub mod tcp;
+
+use crate::engine::Handle;
+use crate::network::Network;
+
+/// A transport protocol: all its senders and receivers on all hosts.
+pub trait Transport {
+    /// Attaches it to a network. `number` goes into its packets and timers. Called once, before anything else.
+    fn attach(&mut self, number: u8, network: &mut Network);
+
+    /// Starts a flow at its source.
+    fn begin(&mut self, network: &mut Network, flow: u32);
+
+    /// Handles a packet that has arrived at its destination: see [`Network::packet`] and [`Network::bytes_mut`].
+    fn receive(&mut self, network: &mut Network, packet: Handle);
+
+    /// Handles a timer that has expired, with the arguments of [`Network::set_timer`].
+    fn expire(&mut self, network: &mut Network, flow: u32, token: u32);
+}
+
+/// How many packets carry a message of `bytes`, with `payload` bytes in each but the last. An empty message
+/// takes one.
+fn packets_of(bytes: u64, payload: u16) -> u32 {
+    let packets = bytes.div_ceil(payload.into()).max(1);
+    u32::try_from(packets).unwrap_or(u32::MAX)
+}
+
+/// Bytes of such a message in packet `number`.
+fn payload_of(number: u32, bytes: u64, payload: u16) -> u16 {
+    let before = u64::from(number) * u64::from(payload);
+    bytes.saturating_sub(before).min(payload.into()) as u16
+}

@@ -1,0 +1,130 @@
+//! Open-loop sources, without congestion control or loss recovery.
+//!
+//! They validate queues against theory: Poisson arrivals (M/D/1), and Bernoulli arrivals in slots (Appendix B of the
+//! DRB paper).
+
+use super::Transport;
+use crate::engine::{Handle, Packet, Time};
+use crate::network::Network;
+use crate::workload::{chance, exponential};
+use cloudburst_core::path::{Order, Sequence};
+
+/// When packets of a flow leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// With some probability one packet at the beginning of each slot.
+    Bernoulli {
+        /// The length of a slot.
+        slot: Time,
+        /// The probability, above 0.
+        load: f64,
+    },
+    /// A Poisson process.
+    Poisson {
+        /// The mean time between packets.
+        mean: Time,
+    },
+}
+
+/// The parameters of the sources.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Bytes of a packet, all of which are payload.
+    pub packet: u16,
+    /// When packets leave.
+    pub arrivals: Arrivals,
+    /// The order in which packets visit the paths; round robin if it does not fit the number of paths.
+    pub order: Order,
+}
+
+/// The sources on all hosts.
+#[derive(Debug)]
+pub struct OpenLoop {
+    config: Config,
+    number: u8,
+    flows: Vec<Option<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    paths: Sequence,
+    to_send: u64,
+    to_arrive: u64,
+}
+
+impl OpenLoop {
+    /// Creates the sources.
+    pub const fn new(config: Config) -> Self {
+        Self { config, number: 0, flows: Vec::new() }
+    }
+
+    /// Sets the timer of the next packet, drawn from `at` on.
+    fn schedule(&self, network: &mut Network, flow: u32, mut at: Time) {
+        match self.config.arrivals {
+            Arrivals::Bernoulli { slot, load } => {
+                while !chance(network.rng(), load) {
+                    at += slot;
+                }
+            }
+            Arrivals::Poisson { mean } => at += exponential(network.rng(), mean),
+        }
+        network.set_timer(self.number, at, flow, 0);
+    }
+}
+
+impl Transport for OpenLoop {
+    fn attach(&mut self, number: u8, _network: &mut Network) {
+        self.number = number;
+    }
+
+    fn begin(&mut self, network: &mut Network, flow: u32) {
+        let what = network.flows()[flow].what;
+        let packets = what.bytes.div_ceil(u64::from(self.config.packet)).max(1);
+        network.flow_mut(flow).needed = packets as u32;
+        let paths = network.draw_sequence(self.config.order, what.source, what.destination);
+        self.flows.resize_with(self.flows.len().max(flow as usize + 1), || None);
+        self.flows[flow as usize] = Some(State { paths, to_send: packets, to_arrive: packets });
+        self.schedule(network, flow, network.now());
+    }
+
+    fn receive(&mut self, network: &mut Network, packet: Handle) {
+        let flow = network.packet(packet).flow;
+        if let Some(state) = self.flows[flow as usize].as_mut() {
+            state.to_arrive -= 1;
+            if state.to_arrive == 0 {
+                network.deliver(flow);
+            }
+        }
+    }
+
+    fn expire(&mut self, network: &mut Network, flow: u32, _token: u32) {
+        let Some(state) = self.flows[flow as usize].as_mut() else {
+            return;
+        };
+        state.to_send -= 1;
+        let (path, is_last) = (state.paths.next_path() as u16, state.to_send == 0);
+        let now = network.now();
+        let record = network.flow_mut(flow);
+        let sequence = record.sent;
+        record.sent += 1;
+        let what = record.what;
+        network.send(Packet {
+            flow,
+            source: what.source,
+            destination: what.destination,
+            path,
+            size: self.config.packet,
+            transport: self.number,
+            sequence,
+            sent: now,
+            ..Packet::default()
+        });
+        if !is_last {
+            let next = match self.config.arrivals {
+                Arrivals::Bernoulli { slot, .. } => now + slot,
+                Arrivals::Poisson { .. } => now,
+            };
+            self.schedule(network, flow, next);
+        }
+    }
+}

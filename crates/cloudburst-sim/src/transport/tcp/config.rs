@@ -1,0 +1,151 @@
+//! What can be set.
+
+use super::throttle::Throttle;
+use crate::engine::{MS, Time};
+use crate::transport::{packets_of, payload_of};
+use cloudburst_core::path::Order;
+
+/// How all connections of a transport behave.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes of a full data packet on the wire. A message's last packet may be shorter.
+    pub packet: u16,
+    /// Bytes of the message in a full data packet.
+    pub payload: u16,
+    /// Bytes of an ACK on the wire.
+    pub ack: u16,
+    /// Packets of the initial window.
+    pub initial_window: u32,
+    /// Bytes that may be outstanding: the receiver's window. At least a packet may be.
+    pub window: u64,
+    /// The smallest retransmission timeout.
+    pub rto_min: Time,
+    /// The retransmission timeout before the first sample of the round-trip time. There is no handshake
+    /// that would give one, so the default is [`rto_min`](Self::rto_min).
+    pub rto_initial: Time,
+    /// What a sender does about ECN marks.
+    pub reaction: Reaction,
+    /// How long a receiver holds packets that are out of order before TCP sees them: section 5 of the DRB
+    /// paper. `None`: it does not.
+    pub resequencing: Option<Time>,
+    /// Which paths packets take.
+    pub paths: Paths,
+    /// Which classes packets have.
+    pub tagging: Tagging,
+    /// Connections that carry the same message over different paths. The first that is complete counts.
+    pub copies: u8,
+    /// What hosts may send at most, whatever the window: QJump.
+    pub throttle: Option<Throttle>,
+}
+
+impl Default for Config {
+    /// TCP with packets of 1,500 bytes, an initial window of 10 of them (RFC 6928) and a minimum timeout of
+    /// 10 ms.
+    fn default() -> Self {
+        Self {
+            packet: 1_500,
+            payload: 1_460,
+            ack: 40,
+            initial_window: 10,
+            window: 1 << 20,
+            rto_min: 10 * MS,
+            rto_initial: 10 * MS,
+            reaction: Reaction::None,
+            resequencing: None,
+            paths: Paths::PerFlow,
+            tagging: Tagging::Fixed(0),
+            copies: 1,
+            throttle: None,
+        }
+    }
+}
+
+impl Config {
+    /// DCTCP with g = 1/16 (section 3.3 of the paper). Queues must mark.
+    pub fn dctcp() -> Self {
+        Self { reaction: Reaction::Dctcp { gain: 1.0 / 16.0 }, ..Self::default() }
+    }
+
+    /// PIAS: DCTCP whose packets lose priority as their message goes on. Queues must be
+    /// [`Strict`](crate::queue::Strict), and mark.
+    pub fn pias(thresholds: Vec<u64>) -> Self {
+        Self { tagging: Tagging::ByBytes(thresholds), ..Self::dctcp() }
+    }
+
+    /// Bytes of headers in each packet.
+    pub(super) const fn header(&self) -> u16 {
+        self.packet - self.payload
+    }
+
+    /// How many packets carry a message.
+    pub(super) fn packets_of(&self, bytes: u64) -> u32 {
+        packets_of(bytes, self.payload)
+    }
+
+    /// The size on the wire of packet `number` of a message of `bytes`.
+    pub(super) fn size_of(&self, number: u32, bytes: u64) -> u16 {
+        self.header() + payload_of(number, bytes, self.payload)
+    }
+
+    /// The class of packet `number` of a message.
+    pub(super) fn class_of(&self, number: u32) -> u8 {
+        match &self.tagging {
+            Tagging::Fixed(class) => *class,
+            Tagging::ByBytes(thresholds) => {
+                let before = u64::from(number) * u64::from(self.payload);
+                thresholds.iter().take_while(|&&threshold| threshold <= before).count() as u8
+            }
+        }
+    }
+
+    /// The class of ACKs.
+    pub(super) const fn ack_class(&self) -> u8 {
+        match self.tagging {
+            Tagging::Fixed(class) => class,
+            Tagging::ByBytes(_) => 0,
+        }
+    }
+
+    /// Full packets that may be outstanding.
+    pub(super) fn window_packets(&self) -> u32 {
+        (self.window / u64::from(self.payload)).clamp(1, u64::from(u32::MAX)) as u32
+    }
+}
+
+/// What a sender does about ECN marks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reaction {
+    /// Its packets are not ECN-capable.
+    None,
+    /// It halves its window, once a window (RFC 3168).
+    Halve,
+    /// It reduces its window by the share of packets that are marked, once a window (DCTCP, SIGCOMM 2010).
+    Dctcp {
+        /// The weight of the last window in the estimate of that share.
+        gain: f64,
+    },
+}
+
+/// Which paths packets take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// All data packets of a connection take one, and all its ACKs one: both drawn, as ECMP's hash does.
+    /// Copies of a message take different ones, as far as there are enough.
+    PerFlow,
+    /// Each packet the next one of its pair of hosts in this order, for data packets and ACKs separately
+    /// (section 5 of the DRB paper). Round robin where the order is for another number of paths.
+    PerPacket(Order),
+    /// All packets this one, modulo the number of paths.
+    Fixed(u16),
+}
+
+/// Which classes packets have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tagging {
+    /// All this one.
+    Fixed(u8),
+    /// Class i once i of these thresholds have been passed by the bytes of the message before the packet
+    /// (PIAS, NSDI 2015, section 4.1). A retransmission has the class of the original, and ACKs have
+    /// class 0.
+    ByBytes(Vec<u64>),
+}

@@ -1,0 +1,215 @@
+//! MPTCP: one message over several subflows, with windows that grow together (LIA, RFC 6356).
+//!
+//! A packet of the message is given to a subflow when its window has room for it, and stays with it: there
+//! is no reinjection. All subflows begin at once, and take the first packets in turns. They share one
+//! window, [`Config::window`], from the first packet of the message that has not been acknowledged: a
+//! subflow that waits for a timeout stops the others once it is full. Simulations of MPTCP often have
+//! subflows with windows of their own instead: [`Mptcp::with_windows_apart`].
+
+use super::subflow::{self, Stack, Subflow, call};
+use super::{Config, wire};
+use crate::engine::{Handle, Kind};
+use crate::network::Network;
+use crate::transport::Transport;
+use std::collections::VecDeque;
+
+/// MPTCP on all hosts.
+#[derive(Debug)]
+pub struct Mptcp {
+    stack: Stack,
+    subflows: u8,
+    /// Packets of the message that may be outstanding.
+    window: u32,
+    /// None once the message is acknowledged.
+    flows: Vec<Option<Box<Connection>>>,
+}
+
+/// The subflows of a message.
+#[derive(Debug)]
+struct Connection {
+    subflows: Box<[Subflow]>,
+    /// Which packets of the message the outstanding packets of each subflow are.
+    parts: Box<[VecDeque<u32>]>,
+    /// The first packet of the message that has not been acknowledged.
+    first: u32,
+    /// Whether those after it have been.
+    acknowledged: VecDeque<bool>,
+    /// The first packet of the message that no subflow has.
+    next: u32,
+    /// Whether the shared window has stopped a subflow.
+    is_blocked: bool,
+    /// LIA's alpha over the sum of all windows.
+    increase: f64,
+}
+
+impl Mptcp {
+    /// Hosts that behave as `config` says, with so many subflows a message, on different paths as far as
+    /// there are enough. [`Config::copies`] and [`Config::throttle`] mean nothing here.
+    pub fn new(config: Config, subflows: u8) -> Self {
+        let window = config.window_packets();
+        let (stack, subflows) = (Stack::new(config), subflows.max(1));
+        Self { stack, subflows, window, flows: Vec::new() }
+    }
+
+    /// Each subflow has a window of [`Config::window`], and there is none of the message.
+    #[must_use]
+    pub fn with_windows_apart(self) -> Self {
+        Self { window: u32::MAX, ..self }
+    }
+
+    /// Lets a subflow send a packet, if it may. Returns whether it did.
+    fn send_one(&mut self, network: &mut Network, flow: u32, index: u8) -> bool {
+        let Some(connection) = &mut self.flows[flow as usize] else {
+            return false;
+        };
+        let subflow = &mut connection.subflows[usize::from(index)];
+        let parts = &mut connection.parts[usize::from(index)];
+        let has_room = connection.next - connection.first < self.window;
+        let has_more = connection.next < network.flows()[flow].needed;
+        connection.is_blocked |= has_more && !has_room;
+        let end = subflow.sender.next() + u32::from(has_more && has_room);
+        let Some(packet) = subflow.sender.poll(end) else {
+            return false;
+        };
+        let place = (packet - subflow.sender.first()) as usize;
+        if place == parts.len() {
+            parts.push_back(connection.next);
+            connection.next += 1;
+        }
+        self.stack.send(network, (flow, index), subflow, (packet, parts[place]));
+        self.stack.watch(network, flow, index, subflow);
+        true
+    }
+
+    fn on_ack(&mut self, network: &mut Network, flow: u32, index: u8, ack: &wire::Ack) {
+        let Some(connection) = &mut self.flows[flow as usize] else {
+            return;
+        };
+        connection.on_ack(network, index, ack);
+        if connection.first == network.flows()[flow].needed {
+            network.acknowledge(flow);
+            self.flows[flow as usize] = None;
+            return;
+        }
+        let was_blocked = core::mem::take(&mut connection.is_blocked);
+        while self.send_one(network, flow, index) {}
+        if was_blocked {
+            for index in 0..self.subflows {
+                while self.send_one(network, flow, index) {}
+            }
+        }
+    }
+
+    /// Counts what a subflow has received since it had `before` bytes.
+    fn count(&self, network: &mut Network, flow: u32, index: u8, before: u64) {
+        let Some(connection) = &self.flows[flow as usize] else {
+            return;
+        };
+        let record = network.flow_mut(flow);
+        record.received += connection.subflows[usize::from(index)].received - before;
+        if record.received == record.what.bytes {
+            network.deliver(flow);
+        }
+    }
+}
+
+impl Connection {
+    fn on_ack(&mut self, network: &Network, index: u8, ack: &wire::Ack) {
+        let sender = &mut self.subflows[usize::from(index)].sender;
+        let (before, window) = (sender.first(), sender.congestion.window());
+        sender.on_ack(network.now(), ack, Some(self.increase.min(1.0 / window)));
+        let (first, changed) = (sender.first(), sender.congestion.window());
+        for part in self.parts[usize::from(index)].drain(..(first - before) as usize) {
+            let place = (part - self.first) as usize;
+            if place >= self.acknowledged.len() {
+                self.acknowledged.resize(place + 1, false);
+            }
+            self.acknowledged[place] = true;
+        }
+        while self.acknowledged.front() == Some(&true) {
+            self.acknowledged.pop_front();
+            self.first += 1;
+        }
+        // RFC 6356, 4.1: it is enough to do this when a window has changed by a packet.
+        if window as u32 != changed as u32 {
+            self.couple();
+        }
+    }
+
+    /// Computes alpha / sum(w) = max(w / rtt^2) / sum(w / rtt)^2 (RFC 6356, section 3).
+    fn couple(&mut self) {
+        let (mut fastest, mut rate) = (0.0_f64, 0.0);
+        for Subflow { sender, .. } in &self.subflows {
+            if let Some(round_trip) = sender.rto.smoothed() {
+                let pace = sender.congestion.window() / round_trip as f64;
+                fastest = fastest.max(pace / round_trip as f64);
+                rate += pace;
+            }
+        }
+        self.increase = fastest / (rate * rate);
+    }
+}
+
+impl Transport for Mptcp {
+    fn attach(&mut self, number: u8, _network: &mut Network) {
+        self.stack.number = number;
+    }
+
+    fn begin(&mut self, network: &mut Network, flow: u32) {
+        let subflows = self.stack.open(network, flow, self.subflows);
+        let connection = Connection {
+            parts: subflows.iter().map(|_| VecDeque::new()).collect(),
+            subflows,
+            first: 0,
+            acknowledged: VecDeque::new(),
+            next: 0,
+            is_blocked: false,
+            increase: 1.0,
+        };
+        self.flows.resize_with(flow as usize + 1, || None);
+        self.flows[flow as usize] = Some(Box::new(connection));
+        let mut has_sent = true;
+        while has_sent {
+            has_sent = false;
+            for index in 0..self.subflows {
+                has_sent |= self.send_one(network, flow, index);
+            }
+        }
+    }
+
+    fn receive(&mut self, network: &mut Network, packet: Handle) {
+        let packet = *network.packet(packet);
+        let (flow, index) = (packet.flow, wire::subflow(&packet));
+        if packet.kind != Kind::Data {
+            subflow::record_round_trip(network, packet.sent);
+            self.on_ack(network, flow, index, &wire::Ack::of(&packet));
+            return;
+        }
+        let Some(connection) = &mut self.flows[flow as usize] else {
+            return;
+        };
+        let subflow = &mut connection.subflows[usize::from(index)];
+        let before = subflow.received;
+        self.stack.take(network, subflow, &packet);
+        self.count(network, flow, index, before);
+    }
+
+    fn expire(&mut self, network: &mut Network, flow: u32, token: u32) {
+        let [reason, index, ..] = token.to_be_bytes();
+        let Some(connection) = &mut self.flows[flow as usize] else {
+            return;
+        };
+        let subflow = &mut connection.subflows[usize::from(index)];
+        if reason == call::GAP {
+            let before = subflow.received;
+            self.stack.on_gap(network, (flow, index), subflow);
+            self.count(network, flow, index, before);
+        } else if subflow.sender.rto.on_call(network.now(), token as u16) {
+            subflow.sender.on_timeout();
+            connection.couple();
+            while self.send_one(network, flow, index) {}
+        } else {
+            self.stack.watch(network, flow, index, subflow);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The re-sequencing buffer of section 5 of the DRB paper, between the network and TCP.
+//!
+//! Packets that come too early are held until those before them have come, or until the first of them has
+//! been held for so long that the gap before it counts as a loss. TCP then sees that gap.
+
+use crate::engine::Time;
+use std::collections::VecDeque;
+
+/// A packet as TCP gets it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) sequence: u32,
+    /// When it was sent.
+    pub(super) sent: Time,
+    /// When it arrived.
+    pub(super) arrived: Time,
+    /// Its bytes on the wire.
+    pub(super) size: u16,
+    pub(super) is_marked: bool,
+}
+
+/// The packets that are held.
+#[derive(Debug)]
+pub(super) struct Resequencer {
+    hold_for: Time,
+    /// The packet that TCP is to get next.
+    next: u32,
+    /// That and those after it. The last one has always arrived.
+    held: VecDeque<Option<Arrival>>,
+    /// When the network calls, if it will.
+    called_at: Option<Time>,
+}
+
+impl Resequencer {
+    pub(super) const fn new(hold_for: Time) -> Self {
+        Self { hold_for, next: 0, held: VecDeque::new(), called_at: None }
+    }
+
+    /// Takes a packet. Returns it if TCP may have it at once; [`pop`](Self::pop) gives what else it may.
+    pub(super) fn take(&mut self, arrival: Arrival) -> Option<Arrival> {
+        if arrival.sequence <= self.next {
+            if arrival.sequence == self.next {
+                self.next += 1;
+                self.held.pop_front();
+            }
+            return Some(arrival);
+        }
+        let place = (arrival.sequence - self.next) as usize;
+        if place >= self.held.len() {
+            self.held.resize(place + 1, None);
+        }
+        // Of duplicates the first is kept.
+        self.held[place].get_or_insert(arrival);
+        None
+    }
+
+    /// The next packet that need not be held any longer.
+    pub(super) fn pop(&mut self, now: Time) -> Option<Arrival> {
+        if let Some(Some(arrival)) = self.held.front() {
+            let arrival = *arrival;
+            self.held.pop_front();
+            self.next += 1;
+            return Some(arrival);
+        }
+        if self.deadline()? > now {
+            return None;
+        }
+        while self.held.front().is_some_and(Option::is_none) {
+            self.held.pop_front();
+            self.next += 1;
+        }
+        self.pop(now)
+    }
+
+    /// Until when the first packet is held.
+    fn deadline(&self) -> Option<Time> {
+        let first = self.held.iter().flatten().next();
+        first.map(|arrival| arrival.arrived + self.hold_for)
+    }
+
+    /// When the network is to call, if that must be arranged.
+    pub(super) fn poll_call(&mut self) -> Option<Time> {
+        let deadline = self.deadline()?;
+        if self.called_at.is_some_and(|at| at <= deadline) {
+            return None;
+        }
+        self.called_at = Some(deadline);
+        self.called_at
+    }
+
+    /// The network calls.
+    pub(super) const fn on_call(&mut self) {
+        self.called_at = None;
+    }
+}

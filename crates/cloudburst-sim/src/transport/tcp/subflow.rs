@@ -1,0 +1,200 @@
+//! A sequence of packets from one host to another with its sender and its receiver, and what all hosts need
+//! to send and receive them.
+
+use super::Config;
+use super::config::Reaction;
+use super::paths::{Route, Selectors};
+use super::receiver::Receiver;
+use super::resequence::{Arrival, Resequencer};
+use super::sender::Sender;
+use super::wire;
+use crate::engine::{Ecn, Kind, NS, Packet, Time};
+use crate::measure::Measures;
+use crate::network::Network;
+
+/// Why the network calls: the high byte of a timer's token. The next one is the number of a subflow.
+pub(super) mod call {
+    /// A retransmission timer.
+    pub(in super::super) const TIMEOUT: u8 = 0;
+    /// A gap in a re-sequencing buffer.
+    pub(in super::super) const GAP: u8 = 1;
+    /// An epoch of a host's throttle.
+    pub(in super::super) const EPOCH: u8 = 2;
+
+    /// The token of a call, but for its low 16 bits.
+    pub(in super::super) const fn token(reason: u8, subflow: u8) -> u32 {
+        (reason as u32) << 24 | (subflow as u32) << 16
+    }
+}
+
+/// One sequence of packets.
+#[derive(Debug)]
+pub(super) struct Subflow {
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    resequencer: Option<Resequencer>,
+    /// Bytes of the message that have arrived, each counted once.
+    pub(super) received: u64,
+    data: Route,
+    acks: Route,
+    /// Whether it waits for its turn at a throttle.
+    pub(super) is_queued: bool,
+}
+
+/// What the hosts have in common.
+#[derive(Debug)]
+pub(super) struct Stack {
+    pub(super) config: Config,
+    pub(super) number: u8,
+    selectors: Selectors,
+}
+
+impl Stack {
+    pub(super) fn new(config: Config) -> Self {
+        Self { config, number: 0, selectors: Selectors::default() }
+    }
+
+    /// The subflows of a new flow.
+    pub(super) fn open(&mut self, network: &mut Network, flow: u32, count: u8) -> Box<[Subflow]> {
+        let what = network.flows()[flow].what;
+        network.flow_mut(flow).needed = self.config.packets_of(what.bytes);
+        let ends = (what.source, what.destination);
+        let routes = self.selectors.routes(network, self.config.paths, ends, count);
+        let subflow = |(data, acks)| Subflow {
+            sender: Sender::new(&self.config),
+            receiver: Receiver::default(),
+            resequencer: self.config.resequencing.map(Resequencer::new),
+            received: 0,
+            data,
+            acks,
+            is_queued: false,
+        };
+        routes.into_iter().map(subflow).collect()
+    }
+
+    /// Sends packet `sequence` of a subflow, which is packet `part` of the message.
+    pub(super) fn send(
+        &mut self,
+        network: &mut Network,
+        (flow, index): (u32, u8),
+        subflow: &mut Subflow,
+        (sequence, part): (u32, u32),
+    ) {
+        let now = network.now();
+        subflow.sender.on_sent(now, sequence);
+        let record = network.flow_mut(flow);
+        record.sent += 1;
+        let what = record.what;
+        let ecn =
+            if self.config.reaction == Reaction::None { Ecn::NotCapable } else { Ecn::Capable };
+        network.send(Packet {
+            flow,
+            source: what.source,
+            destination: what.destination,
+            path: self.selectors.next(subflow.data),
+            size: self.config.size_of(part, what.bytes),
+            transport: self.number,
+            class: self.config.class_of(part),
+            kind: Kind::Data,
+            ecn,
+            sequence,
+            remaining: wire::remaining(index, 0),
+            sent: now,
+            ..Packet::default()
+        });
+    }
+
+    /// Sees to it that the network calls if a subflow's packets are lost.
+    pub(super) fn watch(&self, network: &mut Network, flow: u32, index: u8, subflow: &mut Subflow) {
+        let token = call::token(call::TIMEOUT, index);
+        subflow.sender.rto.schedule(network, self.number, flow, token);
+    }
+
+    /// A data packet has arrived.
+    pub(super) fn take(&mut self, network: &mut Network, subflow: &mut Subflow, packet: &Packet) {
+        Measures::record(&mut network.measures.queueing, packet.waited_ns.into());
+        let arrival = Arrival {
+            sequence: packet.sequence,
+            sent: packet.sent,
+            arrived: network.now(),
+            size: packet.size,
+            is_marked: packet.ecn == Ecn::Marked,
+        };
+        let id = (packet.flow, wire::subflow(packet));
+        let Some(resequencer) = &mut subflow.resequencer else {
+            self.receive(network, id, subflow, &arrival);
+            return;
+        };
+        if let Some(arrival) = resequencer.take(arrival) {
+            self.resequenced(network, id, subflow, &arrival);
+        }
+        self.release(network, id, subflow);
+    }
+
+    /// Hands packets from the re-sequencing buffer to TCP that need not be held any longer.
+    pub(super) fn release(&mut self, network: &mut Network, id: (u32, u8), subflow: &mut Subflow) {
+        let now = network.now();
+        while let Some(arrival) = subflow.resequencer.as_mut().and_then(|held| held.pop(now)) {
+            self.resequenced(network, id, subflow, &arrival);
+        }
+        if let Some(at) = subflow.resequencer.as_mut().and_then(Resequencer::poll_call) {
+            network.set_timer(self.number, at, id.0, call::token(call::GAP, id.1));
+        }
+    }
+
+    /// The network calls for a gap.
+    pub(super) fn on_gap(&mut self, network: &mut Network, id: (u32, u8), subflow: &mut Subflow) {
+        if let Some(resequencer) = &mut subflow.resequencer {
+            resequencer.on_call();
+            self.release(network, id, subflow);
+        }
+    }
+
+    fn resequenced(
+        &mut self,
+        network: &mut Network,
+        id: (u32, u8),
+        subflow: &mut Subflow,
+        arrival: &Arrival,
+    ) {
+        let held = (network.now() - arrival.arrived) / NS;
+        Measures::record(&mut network.measures.resequencing, held);
+        self.receive(network, id, subflow, arrival);
+    }
+
+    /// TCP takes a packet, and acknowledges it.
+    fn receive(
+        &mut self,
+        network: &mut Network,
+        (flow, index): (u32, u8),
+        subflow: &mut Subflow,
+        arrival: &Arrival,
+    ) {
+        if subflow.receiver.take(arrival.sequence) {
+            subflow.received += u64::from(arrival.size - self.config.header());
+        }
+        let what = network.flows()[flow].what;
+        network.send(Packet {
+            flow,
+            source: what.destination,
+            destination: what.source,
+            path: self.selectors.next(subflow.acks),
+            size: self.config.ack,
+            transport: self.number,
+            class: self.config.ack_class(),
+            kind: Kind::Ack,
+            ecn: if arrival.is_marked { Ecn::Marked } else { Ecn::NotCapable },
+            sequence: arrival.sequence,
+            acknowledged: subflow.receiver.next(),
+            remaining: wire::remaining(index, subflow.receiver.block(arrival.sequence)),
+            sent: arrival.sent,
+            ..Packet::default()
+        });
+    }
+}
+
+/// Records the round trip of an ACK's packet.
+pub(super) fn record_round_trip(network: &mut Network, sent: Time) {
+    let round_trip = (network.now() - sent) / NS;
+    Measures::record(&mut network.measures.round_trips, round_trip);
+}

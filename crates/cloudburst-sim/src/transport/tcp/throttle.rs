@@ -1,0 +1,81 @@
+//! QJump's throttle (NSDI 2015): a host sends so many bytes of a level in each network epoch.
+//!
+//! A level is a transport with a throughput factor f and, as [`Tagging::Fixed`](super::Tagging), a
+//! priority: the smaller f, the more urgent. An epoch is 2 n P / R + epsilon, after which n packets that
+//! meet at one port have left the network even if epochs of hosts are not aligned (section 3 of the
+//! paper). A host sends f packets of P bytes of a level in an epoch. Where f = n, it is not throttled.
+//!
+//! The epoch of a host begins with a packet if the one before it is over. Hosts hold back what TCP has to
+//! send, rather than packets that it has sent, so that waiting for an epoch takes no part in round-trip
+//! times. ACKs are not throttled. The ports of hosts must be [`Strict`](crate::queue::Strict) as well, or
+//! urgent packets wait behind others there.
+
+use crate::engine::{Time, byte_time};
+use std::collections::VecDeque;
+
+/// The parameters of a level.
+#[derive(Clone, Copy, Debug)]
+pub struct Throttle {
+    /// Hosts that may send at the same time: n.
+    pub hosts: u32,
+    /// Bytes of the largest packet on the wire: P.
+    pub packet: u16,
+    /// Bits a second of the slowest link: R.
+    pub rate: u64,
+    /// The cumulative switching delay: epsilon.
+    pub delay: Time,
+    /// The throughput factor: f, of 1 to n.
+    pub factor: u32,
+}
+
+impl Throttle {
+    /// The network epoch.
+    pub const fn epoch(&self) -> Time {
+        2 * self.hosts as Time * self.packet as Time * byte_time(self.rate) + self.delay
+    }
+
+    /// Bytes an epoch; unlimited if f = n.
+    const fn allowance(&self) -> u64 {
+        if self.factor >= self.hosts { u64::MAX } else { self.factor as u64 * self.packet as u64 }
+    }
+}
+
+/// What a host sends of a level.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    /// Subflows that may have something to send, the next one in front.
+    pub(super) turns: VecDeque<(u32, u8)>,
+    epoch_ends: Time,
+    left: u64,
+    called_at: Option<Time>,
+}
+
+impl Host {
+    /// Whether a packet of `size` may be sent now, which then counts as sent.
+    pub(super) fn admit(&mut self, throttle: &Throttle, now: Time, size: u16) -> bool {
+        if now >= self.epoch_ends {
+            self.epoch_ends = now + throttle.epoch();
+            // A packet that is larger than P takes an epoch for itself.
+            self.left = throttle.allowance().max(size.into());
+        }
+        let fits = u64::from(size) <= self.left;
+        if fits {
+            self.left -= u64::from(size);
+        }
+        fits
+    }
+
+    /// When the network is to call, if that must be arranged.
+    pub(super) fn poll_call(&mut self) -> Option<Time> {
+        if self.called_at.is_some() || self.turns.is_empty() {
+            return None;
+        }
+        self.called_at = Some(self.epoch_ends);
+        self.called_at
+    }
+
+    /// The network calls.
+    pub(super) const fn on_call(&mut self) {
+        self.called_at = None;
+    }
+}

@@ -1,0 +1,161 @@
+//! The threads of `cloudburst_core::burst`, given what a host of the simulator was given at the same times,
+//! put the same datagrams on the wire, byte for byte.
+
+use super::*;
+use cloudburst_core::burst::{Datagrams, Engine, PacketIo};
+use cloudburst_core::error::LocalError;
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::{SendOptions, Transmit};
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::Role;
+use cloudburst_sim::transport::cloudburst::{Cloudburst, Settings, Step};
+use core::time::Duration;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// A clock, and a gate before which the engine's sending thread waits until the end: it sleeps by another
+/// clock.
+#[derive(Default)]
+struct Stage {
+    nanos: AtomicU64,
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Stage {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+
+    fn pass_gate(&self) {
+        let open = self.is_open.lock().unwrap();
+        drop(self.opened.wait_while(open, |open| !*open).unwrap());
+    }
+}
+
+/// What stands for sockets.
+struct Wire {
+    stage: Arc<Stage>,
+    inbox: Receiver<(Via, Vec<u8>)>,
+    outbox: Sender<(Via, Vec<u8>)>,
+    ends: Receiver<()>,
+}
+
+impl PacketIo for Wire {
+    type Ready = ();
+
+    fn now(&self) -> Instant {
+        if std::thread::current().name() == Some("cbrst-send") {
+            self.stage.pass_gate();
+        }
+        Instant::from_nanos(self.stage.nanos.load(SeqCst))
+    }
+
+    fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {
+        for packet in contents.chunks(transmit.segment_size) {
+            let _ = self.outbox.send((transmit.via, packet.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn wait(&self, _: Duration) {
+        if std::thread::current().name() == Some("cbrst-recv") {
+            let _ = self.ends.recv();
+        }
+    }
+
+    fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
+        for (via, mut packet) in self.inbox.try_iter() {
+            deliver(Datagrams::one(via, &mut packet));
+        }
+    }
+
+    fn wake(&self) {}
+}
+
+/// Opens the gate when it is dropped, before the engine, whose end waits for its threads.
+struct Opens(Arc<Stage>, Option<Sender<()>>);
+
+impl Drop for Opens {
+    fn drop(&mut self) {
+        self.0.open();
+        self.1.take();
+    }
+}
+
+/// Gives an engine what was recorded, and compares what it sends. Returns how many datagrams those were.
+fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize {
+    let stage = Arc::new(Stage::default());
+    let (to_engine, inbox) = unbounded();
+    let (outbox, from_engine) = unbounded();
+    let (end, ends) = unbounded();
+    let wire = Wire { stage: stage.clone(), inbox, outbox, ends };
+    let endpoint = recording.endpoint().expect("the simulation began");
+    let engine = Engine::start(endpoint, wire, |_| {}).unwrap();
+    let _opens = Opens(stage.clone(), Some(end));
+    let mut compared = 0;
+    for (at, step) in recording.steps() {
+        stage.nanos.store(at.as_nanos(), SeqCst);
+        match step {
+            Step::Connect(peer) => {
+                engine.connect(peer, None, Box::new(|_| {})).unwrap();
+            }
+            Step::Send(peer, bytes) => {
+                let options = SendOptions::default();
+                engine.send(peer, Role::Plain, bytes, &options, Box::new(|_| {})).unwrap();
+            }
+            Step::Datagram(via, bytes) => {
+                to_engine.send((via, bytes)).unwrap();
+                engine.take();
+            }
+            Step::Timeout => {
+                engine.take();
+                engine.run_sender();
+            }
+            Step::Taken(bytes) => assert_eq!(engine.recv().map(|m| m.bytes), Some(bytes)),
+            Step::Sent(via, packet) => {
+                let same = from_engine.try_recv().unwrap_or_else(|_| {
+                    // Answers that waited for the application, and what is left to the sending thread.
+                    engine.flush();
+                    engine.run_sender();
+                    from_engine.try_recv().expect("the engine sends it")
+                });
+                assert!(same == (via, packet), "datagram {compared} at {at:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(from_engine.try_recv().is_err(), "the engine sends nothing else");
+    compared
+}
+
+#[test]
+fn the_engine_sends_what_the_simulated_host_sent() {
+    for settings in [Settings::ours(10_000_000_000), Settings::paper(10_000_000_000)] {
+        let shape = Shape::leaf_spine(2, 2, 4);
+        let mut transport = Cloudburst::new(settings, &shape).unwrap();
+        let recordings = [0, 3].map(|host| transport.record(host));
+        let link = Link { rate: 10_000_000_000, delay: 2 * US };
+        // So short that packets are lost.
+        let queue = |_| DropTail::new(Depth::Packets(8)).into();
+        let fabric = Clos::new(shape, link, link, unlimited, queue).unwrap();
+        let mut list = Vec::new();
+        for k in 0..40_u16 {
+            let (source, destination) = (k % 4, (k + 1 + k / 4 % 3) % 4);
+            list.push((source, destination, u64::from(k) * 2_500));
+        }
+        let mut simulation = common::simulation(fabric, transport, flows(&list));
+        simulation.run(BEGIN + 20_000 * MS);
+        let flows = simulation.network().flows().as_slice();
+        assert!(flows.iter().all(|flow| flow.acknowledged.is_some()));
+        let dropped: u64 =
+            simulation.network().fabric().ports().iter().map(|port| port.stats().dropped).sum();
+        assert!(dropped > 0);
+        for recording in &recordings {
+            let compared = replay(recording);
+            assert!(compared > 100, "{compared}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Cloudburst: the protocol's own endpoints, and the burst model.
+
+mod engine;
+mod idle;
+mod model;
+mod sessions;
+mod traces;
+
+use crate::common::{self, SHAPE, flow, unlimited};
+use cloudburst_sim::engine::{MS, Time, US};
+use cloudburst_sim::fabric::{Clos, Link, Shape};
+use cloudburst_sim::queue::{Depth, DropTail};
+use cloudburst_sim::transport::Transport;
+use cloudburst_sim::{NewFlow, Simulation};
+
+/// When the sessions are open and all is quiet.
+const BEGIN: Time = 50 * MS;
+
+/// The fabric of V-D. Switches have queues of this depth.
+fn fabric(depth: Depth) -> Clos {
+    common::fabric(unlimited, |_| DropTail::new(depth).into())
+}
+
+/// Flows of source, destination and bytes that begin at [`BEGIN`].
+fn flows(flows: &[(u16, u16, u64)]) -> impl Iterator<Item = (Time, NewFlow)> {
+    flows.iter().map(|&ends| flow(BEGIN, ends))
+}
+
+/// A simulation of these flows that has ended.
+fn run(transport: impl Transport + 'static, depth: Depth, list: &[(u16, u16, u64)]) -> Simulation {
+    let mut simulation = common::simulation(fabric(depth), transport, flows(list));
+    simulation.run(BEGIN + 20_000 * MS);
+    simulation
+}

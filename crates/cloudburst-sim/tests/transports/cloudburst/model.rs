@@ -1,0 +1,92 @@
+//! The model of `burst` beside the endpoint, idle and in incasts.
+
+use super::idle::{BYTE, LINK, crossing, endpoint, stop, symbols};
+use super::*;
+use cloudburst_core::config::{BurstPolicy, Config};
+use cloudburst_sim::engine::NS;
+use cloudburst_sim::transport::burst::{self, Burst};
+use cloudburst_sim::transport::cloudburst::{Cloudburst, Sessions, Settings};
+
+/// The model's packets, if they are to be as long as the endpoint's.
+fn model(bytes: u64) -> Burst {
+    let (n, packet) = symbols(bytes, 0);
+    let payload = bytes.div_ceil(n).max(1) as u16;
+    Burst::new(burst::Config {
+        packet: packet as u16,
+        payload,
+        stop: stop(4) as u16,
+        ..burst::Config::default()
+    })
+}
+
+/// 60 packets of 1.2 us, four links of 2 us, and 0.3, 0.3 and 1.2 us to be forwarded; the STOP takes 8.08 us.
+#[test]
+fn an_idle_message_of_the_model_takes_what_its_packets_take() {
+    let burst = Burst::new(burst::Config::default());
+    let simulation = run(burst, Depth::Unlimited, &[(0, 143, 60 * 1_460)]);
+    let flow = simulation.network().flows()[0];
+    assert_eq!(flow.delivered, Some(BEGIN + 81_800 * NS));
+    assert_eq!(flow.acknowledged, Some(BEGIN + (81_800 + 8_080) * NS));
+}
+
+/// Idle, they are the same, but for STOPs: the endpoint's are longer the more paths they report on.
+#[test]
+fn the_model_is_the_endpoint_if_their_packets_have_one_length() {
+    for (bytes, paths) in [(1_000, 1), (20_000, 4), (50_000, 4), (93_000, 4), (181_000, 4)] {
+        let simulation = run(model(bytes), Depth::Unlimited, &[(0, 143, bytes)]);
+        let modelled = simulation.network().flows().as_slice()[0];
+        let real = endpoint(Settings::ours(LINK), bytes);
+        assert_eq!(real.delivered, modelled.delivered, "{bytes}");
+        let shorter = crossing(stop(4)) - crossing(stop(paths));
+        let acknowledged = modelled.acknowledged.map(|at| at - shorter);
+        assert_eq!(real.acknowledged, acknowledged, "{bytes}");
+    }
+}
+
+/// The mean completion time of `count` messages of 93,000 bytes to one host, whose queue holds 24 packets,
+/// and the last one.
+fn incast(count: u16, transport: impl Transport + 'static) -> (f64, f64) {
+    let list: Vec<_> = (16..16 + count).map(|source| (source, 0, 93_000)).collect();
+    let simulation = run(transport, Depth::Packets(24), &list);
+    let flows = simulation.network().flows().as_slice();
+    let times: Vec<Time> = flows.iter().map(|flow| flow.delivered.unwrap() - BEGIN).collect();
+    let mean = times.iter().sum::<Time>() as f64 / times.len() as f64;
+    (mean, times.into_iter().max().unwrap() as f64)
+}
+
+/// Hosts 16, 17 and so on send to host 0.
+fn incast_of_endpoints(count: u16, settings: Settings) -> (f64, f64) {
+    let sessions = Sessions::Between((16..16 + count).map(|source| (source, 0)).collect());
+    incast(count, Cloudburst::new(Settings { sessions, ..settings }, &SHAPE).unwrap())
+}
+
+/// The model sends one packet at a time until STOP, as Algorithm 1 does, and so does an endpoint with an
+/// oblivious burst, trains of one packet, and a port that holds no more. They differ in where in the order of
+/// paths each message begins. The endpoint also ends bursts after eight times the message: no message of
+/// four needs so much.
+#[test]
+fn in_a_small_incast_the_model_is_the_endpoint_to_half_a_percent() {
+    let config =
+        Config { capacity: LINK, policy: BurstPolicy::Oblivious, train: 1, ..Config::default() };
+    let settings = Settings { send_buffer: Some(0), ..Settings::new(config) };
+    for count in 2..=4 {
+        let (mean, last) = incast(count, model(93_000));
+        let (real_mean, real_last) = incast_of_endpoints(count, settings.clone());
+        assert!((real_mean / mean - 1.0).abs() < 0.005, "{count}: {real_mean} and {mean}");
+        assert!((real_last / last - 1.0).abs() < 0.005, "{count}: {real_last} and {last}");
+    }
+}
+
+/// By default, endpoints do not burst until STOP: they send what is needed and a margin, and then what the
+/// receiver says is missing, so that a bottleneck idles for some round trips and timeouts, at a third of
+/// the packets. Their 20 messages take up to half as long again as those of the model.
+#[test]
+fn in_a_large_incast_the_defaults_take_up_to_half_as_long_again_as_the_model() {
+    let (mean, last) = incast(20, model(93_000));
+    let (real_mean, real_last) = incast_of_endpoints(20, Settings::ours(LINK));
+    let (n, packet) = symbols(93_000, 0);
+    let least = ((20 * n - 1) * packet * BYTE + crossing(packet)) as f64;
+    assert!(last >= least && real_last >= least);
+    assert!((1.0..1.5).contains(&(real_mean / mean)), "{real_mean} and {mean}");
+    assert!((1.0..1.5).contains(&(real_last / last)), "{real_last} and {last}");
+}
