@@ -1,0 +1,98 @@
+//! How many events a second the simulator handles on one core: one event is one packet at one node, or one
+//! timer.
+//!
+//! All hosts send to another at the full rate: a permutation. Figures are events a second of processor time,
+//! because machines are shared, the best of three runs. Ends with 1 where a target is missed.
+
+use cloudburst_sim::engine::{MS, Time, US};
+use cloudburst_sim::fabric::{Clos, Link, Shape};
+use cloudburst_sim::queue::{Depth, DropTail};
+use cloudburst_sim::transport::burst::{self, Burst};
+use cloudburst_sim::workload::List;
+use cloudburst_sim::{NewFlow, Simulation};
+use nix::sys::resource::{UsageWho, getrusage};
+use std::process::ExitCode;
+
+struct Case {
+    name: &'static str,
+    shape: Shape,
+    edge: Link,
+    core: Link,
+    span: Time,
+    /// Events a second.
+    target: f64,
+}
+
+const CASES: [Case; 2] = [
+    Case {
+        name: "144 hosts, leaf-spine, 10 and 40 Gb/s",
+        shape: Shape::leaf_spine(16, 9, 4),
+        edge: Link { rate: 10_000_000_000, delay: 2 * US },
+        core: Link { rate: 40_000_000_000, delay: 2 * US },
+        span: 10 * MS,
+        target: 20e6,
+    },
+    Case {
+        name: "3,456 hosts, Fat-tree of 24 ports, 1 Gb/s",
+        shape: Shape::fat_tree(24, 1),
+        edge: Link { rate: 1_000_000_000, delay: 5 * US },
+        core: Link { rate: 1_000_000_000, delay: 5 * US },
+        span: 10 * MS,
+        target: 8e6,
+    },
+];
+
+fn main() -> ExitCode {
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let mut missed = false;
+    println!("{:<44}{:>12}{:>14}{:>10}{:>12}", "", "events", "M events/s", "target", "memory");
+    for case in CASES.iter().filter(|case| filter.as_ref().is_none_or(|f| case.name.contains(&**f)))
+    {
+        let (events, best) = (0..3)
+            .map(|_| case.run())
+            .fold((0, 0.0_f64), |(_, best), run| (run.0, best.max(run.0 as f64 / run.1)));
+        let mebibytes = usage().1 >> 10;
+        let verdict = if best < case.target { "  MISSED" } else { "" };
+        missed |= best < case.target;
+        println!(
+            "{:<44}{events:>12}{:>14.1}{:>10.0}{mebibytes:>8} MiB{verdict}",
+            case.name,
+            best / 1e6,
+            case.target / 1e6
+        );
+    }
+    if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+impl Case {
+    /// The events of a run and the seconds of processor time that it took.
+    fn run(&self) -> (u64, f64) {
+        let queue = |_: Link| DropTail::new(Depth::Bytes(128 << 10)).into();
+        let fabric = Clos::new(self.shape, self.edge, self.core, queue, queue)
+            .expect("the topology is possible");
+        let hosts = self.shape.hosts();
+        let flow = |host: usize| NewFlow {
+            source: host as u16,
+            destination: ((host + hosts / 2 + 1) % hosts) as u16,
+            transport: 0,
+            bytes: 1 << 40,
+            tag: 0,
+        };
+        let flows = (0..hosts).map(|host| (0, flow(host))).collect();
+        let config = burst::Config { link: self.edge.rate, ..burst::Config::default() };
+        let transports = vec![Box::new(Burst::new(config)) as _];
+        let workload = Box::new(List::new(flows));
+        let mut simulation = Simulation::new(fabric, transports, workload, 1);
+        let (before, _) = usage();
+        simulation.run(self.span);
+        (simulation.network().events(), usage().0 - before)
+    }
+}
+
+/// Seconds of processor time of this process so far, and the most memory that it had, in KiB.
+fn usage() -> (f64, i64) {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system counts what processes use");
+    let seconds =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    (seconds(usage.user_time()) + seconds(usage.system_time()), usage.max_rss())
+}
