@@ -17,7 +17,26 @@ pub struct Claim {
     pub judged: Vec<Judged>,
 }
 
-/// What was found of one scheme, or of one of its settings.
+impl Claim {
+    /// A claim with what `experiment` found of it: the sentence, what the paper gives, and the rule that it is
+    /// judged by. `None` if nothing could be judged.
+    pub fn new(
+        experiment: &str,
+        [claim, paper, rule]: [&str; 3],
+        judged: impl IntoIterator<Item = Option<Judged>>,
+    ) -> Option<Self> {
+        let judged: Vec<Judged> = judged.into_iter().flatten().collect();
+        (!judged.is_empty()).then(|| Self {
+            experiment: experiment.to_owned(),
+            claim: claim.to_owned(),
+            paper: paper.to_owned(),
+            rule: rule.to_owned(),
+            judged,
+        })
+    }
+}
+
+/// The verdict on one scheme, or on one setting of a scheme.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
     /// Its name for people; a column of the page's verdicts.

@@ -67,9 +67,9 @@ const DEEP: usize = 250;
 /// Data packets in ExpressPass' queue (V-D).
 const EXPRESSPASS: usize = 100;
 /// pFabric's queue: two bandwidth-delay products (V-D).
-const PFABRIC: usize = 34;
+pub(crate) const PFABRIC: usize = 34;
 /// The ECN threshold of DCTCP's queues, in packets.
-const MARK_AT: usize = 65;
+pub(crate) const MARK_AT: usize = 65;
 
 impl Scheme {
     /// Finds a scheme by its name.

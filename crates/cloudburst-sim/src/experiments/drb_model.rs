@@ -246,22 +246,6 @@ fn near(what: &str, found: f64, expected: f64) -> Finding {
     (Reached::of(off <= 0.02, off <= 0.05), words)
 }
 
-fn claim(
-    claim: &str,
-    paper: &str,
-    rule: &str,
-    judged: impl IntoIterator<Item = Option<Judged>>,
-) -> Option<Claim> {
-    let judged: Vec<Judged> = judged.into_iter().flatten().collect();
-    (!judged.is_empty()).then(|| Claim {
-        experiment: NAME.to_owned(),
-        claim: claim.to_owned(),
-        paper: paper.to_owned(),
-        rule: rule.to_owned(),
-        judged,
-    })
-}
-
 fn first_hop(results: &Results<'_>) -> Option<Claim> {
     let value = |scheme: &str, name: &str| Some(results.estimate(scheme, PORTS, LOAD, name)?.value);
     let judge = |scheme: &str, mean: f64, variance: f64| {
@@ -271,11 +255,14 @@ fn first_hop(results: &Results<'_>) -> Option<Claim> {
         ];
         Judged::new(scheme, findings)
     };
-    claim(
-        "At load 0.95 and n = 24 the first hop's queues have the means and variances of the paper",
-        "means 16.0, 7.9 and 2.2, variances 151, 58 and 1.45 (RRB, RB, DRB; 3.1.3)",
-        "Mean and variance in equilibrium are the paper's within 2 %; partly: within 5 %. RB's are exact, and no \
+    Claim::new(
+        NAME,
+        [
+            "At load 0.95 and n = 24 the first hop's queues have the means and variances of the paper",
+            "means 16.0, 7.9 and 2.2, variances 151, 58 and 1.45 (RRB, RB, DRB; 3.1.3)",
+            "Mean and variance in equilibrium are the paper's within 2 %; partly: within 5 %. RB's are exact, and no \
          reading of the model gives the paper's without a number chosen for it: see the table.",
+        ],
         [judge(RRB, 16.0, 151.0), judge(RB, 7.9, 58.0), judge(DRB, 2.2, 1.45)],
     )
 }
@@ -295,11 +282,14 @@ fn full_load(results: &Results<'_>) -> Option<Claim> {
         ];
         Judged::new(DRB, findings)
     };
-    claim(
-        "At load 1 and n = 24 the first hop's queues by DRB are of 2.5 packets, and never of many",
-        "mean 2.5, maximum 8 (3.1.3)",
-        "The means are the paper's within 2 %, and the longest is 7 to 9; partly: within 5 %, and at most 12, \
+    Claim::new(
+        NAME,
+        [
+            "At load 1 and n = 24 the first hop's queues by DRB are of 2.5 packets, and never of many",
+            "mean 2.5, maximum 8 (3.1.3)",
+            "The means are the paper's within 2 %, and the longest is 7 to 9; partly: within 5 %, and at most 12, \
          which is possible. The longest depends on how many draws of the servers' beginnings are seen.",
+        ],
         [judge()],
     )
 }
@@ -318,11 +308,14 @@ fn bounded(results: &Results<'_>) -> Option<Claim> {
         let finding = format!("{} times as long over 4,000 slots as over 1,000", figure(ratio));
         Judged::new(RB, vec![(Reached::of((1.8..2.2).contains(&ratio), ratio > 1.2), finding)])
     };
-    claim(
-        "At load 1 queues are bounded by RRB and DRB, and not by RB",
-        "bounded (3.1.3); RRB: n/2 (n/2 - 1) = 132 packets wait at most (3.1.2)",
-        "RRB, DRB: the longest is within its bound of n/2 (n/2 - 1) + 1 or n/2. RB: over four times the time \
+    Claim::new(
+        NAME,
+        [
+            "At load 1 queues are bounded by RRB and DRB, and not by RB",
+            "bounded (3.1.3); RRB: n/2 (n/2 - 1) = 132 packets wait at most (3.1.2)",
+            "RRB, DRB: the longest is within its bound of n/2 (n/2 - 1) + 1 or n/2. RB: over four times the time \
          the mean doubles, as without bound; partly: it grows.",
+        ],
         [
             judge(RRB, closed::longest_of_round_robin(PORTS as u16)),
             grows(),
@@ -343,11 +336,14 @@ fn simulator(results: &Results<'_>) -> Option<Claim> {
         }
         Judged::new(scheme, findings)
     });
-    claim(
-        "The simulator's queues at the first hop are those of the model",
-        "arithmetic",
-        "The mean, by Little's law from the time that packets wait, is the model's within 2 %; partly: \
+    Claim::new(
+        NAME,
+        [
+            "The simulator's queues at the first hop are those of the model",
+            "arithmetic",
+            "The mean, by Little's law from the time that packets wait, is the model's within 2 %; partly: \
          within 5 %. One run of n = 24 has a standard error of 2 % for RRB and of 1 % for RB.",
+        ],
         judged,
     )
 }

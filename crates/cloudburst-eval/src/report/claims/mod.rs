@@ -13,14 +13,8 @@ pub(super) fn of(experiments: &[Experiment<'_>]) -> Vec<Claim> {
         let experiment =
             experiments.iter().find(|experiment| experiment.name == rule.experiment)?;
         let judged = |settings| Judged::new(said(settings), (rule.judge)(experiment, settings));
-        let judged: Vec<_> = experiment.settings().into_iter().filter_map(judged).collect();
-        (!judged.is_empty()).then(|| Claim {
-            experiment: rule.experiment.to_owned(),
-            claim: rule.claim.to_owned(),
-            paper: rule.paper.to_owned(),
-            rule: rule.rule.to_owned(),
-            judged,
-        })
+        let judged = experiment.settings().into_iter().map(judged);
+        Claim::new(rule.experiment, [rule.claim, rule.paper, rule.rule], judged)
     };
     rules::RULES.iter().filter_map(judge).collect()
 }

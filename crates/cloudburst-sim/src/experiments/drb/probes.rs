@@ -204,7 +204,7 @@ fn sizes(results: &Results<'_>) -> Chart {
 }
 
 fn claims(results: &Results<'_>) -> Vec<Claim> {
-    let judged = READINGS.iter().filter_map(|(reading, suffix)| {
+    let judged = READINGS.iter().map(|(reading, suffix)| {
         let value = |scheme: &str, name: &str| {
             Some(results.estimate(&format!("{scheme}{suffix}"), 0.0, 0.0, name)?.value)
         };
@@ -218,15 +218,15 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
         findings.push(at_most("longest, DRB over ECMP", worst, 0.5, 1.0));
         Judged::new(*reading, findings)
     });
-    let judged: Vec<_> = judged.collect();
-    let claim = Claim {
-        experiment: NAME.to_owned(),
-        claim: "Short flows end soonest with DRB".to_owned(),
-        paper: "4 KB: 692 us with DRB, 891 us with RB, more with RRB, up to 20 ms with ECMP".to_owned(),
-        rule: "Completion times of 4 KB. Mark: DRB's mean at least 5 % below RB's and RRB's, its longest at most \
-               half of ECMP's. Part: below."
-            .to_owned(),
+    let claim = Claim::new(
+        NAME,
+        [
+            "Short flows end soonest with DRB",
+            "4 KB: 692 us with DRB, 891 us with RB, more with RRB, up to 20 ms with ECMP",
+            "Completion times of 4 KB. Mark: DRB's mean at least 5 % below RB's and RRB's, its longest at most half \
+             of ECMP's. Part: below.",
+        ],
         judged,
-    };
-    if claim.judged.is_empty() { Vec::new() } else { vec![claim] }
+    );
+    claim.into_iter().collect()
 }

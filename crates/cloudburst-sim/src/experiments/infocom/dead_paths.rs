@@ -6,7 +6,7 @@ use super::show::{self, over_sizes};
 use super::site::TESTBED;
 use super::traffic;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
-use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::statistics::Estimate;
 use std::error::Error;
 
@@ -64,14 +64,14 @@ fn report(results: &Results<'_>) -> Part {
         let reached = Reached::of(ratio <= 1.28, ratio <= 2.0);
         Judged::new(of, vec![(reached, format!("{ratio:.2} times with three of four dead"))])
     });
-    part.claims.extend(show::claim(
+    part.claims.extend(Claim::new(
         NAME,
         [
             "With three of four paths dead the p99 is little higher than with none",
             "5412 us to 6907 us at 2000 r/s: 1.28 times",
             "p99, mean over sizes. Mark: at most 1.28 times. Part: at most 2 times.",
         ],
-        judged.into(),
+        judged,
     ));
     part
 }

@@ -6,7 +6,7 @@ use super::site::TESTBED;
 use super::traffic::{self, Traffic};
 use crate::engine::SECOND;
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
-use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::numbers::percent;
 use cloudburst_report::statistics::mean;
 use std::error::Error;
@@ -47,7 +47,8 @@ pub(super) fn testbed_traffic(load: f64, scale: Scale) -> Traffic {
     }
 }
 
-fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+/// Runs a scheme at a load on the testbed.
+pub(super) fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let scheme = Scheme::named(&case.cell.scheme)?;
     let traffic = testbed_traffic(case.cell.load, case.scale);
     traffic::run(&TESTBED, scheme, &traffic, case.seed, |_| {})
@@ -72,21 +73,19 @@ fn report(results: &Results<'_>) -> Part {
         mean(&results.loads().iter().map(value).collect::<Option<Vec<f64>>>()?)
     };
     let claims = [
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "All three choices together (D) cut the tail by 75.32 % against DCTCP",
                 "75.32 % less, averaged over sizes",
                 "p99 at the highest load, mean over sizes of the reduction. Mark: 75.32 % less than DCTCP's. Part: less.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let less = less_than_dctcp(&format!("d{suffix}"))?;
-                    Judged::new(of, vec![finding("p99 against DCTCP", less, 0.7532, 0.0)])
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let less = less_than_dctcp(&format!("d{suffix}"))?;
+                Judged::new(of, vec![finding("p99 against DCTCP", less, 0.7532, 0.0)])
+            }),
         ),
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "Coding alone (A) is worse than DCTCP",
@@ -94,17 +93,15 @@ fn report(results: &Results<'_>) -> Part {
                 "p99 at the highest load, mean over sizes of the increase. Mark: at least 51.12 % longer than DCTCP's. Part: \
                  longer.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let more = -less_than_dctcp(&format!("a{suffix}"))?;
-                    let reached = Reached::of(more >= 0.5112, more > 0.0);
-                    let words = if more >= 0.0 { "longer" } else { "shorter" };
-                    let found = format!("p99 {} {words} than DCTCP's", percent(more.abs()));
-                    Judged::new(of, vec![(reached, found)])
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let more = -less_than_dctcp(&format!("a{suffix}"))?;
+                let reached = Reached::of(more >= 0.5112, more > 0.0);
+                let words = if more >= 0.0 { "longer" } else { "shorter" };
+                let found = format!("p99 {} {words} than DCTCP's", percent(more.abs()));
+                Judged::new(of, vec![(reached, found)])
+            }),
         ),
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "Many paths (B) are better than one (A)",
@@ -112,32 +109,26 @@ fn report(results: &Results<'_>) -> Part {
                 "p99 of a size, mean over loads. Mark: 44.52 % less than A's for 5 KB, 23.88 % less for 93 KB. \
                  Part: less.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let (a, b) = (format!("a{suffix}"), format!("b{suffix}"));
-                    let small = less(size(&b, 5_000)?, size(&a, 5_000)?);
-                    let large = less(size(&b, 93_000)?, size(&a, 93_000)?);
-                    let findings = vec![
-                        finding("5 KB", small, 0.4452, 0.0),
-                        finding("93 KB", large, 0.2388, 0.0),
-                    ];
-                    Judged::new(of, findings)
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let (a, b) = (format!("a{suffix}"), format!("b{suffix}"));
+                let small = less(size(&b, 5_000)?, size(&a, 5_000)?);
+                let large = less(size(&b, 93_000)?, size(&a, 93_000)?);
+                let findings =
+                    vec![finding("5 KB", small, 0.4452, 0.0), finding("93 KB", large, 0.2388, 0.0)];
+                Judged::new(of, findings)
+            }),
         ),
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "Tiny queues on one path (C) cut the tail of 5 KB messages",
                 "51.42 % less than DCTCP for 5 KB",
                 "p99 of 5 KB, mean over loads. Mark: 51.42 % less than DCTCP's. Part: less.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let less = less(size(&format!("c{suffix}"), 5_000)?, size("dctcp", 5_000)?);
-                    Judged::new(of, vec![finding("5 KB against DCTCP", less, 0.5142, 0.0)])
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let less = less(size(&format!("c{suffix}"), 5_000)?, size("dctcp", 5_000)?);
+                Judged::new(of, vec![finding("5 KB against DCTCP", less, 0.5142, 0.0)])
+            }),
         ),
     ];
     part.claims.extend(claims.into_iter().flatten());

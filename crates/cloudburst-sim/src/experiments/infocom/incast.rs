@@ -10,7 +10,7 @@ use crate::flow::NewFlow;
 use crate::queue::Depth;
 use crate::workload::List;
 use cloudburst_report::Table;
-use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::numbers::figure;
 use cloudburst_report::statistics::linear_fit;
 use std::error::Error;
@@ -111,7 +111,7 @@ fn report(results: &Results<'_>) -> Part {
         }
         Judged::new(of, findings)
     });
-    part.claims.extend(show::claim(
+    part.claims.extend(Claim::new(
         NAME,
         [
             "An incast takes a time that grows linearly with N, and less than with DCTCP",
@@ -119,7 +119,7 @@ fn report(results: &Results<'_>) -> Part {
             "Mean completion. Marks: a straight line by least squares has R2 of at least 0.95, and it is below \
              DCTCP's at every N above 8. Parts: R2 of at least 0.80; below at some N.",
         ],
-        judged.into(),
+        judged,
     ));
     part
 }

@@ -6,7 +6,7 @@ use super::site::LARGE;
 use super::traffic::{self, Traffic};
 use crate::engine::{MS, SECOND};
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
-use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::claims::{Claim, Judged, Reached};
 use core::ops::Range;
 use std::error::Error;
 
@@ -106,7 +106,7 @@ fn report(results: &Results<'_>) -> Part {
         });
         Judged::new(format!("{of}, {at}"), found.collect::<Option<_>>()?)
     });
-    part.claims.extend(show::claim(
+    part.claims.extend(Claim::new(
         NAME,
         [
             "Cloudburst's p99 is below those of DCTCP, pFabric and QJump",
@@ -114,7 +114,7 @@ fn report(results: &Results<'_>) -> Part {
             "p99, mean over sizes of the reduction. Marks: those shares. Part: less. QJump with f = 1 is judged at the low \
              load alone, as its level admits less than the high one.",
         ],
-        judged.collect(),
+        judged,
     ));
     let worst = points.iter().map(|(at, x, load)| {
         let p99 = |scheme: &str| over_sizes(results, scheme, (*x, *load), "p99_us");
@@ -132,14 +132,14 @@ fn report(results: &Results<'_>) -> Part {
         };
         Judged::new(at.clone(), vec![(Reached::of(above.is_empty(), above.len() == 1), words)])
     });
-    part.claims.extend(show::claim(
+    part.claims.extend(Claim::new(
         NAME,
         [
             "ExpressPass is worst",
             "the worst of all schemes",
             "p99, mean over sizes. Mark: above all others. Part: above all but one.",
         ],
-        worst.collect(),
+        worst,
     ));
     part
 }

@@ -9,7 +9,7 @@ use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
 use crate::fabric::Link;
 use crate::workload::RESPONSES;
 use cloudburst_report::Table;
-use cloudburst_report::claims::{Judged, Reached};
+use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::numbers::{figure, size};
 use cloudburst_report::statistics::Estimate;
 use std::error::Error;
@@ -105,7 +105,7 @@ fn report(results: &Results<'_>) -> Part {
         }
         Judged::new(format!("{of}, {}", BACKGROUNDS[reading as usize]), found)
     });
-    part.claims.extend(show::claim(
+    part.claims.extend(Claim::new(
         NAME,
         [
             "At an over-subscription of 2:1 a rate r near 0.5 is best",
@@ -113,7 +113,7 @@ fn report(results: &Results<'_>) -> Part {
             "Mean completion times. Marks: the r with the least mean over sizes is 0.4 to 0.6; at 0.5 every size is \
              at least 12.88 % below DCTCP's. Parts: 0.25 to 0.75; every size below.",
         ],
-        judged.collect(),
+        judged,
     ));
     part
 }

@@ -1,14 +1,10 @@
 //! V-B: Cloudburst beside what can be had on commodity hardware.
 
-use super::design_choices::{LOADS, testbed_traffic};
-use super::scheme::Scheme;
+use super::design_choices::{LOADS, run};
 use super::show::{self, finding, over_sizes, reduction};
-use super::site::TESTBED;
-use super::traffic;
-use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
-use cloudburst_report::claims::{Judged, Reached};
+use crate::experiment::{Cell, Experiment, Part, Results, Scale};
+use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::statistics::mean;
-use std::error::Error;
 
 const NAME: &str = "rivals";
 /// Cloudburst's settings, with what is added to its name.
@@ -50,12 +46,6 @@ fn cells(scale: Scale) -> Vec<Cell> {
     Cell::all(NAME, &schemes, &[0.0], loads, scale.of(1, 5))
 }
 
-fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-    let scheme = Scheme::named(&case.cell.scheme)?;
-    let traffic = testbed_traffic(case.cell.load, case.scale);
-    traffic::run(&TESTBED, scheme, &traffic, case.seed, |_| {})
-}
-
 fn report(results: &Results<'_>) -> Part {
     let loads = show::loads(results);
     let mut part = Part::default();
@@ -72,7 +62,7 @@ fn report(results: &Results<'_>) -> Part {
     let Some(load) = show::highest(results) else { return part };
     let at = |scheme: &str, name| over_sizes(results, scheme, (0.0, load), name);
     let claims = [
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "Cloudburst's p99 is far below those of DCTCP and PIAS, and below all others",
@@ -80,31 +70,24 @@ fn report(results: &Results<'_>) -> Part {
                 "p99 at the highest load, mean over sizes of the reduction. Marks: 63.69 % less than DCTCP's, 60.06 % less than \
                  PIAS's, less than those of copies and MPTCP. Part: less.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let scheme = format!("d{suffix}");
-                    let rivals = [
-                        ("dctcp", 0.6369),
-                        ("pias", 0.6006),
-                        ("replicated-2", 0.0),
-                        ("replicated-3", 0.0),
-                        ("replicated-4", 0.0),
-                        ("mptcp", 0.0),
-                    ];
-                    let found = rivals.into_iter().map(|(rival, mark)| {
-                        let less = reduction(results, (&scheme, rival), (0.0, load), "p99_us")?;
-                        Some(finding(
-                            &format!("p99 against {}", show::title(rival)),
-                            less,
-                            mark,
-                            0.0,
-                        ))
-                    });
-                    Judged::new(of, found.collect::<Option<_>>()?)
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let scheme = format!("d{suffix}");
+                let rivals = [
+                    ("dctcp", 0.6369),
+                    ("pias", 0.6006),
+                    ("replicated-2", 0.0),
+                    ("replicated-3", 0.0),
+                    ("replicated-4", 0.0),
+                    ("mptcp", 0.0),
+                ];
+                let found = rivals.into_iter().map(|(rival, mark)| {
+                    let less = reduction(results, (&scheme, rival), (0.0, load), "p99_us")?;
+                    Some(finding(&format!("p99 against {}", show::title(rival)), less, mark, 0.0))
+                });
+                Judged::new(of, found.collect::<Option<_>>()?)
+            }),
         ),
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "Its mean completion time is similar to that of PIAS",
@@ -112,33 +95,28 @@ fn report(results: &Results<'_>) -> Part {
                 "Mean at the highest load, mean over sizes. Mark: at most 1.10 times PIAS's. Part: at most 1.25 \
                  times.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let ratio = at(&format!("d{suffix}"), "mean_us")? / at("pias", "mean_us")?;
-                    let reached = Reached::of(ratio <= 1.10, ratio <= 1.25);
-                    Judged::new(of, vec![(reached, format!("{ratio:.2} times PIAS's mean"))])
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let ratio = at(&format!("d{suffix}"), "mean_us")? / at("pias", "mean_us")?;
+                let reached = Reached::of(ratio <= 1.10, ratio <= 1.25);
+                Judged::new(of, vec![(reached, format!("{ratio:.2} times PIAS's mean"))])
+            }),
         ),
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "It sends at most 1.49 packets for each that is needed",
                 "1.490, mean over sizes and loads (Table 14)",
                 "Mean over sizes and loads. Mark: at most 1.49. Part: at most 2.",
             ],
-            SETTINGS
-                .map(|(of, suffix)| {
-                    let scheme = format!("d{suffix}");
-                    let sent = |&load: &f64| over_sizes(results, &scheme, (0.0, load), "sent");
-                    let sent =
-                        mean(&results.loads().iter().filter_map(sent).collect::<Vec<f64>>())?;
-                    let reached = Reached::of(sent <= 1.49, sent <= 2.0);
-                    Judged::new(of, vec![(reached, format!("{sent:.2} packets"))])
-                })
-                .into(),
+            SETTINGS.map(|(of, suffix)| {
+                let scheme = format!("d{suffix}");
+                let sent = |&load: &f64| over_sizes(results, &scheme, (0.0, load), "sent");
+                let sent = mean(&results.loads().iter().filter_map(sent).collect::<Vec<f64>>())?;
+                let reached = Reached::of(sent <= 1.49, sent <= 2.0);
+                Judged::new(of, vec![(reached, format!("{sent:.2} packets"))])
+            }),
         ),
-        show::claim(
+        Claim::new(
             NAME,
             [
                 "More copies lose as load grows",

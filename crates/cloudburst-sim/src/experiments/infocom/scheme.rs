@@ -7,6 +7,7 @@ use crate::queue::{
     Classes, CreditConfig, CreditQueue, Depth, Discipline, Limits, PFabric as PFabricQueue,
     SharedBuffer, Strict, Weighted,
 };
+use crate::scheme::PFABRIC;
 use crate::transport::Transport;
 use crate::transport::burst::{self, Burst};
 use crate::transport::cloudburst::{Cloudburst, Paths, Settings};
@@ -294,7 +295,9 @@ impl Scheme {
                 };
                 Weighted::new(within(Classes::new(link, &[own, k])), &[weight, 1]).into()
             }
-            Self::PFabric => PFabricQueue::new(if buffer.is_some() { 34 } else { MANY }).into(),
+            Self::PFabric => {
+                PFabricQueue::new(if buffer.is_some() { PFABRIC } else { MANY }).into()
+            }
             Self::QJump => Strict::new(within(Classes::new(link, &[k; 2]))).into(),
             Self::QJumpScripts => {
                 let limit = if buffer.is_some() { Depth::Packets(150) } else { Depth::Unlimited };

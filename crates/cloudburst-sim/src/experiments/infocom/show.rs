@@ -3,7 +3,7 @@
 use crate::experiment::Results;
 use crate::workload::RESPONSES;
 use cloudburst_report::Table;
-use cloudburst_report::claims::{Claim, Finding, Judged, Reached};
+use cloudburst_report::claims::{Finding, Reached};
 use cloudburst_report::figures::{Across, Axis, Chart, Entry, Figure, Panel, Series};
 use cloudburst_report::numbers::{figure, percent, size};
 use cloudburst_report::statistics::{Estimate, mean};
@@ -81,22 +81,6 @@ pub(super) fn finding(what: &str, less: f64, mark: f64, least: f64) -> Finding {
         less => format!("{what}: {} more", percent(-less)),
     };
     (Reached::of(less >= mark, less >= least), words)
-}
-
-/// A claim of the paper.
-pub(super) fn claim(
-    experiment: &str,
-    [claim, paper, rule]: [&str; 3],
-    judged: Vec<Option<Judged>>,
-) -> Option<Claim> {
-    let judged: Vec<Judged> = judged.into_iter().flatten().collect();
-    (!judged.is_empty()).then(|| Claim {
-        experiment: experiment.to_owned(),
-        claim: claim.to_owned(),
-        paper: paper.to_owned(),
-        rule: rule.to_owned(),
-        judged,
-    })
 }
 
 /// A panel for each load (or x), with the sizes side by side.

@@ -3,6 +3,7 @@
 use crate::engine::{MS, Time, US};
 use crate::fabric::{Link, Shape};
 use crate::queue::Depth;
+use crate::scheme::MARK_AT;
 
 /// A network, and what its switches have.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub(super) const TESTBED: Site = Site {
     buffer: 4_000_000,
     port: Depth::Unlimited,
     tiny: 40_000,
-    mark_at: 65,
+    mark_at: MARK_AT,
     rto_min: 10 * MS,
 };
 
@@ -45,6 +46,6 @@ pub(super) const LARGE: Site = Site {
     buffer: 9_000_000,
     port: Depth::Unlimited,
     tiny: 90_000,
-    mark_at: 65,
+    mark_at: MARK_AT,
     rto_min: 10 * MS,
 };
