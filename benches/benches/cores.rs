@@ -20,7 +20,7 @@ use cloudburst_net::{Builder, Bytes, Endpoint, Security, blocking};
 use cloudburst_testbed::{End, Wire};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
+use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -254,8 +254,8 @@ fn set_of(cpus: &[usize]) -> Result<CpuSet> {
 /// What all threads of this process have spent, at its work and at the system's.
 fn cpu_time() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let micros = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
-    Ok(Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time())))
+    let time = usage.user_time() + usage.system_time();
+    Ok(Duration::from_micros(time.num_microseconds() as u64))
 }
 
 impl Sum {

@@ -11,6 +11,7 @@ use cloudburst_sim::transport::burst::{self, Burst};
 use cloudburst_sim::workload::List;
 use cloudburst_sim::{NewFlow, Simulation};
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use std::process::ExitCode;
 
 struct Case {
@@ -43,6 +44,11 @@ const CASES: [Case; 2] = [
 ];
 
 fn main() -> ExitCode {
+    // `cargo test --benches` and `--all-targets` run benches.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("sim: skipped, it is not a test: cargo bench -p cloudburst-benches");
+        return ExitCode::SUCCESS;
+    }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let mut missed = false;
     println!("{:<44}{:>12}{:>14}{:>10}{:>12}", "", "events", "M events/s", "target", "memory");
@@ -92,7 +98,6 @@ impl Case {
 /// Seconds of processor time of this process so far, and the most memory that it had, in KiB.
 fn usage() -> (f64, i64) {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system counts what processes use");
-    let seconds =
-        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    (seconds(usage.user_time()) + seconds(usage.system_time()), usage.max_rss())
+    let time = usage.user_time() + usage.system_time();
+    (time.num_microseconds() as f64 / 1e6, usage.max_rss())
 }

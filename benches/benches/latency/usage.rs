@@ -2,7 +2,7 @@
 
 use crate::transport::{Result, text};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
+use nix::sys::time::TimeValLike;
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 use std::fs;
@@ -23,11 +23,9 @@ pub(crate) struct Usage {
 impl Usage {
     pub(crate) fn now() -> Result<Self> {
         let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(text)?;
-        let duration = |time: TimeVal| {
-            Duration::from_secs(time.tv_sec() as u64) + Duration::from_micros(time.tv_usec() as u64)
-        };
+        let time = usage.user_time() + usage.system_time();
         Ok(Self {
-            cpu: duration(usage.user_time()) + duration(usage.system_time()),
+            cpu: Duration::from_micros(time.num_microseconds() as u64),
             faults: usage.minor_page_faults() as u64,
         })
     }
