@@ -1,6 +1,6 @@
 //! What settings may be, and what is said of those that may not.
 
-use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
+use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS, MAX_TRAIN};
 use crate::code::Code;
 
 /// A setting that the caller must change.
@@ -34,7 +34,7 @@ impl Config {
         if !(self.rate > 0.0 && self.rate <= 1.0) {
             return refuse("rate", &self.rate, "above 0 and at most 1");
         }
-        if !(1..=64).contains(&self.train) {
+        if !(1..=MAX_TRAIN).contains(&self.train) {
             return refuse("train", &self.train, "between 1 and 64 packets");
         }
         if !(1..=MAX_BLOCKS_IN_FLIGHT).contains(&self.blocks_in_flight) {

@@ -18,6 +18,8 @@ pub(crate) const MAX_BLOCKS_IN_FLIGHT: usize = 8;
 const MIN_PAYLOAD: usize = 476;
 /// Ports of one endpoint that take messages.
 pub(crate) const MAX_PORTS: u16 = 64;
+/// Packets in a train at most: what one system call with UDP_SEGMENT takes (UDP_MAX_SEGMENTS).
+pub(crate) const MAX_TRAIN: usize = 64;
 
 /// How long and how hard a sender bursts before it hears from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +139,7 @@ impl Default for Config {
             mtu: 1500,
             capacity: 1_000_000_000,
             rate: 1.0,
-            train: 64,
+            train: MAX_TRAIN,
             order: Order::default(),
             code: Code::default(),
             policy: BurstPolicy::default(),

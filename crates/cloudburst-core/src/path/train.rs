@@ -1,13 +1,13 @@
 //! How many packets a path takes back to back.
 
+use crate::config::MAX_TRAIN;
 use crate::time::Instant;
 use core::time::Duration;
 
 /// What a path begins with, and never goes below: a queue of eight packets hardly ever drops of so many.
 pub(crate) const SHORTEST_TRAIN: usize = 4;
 const SHORTEST: u32 = SHORTEST_TRAIN as u32;
-/// What one system call carries at most (UDP_MAX_SEGMENTS).
-const LONGEST: u32 = 64;
+const LONGEST: u32 = MAX_TRAIN as u32;
 /// Packets that must have arrived before the next step: a queue that is too short by a little drops a few
 /// of a hundred.
 const PROOF: u32 = 32;
