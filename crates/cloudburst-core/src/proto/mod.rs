@@ -64,10 +64,8 @@ use std::net::SocketAddr;
 /// What a batch of datagrams contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Symbols of messages to a peer, in the train of this number.
+    /// Symbols of messages to one peer.
     Symbols {
-        /// The peer.
-        peer: SocketAddr,
         /// How many trains the sender had sent with this one.
         train: u64,
     },

@@ -143,8 +143,8 @@ fn another_peer_and_another_length_of_symbols_have_trains_of_their_own() {
     let trains = star.trains();
     let mut kinds = Vec::new();
     for Train { transmit, packets } in &trains {
-        let Contents::Symbols { peer, .. } = transmit.contents else { panic!("{transmit:?}") };
-        kinds.push((peer, transmit.segment_size, packets.len()));
+        assert!(matches!(transmit.contents, Contents::Symbols { .. }), "{transmit:?}");
+        kinds.push((transmit.via.remote, transmit.segment_size, packets.len()));
     }
     // A message of 4,000 bytes has three symbols.
     let [large, usual] = [4_016 / 3 + 1, 5_016 / 4].map(|symbol| symbol + SYMBOL_OVERHEAD);

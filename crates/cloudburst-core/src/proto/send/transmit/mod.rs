@@ -81,10 +81,10 @@ impl Sender {
     /// if nothing was sent since when a message fails, its caller is told.
     pub(crate) fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         match transmit.contents {
-            Contents::Symbols { peer, train } => {
+            Contents::Symbols { train } => {
                 for (_, id) in self.parts_sent.iter().filter(|(of, _)| *of == train) {
                     if let Some(Outgoing { leg, .. }) = self.messages.get_mut(id)
-                        && (leg.peer, leg.last_train) == (peer, train)
+                        && leg.last_train == train
                     {
                         leg.not_sent = Some((leg.packets, error));
                     }
@@ -152,7 +152,7 @@ impl Sender {
             self.reschedule_peer(address);
         }
         Some(Transmit {
-            contents: Contents::Symbols { peer: address, train: self.trains },
+            contents: Contents::Symbols { train: self.trains },
             via: train.via,
             segment_size: train.packet_len,
             len: buffer.len(),
