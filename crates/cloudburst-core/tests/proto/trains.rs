@@ -11,6 +11,8 @@ const LARGE: usize = 93_000;
 const FULL: usize = 43;
 /// Packets in a row after which a peer counts as one to which nothing is lost.
 const CLEAN_AFTER: usize = 1_024;
+/// Messages of 66 packets that are so many.
+const UNTIL_CLEAN: usize = CLEAN_AFTER.div_ceil(66);
 
 /// A pair whose A may send at `capacity`, and whose packets are tapped.
 fn pair(paths: u16, capacity: u64) -> Pair {
@@ -172,16 +174,18 @@ fn repair_symbols_go_along_unless_a_thousand_packets_arrived() {
             let Receipt { packets, source_symbols, .. } = pair.deliver(message(LARGE, 1));
             packets - source_symbols
         };
-        let until_clean = CLEAN_AFTER.div_ceil(66);
         // A sixteenth of 66.
-        assert_eq!([(); 16].map(|()| margin(&mut pair)), [4; 16], "{paths} paths");
-        assert_eq!(until_clean, 16);
+        assert_eq!(
+            [(); UNTIL_CLEAN].map(|()| margin(&mut pair)),
+            [4; UNTIL_CLEAN],
+            "{paths} paths"
+        );
         assert_eq!([(); 40].map(|()| margin(&mut pair)), [0; 40], "{paths} paths");
 
         pair.set_links(Side::A, None, &lossy(0.2));
         assert!(margin(&mut pair) > 4, "{paths} paths: what was lost was sent again");
         pair.set_links(Side::A, None, &lossy(0.0));
-        for _ in 0..until_clean - 1 {
+        for _ in 0..UNTIL_CLEAN - 1 {
             assert!(margin(&mut pair) >= 4, "{paths} paths");
         }
         let receipt_is_bare = |_: &mut Pair, receipt: &Receipt| !has_repair_symbols(receipt);
