@@ -31,9 +31,8 @@ impl Placement {
         Some(Self { client: next()?, server: next()? })
     }
 
-    /// A wire whose right end, and what is started there, runs where the server shall. Moves the
-    /// calling thread to where the client shall run, and with it the left end: a thread runs where
-    /// the one that started it does.
+    /// A wire whose right end runs on the server's CPUs, with all that is started there. Pins the calling
+    /// thread, and so the left end, to the client's CPUs: threads inherit the affinity of their creator.
     pub(crate) fn wire(&self) -> Result<Wire> {
         sched_setaffinity(SELF, &self.client).map_err(text)?;
         let wire = Wire::up().map_err(text)?;

@@ -25,8 +25,8 @@ impl Inner {
     /// While the runtime is busy with other things, a thread of the endpoint steps in. Where there is no
     /// runtime, that thread takes all packets.
     ///
-    /// A runtime whose I/O is not enabled panics, within the task that it is given here: it has no way
-    /// to say so before.
+    /// If the runtime's I/O is not enabled, registering the descriptor panics within that task: tokio has
+    /// no way to ask before. A thread of the endpoint then keeps taking the packets.
     pub(crate) fn join_runtime(self: &Arc<Self>) -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
         if !self.driven.load(Relaxed) && !self.is_forked() && !self.driven.swap(true, Relaxed) {

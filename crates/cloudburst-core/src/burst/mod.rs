@@ -35,7 +35,7 @@ use core::time::Duration;
 #[cfg(doc)]
 use crate::proto::Endpoint;
 
-/// Datagrams that arrived together, the same way. To handle them garbles them.
+/// Datagrams that arrived together on the same path, as GRO joins them. They are decrypted in place.
 #[derive(Debug)]
 pub struct Datagrams<'a> {
     /// The way that they came.

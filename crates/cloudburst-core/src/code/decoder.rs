@@ -193,7 +193,7 @@ impl Decoder {
         shape.source_symbols() * shape.symbol_size() + Self::tables(code, shape) + size_of::<Self>()
     }
 
-    /// Bytes of what is known of each symbol of a block.
+    /// Bytes of the decoder's tables, which have an entry for each source symbol of a block.
     const fn tables(code: Code, shape: BlockShape) -> usize {
         let known = match Rows::of(code) {
             Some(_) => LinearDecoder::MEMORY_PER_SYMBOL,

@@ -10,7 +10,7 @@ use super::name::Code;
 
 /// Makes the symbols of one block, without end and in any order.
 ///
-/// It refers to the block's bytes and copies those of the last symbols alone, so a clone is cheap.
+/// It shares the block's bytes with the caller, and owns a copy of those of the last symbols alone.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     kernel: Kernel,

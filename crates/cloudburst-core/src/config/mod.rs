@@ -60,12 +60,14 @@ pub struct Config {
     /// Longest packet train, in packets: packets sent back to back on one path by one system call.
     /// Default 64, 1 to 64; Algorithm 1 says 1.
     ///
-    /// This is a ceiling. How long the trains on a path are is learned: 4 at first, twice as many while nothing
-    /// is missing, half as many when a packet or two are, and 4 when more are
-    /// ([`PathStats::train`](crate::path::PathStats::train)). They also take no longer than 200 us at the rate. Longer trains save system calls, and want places in
-    /// the switches' queues, where trains of several senders meet: queues of 8 packets hardly ever drop of
-    /// trains of 4 where each path has links of its own. Hashed paths collide, and an incast overruns
-    /// the queue with any length.
+    /// This is a ceiling: the length is learned for each path
+    /// ([`PathStats::train`](crate::path::PathStats::train)). It begins with 4, doubles while nothing is
+    /// missing, halves for one or two missing packets, and falls back to 4 for more. No train takes
+    /// longer than 200 us at the rate, except that 4 packets may always go.
+    ///
+    /// Longer trains save system calls, but need room in the queues of switches, where trains of
+    /// several senders meet. A queue of 8 packets hardly ever drops from trains of 4 if each path has
+    /// links of its own. With hashed paths, which collide, and in an incast, it drops at any length.
     pub train: usize,
     /// In which order packets visit the paths to a peer, each from a random place on. Default
     /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,

@@ -22,7 +22,7 @@ const LOSS_MEMORY: u32 = 128;
 /// Packets to a peer in a row, whatever their paths, that must have arrived for it to count as one to
 /// which nothing is lost. Of 1 in 1,000 lost at random, one is among them two times in three.
 const CLEAN_AFTER: u32 = 1024;
-/// What stands for the round trip of a path before the first is known.
+/// The round trip that is assumed of a path before one has been measured.
 const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1);
 
 /// Live counts of one path.
@@ -91,7 +91,7 @@ pub struct PathSet {
     hopeful: bool,
     /// Packets that arrived since one was missing, whatever their paths.
     clean: u32,
-    /// Packets that are missing since then, and how many had arrived before.
+    /// Packets missing since then. If all of them turn out to be late, `clean` returns to `clean_before`.
     missing: i64,
     clean_before: u32,
 }

@@ -35,11 +35,11 @@ pub(super) struct TrainLength {
     arrived: u32,
     /// So many must arrive before the next step.
     hold: u32,
-    /// Losses that are reported before then are of trains that were longer.
+    /// Losses reported before this time are blamed on the trains sent before the length was halved.
     settled_at: Instant,
-    /// Packets that were reported missing since the length was halved last, and what it was before, with
-    /// its hold.
+    /// Packets reported missing since the length was halved last.
     missing: i64,
+    /// Length and hold before that, which come back if all of these packets were only late.
     before: (u32, u32),
 }
 

@@ -55,7 +55,8 @@ pub(super) const MAX_OVERTAKEN: u64 = 16;
 pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
-/// Messages whose arrivals are remembered after their delivery, in one session.
+/// Messages of one session whose arrivals are remembered after their delivery: by the receiver the
+/// last ones, by the sender the last of those that packets were missing of.
 pub(super) const KEPT_ARRIVALS: usize = 32;
 /// Digest mismatches of decoded blocks after which a message is rejected.
 pub(super) const MAX_CORRUPT: u8 = 2;

@@ -29,7 +29,8 @@ pub(super) struct Sockets {
     pub(super) family: Family,
     pub(super) dscps: Dscps,
     pub(super) meter: Meter,
-    /// Batches that the system was to segment, and what it says of each, beginning with batch 0.
+    /// How many batches were given to the kernel to segment (GSO), and the errors to report for them,
+    /// beginning with batch 0.
     #[cfg(test)]
     pub(super) gso_batches: std::sync::atomic::AtomicUsize,
     #[cfg(test)]

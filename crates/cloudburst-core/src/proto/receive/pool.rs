@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Bytes that are kept at most.
 const MAX_KEPT: usize = 16 << 20;
-/// The same as a divisor of the memory for messages being received.
+/// Nor more than `decode_bytes` divided by this.
 const KEPT_SHARE: usize = 4;
 /// Buffers that are kept at most: a longer list takes longer than the allocator.
 const MAX_BUFFERS: usize = 1024;
 /// Decoders, and messages without their bytes, that are kept at most of each.
 const MAX_SPARE: usize = 64;
-/// Bytes by which a buffer may exceed what is asked for, beside a quarter of that.
+/// A pooled buffer may serve if it is larger than the message by at most this many bytes, or a quarter.
 const SLACK: usize = 256;
 
 /// Memory of a receiver's messages. The buffers of delivered ones come back from the application.

@@ -246,6 +246,7 @@ mod tests {
         let all = trail.account(&[(3, 250)]);
         assert_eq!(all, [(0, few, missing), (1, few, missing), (2, few, missing), (3, few, 0)]);
     }
+
     #[test]
     fn what_was_sent_before_the_acknowledged_packet_is_missing_on_the_only_path_too() {
         let mut trail = sent(&[(0, 40), (0, 26)]);

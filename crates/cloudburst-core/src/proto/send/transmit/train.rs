@@ -78,7 +78,7 @@ impl Train {
 
     /// Whether packets of a message are as long as those of the train.
     pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
-        // Asked before a block is begun: of one that is begun, something is sent in the same session.
+        // Asked without beginning a block, because a block that is begun must be sent from in this session.
         leg.next_block().and_then(|block| packet_len(source, block)) == Some(self.packet_len)
     }
 
