@@ -22,7 +22,7 @@ pub struct NewFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The message.
-    pub what: NewFlow,
+    pub spec: NewFlow,
     /// When it started.
     pub begun: Time,
     /// When the receiver had all of it: the flow completion time is this less `begun`.
@@ -46,9 +46,9 @@ pub struct Flows {
 }
 
 impl Flows {
-    pub(crate) fn begin(&mut self, now: Time, what: NewFlow) -> u32 {
+    pub(crate) fn begin(&mut self, now: Time, spec: NewFlow) -> u32 {
         self.all.push(Flow {
-            what,
+            spec,
             begun: now,
             delivered: None,
             acknowledged: None,
@@ -63,7 +63,7 @@ impl Flows {
         let record = &mut self.all[flow as usize];
         if record.delivered.is_none() {
             record.delivered = Some(now);
-            record.received = record.what.bytes;
+            record.received = record.spec.bytes;
             self.delivered.push_back(flow);
         }
     }

@@ -145,7 +145,7 @@ fn marking(_: Link, packets: usize) -> Discipline {
 }
 
 fn urgent_first(_: Link, packets: usize) -> Discipline {
-    queue::PFabric::new(packets).into()
+    queue::PFabricQueue::new(packets).into()
 }
 
 fn credits(link: Link, packets: usize) -> Discipline {

@@ -67,10 +67,10 @@ impl Simulation {
         }
     }
 
-    fn begin(&mut self, what: NewFlow) {
+    fn begin(&mut self, spec: NewFlow) {
         let now = self.network.now();
-        let flow = self.network.flows_mut().begin(now, what);
-        self.transports[usize::from(what.transport)].begin(&mut self.network, flow);
+        let flow = self.network.flows_mut().begin(now, spec);
+        self.transports[usize::from(spec.transport)].begin(&mut self.network, flow);
     }
 
     fn schedule_next(&mut self) {

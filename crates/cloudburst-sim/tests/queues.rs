@@ -6,10 +6,10 @@
 use cloudburst_core::path::Order;
 use cloudburst_sim::engine::Time;
 use cloudburst_sim::fabric::{Clos, Link, Shape};
-use cloudburst_sim::model::bouncing::{Hop, Look, Model, orders};
+use cloudburst_sim::model::bouncing::{Hop, Model, Sampling, orders};
 use cloudburst_sim::model::{Moments, closed, fabric};
 use cloudburst_sim::queue::{Depth, DropTail};
-use cloudburst_sim::transport::open_loop::{Arrivals, Config, OpenLoop};
+use cloudburst_sim::transport::open_loop::{ArrivalProcess, Config, OpenLoop};
 use cloudburst_sim::workload::List;
 use cloudburst_sim::{NewFlow, Simulation};
 
@@ -26,7 +26,7 @@ fn poisson_arrivals_wait_as_in_md1() {
         let link = Link { rate: 10_000_000_000, delay: 0 };
         let queue = |_| DropTail::new(Depth::Unlimited).into();
         let fabric = Clos::new(Shape::one_switch(2), link, link, queue, queue).unwrap();
-        let arrivals = Arrivals::Poisson { mean };
+        let arrivals = ArrivalProcess::Poisson { mean };
         let config = Config { packet: 1_500, arrivals, order: Order::RoundRobin };
         let bytes = 800_000 * 1_500;
         let flow = NewFlow { source: 0, destination: 1, transport: 0, bytes, tag: 0 };
@@ -64,8 +64,8 @@ fn the_simulator_queues_as_the_model_does() {
 fn the_model_of_random_bouncing_is_what_theory_says() {
     for load in [0.5, 0.8] {
         let model = Model { order: Order::Random, ports: 24, load, hop: Hop::First };
-        let look = Look { warm_up: 1_000, slots: 200_000, runs: 1, seed: 1 };
-        let Moments { mean, variance } = model.run(look).unwrap().moments();
+        let sampling = Sampling { warm_up: 1_000, slots: 200_000, runs: 1, seed: 1 };
+        let Moments { mean, variance } = model.run(sampling).unwrap().moments();
         let expected = closed::random_first_hop(24, load);
         near(mean, expected.mean, 0.02);
         near(variance, expected.variance, 0.06);
@@ -82,8 +82,8 @@ fn digit_reversal_at_full_load_queues_as_the_paper_says() {
     let exact = Moments::of(exact);
     near(exact.mean, 2.5, 0.02);
     let model = Model { order: orders(24).unwrap()[2], ports: 24, load: 1.0, hop: Hop::First };
-    let look = Look { warm_up: 24, slots: 12, runs: 3_456, seed: 1 };
-    let lengths = model.run(look).unwrap();
+    let sampling = Sampling { warm_up: 24, slots: 12, runs: 3_456, seed: 1 };
+    let lengths = model.run(sampling).unwrap();
     near(lengths.moments().mean, exact.mean, 0.02);
     near(lengths.moments().variance, exact.variance, 0.05);
     assert!((7..=9).contains(&lengths.max()), "{}", lengths.max());
@@ -96,8 +96,8 @@ fn queues_at_load_95_are_those_of_the_paper() {
     let [_, round_robin, digit_reversal] = orders(24).unwrap();
     for (order, mean, variance) in [(round_robin, 16.0, 151.0), (digit_reversal, 2.2, 1.45)] {
         let model = Model { order, ports: 24, load: 0.95, hop: Hop::First };
-        let look = Look { warm_up: 576, slots: 144, runs: 12_000, seed: 1 };
-        let found = model.run(look).unwrap().moments();
+        let sampling = Sampling { warm_up: 576, slots: 144, runs: 12_000, seed: 1 };
+        let found = model.run(sampling).unwrap().moments();
         near(found.mean, mean, 0.02);
         near(found.variance, variance, 0.04);
     }
@@ -118,8 +118,8 @@ fn queues_stay_below_their_bounds_and_reach_them() {
         for (&order, bound) in orders(ports).unwrap()[1..].iter().zip(bounds) {
             let model = Model { order, ports, load: 1.0, hop: Hop::First };
             let round = u64::from(ports) * u64::from(ports) / 4;
-            let look = Look { warm_up: 0, slots: 2 * round, runs: 20_000, seed: 1 };
-            let longest = model.run(look).unwrap().max();
+            let sampling = Sampling { warm_up: 0, slots: 2 * round, runs: 20_000, seed: 1 };
+            let longest = model.run(sampling).unwrap().max();
             assert!(longest <= bound, "{order}, {ports}: {longest} of {bound}");
             if ports == 4 {
                 assert_eq!(longest, bound, "{order}");

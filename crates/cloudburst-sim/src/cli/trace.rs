@@ -135,9 +135,9 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
         text += &format!(
             "# flow {number}: {} bytes from host {} to host {}, started at {}, delivered {delivered}, \
              acknowledged {acknowledged}\n",
-            flow.what.bytes,
-            flow.what.source,
-            flow.what.destination,
+            flow.spec.bytes,
+            flow.spec.source,
+            flow.spec.destination,
             microseconds(flow.begun),
         );
     }

@@ -34,8 +34,8 @@ impl Completion {
         all.map(|(time, share)| (time as f64 / US as f64, share)).collect()
     }
 
-    /// Puts the values `count`, `late` (messages not delivered), `mean_us`, `p50_us`, `p90_us`, `p99_us`, `p99.9_us`
-    /// and `max_us` of each size into `outcome`. Names are prefixed with `prefix` and end in the size, such as
+    /// Puts the values `count`, `undelivered`, `mean_us`, `p50_us`, `p90_us`, `p99_us`, `p99.9_us` and
+    /// `max_us` of each size into `outcome`. Names are prefixed with `prefix` and end in the size, such as
     /// `p99_us/93000`. Quantiles are by nearest rank. An undelivered message makes the mean infinite.
     pub fn put(&mut self, prefix: &str, outcome: &mut Outcome) {
         for (bytes, times) in &mut self.0 {
@@ -43,7 +43,7 @@ impl Completion {
             let mut put = |name: &str, value| outcome.put(format!("{prefix}{name}/{bytes}"), value);
             let came = times.partition_point(|&time| time < NEVER);
             put("count", times.len() as f64);
-            put("late", (times.len() - came) as f64);
+            put("undelivered", (times.len() - came) as f64);
             // A sum of integers, so that the order of additions does not matter.
             let sum: u128 = times.iter().map(|&time| u128::from(time)).sum();
             let mean = sum as f64 / times.len() as f64 / US as f64;
@@ -77,7 +77,7 @@ mod tests {
         times.put("", &mut outcome);
         let value = |name: &str| outcome.values[name];
         let names =
-            ["count", "late", "mean_us", "p50_us", "p90_us", "p99_us", "p99.9_us", "max_us"];
+            ["count", "undelivered", "mean_us", "p50_us", "p90_us", "p99_us", "p99.9_us", "max_us"];
         let all = names.map(|name| value(&format!("{name}/5000")));
         assert_eq!(all, [1_000.0, 0.0, 500.5, 500.0, 900.0, 990.0, 999.0, 1_000.0]);
         assert_eq!(times.distribution(5_000, 2), [(500.0, 0.5), (1_000.0, 1.0)]);

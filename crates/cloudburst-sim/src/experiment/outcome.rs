@@ -86,7 +86,7 @@ mod tests {
         let mut outcome = Outcome { trace: "00ff".to_owned(), events: 7, ..Outcome::default() };
         // Its shortest decimal form needs all of its digits.
         outcome.put("a", 0.1 + 0.2);
-        outcome.put("late", f64::INFINITY);
+        outcome.put("never", f64::INFINITY);
         outcome.put_series("curve", vec![(1.0, 0.5), (2.0, 1.0 / 3.0)]);
         let cell = Cell::all("e", &["s"], &[0.1], &[0.0], 1).remove(0);
         let record = Record { cell, outcome };
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(
             line,
             "{\"experiment\":\"e\",\"scheme\":\"s\",\"x\":0.1,\"load\":0.0,\"repetition\":0,\
-             \"values\":{\"a\":0.30000000000000004,\"late\":null},\
+             \"values\":{\"a\":0.30000000000000004,\"never\":null},\
              \"series\":{\"curve\":[[1.0,0.5],[2.0,0.3333333333333333]]},\
              \"trace\":\"00ff\",\"events\":7}"
         );

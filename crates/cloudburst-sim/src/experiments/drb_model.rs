@@ -67,9 +67,9 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let has_equilibrium = scheme != RB || load < FULL_LOAD;
     let mut outcome = match slots_of_fabric(case.scale, ports, load) {
         Some([warm_up, slots]) if has_equilibrium => {
-            let seen = fabric::queues(ports, order, load, warm_up, slots, case.seed)?;
-            let mut outcome = Outcome::of(seen.simulation.network());
-            for (hop, queues) in seen.hops.iter().enumerate() {
+            let run = fabric::queues(ports, order, load, warm_up, slots, case.seed)?;
+            let mut outcome = Outcome::of(run.simulation.network());
+            for (hop, queues) in run.hops.iter().enumerate() {
                 outcome.put(format!("simulated_mean/{}", hop + 1), queues.mean);
                 outcome.put(format!("simulated_max/{}", hop + 1), queues.max as f64);
             }
@@ -85,8 +85,8 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
             } else {
                 // Claims are judged by the first hop, which is also the quickest.
                 let much = if hop == Hop::First { 4 } else { 1 };
-                let look = model.equilibrium(much * case.scale.of(20_000, 50_000), case.seed);
-                let lengths = model.run(look)?;
+                let sampling = model.equilibrium(much * case.scale.of(20_000, 50_000), case.seed);
+                let lengths = model.run(sampling)?;
                 outcome.put(format!("max/{number}"), lengths.max() as f64);
                 lengths.moments()
             };

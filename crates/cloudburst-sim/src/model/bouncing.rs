@@ -59,9 +59,9 @@ pub struct Model {
     pub hop: Hop,
 }
 
-/// The length of the measurement.
+/// The runs over which queues are measured, and their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Sampling {
     /// Slots of each run that are discarded; queues are empty at first.
     pub warm_up: u64,
     /// Measured slots of each run.
@@ -78,15 +78,15 @@ impl Model {
     /// # Errors
     ///
     /// An order that is for another number of paths.
-    pub fn run(&self, look: Look) -> Result<Lengths, OrderError> {
-        let mut rng = SplitMix64::new(look.seed);
+    pub fn run(&self, sampling: Sampling) -> Result<Lengths, OrderError> {
+        let mut rng = SplitMix64::new(sampling.seed);
         let mut lengths = Lengths::default();
-        for _ in 0..look.runs {
+        for _ in 0..sampling.runs {
             let mut trees = Trees::new(self, &mut rng)?;
-            for _ in 0..look.warm_up {
+            for _ in 0..sampling.warm_up {
                 trees.step(&mut rng);
             }
-            for _ in 0..look.slots {
+            for _ in 0..sampling.slots {
                 trees.step(&mut rng);
                 for &length in &trees.lengths[..trees.roots] {
                     lengths.record(length);
@@ -96,21 +96,21 @@ impl Model {
         Ok(lengths)
     }
 
-    /// What to look at for queues in equilibrium, with some `slots` in which all servers of a pod send, or as
-    /// much work. Random bouncing has no equilibrium at load 1.
-    pub fn equilibrium(&self, slots: u64, seed: u64) -> Look {
+    /// The sampling of queues in equilibrium: about `slots` slots in which all servers of a pod send, or as much
+    /// work. Random bouncing has no equilibrium at load 1.
+    pub fn equilibrium(&self, slots: u64, seed: u64) -> Sampling {
         let half = u64::from(self.ports) / 2;
         // The first hop has fewer servers.
         let slots = if self.hop == Hop::First { slots * half } else { slots };
         if self.order == Order::Random {
             // The memory of such a queue is some 1 / (1 - rho)^2 slots.
             let warm_up = 10.0 / ((1.0 - self.load) * (1.0 - self.load));
-            return Look { warm_up: warm_up as u64, slots, runs: 1, seed };
+            return Sampling { warm_up: warm_up as u64, slots, runs: 1, seed };
         }
         // One round of the paths is nearly what the next will be; another run is not.
         let round = half * half;
         let runs = (slots / (4 * round)).max(1);
-        Look { warm_up: 3 * round + 100, slots: round, runs, seed }
+        Sampling { warm_up: 3 * round + 100, slots: round, runs, seed }
     }
 }
 

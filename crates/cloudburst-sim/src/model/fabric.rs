@@ -9,7 +9,7 @@ use crate::fabric::{Clos, Link, Shape, TopologyError};
 use crate::flow::NewFlow;
 use crate::queue::{Depth, DropTail};
 use crate::simulation::Simulation;
-use crate::transport::open_loop::{Arrivals, Config, OpenLoop};
+use crate::transport::open_loop::{ArrivalProcess, Config, OpenLoop};
 use crate::workload::List;
 use cloudburst_core::path::Order;
 use cloudburst_core::rng::SplitMix64;
@@ -32,12 +32,12 @@ pub struct Queues {
     pub max: u64,
 }
 
-/// What happened in a fabric.
+/// The queues of a simulated fabric.
 #[derive(Debug)]
-pub struct Seen {
-    /// The queues of each hop, from the racks' switches on.
+pub struct FabricRun {
+    /// The queues of each hop, from the leaves on.
     pub hops: [Queues; HOPS],
-    /// The simulation, which goes on from here.
+    /// The simulation at the end of the measurement.
     pub simulation: Simulation,
 }
 
@@ -54,7 +54,7 @@ pub fn queues(
     warm_up: u64,
     slots: u64,
     seed: u64,
-) -> Result<Seen, TopologyError> {
+) -> Result<FabricRun, TopologyError> {
     let shape = Shape::fat_tree(ports, 1);
     let link = Link { rate: RATE, delay: 0 };
     let queue = |_| DropTail::new(Depth::Unlimited).into();
@@ -68,7 +68,7 @@ pub fn queues(
         (0, NewFlow { source, destination, transport: 0, bytes, tag: 0 })
     };
     let workload = List::new(to.into_iter().enumerate().map(flow).collect());
-    let arrivals = Arrivals::Bernoulli { slot: SLOT, load };
+    let arrivals = ArrivalProcess::Bernoulli { slot: SLOT, load };
     let transport = OpenLoop::new(Config { packet: PACKET, arrivals, order });
     let mut simulation =
         Simulation::new(fabric, vec![Box::new(transport)], Box::new(workload), seed);
@@ -82,7 +82,7 @@ pub fn queues(
         queues.mean = waited / (slots * SLOT) as f64 / hosts as f64 + load;
         queues.max = after[hop].1 / SLOT + 1;
     }
-    Ok(Seen { hops, simulation })
+    Ok(FabricRun { hops, simulation })
 }
 
 /// For each host one in another pod, such that each has one.

@@ -31,7 +31,7 @@ pub use aeolus::Aeolus;
 pub use classes::{Classes, Limits};
 pub use cloudburst_netem::queue::{Depth, DropTail};
 pub use credit::{CreditConfig, CreditQueue};
-pub use pfabric::PFabric;
+pub use pfabric::PFabricQueue;
 pub use shared::SharedBuffer;
 pub use strict::Strict;
 pub use trimming::{Trimming, TrimmingConfig};

@@ -8,7 +8,7 @@ use crate::engine::{Handle, Packet, Packets, Time};
 
 /// A short queue: two bandwidth-delay products in the paper.
 #[derive(Debug)]
-pub struct PFabric {
+pub struct PFabricQueue {
     limit: usize,
     /// In the order of arrival. There are few, so scanning all is fast.
     waiting: Vec<Entry>,
@@ -23,14 +23,14 @@ struct Entry {
     packet: Handle,
 }
 
-impl PFabric {
+impl PFabricQueue {
     /// A queue of `limit` packets, the one in service included.
     pub fn new(limit: usize) -> Self {
         Self { limit, waiting: Vec::with_capacity(limit + 1), is_sending: false }
     }
 }
 
-impl Queue for PFabric {
+impl Queue for PFabricQueue {
     fn enqueue(&mut self, _now: Time, packet: Handle, packets: &mut Packets) -> Option<Handle> {
         let &Packet { remaining, flow, .. } = &packets[packet];
         self.waiting.push(Entry { remaining, flow, packet });
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn offer(
-        queue: &mut PFabric,
+        queue: &mut PFabricQueue,
         packets: &mut Packets,
         flow: u32,
         remaining: u32,
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_flow_of_the_most_urgent_packet_sends_its_earliest() {
-        let (mut queue, mut packets) = (PFabric::new(10), Packets::new());
+        let (mut queue, mut packets) = (PFabricQueue::new(10), Packets::new());
         let mut add = |flow, remaining| offer(&mut queue, &mut packets, flow, remaining).0;
         let long = add(1, 9_000);
         let early = add(2, 3_000);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_the_least_urgent_and_of_equal_ones_the_last() {
-        let (mut queue, mut packets) = (PFabric::new(3), Packets::new());
+        let (mut queue, mut packets) = (PFabricQueue::new(3), Packets::new());
         let (first, _) = offer(&mut queue, &mut packets, 1, 5_000);
         let (second, _) = offer(&mut queue, &mut packets, 2, 5_000);
         let (_, dropped) = offer(&mut queue, &mut packets, 3, 1_000);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_packet_in_service_counts_and_is_never_dropped() {
-        let (mut queue, mut packets) = (PFabric::new(2), Packets::new());
+        let (mut queue, mut packets) = (PFabricQueue::new(2), Packets::new());
         let (first, _) = offer(&mut queue, &mut packets, 1, 9_000);
         assert_eq!(queue.dequeue(0, &mut packets), Next::Send(first));
         let (second, dropped) = offer(&mut queue, &mut packets, 2, 5_000);

@@ -102,7 +102,7 @@ impl Burst {
         host.is_timed = true;
         network.set_timer(self.number, host.free_at, u32::from(source), 0);
         network.flow_mut(flow).sent += 1;
-        let destination = network.flows()[flow].what.destination;
+        let destination = network.flows()[flow].spec.destination;
         network.send(Packet {
             flow,
             source,
@@ -125,21 +125,21 @@ impl Transport for Burst {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let what = network.flows()[flow].what;
-        let symbols = packets_of(what.bytes, self.config.payload);
+        let spec = network.flows()[flow].spec;
+        let symbols = packets_of(spec.bytes, self.config.payload);
         let needed = symbols + self.config.extra;
         network.flow_mut(flow).needed = symbols;
-        let paths = network.draw_sequence(self.config.order, what.source, what.destination);
+        let paths = network.draw_sequence(self.config.order, spec.source, spec.destination);
         self.messages.resize_with(flow as usize + 1, || None);
         self.messages[flow as usize] =
             Some(Message { paths, needed, arrived: 0, stopped: false, sent: 0 });
-        let host = &mut self.hosts[usize::from(what.source)];
+        let host = &mut self.hosts[usize::from(spec.source)];
         host.turns.push_back(flow);
         if !host.is_timed && host.free_at <= network.now() {
-            self.send(network, what.source);
+            self.send(network, spec.source);
         } else if !host.is_timed {
             host.is_timed = true;
-            network.set_timer(self.number, host.free_at, u32::from(what.source), 0);
+            network.set_timer(self.number, host.free_at, u32::from(spec.source), 0);
         }
     }
 

@@ -178,10 +178,10 @@ impl ExpressPass {
 
     /// A packet from the sender of a flow, or one to it.
     fn packet(&self, network: &Network, flow: u32, kind: Kind) -> Packet {
-        let what = network.flows()[flow].what;
+        let spec = network.flows()[flow].spec;
         let (source, destination) = match kind {
-            Kind::Data | Kind::Probe => (what.source, what.destination),
-            Kind::Ack | Kind::Credit => (what.destination, what.source),
+            Kind::Data | Kind::Probe => (spec.source, spec.destination),
+            Kind::Ack | Kind::Credit => (spec.destination, spec.source),
         };
         let path = self.flows[flow as usize].as_ref().map_or(0, |state| state.path);
         Packet {
@@ -198,9 +198,9 @@ impl ExpressPass {
     }
 
     /// Sends a request or STOP, and arms the timer that repeats it.
-    fn signal(&mut self, network: &mut Network, flow: u32, what: u32) {
+    fn signal(&mut self, network: &mut Network, flow: u32, signal: u32) {
         let packet = self.packet(network, flow, Kind::Probe);
-        network.send(Packet { sequence: what, ..packet });
+        network.send(Packet { sequence: signal, ..packet });
         let Some(state) = self.flows[flow as usize].as_mut() else {
             return;
         };
@@ -399,15 +399,15 @@ impl Transport for ExpressPass {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let what = network.flows()[flow].what;
-        let packets = packets_of(what.bytes, self.config.payload);
+        let spec = network.flows()[flow].spec;
+        let packets = packets_of(spec.bytes, self.config.payload);
         network.flow_mut(flow).needed = packets;
-        let path = network.draw_path(what.source, what.destination);
+        let path = network.draw_path(spec.source, spec.destination);
         let now = network.now();
         self.flows.resize_with(flow as usize + 1, || None);
         self.flows[flow as usize] = Some(Box::new(State {
             path,
-            bytes: what.bytes,
+            bytes: spec.bytes,
             packets,
             sender: Sender {
                 phase: Phase::Requesting,

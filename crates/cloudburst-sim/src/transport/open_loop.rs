@@ -9,10 +9,10 @@ use crate::network::Network;
 use crate::workload::{chance, exponential};
 use cloudburst_core::path::{Order, Sequence};
 
-/// When packets of a flow leave.
+/// The arrival process of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Arrivals {
-    /// With some probability one packet at the beginning of each slot.
+pub enum ArrivalProcess {
+    /// One packet at the beginning of each slot, with some probability.
     Bernoulli {
         /// The length of a slot.
         slot: Time,
@@ -31,8 +31,8 @@ pub enum Arrivals {
 pub struct Config {
     /// Bytes of a packet, all of which are payload.
     pub packet: u16,
-    /// When packets leave.
-    pub arrivals: Arrivals,
+    /// The arrival process of packets.
+    pub arrivals: ArrivalProcess,
     /// The order in which packets visit the paths; round robin if it does not fit the number of paths.
     pub order: Order,
 }
@@ -61,12 +61,12 @@ impl OpenLoop {
     /// Sets the timer of the next packet, drawn from `at` on.
     fn schedule(&self, network: &mut Network, flow: u32, mut at: Time) {
         match self.config.arrivals {
-            Arrivals::Bernoulli { slot, load } => {
+            ArrivalProcess::Bernoulli { slot, load } => {
                 while !chance(network.rng(), load) {
                     at += slot;
                 }
             }
-            Arrivals::Poisson { mean } => at += exponential(network.rng(), mean),
+            ArrivalProcess::Poisson { mean } => at += exponential(network.rng(), mean),
         }
         network.set_timer(self.number, at, flow, 0);
     }
@@ -78,10 +78,10 @@ impl Transport for OpenLoop {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let what = network.flows()[flow].what;
-        let packets = what.bytes.div_ceil(u64::from(self.config.packet)).max(1);
+        let spec = network.flows()[flow].spec;
+        let packets = spec.bytes.div_ceil(u64::from(self.config.packet)).max(1);
         network.flow_mut(flow).needed = packets as u32;
-        let paths = network.draw_sequence(self.config.order, what.source, what.destination);
+        let paths = network.draw_sequence(self.config.order, spec.source, spec.destination);
         self.flows.resize_with(self.flows.len().max(flow as usize + 1), || None);
         self.flows[flow as usize] = Some(State { paths, to_send: packets, to_arrive: packets });
         self.schedule(network, flow, network.now());
@@ -107,11 +107,11 @@ impl Transport for OpenLoop {
         let record = network.flow_mut(flow);
         let sequence = record.sent;
         record.sent += 1;
-        let what = record.what;
+        let spec = record.spec;
         network.send(Packet {
             flow,
-            source: what.source,
-            destination: what.destination,
+            source: spec.source,
+            destination: spec.destination,
             path,
             size: self.config.packet,
             transport: self.number,
@@ -121,8 +121,8 @@ impl Transport for OpenLoop {
         });
         if !is_last {
             let next = match self.config.arrivals {
-                Arrivals::Bernoulli { slot, .. } => now + slot,
-                Arrivals::Poisson { .. } => now,
+                ArrivalProcess::Bernoulli { slot, .. } => now + slot,
+                ArrivalProcess::Poisson { .. } => now,
             };
             self.schedule(network, flow, next);
         }

@@ -7,7 +7,7 @@
 //! arrives.
 //!
 //! The priority of a packet is the number of unacknowledged bytes of its flow when it is sent. Ports should have
-//! [`queue::PFabric`](crate::queue::PFabric).
+//! [`queue::PFabricQueue`](crate::queue::PFabricQueue).
 
 use super::received::Received;
 use super::{Transport, packets_of, payload_of};
@@ -115,12 +115,12 @@ impl PFabric {
             state.outstanding += 1;
             let headers = self.config.packet - self.config.payload;
             let size = headers + payload_of(number, state.bytes, self.config.payload);
-            let what = network.flows()[flow].what;
+            let spec = network.flows()[flow].spec;
             network.flow_mut(flow).sent += 1;
             network.send(Packet {
                 flow,
-                source: what.source,
-                destination: what.destination,
+                source: spec.source,
+                destination: spec.destination,
                 path: state.next_path(self.config.spray),
                 size,
                 transport: self.number,
@@ -137,11 +137,11 @@ impl PFabric {
         let Some(state) = self.flows[flow as usize].as_mut() else {
             return;
         };
-        let what = network.flows()[flow].what;
+        let spec = network.flows()[flow].spec;
         network.send(Packet {
             flow,
-            source: what.source,
-            destination: what.destination,
+            source: spec.source,
+            destination: spec.destination,
             path: state.next_path(self.config.spray),
             size: self.config.control,
             transport: self.number,
@@ -263,20 +263,20 @@ impl Transport for PFabric {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let what = network.flows()[flow].what;
-        let packets = packets_of(what.bytes, self.config.payload);
+        let spec = network.flows()[flow].spec;
+        let packets = packets_of(spec.bytes, self.config.payload);
         network.flow_mut(flow).needed = packets;
-        let paths = network.fabric().paths(what.source, what.destination);
-        let path = network.draw_path(what.source, what.destination);
+        let paths = network.fabric().paths(spec.source, spec.destination);
+        let path = network.draw_path(spec.source, spec.destination);
         let deadline = network.now() + self.config.rto;
         self.flows.resize_with(flow as usize + 1, || None);
         self.flows[flow as usize] = Some(Box::new(State {
             paths,
             path,
-            bytes: what.bytes,
+            bytes: spec.bytes,
             packets,
             acknowledged: Received::empty(packets),
-            remaining: what.bytes,
+            remaining: spec.bytes,
             next: 0,
             lost: 0..0,
             outstanding: 0,

@@ -68,6 +68,6 @@ impl Workload for Background {
     }
 
     fn on_delivered(&mut self, _now: Time, flow: &Flow) -> Option<NewFlow> {
-        Some(self.flow(flow.what.tag))
+        Some(self.flow(flow.spec.tag))
     }
 }

@@ -54,9 +54,9 @@ impl Workload for Mix {
     }
 
     fn on_delivered(&mut self, now: Time, flow: &Flow) -> Option<NewFlow> {
-        let number = part(flow.what.tag);
-        let tag = own_tag(flow.what.tag);
-        let alone = Flow { what: NewFlow { tag, ..flow.what }, ..*flow };
+        let number = part(flow.spec.tag);
+        let tag = own_tag(flow.spec.tag);
+        let alone = Flow { spec: NewFlow { tag, ..flow.spec }, ..*flow };
         let next = self.0.get_mut(number)?.workload.on_delivered(now, &alone)?;
         Some(tagged(next, number))
     }
@@ -70,7 +70,7 @@ impl core::fmt::Debug for Mix {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, Background, Peers, Requests};
+    use super::super::{Background, Peers, RequestConfig, Requests};
     use super::*;
     use crate::Simulation;
     use crate::engine::{MS, SECOND, US};
@@ -85,8 +85,8 @@ mod tests {
         let link = Link { rate: 1_000_000_000, delay: 2 * US };
         let queue = |_| DropTail::new(Depth::Packets(20)).into();
         let fabric = Clos::new(shape, link, link, queue, queue).unwrap();
-        let asked = Asked { until: 100 * MS, ..Asked::default() };
-        let requests = Requests::new(&shape, &asked, [0, 0], 1).unwrap();
+        let config = RequestConfig { until: 100 * MS, ..RequestConfig::default() };
+        let requests = Requests::new(&shape, &config, [0, 0], 1).unwrap();
         let background =
             Background::new(&shape, 0..4, Peers::OtherRacks, 1_000_000, 1, 0, 1).unwrap();
         let all = requests.all();
@@ -106,14 +106,14 @@ mod tests {
         assert!((160..240).contains(&completed.len()), "{}", completed.len());
         assert!(completed.iter().all(|one| one.total > one.response));
         let responses: Vec<_> =
-            flows.iter().filter(|f| part(f.what.tag) == 1 && f.what.bytes > 1_500).collect();
+            flows.iter().filter(|f| part(f.spec.tag) == 1 && f.spec.bytes > 1_500).collect();
         assert_eq!(responses.len(), completed.len());
-        assert!(responses.iter().all(|flow| flow.what.transport == 0));
-        let background: Vec<_> = flows.iter().filter(|f| part(f.what.tag) == 0).collect();
+        assert!(responses.iter().all(|flow| flow.spec.transport == 0));
+        let background: Vec<_> = flows.iter().filter(|f| part(f.spec.tag) == 0).collect();
         for host in 0..4 {
-            let mine: Vec<_> = background.iter().filter(|f| f.what.source == host).collect();
+            let mine: Vec<_> = background.iter().filter(|f| f.spec.source == host).collect();
             assert!(mine.len() > 10, "{}", mine.len());
-            assert!(mine.iter().all(|flow| flow.what.destination >= 4));
+            assert!(mine.iter().all(|flow| flow.spec.destination >= 4));
             // The next as soon as the one before it has been delivered.
             for pair in mine.windows(2) {
                 assert_eq!(pair[0].delivered, Some(pair[1].begun));
@@ -126,15 +126,15 @@ mod tests {
         let requests = |rate| -> Vec<(Time, NewFlow)> {
             let flows = run(rate).0.into_iter();
             let is_request =
-                |flow: &Flow| part(flow.what.tag) == 1 && flow.what.tag.is_multiple_of(2);
-            flows.filter(is_request).map(|flow| (flow.begun, flow.what)).collect()
+                |flow: &Flow| part(flow.spec.tag) == 1 && flow.spec.tag.is_multiple_of(2);
+            flows.filter(is_request).map(|flow| (flow.begun, flow.spec)).collect()
         };
         assert_eq!(requests(0.4), requests(0.5));
         // Background flows draw the same destinations, too, one after the other.
         let peers = |rate| -> Vec<u16> {
             let flows = run(rate).0.into_iter();
-            let first = flows.filter(|flow| part(flow.what.tag) == 0 && flow.what.source == 2);
-            first.map(|flow| flow.what.destination).take(10).collect()
+            let first = flows.filter(|flow| part(flow.spec.tag) == 0 && flow.spec.source == 2);
+            first.map(|flow| flow.spec.destination).take(10).collect()
         };
         assert_eq!(peers(0.4), peers(0.5));
     }

@@ -30,7 +30,7 @@ pub use draw::{chance, exponential, poisson, stream};
 pub use list::List;
 pub(crate) use mix::own_tag;
 pub use mix::{Mix, part};
-pub use requests::{Asked, Completed, Peers, RESPONSES, Request, Requests};
+pub use requests::{Completed, Peers, RESPONSES, Request, RequestConfig, Requests};
 pub use sizes::Sizes;
 pub use trace_like::TraceLike;
 

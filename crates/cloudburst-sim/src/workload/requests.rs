@@ -52,7 +52,7 @@ impl Peers {
 
 /// The parameters of requests and responses.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestConfig {
     /// Requests per second of each host.
     pub rate: f64,
     /// The destinations of requests.
@@ -67,7 +67,7 @@ pub struct Asked {
     pub until: Time,
 }
 
-impl Default for Asked {
+impl Default for RequestConfig {
     /// Section V of the paper at its highest load, for a second: each host sends 250 requests of 1.5 KB per second to
     /// random other hosts.
     fn default() -> Self {
@@ -124,33 +124,33 @@ impl Requests {
     /// [`WorkloadError`]: an invalid rate, no response sizes, or no destinations.
     pub fn new(
         shape: &Shape,
-        asked: &Asked,
+        config: &RequestConfig,
         transports: [u8; 2],
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        if !(asked.rate > 0.0 && asked.rate <= 1e9) {
-            return refuse("requests a second", asked.rate, "above 0 and at most 1e9");
+        if !(config.rate > 0.0 && config.rate <= 1e9) {
+            return refuse("requests a second", config.rate, "above 0 and at most 1e9");
         }
-        if asked.responses.is_empty() {
+        if config.responses.is_empty() {
             return refuse("sizes of responses", 0.0, "1 or more");
         }
-        asked.peers.check(shape)?;
-        let mean = (SECOND as f64 / asked.rate) as Time;
+        config.peers.check(shape)?;
+        let mean = (SECOND as f64 / config.rate) as Time;
         let mut all = Vec::new();
         for host in 0..shape.hosts() as u16 {
             // Separate streams, so that start times do not depend on the number of hosts.
             let mut times = draw::stream(seed, "request times", host.into());
             let mut rng = draw::stream(seed, "request peers and sizes", host.into());
-            let span = asked.until.saturating_sub(asked.from);
+            let span = config.until.saturating_sub(config.from);
             all.extend(draw::poisson(&mut times, mean, span).map(|after| Request {
-                at: asked.from + after,
+                at: config.from + after,
                 client: host,
-                server: asked.peers.nth(shape, host, rng.below(asked.peers.count(shape) as u64)),
-                response: asked.responses[rng.below(asked.responses.len() as u64) as usize],
+                server: config.peers.nth(shape, host, rng.below(config.peers.count(shape) as u64)),
+                response: config.responses[rng.below(config.responses.len() as u64) as usize],
             }));
         }
         all.sort_by_key(|request| (request.at, request.client));
-        Ok(Self { all: all.into(), bytes: asked.request, transports, next: 0 })
+        Ok(Self { all: all.into(), bytes: config.request, transports, next: 0 })
     }
 
     /// All requests by start time. Tags refer to this order.
@@ -163,8 +163,8 @@ impl Requests {
     pub fn completed(all: &[Request], flows: &[Flow], part: usize) -> Vec<Completed> {
         let one = |&request| Completed { request, response: None, total: None };
         let mut completed: Vec<Completed> = all.iter().map(one).collect();
-        for flow in flows.iter().filter(|flow| super::part(flow.what.tag) == part) {
-            let tag = super::own_tag(flow.what.tag);
+        for flow in flows.iter().filter(|flow| super::part(flow.spec.tag) == part) {
+            let tag = super::own_tag(flow.spec.tag);
             if let (1, Some(delivered)) = (tag % 2, flow.delivered) {
                 let completed = &mut completed[tag as usize / 2];
                 completed.response = Some(delivered - flow.begun);
@@ -191,7 +191,7 @@ impl Workload for Requests {
     }
 
     fn on_delivered(&mut self, _now: Time, flow: &Flow) -> Option<NewFlow> {
-        let tag = flow.what.tag;
+        let tag = flow.spec.tag;
         if tag % 2 == 1 {
             return None;
         }
@@ -211,15 +211,15 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn draw(shape: Shape, asked: &Asked, seed: u64) -> Rc<[Request]> {
-        Requests::new(&shape, asked, [0, 0], seed).unwrap().all()
+    fn draw(shape: Shape, config: &RequestConfig, seed: u64) -> Rc<[Request]> {
+        Requests::new(&shape, config, [0, 0], seed).unwrap().all()
     }
 
     #[test]
     fn every_host_asks_as_often_as_it_should_for_all_sizes_of_all_others() {
         let shape = Shape::leaf_spine(4, 2, 4);
-        let asked = Asked { until: 40 * SECOND, ..Asked::default() };
-        let requests = draw(shape, &asked, 7);
+        let config = RequestConfig { until: 40 * SECOND, ..RequestConfig::default() };
+        let requests = draw(shape, &config, 7);
         assert!(requests.is_sorted_by_key(|request| request.at));
         for host in 0..8 {
             let mine: Vec<_> = requests.iter().filter(|r| r.client == host).collect();
@@ -237,9 +237,9 @@ mod tests {
     #[test]
     fn those_who_ask_other_racks_ask_all_hosts_there() {
         let shape = Shape::leaf_spine(4, 3, 4);
-        let asked = Asked { peers: Peers::OtherRacks, ..Asked::default() };
+        let config = RequestConfig { peers: Peers::OtherRacks, ..RequestConfig::default() };
         for host in 0..12 {
-            let requests = draw(shape, &asked, 7);
+            let requests = draw(shape, &config, 7);
             let mine = requests.iter().filter(|request| request.client == host);
             let servers: BTreeSet<u16> = mine.map(|request| request.server).collect();
             assert_eq!(servers, (0..12).filter(|other| other / 4 != host / 4).collect());
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_host_asks_at_the_same_times_however_many_others_there_are() {
         let times = |shape| -> Vec<Time> {
-            let requests = draw(shape, &Asked::default(), 3);
+            let requests = draw(shape, &RequestConfig::default(), 3);
             requests.iter().filter(|r| r.client == 1).map(|r| r.at).collect()
         };
         assert_eq!(times(Shape::one_switch(4)), times(Shape::leaf_spine(16, 9, 4)));
@@ -257,15 +257,15 @@ mod tests {
 
     #[test]
     fn invalid_requests_are_refused() {
-        let refused = |asked: Asked| {
-            Requests::new(&Shape::one_switch(4), &asked, [0, 0], 1).unwrap_err().to_string()
+        let refused = |config: RequestConfig| {
+            Requests::new(&Shape::one_switch(4), &config, [0, 0], 1).unwrap_err().to_string()
         };
         assert_eq!(
-            refused(Asked { rate: 0.0, ..Asked::default() }),
+            refused(RequestConfig { rate: 0.0, ..RequestConfig::default() }),
             "workload: requests a second: got 0, expected above 0 and at most 1e9"
         );
         assert_eq!(
-            refused(Asked { peers: Peers::OtherRacks, ..Asked::default() }),
+            refused(RequestConfig { peers: Peers::OtherRacks, ..RequestConfig::default() }),
             "workload: leaves: got 1, expected 2 or more"
         );
     }

@@ -4,7 +4,7 @@ use crate::engine::{MS, Time, US};
 use crate::experiment::Scale;
 use crate::fabric::{Clos, Link, Shape, TopologyError};
 use crate::queue::{Depth, Discipline, DropTail};
-use crate::transport::tcp::{Config, Paths};
+use crate::transport::tcp::{Config, LoadBalancing};
 use cloudburst_core::path::{self, Order};
 use core::error::Error;
 
@@ -127,14 +127,14 @@ pub(super) fn tcp(
     scale: Scale,
 ) -> Result<Config, Box<dyn Error + Send + Sync>> {
     let (name, window) = window(scheme);
-    let paths = match name {
-        "ecmp" | "mptcp" => Paths::PerFlow,
-        "rb" => Paths::PerPacket(Order::Random),
-        "rrb" => Paths::PerPacket(Order::RoundRobin),
-        "drb" => Paths::PerPacket(fabric.digit_reversal(scale)?),
+    let balancing = match name {
+        "ecmp" | "mptcp" => LoadBalancing::PerFlow,
+        "rb" => LoadBalancing::PerPacket(Order::Random),
+        "rrb" => LoadBalancing::PerPacket(Order::RoundRobin),
+        "drb" => LoadBalancing::PerPacket(fabric.digit_reversal(scale)?),
         _ => return Err(format!("{scheme} is no scheme of the paper").into()),
     };
-    let resequencing = (paths != Paths::PerFlow).then_some(HOLD);
+    let resequencing = (balancing != LoadBalancing::PerFlow).then_some(HOLD);
     let (rto_min, rto_initial) = (RTO_MIN, RTO_MIN);
-    Ok(Config { window, rto_min, rto_initial, resequencing, paths, ..Config::default() })
+    Ok(Config { window, rto_min, rto_initial, resequencing, balancing, ..Config::default() })
 }

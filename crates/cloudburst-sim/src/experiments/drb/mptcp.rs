@@ -113,10 +113,10 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
     // Of 32 subflows, in microseconds and over DRB's.
     for (fabric, paper, ratio) in [(Fabric::FatTree, 1154.0, 4.4), (Fabric::Vl2, 1090.0, 6.0)] {
         for ((reading, _), (mptcp, drb)) in READINGS.iter().zip(MPTCP.iter().zip(DRB)) {
-            let look = |scheme: &str, x, value: &str| {
+            let value_of = |scheme: &str, x, value: &str| {
                 Some(results.estimate(scheme, x, fabric.number(), value)?.value)
             };
-            let value = |subflows| look(mptcp, subflows, "throughput_mbps");
+            let value = |subflows| value_of(mptcp, subflows, "throughput_mbps");
             let mut findings = Vec::new();
             if let (Some(one), Some(eight), Some(most)) = (value(1.0), value(8.0), value(32.0)) {
                 findings.push(at_least("8 subflows over 1", eight / one, 1.2, 1.0));
@@ -124,13 +124,13 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                 if fabric == Fabric::FatTree {
                     findings.push(near("8 subflows", "Mb/s", eight, 760.0));
                 }
-                if let Some(drb) = look(drb, 1.0, "throughput_mbps") {
+                if let Some(drb) = value_of(drb, 1.0, "throughput_mbps") {
                     findings.push(at_least("DRB over 32 subflows", drb / most, 1.0, 0.95));
                 }
             }
             throughput.push(Judged::new(setting(fabric, reading), findings));
             let mut findings = Vec::new();
-            let value = |scheme, x| look(scheme, x, "latency_mean_us");
+            let value = |scheme, x| value_of(scheme, x, "latency_mean_us");
             if let (Some(most), Some(drb)) = (value(mptcp, 32.0), value(drb, 1.0)) {
                 findings.push(at_most("DRB over 32 subflows", drb / most, 1.0 / ratio, 0.5));
                 findings.push(near("32 subflows", "us", most, paper));

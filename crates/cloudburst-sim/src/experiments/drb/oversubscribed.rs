@@ -97,16 +97,16 @@ fn bars(results: &Results<'_>, value: &str, y: &str) -> Chart {
     Chart { y: y.to_owned(), up: Axis::Linear, columns: 2, height: 240.0, panels }
 }
 
-/// What DRB, RB and RRB are found to have of a value, in the Fat-tree.
-type Look<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
+/// A value of a scheme in the Fat-tree: takes the names of scheme and value.
+type ValueOf<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
 
 /// The numbers of the paper are of the Fat-tree.
 fn claims(results: &Results<'_>) -> Vec<Claim> {
-    let judge = |loads: &[usize], judge: &dyn Fn(&Look<'_>, f64) -> Option<Vec<Finding>>| {
+    let judge = |loads: &[usize], judge: &dyn Fn(&ValueOf<'_>, f64) -> Option<Vec<Finding>>| {
         let mut judged = Vec::new();
         for (reading, suffix) in READINGS {
             for &(name, load) in loads.iter().map(|&load| &REACTIONS[load]) {
-                let look = |scheme: &str, value: &str| {
+                let value_of = |scheme: &str, value: &str| {
                     let (scheme, load) = match scheme.strip_suffix(" without") {
                         Some(scheme) => (scheme, 0.0),
                         None => (scheme, load),
@@ -115,7 +115,7 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                     Some(results.estimate(&format!("{scheme}{suffix}"), x, load, value)?.value)
                 };
                 let of = format!("{}, {name}", setting(Fabric::FatTree, reading));
-                judged.push(judge(&look, load).and_then(|findings| Judged::new(of, findings)));
+                judged.push(judge(&value_of, load).and_then(|findings| Judged::new(of, findings)));
             }
         }
         judged
@@ -129,14 +129,14 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                 "Mark: at least 0.9 of 474 Mb/s, which is half a link less headers and ACKs, for each order; DRB's \
              latency within 10 % of the paper's. Part: 0.75; within 25 %.",
             ],
-            judge(&[0], &|look, _| {
+            judge(&[0], &|value_of, _| {
                 let ideal = 500.0 * 1_460.0 / 1_540.0;
                 let mut findings = Vec::new();
                 for order in ORDERS {
-                    let share = look(order, "throughput_mbps")? / ideal;
+                    let share = value_of(order, "throughput_mbps")? / ideal;
                     findings.push(at_least(&order.to_uppercase(), share, 0.9, 0.75));
                 }
-                findings.push(near("DRB", "us", look("drb", "latency_mean_us")?, 839.0));
+                findings.push(near("DRB", "us", value_of("drb", "latency_mean_us")?, 839.0));
                 Some(findings)
             }),
         ),
@@ -148,11 +148,12 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                 "Mark: DRB's latency over that without ECN at most 346 / 839; DRB over RB and RRB at least 456 / 418 and \
              456 / 340. Part: less; more. And DRB: within 10 % of the paper's; part: within 25 %.",
             ],
-            judge(&[1, 2], &|look, _| {
-                let latency = look("drb", "latency_mean_us")?;
-                let without = look("drb without", "latency_mean_us")?;
-                let drb = look("drb", "throughput_mbps")?;
-                let (rb, rrb) = (look("rb", "throughput_mbps")?, look("rrb", "throughput_mbps")?);
+            judge(&[1, 2], &|value_of, _| {
+                let latency = value_of("drb", "latency_mean_us")?;
+                let without = value_of("drb without", "latency_mean_us")?;
+                let drb = value_of("drb", "throughput_mbps")?;
+                let (rb, rrb) =
+                    (value_of("rb", "throughput_mbps")?, value_of("rrb", "throughput_mbps")?);
                 Some(vec![
                     at_most("latency over that without", latency / without, 346.0 / 839.0, 1.0),
                     near("DRB", "us", latency, 346.0),

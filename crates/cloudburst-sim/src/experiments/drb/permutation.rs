@@ -157,21 +157,21 @@ fn bars(results: &Results<'_>, y: &str, values: &[&str], names: &[&str]) -> Char
     Chart { y: y.to_owned(), up: Axis::Linear, columns: 2, height: 240.0, panels }
 }
 
-/// Of a fabric and a reading, what was measured of a scheme.
-type Look<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
+/// A value of a scheme, in one fabric and one reading: takes the names of scheme and value.
+type ValueOf<'a> = dyn Fn(&str, &str) -> Option<f64> + 'a;
 
 fn claims(results: &Results<'_>) -> Vec<Claim> {
     let claim = |claim: &str,
                  paper: &str,
                  rule: &str,
-                 judge: &dyn Fn(&Paper, &Look<'_>) -> Option<Vec<Finding>>| {
+                 judge: &dyn Fn(&Paper, &ValueOf<'_>) -> Option<Vec<Finding>>| {
         let judged = PAPER.iter().flat_map(|paper| READINGS.map(|reading| (paper, reading)));
         let judged = judged.map(|(paper, (reading, suffix))| {
-            let look = |scheme: &str, value: &str| {
+            let value_of = |scheme: &str, value: &str| {
                 let scheme = format!("{scheme}{suffix}");
                 Some(results.estimate(&scheme, paper.fabric.number(), 0.0, value)?.value)
             };
-            Judged::new(setting(paper.fabric, reading), judge(paper, &look)?)
+            Judged::new(setting(paper.fabric, reading), judge(paper, &value_of)?)
         });
         Claim::new(NAME, [claim, paper, rule], judged)
     };
@@ -181,8 +181,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             "ECMP, RB, RRB, DRB: 396, 803, 725, 895 Mb/s in the Fat-tree, 671, 901, 907, 950 in the VL2",
             "Ratios of throughputs. Mark: DRB over RB, RRB and ECMP as large as the paper's. Part: DRB has \
              at least the same.",
-            &|paper, look| {
-                let value = |scheme| look(scheme, "throughput_mbps");
+            &|paper, value_of| {
+                let value = |scheme| value_of(scheme, "throughput_mbps");
                 let drb = value("drb")?;
                 ["ecmp", "rb", "rrb"]
                     .iter()
@@ -204,11 +204,11 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             "see above",
             "Mark: within 10 % of the paper's. Part: within 25 %. Where timeouts rule, as with ECMP, this says \
              little: the paper does not give its TCP's.",
-            &|paper, look| {
+            &|paper, value_of| {
                 let schemes = ["ecmp", "rb", "rrb", "drb"].iter().zip(paper.throughput);
                 schemes
                     .map(|(scheme, theirs)| {
-                        let ours = look(scheme, "throughput_mbps")?;
+                        let ours = value_of(scheme, "throughput_mbps")?;
                         Some(near(&scheme.to_uppercase(), "Mb/s", ours, theirs))
                     })
                     .collect()
@@ -219,14 +219,14 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             "Figure 6 b, f; Theorem 2",
             "Mean wait of DRB over RB's and RRB's at hop 1, hop 4 and in total. Mark: at most 0.75. Part: \
              less than 1.",
-            &|_, look| {
+            &|_, value_of| {
                 let pairs = ["rb", "rrb"]
                     .map(|other| ["hop1_us", "hop4_us", "queueing_us"].map(|hop| (other, hop)));
                 pairs
                     .iter()
                     .flatten()
                     .map(|&(other, hop)| {
-                        let ratio = look("drb", hop)? / look(other, hop)?.max(1e-9);
+                        let ratio = value_of("drb", hop)? / value_of(other, hop)?.max(1e-9);
                         let place = hop.trim_end_matches("_us");
                         Some(at_most(
                             &format!("{place}, over {}", other.to_uppercase()),
@@ -242,8 +242,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             "DRB hardly has packets wait for those before them",
             "Mean re-sequencing delay of RB and DRB: 38 and 2.4 us in the Fat-tree, 17 and 0.2 in the VL2",
             "Means of DRB over RB. Mark: at most the paper's ratio. Part: at most a half.",
-            &|paper, look| {
-                let value = |scheme| look(scheme, "resequencing_mean_us");
+            &|paper, value_of| {
+                let value = |scheme| value_of(scheme, "resequencing_mean_us");
                 let (rb, drb) = (value("rb")?, value("drb")?);
                 let what = format!("{drb:.2} us over RB's {rb:.2}");
                 let mark = paper.resequencing[1] / paper.resequencing[0];
@@ -255,8 +255,8 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             "p99 of RB and DRB: 972 and 795 us in the Fat-tree, 831 and 638 in the VL2",
             "p99 of DRB over RB's. Mark: at most the paper's ratio. Part: less. And p99 of both: within 10 % of \
              the paper's; part: within 25 %.",
-            &|paper, look| {
-                let value = |scheme| look(scheme, "rtt_p99_us");
+            &|paper, value_of| {
+                let value = |scheme| value_of(scheme, "rtt_p99_us");
                 let (rb, drb) = (value("rb")?, value("drb")?);
                 let mark = paper.round_trip[1] / paper.round_trip[0];
                 Some(vec![

@@ -104,11 +104,11 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let mut times = Completion::new();
     let mut probes = Vec::new();
     for flow in network.flows().as_slice().iter().filter(|flow| flow.begun >= from) {
-        let is_probe = part(flow.what.tag) == 1 || flow.what.tag == TraceLike::PROBE;
+        let is_probe = part(flow.spec.tag) == 1 || flow.spec.tag == TraceLike::PROBE;
         if is_probe {
             let took = flow.delivered.map(|at| at - flow.begun);
-            times.record(flow.what.bytes, took);
-            probes.extend(took.filter(|_| flow.what.bytes == PROBE));
+            times.record(flow.spec.bytes, took);
+            probes.extend(took.filter(|_| flow.spec.bytes == PROBE));
         }
     }
     times.put("", &mut outcome);
@@ -149,7 +149,7 @@ fn report(results: &Results<'_>) -> Part {
         "p99_us/4000",
         "max_us/4000",
         "count/4000",
-        "late/4000",
+        "undelivered/4000",
         "rack0_load",
         "rack1_load",
     ];

@@ -56,8 +56,8 @@ fn report(results: &Results<'_>) -> Part {
     part.figures.push(show::lines(results, ("sim-dead-paths", caption), axes, value));
     let points: Vec<_> = results.xs().iter().map(|&x| (format!("{x} dead"), x, LOAD)).collect();
     part.tables.push(show::table(results, "p99 (us)", "p99_us", &points));
-    let late = show::table(results, "Messages that never came", "late", &points);
-    part.tables.push(late.folded());
+    let undelivered = show::table(results, "Undelivered messages", "undelivered", &points);
+    part.tables.push(undelivered.folded());
     let judged = show::SETTINGS.map(|(of, suffix)| {
         let scheme = format!("d{suffix}");
         let ratio = p99(&scheme, 3.0)? / p99(&scheme, 0.0)?;

@@ -4,8 +4,8 @@ use super::site::Site;
 use crate::engine::{Time, US};
 use crate::fabric::{Clos, Link, TopologyError};
 use crate::queue::{
-    Classes, CreditConfig, CreditQueue, Depth, Discipline, Limits, PFabric as PFabricQueue,
-    SharedBuffer, Strict, Weighted,
+    Classes, CreditConfig, CreditQueue, Depth, Discipline, Limits, PFabricQueue, SharedBuffer,
+    Strict, Weighted,
 };
 use crate::scheme::PFABRIC;
 use crate::transport::Transport;

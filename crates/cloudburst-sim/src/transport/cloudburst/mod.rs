@@ -232,7 +232,7 @@ impl Cloudburst {
                 self.hosts.get(sender).and_then(|peer| peer.flows.get(message.id.0 as usize));
             if let Some(&flow) = flow
                 && message.bytes == self.content.slice(..message.bytes.len())
-                && message.bytes.len() as u64 == network.flows()[flow].what.bytes
+                && message.bytes.len() as u64 == network.flows()[flow].spec.bytes
             {
                 network.deliver(flow);
             }
@@ -347,14 +347,14 @@ impl Transport for Cloudburst {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let what = network.flows()[flow].what;
-        let bytes = self.content(what.bytes as usize);
-        let host = &mut self.hosts[usize::from(what.source)];
-        let peer = wire::socket(what.destination, PORT);
+        let spec = network.flows()[flow].spec;
+        let bytes = self.content(spec.bytes as usize);
+        let host = &mut self.hosts[usize::from(spec.source)];
+        let peer = wire::socket(spec.destination, PORT);
         if host.send(network.now(), peer, bytes, flow).is_err() {
             network.measures.refused += 1;
         }
-        self.serve(network, what.source);
+        self.serve(network, spec.source);
     }
 
     fn receive(&mut self, network: &mut Network, handle: Handle) {

@@ -28,8 +28,8 @@ pub struct Config {
     /// How long a receiver holds packets that are out of order before TCP sees them: section 5 of the DRB
     /// paper. `None`: it does not.
     pub resequencing: Option<Time>,
-    /// Which paths packets take.
-    pub paths: Paths,
+    /// How packets are spread over paths.
+    pub balancing: LoadBalancing,
     /// Which classes packets have.
     pub tagging: Tagging,
     /// Connections that carry the same message over different paths. The first that is complete counts.
@@ -52,7 +52,7 @@ impl Default for Config {
             rto_initial: 10 * MS,
             reaction: Reaction::None,
             resequencing: None,
-            paths: Paths::PerFlow,
+            balancing: LoadBalancing::PerFlow,
             tagging: Tagging::Fixed(0),
             copies: 1,
             throttle: None,
@@ -126,16 +126,16 @@ pub enum Reaction {
     },
 }
 
-/// Which paths packets take.
+/// How packets are spread over paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paths {
-    /// All data packets of a connection take one, and all its ACKs one: both drawn, as ECMP's hash does.
-    /// Copies of a message take different ones, as far as there are enough.
+pub enum LoadBalancing {
+    /// All data packets of a connection take one path, and all its ACKs one. Both are drawn, as by ECMP's hash.
+    /// Copies of a message take different paths, as far as there are enough.
     PerFlow,
-    /// Each packet the next one of its pair of hosts in this order, for data packets and ACKs separately
-    /// (section 5 of the DRB paper). Round robin where the order is for another number of paths.
+    /// Each packet takes the next path of its pair of hosts in this order, separately for data packets and ACKs
+    /// (section 5 of the DRB paper). Round robin if the order is for another number of paths.
     PerPacket(Order),
-    /// All packets this one, modulo the number of paths.
+    /// All packets take this path, modulo the number of paths.
     Fixed(u16),
 }
 

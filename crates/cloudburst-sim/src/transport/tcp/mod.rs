@@ -8,7 +8,7 @@
 //! | replicated DCTCP | [`Config::copies`] | RepFlow; INFOCOM 2022, V-B |
 //! | QJump | [`Config::throttle`], one transport for each level, [`Strict`](crate::queue::Strict) queues | NSDI 2015 |
 //! | MPTCP | [`Mptcp`], with LIA | RFC 6356, 8684 |
-//! | RB, RRB, DRB | [`Paths::PerPacket`] and [`Config::resequencing`] | CoNEXT 2013 |
+//! | RB, RRB, DRB | [`LoadBalancing::PerPacket`] and [`Config::resequencing`] | CoNEXT 2013 |
 //!
 //! # Simplifications
 //!
@@ -37,14 +37,14 @@ mod subflow;
 mod throttle;
 mod wire;
 
-pub use config::{Config, Paths, Reaction, Tagging};
+pub use config::{Config, LoadBalancing, Reaction, Tagging};
 pub use mptcp::Mptcp;
 pub use throttle::Throttle;
 
 use super::Transport;
 use crate::engine::{Handle, Kind};
 use crate::network::Network;
-use subflow::{Stack, Subflow, call};
+use subflow::{Stack, Subflow, timer};
 use throttle::Host;
 
 /// TCP on all hosts.
@@ -68,7 +68,7 @@ impl Tcp {
         let subflow = &mut self.flows[flow as usize][usize::from(index)];
         let record = &network.flows()[flow];
         if self.stack.config.throttle.is_some() {
-            let source = record.what.source;
+            let source = record.spec.source;
             if !subflow.is_queued {
                 subflow.is_queued = true;
                 self.hosts[usize::from(source)].turns.push_back((flow, index));
@@ -101,7 +101,7 @@ impl Tcp {
                 self.stack.watch(network, flow, index, subflow);
                 continue;
             };
-            let size = self.stack.config.size_of(packet, record.what.bytes);
+            let size = self.stack.config.size_of(packet, record.spec.bytes);
             if !host.admit(&throttle, network.now(), size) {
                 break;
             }
@@ -109,8 +109,8 @@ impl Tcp {
             self.stack.send(network, (flow, index), subflow, (packet, packet));
             self.stack.watch(network, flow, index, subflow);
         }
-        if let Some(at) = host.poll_call() {
-            let token = call::token(call::EPOCH, 0);
+        if let Some(at) = host.poll_timer() {
+            let token = timer::token(timer::EPOCH, 0);
             network.set_timer(self.stack.number, at, source.into(), token);
         }
     }
@@ -162,22 +162,22 @@ impl Transport for Tcp {
     }
 
     fn expire(&mut self, network: &mut Network, flow: u32, token: u32) {
-        let [reason, index, ..] = token.to_be_bytes();
-        if reason == call::EPOCH {
-            self.hosts[flow as usize].on_call();
+        let [kind, index, ..] = token.to_be_bytes();
+        if kind == timer::EPOCH {
+            self.hosts[flow as usize].on_timer();
             self.serve(network, flow as u16);
             return;
         }
         let Some(subflow) = self.flows[flow as usize].get_mut(usize::from(index)) else {
             return;
         };
-        if reason == call::GAP {
+        if kind == timer::GAP {
             self.stack.on_gap(network, (flow, index), subflow);
             let record = network.flow_mut(flow);
             record.received = record.received.max(subflow.received);
             return;
         }
-        if subflow.sender.rto.on_call(network.now(), token as u16) {
+        if subflow.sender.rto.on_timer(network.now(), token as u16) {
             subflow.sender.on_timeout();
             self.send(network, flow, index);
         } else {

@@ -6,7 +6,7 @@
 //! subflow that waits for a timeout stops the others once it is full. Simulations of MPTCP often have
 //! subflows with windows of their own instead: [`Mptcp::with_windows_apart`].
 
-use super::subflow::{self, Stack, Subflow, call};
+use super::subflow::{self, Stack, Subflow, timer};
 use super::{Config, wire};
 use crate::engine::{Handle, Kind};
 use crate::network::Network;
@@ -107,7 +107,7 @@ impl Mptcp {
         };
         let record = network.flow_mut(flow);
         record.received += connection.subflows[usize::from(index)].received - before;
-        if record.received == record.what.bytes {
+        if record.received == record.spec.bytes {
             network.deliver(flow);
         }
     }
@@ -195,16 +195,16 @@ impl Transport for Mptcp {
     }
 
     fn expire(&mut self, network: &mut Network, flow: u32, token: u32) {
-        let [reason, index, ..] = token.to_be_bytes();
+        let [kind, index, ..] = token.to_be_bytes();
         let Some(connection) = &mut self.flows[flow as usize] else {
             return;
         };
         let subflow = &mut connection.subflows[usize::from(index)];
-        if reason == call::GAP {
+        if kind == timer::GAP {
             let before = subflow.received;
             self.stack.on_gap(network, (flow, index), subflow);
             self.count(network, flow, index, before);
-        } else if subflow.sender.rto.on_call(network.now(), token as u16) {
+        } else if subflow.sender.rto.on_timer(network.now(), token as u16) {
             subflow.sender.on_timeout();
             connection.couple();
             while self.send_one(network, flow, index) {}

@@ -1,6 +1,6 @@
 //! Which path each packet takes.
 
-use super::config::Paths;
+use super::config::LoadBalancing;
 use crate::network::Network;
 use cloudburst_core::path::{Order, Sequence};
 use std::collections::BTreeMap;
@@ -26,21 +26,21 @@ impl Selectors {
     pub(super) fn routes(
         &mut self,
         network: &mut Network,
-        paths: Paths,
+        balancing: LoadBalancing,
         (source, destination): (u16, u16),
         count: u8,
     ) -> Vec<(Route, Route)> {
-        match paths {
-            Paths::Fixed(path) => {
+        match balancing {
+            LoadBalancing::Fixed(path) => {
                 let path = path % network.fabric().paths(source, destination);
                 vec![(Route::Fixed(path), Route::Fixed(path)); count.into()]
             }
-            Paths::PerPacket(order) => {
+            LoadBalancing::PerPacket(order) => {
                 let data = self.of_pair(network, order, (source, destination));
                 let acks = self.of_pair(network, order, (destination, source)) + 1;
                 vec![(Route::Selector(data), Route::Selector(acks)); count.into()]
             }
-            Paths::PerFlow => {
+            LoadBalancing::PerFlow => {
                 let data = draw_distinct(network, (source, destination), count);
                 let acks = draw_distinct(network, (destination, source), count);
                 let routes = data.into_iter().zip(acks);

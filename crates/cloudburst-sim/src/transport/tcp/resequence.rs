@@ -27,13 +27,13 @@ pub(super) struct Resequencer {
     next: u32,
     /// That and those after it. The last one has always arrived.
     held: VecDeque<Option<Arrival>>,
-    /// When the network calls, if it will.
-    called_at: Option<Time>,
+    /// The time of the pending timer, if any.
+    timer_at: Option<Time>,
 }
 
 impl Resequencer {
     pub(super) const fn new(hold_for: Time) -> Self {
-        Self { hold_for, next: 0, held: VecDeque::new(), called_at: None }
+        Self { hold_for, next: 0, held: VecDeque::new(), timer_at: None }
     }
 
     /// Takes a packet. Returns it if TCP may have it at once; [`pop`](Self::pop) gives what else it may.
@@ -78,18 +78,18 @@ impl Resequencer {
         first.map(|arrival| arrival.arrived + self.hold_for)
     }
 
-    /// When the network is to call, if that must be arranged.
-    pub(super) fn poll_call(&mut self) -> Option<Time> {
+    /// The time for which to set a timer, unless a pending one is early enough.
+    pub(super) fn poll_timer(&mut self) -> Option<Time> {
         let deadline = self.deadline()?;
-        if self.called_at.is_some_and(|at| at <= deadline) {
+        if self.timer_at.is_some_and(|at| at <= deadline) {
             return None;
         }
-        self.called_at = Some(deadline);
-        self.called_at
+        self.timer_at = Some(deadline);
+        self.timer_at
     }
 
-    /// The network calls.
-    pub(super) const fn on_call(&mut self) {
-        self.called_at = None;
+    /// Handles the timer.
+    pub(super) const fn on_timer(&mut self) {
+        self.timer_at = None;
     }
 }

@@ -20,9 +20,9 @@ pub(super) struct Rto {
     doubled: u32,
     /// When the timer expires, if it runs.
     deadline: Option<Time>,
-    /// When the network calls, if it will.
-    called_at: Option<Time>,
-    /// Tells that call from older ones.
+    /// The time of the pending timer of the simulator, if any.
+    timer_at: Option<Time>,
+    /// The number of that timer, which older ones do not have.
     generation: u16,
 }
 
@@ -35,7 +35,7 @@ impl Rto {
             variation: 0,
             doubled: 0,
             deadline: None,
-            called_at: None,
+            timer_at: None,
             generation: 0,
         }
     }
@@ -84,24 +84,26 @@ impl Rto {
         }
     }
 
-    /// Sees to it that the network calls in time. `token` is that of the call, but for its low 16 bits.
+    /// Sets a timer of the simulator, unless a pending one is early enough. `token` is that of the timer without its
+    /// low 16 bits.
     pub(super) fn schedule(&mut self, network: &mut Network, number: u8, flow: u32, token: u32) {
         let Some(deadline) = self.deadline else {
             return;
         };
-        if self.called_at.is_none_or(|at| at > deadline) {
-            self.called_at = Some(deadline);
+        if self.timer_at.is_none_or(|at| at > deadline) {
+            self.timer_at = Some(deadline);
             self.generation = self.generation.wrapping_add(1);
             network.set_timer(number, deadline, flow, token | u32::from(self.generation));
         }
     }
 
-    /// The network calls. Returns whether the timer has expired; the timeout is then doubled.
-    pub(super) fn on_call(&mut self, now: Time, generation: u16) -> bool {
+    /// Handles a timer of the simulator. Returns whether the retransmission timer has expired; the timeout is then
+    /// doubled.
+    pub(super) fn on_timer(&mut self, now: Time, generation: u16) -> bool {
         if generation != self.generation {
             return false;
         }
-        self.called_at = None;
+        self.timer_at = None;
         let has_expired = self.deadline.is_some_and(|deadline| deadline <= now);
         if has_expired {
             self.doubled += 1;

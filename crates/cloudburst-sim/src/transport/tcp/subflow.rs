@@ -12,8 +12,8 @@ use crate::engine::{Ecn, Kind, NS, Packet, Time};
 use crate::measure::Measures;
 use crate::network::Network;
 
-/// Why the network calls: the high byte of a timer's token. The next one is the number of a subflow.
-pub(super) mod call {
+/// The kinds of timers: the high byte of a token. The next byte is the number of a subflow.
+pub(super) mod timer {
     /// A retransmission timer.
     pub(in super::super) const TIMEOUT: u8 = 0;
     /// A gap in a re-sequencing buffer.
@@ -21,9 +21,9 @@ pub(super) mod call {
     /// An epoch of a host's throttle.
     pub(in super::super) const EPOCH: u8 = 2;
 
-    /// The token of a call, but for its low 16 bits.
-    pub(in super::super) const fn token(reason: u8, subflow: u8) -> u32 {
-        (reason as u32) << 24 | (subflow as u32) << 16
+    /// The token of a timer without its low 16 bits.
+    pub(in super::super) const fn token(kind: u8, subflow: u8) -> u32 {
+        (kind as u32) << 24 | (subflow as u32) << 16
     }
 }
 
@@ -56,10 +56,10 @@ impl Stack {
 
     /// The subflows of a new flow.
     pub(super) fn open(&mut self, network: &mut Network, flow: u32, count: u8) -> Box<[Subflow]> {
-        let what = network.flows()[flow].what;
-        network.flow_mut(flow).needed = self.config.packets_of(what.bytes);
-        let ends = (what.source, what.destination);
-        let routes = self.selectors.routes(network, self.config.paths, ends, count);
+        let spec = network.flows()[flow].spec;
+        network.flow_mut(flow).needed = self.config.packets_of(spec.bytes);
+        let ends = (spec.source, spec.destination);
+        let routes = self.selectors.routes(network, self.config.balancing, ends, count);
         let subflow = |(data, acks)| Subflow {
             sender: Sender::new(&self.config),
             receiver: Receiver::default(),
@@ -84,15 +84,15 @@ impl Stack {
         subflow.sender.on_sent(now, sequence);
         let record = network.flow_mut(flow);
         record.sent += 1;
-        let what = record.what;
+        let spec = record.spec;
         let ecn =
             if self.config.reaction == Reaction::None { Ecn::NotCapable } else { Ecn::Capable };
         network.send(Packet {
             flow,
-            source: what.source,
-            destination: what.destination,
+            source: spec.source,
+            destination: spec.destination,
             path: self.selectors.next(subflow.data),
-            size: self.config.size_of(part, what.bytes),
+            size: self.config.size_of(part, spec.bytes),
             transport: self.number,
             class: self.config.class_of(part),
             kind: Kind::Data,
@@ -104,9 +104,9 @@ impl Stack {
         });
     }
 
-    /// Sees to it that the network calls if a subflow's packets are lost.
+    /// Sets the retransmission timer of a subflow, unless it is pending.
     pub(super) fn watch(&self, network: &mut Network, flow: u32, index: u8, subflow: &mut Subflow) {
-        let token = call::token(call::TIMEOUT, index);
+        let token = timer::token(timer::TIMEOUT, index);
         subflow.sender.rto.schedule(network, self.number, flow, token);
     }
 
@@ -137,15 +137,15 @@ impl Stack {
         while let Some(arrival) = subflow.resequencer.as_mut().and_then(|held| held.pop(now)) {
             self.resequenced(network, id, subflow, &arrival);
         }
-        if let Some(at) = subflow.resequencer.as_mut().and_then(Resequencer::poll_call) {
-            network.set_timer(self.number, at, id.0, call::token(call::GAP, id.1));
+        if let Some(at) = subflow.resequencer.as_mut().and_then(Resequencer::poll_timer) {
+            network.set_timer(self.number, at, id.0, timer::token(timer::GAP, id.1));
         }
     }
 
-    /// The network calls for a gap.
+    /// Handles the timer of a gap.
     pub(super) fn on_gap(&mut self, network: &mut Network, id: (u32, u8), subflow: &mut Subflow) {
         if let Some(resequencer) = &mut subflow.resequencer {
-            resequencer.on_call();
+            resequencer.on_timer();
             self.release(network, id, subflow);
         }
     }
@@ -173,11 +173,11 @@ impl Stack {
         if subflow.receiver.take(arrival.sequence) {
             subflow.received += u64::from(arrival.size - self.config.header());
         }
-        let what = network.flows()[flow].what;
+        let spec = network.flows()[flow].spec;
         network.send(Packet {
             flow,
-            source: what.destination,
-            destination: what.source,
+            source: spec.destination,
+            destination: spec.source,
             path: self.selectors.next(subflow.acks),
             size: self.config.ack,
             transport: self.number,

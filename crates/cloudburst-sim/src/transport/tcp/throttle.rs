@@ -47,7 +47,7 @@ pub(super) struct Host {
     pub(super) turns: VecDeque<(u32, u8)>,
     epoch_ends: Time,
     left: u64,
-    called_at: Option<Time>,
+    timer_at: Option<Time>,
 }
 
 impl Host {
@@ -65,17 +65,17 @@ impl Host {
         fits
     }
 
-    /// When the network is to call, if that must be arranged.
-    pub(super) fn poll_call(&mut self) -> Option<Time> {
-        if self.called_at.is_some() || self.turns.is_empty() {
+    /// The time for which to set a timer; `None` if one is pending, or nothing waits.
+    pub(super) fn poll_timer(&mut self) -> Option<Time> {
+        if self.timer_at.is_some() || self.turns.is_empty() {
             return None;
         }
-        self.called_at = Some(self.epoch_ends);
-        self.called_at
+        self.timer_at = Some(self.epoch_ends);
+        self.timer_at
     }
 
-    /// The network calls.
-    pub(super) const fn on_call(&mut self) {
-        self.called_at = None;
+    /// Handles the timer.
+    pub(super) const fn on_timer(&mut self) {
+        self.timer_at = None;
     }
 }

@@ -5,14 +5,14 @@ use cloudburst_core::rng::SplitMix64;
 use cloudburst_sim::Flow;
 use cloudburst_sim::engine::US;
 use cloudburst_sim::fabric::Link;
-use cloudburst_sim::queue::{CreditConfig, CreditQueue, PFabric};
+use cloudburst_sim::queue::{CreditConfig, CreditQueue, PFabricQueue};
 use cloudburst_sim::transport::{expresspass, pfabric};
 
 #[test]
 fn the_same_seed_gives_the_same_events() {
     let pfabric = || {
         let transport = pfabric::PFabric::new(pfabric::Config::default());
-        let mut simulation = simulation(|_| PFabric::new(34).into(), transport, &incast(20));
+        let mut simulation = simulation(|_| PFabricQueue::new(34).into(), transport, &incast(20));
         finish(&mut simulation);
         simulation.network().hash()
     };
@@ -46,7 +46,7 @@ fn every_flow_of_a_mixture_through_tiny_queues_is_complete() {
         flow.delivered <= flow.acknowledged && flow.delivered.is_some() && flow.sent >= flow.needed
     };
     let config = pfabric::Config { rto: 60 * US, ..pfabric::Config::default() };
-    let flows = run(|_| PFabric::new(6).into(), pfabric::PFabric::new(config), &mixture());
+    let flows = run(|_| PFabricQueue::new(6).into(), pfabric::PFabric::new(config), &mixture());
     assert!(flows.iter().all(is_complete));
     let tiny = CreditConfig { credits: 2, data: 3, ..CreditConfig::default() };
     let queue = |link: Link| CreditQueue::new(link.rate, tiny).into();

@@ -3,7 +3,7 @@
 use super::{MESSAGE, assert_incast, finish, incast, run, simulation};
 use cloudburst_sim::engine::{MS, NS, Time, US};
 use cloudburst_sim::fabric::Link;
-use cloudburst_sim::queue::{Discipline, PFabric as Queue};
+use cloudburst_sim::queue::{Discipline, PFabricQueue as Queue};
 use cloudburst_sim::transport::pfabric::{Config, PFabric};
 
 /// An acknowledgement of 40 bytes across racks: four links of 2 us, 32 ns at 10 Gb/s and 8 ns at 40 Gb/s, twice

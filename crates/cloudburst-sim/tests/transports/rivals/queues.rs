@@ -5,7 +5,7 @@ use cloudburst_sim::Network;
 use cloudburst_sim::engine::{Handle, Kind, Packet, US};
 use cloudburst_sim::fabric::Link;
 use cloudburst_sim::queue::{
-    Aeolus, CreditConfig, CreditQueue, Discipline, PFabric, Trimming, TrimmingConfig,
+    Aeolus, CreditConfig, CreditQueue, Discipline, PFabricQueue, Trimming, TrimmingConfig,
 };
 use cloudburst_sim::trace::Point;
 use cloudburst_sim::transport::{Transport, pfabric};
@@ -13,7 +13,7 @@ use cloudburst_sim::transport::{Transport, pfabric};
 #[test]
 fn every_flow_of_an_incast_into_each_queue_is_complete() {
     let queues: [fn(Link) -> Discipline; 5] = [
-        |_| PFabric::new(8).into(),
+        |_| PFabricQueue::new(8).into(),
         |link| CreditQueue::new(link.rate, CreditConfig::default()).into(),
         |_| Trimming::new(TrimmingConfig::default()).into(),
         |_| {
@@ -42,11 +42,11 @@ impl Transport for Blast {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let what = network.flows()[flow].what;
+        let spec = network.flows()[flow].spec;
         for sequence in 0..20 {
             let mut packet = Packet::default();
             (packet.flow, packet.sequence) = (flow, sequence);
-            (packet.source, packet.destination) = (what.source, what.destination);
+            (packet.source, packet.destination) = (spec.source, spec.destination);
             (packet.size, packet.transport) = (1_500, self.number);
             packet.droppable = sequence % 2 == 1;
             network.send(packet);

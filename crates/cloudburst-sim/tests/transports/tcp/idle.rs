@@ -8,7 +8,7 @@ use crate::common::unlimited;
 use cloudburst_core::path::Order;
 use cloudburst_sim::engine::{MS, NS, Time, US};
 use cloudburst_sim::queue::{Classes, Depth, DropTail, Limits, Strict, Weighted};
-use cloudburst_sim::transport::tcp::{self, Config, Paths, Throttle};
+use cloudburst_sim::transport::tcp::{self, Config, LoadBalancing, Throttle};
 
 const SERVICE: Time = 1_200 * NS;
 const WAY: Time = 9_800 * NS;
@@ -24,7 +24,7 @@ fn completes(config: Config, flow: (u16, u16, u64), delivered: Time) {
     for flow in run(fabric(unlimited), config, &[flow]) {
         assert_eq!(flow.delivered, Some(delivered));
         assert_eq!(flow.acknowledged, Some(delivered + ACK));
-        assert_eq!((flow.needed, flow.received), (60, flow.what.bytes));
+        assert_eq!((flow.needed, flow.received), (60, flow.spec.bytes));
     }
 }
 
@@ -48,12 +48,16 @@ fn a_window_limits_what_is_outstanding() {
 #[test]
 fn all_paths_take_the_same_time() {
     for order in [Order::Random, Order::RoundRobin, "drb:2x2".parse().unwrap()] {
-        let paths = Paths::PerPacket(order);
+        let balancing = LoadBalancing::PerPacket(order);
         for resequencing in [None, Some(10 * MS)] {
-            completes(Config { paths, resequencing, ..Config::default() }, SIXTY, SLOW_START);
+            completes(Config { balancing, resequencing, ..Config::default() }, SIXTY, SLOW_START);
         }
     }
-    completes(Config { paths: Paths::Fixed(6), ..Config::default() }, SIXTY, SLOW_START);
+    completes(
+        Config { balancing: LoadBalancing::Fixed(6), ..Config::default() },
+        SIXTY,
+        SLOW_START,
+    );
 }
 
 #[test]

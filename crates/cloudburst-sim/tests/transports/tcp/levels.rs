@@ -47,7 +47,7 @@ fn throttled_packets_are_never_late_whatever_else_is_sent() {
     // All other hosts' packets and one of the background before it, at the host and at the switch.
     let bound = (1 + 1 + 1 + u64::from(HOSTS)) * 1_200 * NS + 4 * US;
     let flows = simulation.network().flows().as_slice();
-    let messages: Vec<_> = flows.iter().filter(|flow| flow.what.transport == 0).collect();
+    let messages: Vec<_> = flows.iter().filter(|flow| flow.spec.transport == 0).collect();
     assert_eq!(messages.len(), 300);
     for flow in messages {
         assert!(flow.delivered.unwrap() - flow.begun <= bound, "{flow:?}");

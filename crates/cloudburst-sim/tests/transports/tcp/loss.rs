@@ -9,7 +9,9 @@ use cloudburst_sim::engine::{Handle, MS, NS, Packets, SECOND, Time, US};
 use cloudburst_sim::fabric::{Clos, Link, Shape};
 use cloudburst_sim::queue::{Classes, Depth, Discipline, DropTail, Limits, Next, Queue, Strict};
 use cloudburst_sim::transport::Transport;
-use cloudburst_sim::transport::tcp::{Config, Mptcp, Paths, Reaction, Tagging, Tcp, Throttle};
+use cloudburst_sim::transport::tcp::{
+    Config, LoadBalancing, Mptcp, Reaction, Tagging, Tcp, Throttle,
+};
 use cloudburst_sim::workload::List;
 use std::collections::VecDeque;
 
@@ -135,7 +137,7 @@ fn spraying_with_a_resequencing_buffer_repeats_only_what_is_lost() {
         })
     };
     let config = |resequencing| Config {
-        paths: Paths::PerPacket(Order::Random),
+        balancing: LoadBalancing::PerPacket(Order::Random),
         resequencing,
         rto_min: 50 * MS,
         rto_initial: 50 * MS,
@@ -191,10 +193,10 @@ fn all_flows_complete_whatever_the_configuration() {
             reaction: [Reaction::None, Reaction::Halve, Reaction::Dctcp { gain: 0.0625 }]
                 [below(3) as usize],
             resequencing: [None, Some(50 * US), Some(MS)][below(3) as usize],
-            paths: [
-                Paths::PerFlow,
-                Paths::Fixed(below(9) as u16),
-                Paths::PerPacket(orders[below(3) as usize]),
+            balancing: [
+                LoadBalancing::PerFlow,
+                LoadBalancing::Fixed(below(9) as u16),
+                LoadBalancing::PerPacket(orders[below(3) as usize]),
             ][below(3) as usize],
             tagging: Tagging::ByBytes(vec![3_000, 30_000]),
             copies: 1 + below(3) as u8,
@@ -224,7 +226,7 @@ fn all_flows_complete_whatever_the_configuration() {
         let mut simulation = Simulation::new(clos, vec![transport], Box::new(workload), 5);
         for flow in finish(&mut simulation) {
             assert!(flow.delivered <= flow.acknowledged && flow.delivered.is_some(), "{config:?}");
-            assert_eq!(flow.received, flow.what.bytes);
+            assert_eq!(flow.received, flow.spec.bytes);
             assert!(flow.sent >= flow.needed);
         }
     }

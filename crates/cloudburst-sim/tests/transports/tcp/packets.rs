@@ -7,7 +7,7 @@ use cloudburst_sim::Simulation;
 use cloudburst_sim::engine::{Kind, Packet, Time, US};
 use cloudburst_sim::fabric::{Clos, Link, Shape};
 use cloudburst_sim::trace::{Point, Tap};
-use cloudburst_sim::transport::tcp::{Config, Paths, Tcp};
+use cloudburst_sim::transport::tcp::{Config, LoadBalancing, Tcp};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -39,8 +39,8 @@ fn paths_of(packets: &[Packet], kind: Kind, source: u16) -> Vec<u16> {
 fn pairs_have_an_order_for_data_and_one_for_acks() {
     // Two flows of the same pair, and one the other way.
     let flows = [(0, 143, 20 * 1_460), (0, 143, 20 * 1_460), (143, 0, 20 * 1_460)];
-    let paths = Paths::PerPacket(Order::RoundRobin);
-    let transport = Tcp::new(Config { paths, ..Config::default() });
+    let balancing = LoadBalancing::PerPacket(Order::RoundRobin);
+    let transport = Tcp::new(Config { balancing, ..Config::default() });
     let packets = sent(simulation(fabric(unlimited), transport, &flows));
     for (kind, source, count) in
         [(Kind::Data, 0, 40), (Kind::Data, 143, 20), (Kind::Ack, 0, 20), (Kind::Ack, 143, 40)]
@@ -70,7 +70,7 @@ fn flows_and_copies_keep_to_their_paths() {
 fn an_order_of_other_paths_is_round_robin() {
     let link = Link { rate: 10 * GBPS, delay: US };
     let order: Order = "drb:fat-tree:4".parse().unwrap();
-    let config = Config { paths: Paths::PerPacket(order), ..Config::default() };
+    let config = Config { balancing: LoadBalancing::PerPacket(order), ..Config::default() };
     // To the last pod, the same pod and the same leaf.
     for (destination, expected) in [(15, vec![0, 2, 1, 3]), (2, vec![0, 1]), (1, vec![0])] {
         let clos = Clos::new(Shape::fat_tree(4, 1), link, link, unlimited, unlimited).unwrap();
