@@ -1,7 +1,7 @@
 //! V-C: dead spines.
 
 use super::design_choices::testbed_traffic;
-use super::scheme::Scheme;
+use super::setup::Setup;
 use super::show::{self, over_sizes};
 use super::site::TESTBED;
 use super::traffic;
@@ -31,10 +31,10 @@ fn cells(scale: Scale) -> Vec<Cell> {
 }
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-    let scheme = Scheme::named(&case.cell.scheme)?;
+    let setup = Setup::named(&case.cell.scheme)?;
     let traffic = testbed_traffic(LOAD, case.scale);
     let dead = case.cell.x as u16;
-    traffic::run(&TESTBED, scheme, &traffic, case.seed, |fabric| {
+    traffic::run(&TESTBED, setup, &traffic, case.seed, |fabric| {
         for spine in 0..dead {
             fabric.withdraw(spine);
             for leaf in 0..2 {

@@ -1,6 +1,6 @@
 //! V-A: what coding (A), many paths (B) and tiny queues (C) each contribute to Cloudburst (D).
 
-use super::scheme::Scheme;
+use super::setup::Setup;
 use super::show::{self, SETTINGS, finding, less, of_size, reduction};
 use super::site::TESTBED;
 use super::traffic::{self, Traffic};
@@ -49,9 +49,9 @@ pub(super) fn testbed_traffic(load: f64, scale: Scale) -> Traffic {
 
 /// Runs a scheme at a load on the testbed.
 pub(super) fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-    let scheme = Scheme::named(&case.cell.scheme)?;
+    let setup = Setup::named(&case.cell.scheme)?;
     let traffic = testbed_traffic(case.cell.load, case.scale);
-    traffic::run(&TESTBED, scheme, &traffic, case.seed, |_| {})
+    traffic::run(&TESTBED, setup, &traffic, case.seed, |_| {})
 }
 
 fn report(results: &Results<'_>) -> Part {

@@ -1,6 +1,6 @@
 //! V-C: N messages to one host at once.
 
-use super::scheme::{MESSAGES, Scheme};
+use super::setup::{MESSAGES, Setup};
 use super::show;
 use super::site::{Site, TESTBED};
 use crate::Simulation;
@@ -41,7 +41,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let site = Site { port: Depth::Bytes(100_000), ..TESTBED };
-    let scheme = Scheme::named(&case.cell.scheme)?;
+    let setup = Setup::named(&case.cell.scheme)?;
     let flow = |tag: u32| NewFlow {
         source: (tag % 4) as u16,
         destination: 7,
@@ -50,9 +50,9 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
         tag,
     };
     let flows = (0..case.cell.x as u32).map(|tag| (BEGINS, flow(tag))).collect();
-    let transports = scheme.transports(&site)?;
+    let transports = setup.transports(&site)?;
     let workload = Box::new(List::new(flows));
-    let mut simulation = Simulation::new(scheme.fabric(&site)?, transports, workload, case.seed);
+    let mut simulation = Simulation::new(setup.fabric(&site)?, transports, workload, case.seed);
     simulation.run(BEGINS + 11 * SECOND);
     let network = simulation.network();
     let took = |delivered: Option<Time>| match delivered {

@@ -1,6 +1,6 @@
 //! V-D: 144 hosts at 10 Gb/s (Figure 17).
 
-use super::scheme::Scheme;
+use super::setup::Setup;
 use super::show::{self, SETTINGS, finding, over_sizes, reduction};
 use super::site::LARGE;
 use super::traffic::{self, Traffic};
@@ -75,9 +75,9 @@ pub(super) fn large_traffic(load: f64, reading: f64, scale: Scale) -> Traffic {
 }
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-    let scheme = Scheme::named(&case.cell.scheme)?;
+    let setup = Setup::named(&case.cell.scheme)?;
     let traffic = large_traffic(case.cell.load, case.cell.x, case.scale);
-    traffic::run(&LARGE, scheme, &traffic, case.seed, |_| {})
+    traffic::run(&LARGE, setup, &traffic, case.seed, |_| {})
 }
 
 fn report(results: &Results<'_>) -> Part {

@@ -8,7 +8,7 @@
 //! | `dead_paths` | dead spines | V-C, Figure 16 |
 //! | `large` | 144 hosts at 10 Gb/s | V-D, Figure 17 |
 //! | `oversubscribed` | the rate r at 2:1 | V-D, Figure 18 |
-//! | `site`, `scheme`, `traffic`, `show` | what they share: the networks, the schemes, the requests, figures and tables | |
+//! | `site`, `setup`, `traffic`, `show` | what they share: the networks, the schemes, the requests, figures and tables | |
 
 mod dead_paths;
 mod design_choices;
@@ -16,7 +16,7 @@ mod incast;
 mod large;
 mod oversubscribed;
 mod rivals;
-mod scheme;
+mod setup;
 mod show;
 mod site;
 mod traffic;

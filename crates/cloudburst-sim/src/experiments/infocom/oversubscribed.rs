@@ -1,7 +1,7 @@
 //! V-D: the rate r where uplinks have half the rate (Figure 18).
 
 use super::large::{BACKGROUNDS, large_traffic};
-use super::scheme::Scheme;
+use super::setup::Setup;
 use super::show::{self, finding, of_size, over_sizes};
 use super::site::{LARGE, Site};
 use super::traffic;
@@ -44,9 +44,9 @@ fn cells(scale: Scale) -> Vec<Cell> {
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let site = Site { core: Link { rate: 20_000_000_000, ..LARGE.core }, ..LARGE };
-    let scheme = Scheme::named(&case.cell.scheme)?.at_rate(case.cell.x);
+    let setup = Setup::named(&case.cell.scheme)?.at_rate(case.cell.x);
     let traffic = large_traffic(LOAD, case.cell.load, case.scale);
-    traffic::run(&site, scheme, &traffic, case.seed, |_| {})
+    traffic::run(&site, setup, &traffic, case.seed, |_| {})
 }
 
 fn report(results: &Results<'_>) -> Part {

@@ -1,6 +1,6 @@
 //! The requests of section V beside its background, and what is measured of them.
 
-use super::scheme::{BACKGROUND, MESSAGES, Scheme};
+use super::setup::{BACKGROUND, MESSAGES, Setup};
 use super::site::Site;
 use crate::engine::{SECOND, Time};
 use crate::experiment::{Completion, Outcome};
@@ -32,10 +32,10 @@ pub(super) struct Traffic {
     pub(super) span: Time,
 }
 
-/// Runs `traffic` by `scheme`, with a fabric that `change` has had its way with.
+/// Runs `traffic` with `setup`, in a network that `change` has modified.
 pub(super) fn run(
     site: &Site,
-    scheme: Scheme,
+    setup: Setup,
     traffic: &Traffic,
     seed: u64,
     change: impl FnOnce(&mut Clos),
@@ -53,9 +53,9 @@ pub(super) fn run(
             Background::new(&site.shape, senders, peers, LONG, BACKGROUND, traffic.from, seed)?;
         parts.push(Box::new(background));
     }
-    let mut fabric = scheme.fabric(site)?;
+    let mut fabric = setup.fabric(site)?;
     change(&mut fabric);
-    let transports = scheme.transports(site)?;
+    let transports = setup.transports(site)?;
     let mut simulation = Simulation::new(fabric, transports, Box::new(Mix::new(parts)), seed);
     simulation.run(counted);
     let before = background_bytes(simulation.network());
@@ -71,7 +71,7 @@ pub(super) fn run(
     let mut outcome = Outcome::of(network);
     let (mut took, mut took_all) = (Completion::new(), Completion::new());
     let (mut sent, mut needed) = (Tally::default(), Tally::default());
-    let code = scheme.code(site);
+    let code = setup.code(site);
     for flow in network.flows().as_slice() {
         if part(flow.spec.tag) != 0 {
             continue;
@@ -133,20 +133,20 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scheme::NAMES;
+    use super::super::setup::NAMES;
     use super::super::site::TESTBED;
     use super::*;
     use crate::engine::MS;
 
     #[test]
     fn every_scheme_delivers_everything_and_no_host_drops_its_own_packets() {
-        for (name, scheme) in NAMES {
+        for (name, setup) in NAMES {
             let (from, warm_up, span) = (100 * MS, 10 * MS, 40 * MS);
             let traffic = Traffic { rate: 250.0, background: 0..4, from, warm_up, span };
-            let outcome = run(&TESTBED, scheme, &traffic, 1, |_| {}).unwrap();
+            let outcome = run(&TESTBED, setup, &traffic, 1, |_| {}).unwrap();
             let value = |value: &str| outcome.values[value];
             // Credits are meant to be dropped, at hosts as elsewhere.
-            if !matches!(scheme, Scheme::ExpressPass { .. }) {
+            if !matches!(setup, Setup::ExpressPass { .. }) {
                 assert_eq!(value("dropped_by_hosts"), 0.0, "{name}");
             }
             assert!(value("background_mbps") > 100.0, "{name}");

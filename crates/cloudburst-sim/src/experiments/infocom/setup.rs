@@ -1,4 +1,4 @@
-//! The schemes: a transport for messages, one for the background, and the queues of switches.
+//! The setups of schemes: a transport for messages, one for the background, and the queues of ports.
 
 use super::site::Site;
 use crate::engine::{Time, US};
@@ -17,71 +17,75 @@ use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
 use std::error::Error;
 
-/// The transport of messages, and that of background flows.
+/// The numbers of the transports of messages and of background flows.
 pub(super) const MESSAGES: u8 = 0;
 pub(super) const BACKGROUND: u8 = 1;
 
-/// How messages travel.
+/// The setup of a scheme: how messages travel, and in which queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scheme {
-    /// DCTCP with ECMP: one queue for all.
+pub(super) enum Setup {
+    /// DCTCP with ECMP, in one queue with the background.
     Dctcp {
-        /// The smallest retransmission timeout, if it is not the network's.
+        /// The minimum retransmission timeout, if it is not that of the network.
         rto_min: Option<Time>,
     },
-    /// PIAS: two priorities; messages of up to 95 KB never leave the first.
+    /// PIAS with two priorities. Messages of up to 95 KB never leave the first.
     Pias,
-    /// DCTCP, the same on several paths.
+    /// DCTCP with this many copies of each message on different paths.
     Replicated(u8),
-    /// A subflow on each path, in the queue of messages.
+    /// MPTCP with a subflow on each path, in the queue of messages.
     Mptcp,
     /// Cloudburst.
-    Cloudburst {
-        /// The paper's code and algorithm, or this project's defaults.
-        paper: bool,
-        /// Whether its symbols take all paths.
-        many_paths: bool,
-        /// Whether its queue is tiny.
-        tiny: bool,
-        /// The weight of its queue beside the background's.
-        weight: u32,
-        /// The share of the link's rate that a host sends at.
-        rate: f64,
-        /// Whether an endpoint is asked for packets only when its host's link is free.
-        blocks: bool,
-    },
-    /// Algorithm 1 with a code that needs no symbol more, as a model: the rate r is kept from the first packet
-    /// on, where an endpoint may send 500 us of its rate at once.
+    Cloudburst(CloudburstSetup),
+    /// A model of Algorithm 1 with a code that needs no additional symbol. It keeps the rate r from the first packet
+    /// on, whereas an endpoint may send 500 us of its rate at once.
     Model {
         /// r.
         rate: f64,
     },
-    /// pFabric with V-D's parameters.
+    /// pFabric with the parameters of V-D.
     PFabric,
-    /// QJump at the guaranteed level, f = 1; the background at f = n.
+    /// QJump with messages at the guaranteed level, f = 1, and background at f = n.
     QJump,
-    /// QJump as its authors' scripts have it: K = 15, queues of 150 packets, timeouts of 200 us; and
+    /// QJump with the parameters of its authors' scripts: K = 15, queues of 150 packets, timeouts of 200 us, and
     /// messages at full throughput.
     QJumpScripts,
-    /// ExpressPass with a maximum credit rate of 518 Mb/s a flow, as in its paper; V-D says 500 Mb/s.
+    /// ExpressPass with a maximum credit rate of 518 Mb/s per flow, as in its paper; V-D says 500 Mb/s.
     ExpressPass {
-        /// The share of that rate that a flow begins with.
+        /// The initial credit rate of a flow, as a share of the maximum.
         initial_rate: f64,
     },
 }
 
-/// Packets that a host's port of pFabric holds: more than come.
+/// The setup of Cloudburst.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CloudburstSetup {
+    /// Whether it has the paper's code and algorithm. Otherwise it has this project's defaults.
+    pub(super) paper: bool,
+    /// Whether symbols take all paths. Otherwise they take one.
+    pub(super) many_paths: bool,
+    /// Whether its queue is tiny. Otherwise it has the limit of any port.
+    pub(super) tiny: bool,
+    /// The weight of its queue; the background's is 1.
+    pub(super) weight: u32,
+    /// The rate at which a host sends, as a share of its link's.
+    pub(super) rate: f64,
+    /// Whether an endpoint is polled for packets only when its host's link is free.
+    pub(super) blocks: bool,
+}
+
+/// The queue limit of a pFabric host's port, in packets: more than it ever holds.
 const MANY: usize = 4_096;
 
-/// The names of all schemes.
-pub(super) const NAMES: [(&str, Scheme); 24] = [
-    ("dctcp", Scheme::Dctcp { rto_min: None }),
-    ("dctcp-fast", Scheme::Dctcp { rto_min: Some(200 * US) }),
-    ("pias", Scheme::Pias),
-    ("replicated-2", Scheme::Replicated(2)),
-    ("replicated-3", Scheme::Replicated(3)),
-    ("replicated-4", Scheme::Replicated(4)),
-    ("mptcp", Scheme::Mptcp),
+/// All schemes by name.
+pub(super) const NAMES: [(&str, Setup); 24] = [
+    ("dctcp", Setup::Dctcp { rto_min: None }),
+    ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
+    ("pias", Setup::Pias),
+    ("replicated-2", Setup::Replicated(2)),
+    ("replicated-3", Setup::Replicated(3)),
+    ("replicated-4", Setup::Replicated(4)),
+    ("mptcp", Setup::Mptcp),
     ("a", paper(false, false)),
     ("b", paper(true, false)),
     ("c", paper(false, true)),
@@ -90,71 +94,59 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
     ("b-ours", ours(true, false)),
     ("c-ours", ours(false, true)),
     ("d-ours", ours(true, true)),
-    ("d-ours-blocking", BLOCKING),
-    ("d-ours-weight-8", weighted(ours(true, true), 8)),
-    ("d-weight-8", weighted(paper(true, true), 8)),
-    ("model", Scheme::Model { rate: 1.0 }),
-    ("pfabric", Scheme::PFabric),
-    ("qjump", Scheme::QJump),
-    ("qjump-scripts", Scheme::QJumpScripts),
-    ("expresspass", Scheme::ExpressPass { initial_rate: 1.0 / 16.0 }),
-    ("expresspass-half", Scheme::ExpressPass { initial_rate: 0.5 }),
+    ("d-ours-blocking", Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS })),
+    ("d-ours-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..OURS })),
+    ("d-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..PAPER })),
+    ("model", Setup::Model { rate: 1.0 }),
+    ("pfabric", Setup::PFabric),
+    ("qjump", Setup::QJump),
+    ("qjump-scripts", Setup::QJumpScripts),
+    ("expresspass", Setup::ExpressPass { initial_rate: 1.0 / 16.0 }),
+    ("expresspass-half", Setup::ExpressPass { initial_rate: 0.5 }),
 ];
 
-const fn paper(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: true, many_paths, tiny, weight: 1, rate: 1.0, blocks: true }
-}
-
-const fn ours(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: false, many_paths, tiny, weight: 1, rate: 1.0, blocks: false }
-}
-
-/// Our defaults behind sockets that block at once.
-const BLOCKING: Scheme = Scheme::Cloudburst {
-    paper: false,
+/// D with the paper's settings.
+const PAPER: CloudburstSetup = CloudburstSetup {
+    paper: true,
     many_paths: true,
     tiny: true,
     weight: 1,
     rate: 1.0,
+    // Algorithm 1 sends when the link is free, and does not catch up after a pause.
     blocks: true,
 };
 
-const fn weighted(scheme: Scheme, weight: u32) -> Scheme {
-    match scheme {
-        Scheme::Cloudburst { paper, many_paths, tiny, rate, blocks, .. } => {
-            Scheme::Cloudburst { paper, many_paths, tiny, weight, rate, blocks }
-        }
-        other => other,
-    }
+/// D with this project's defaults.
+const OURS: CloudburstSetup = CloudburstSetup { paper: false, blocks: false, ..PAPER };
+
+const fn paper(many_paths: bool, tiny: bool) -> Setup {
+    Setup::Cloudburst(CloudburstSetup { many_paths, tiny, ..PAPER })
 }
 
-impl Scheme {
-    /// The scheme of this name.
+const fn ours(many_paths: bool, tiny: bool) -> Setup {
+    Setup::Cloudburst(CloudburstSetup { many_paths, tiny, ..OURS })
+}
+
+impl Setup {
+    /// The setup of the scheme of this name.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, scheme)| *scheme).ok_or_else(|| format!("no scheme is called `{name}`"))
+        found.map(|(_, setup)| *setup).ok_or_else(|| format!("unknown scheme `{name}`"))
     }
 
-    /// The same, where Cloudburst sends at a share `rate` of the link.
-    pub(super) fn at_rate(self, share: f64) -> Self {
+    /// The same with another rate of Cloudburst, as a share of the link's.
+    pub(super) fn at_rate(self, rate: f64) -> Self {
         match self {
-            Self::Cloudburst { paper, many_paths, tiny, weight, blocks, .. } => {
-                Self::Cloudburst { paper, many_paths, tiny, weight, rate: share, blocks }
-            }
-            Self::Model { .. } => Self::Model { rate: share },
+            Self::Cloudburst(setup) => Self::Cloudburst(CloudburstSetup { rate, ..setup }),
+            Self::Model { .. } => Self::Model { rate },
             other => other,
         }
     }
 
-    /// The code of its messages, if they have one.
+    /// The code of its messages, if they are encoded.
     pub(super) fn code(self, site: &Site) -> Option<Code> {
         match self {
-            Self::Cloudburst { paper: true, .. } => {
-                Some(Settings::paper(site.edge.rate).config.code)
-            }
-            Self::Cloudburst { paper: false, .. } => {
-                Some(Settings::ours(site.edge.rate).config.code)
-            }
+            Self::Cloudburst(setup) => Some(setup.settings(site).config.code),
             _ => None,
         }
     }
@@ -196,16 +188,8 @@ impl Scheme {
                 let subflows = site.shape.ways as u8;
                 [boxed(Mptcp::new(config, subflows)), boxed(Tcp::new(in_class(1)))]
             }
-            Self::Cloudburst { paper, many_paths, rate, blocks, .. } => {
-                let link = site.edge.rate;
-                let mut settings = if paper { Settings::paper(link) } else { Settings::ours(link) };
-                settings.config.rate = rate;
-                // Algorithm 1 sends when the link is free, and does not catch up after a pause.
-                settings.send_buffer = blocks.then_some(0);
-                if !many_paths {
-                    settings.paths = Paths::Hashed { ports: 1 };
-                }
-                let cloudburst = Cloudburst::new(settings, &site.shape)?;
+            Self::Cloudburst(setup) => {
+                let cloudburst = Cloudburst::new(setup.settings(site), &site.shape)?;
                 [boxed(cloudburst), boxed(Tcp::new(in_class(1)))]
             }
             Self::Model { rate } => {
@@ -235,12 +219,12 @@ impl Scheme {
         Ok(vec![messages, background])
     }
 
-    /// The network with the queues of the scheme. Hosts' ports are as those of switches, but hold anything, and
-    /// where messages have a queue of their own, it comes first: what a host sends itself it can order.
+    /// The network with the queues of the scheme. Hosts' ports are like those of switches, but unlimited. Where
+    /// messages have a queue of their own, it has strict priority at hosts, which can order their own packets.
     pub(super) fn fabric(self, site: &Site) -> Result<Clos, TopologyError> {
         let Site { shape, edge, core, .. } = *site;
-        // Each class of a port has as much memory of its own as the tiny queue, and shares the rest. A leaf has
-        // the most ports.
+        // Each class of a port has a reserve of the size of the tiny queue, and shares the rest of the memory. A
+        // leaf has the most ports.
         let ports = u64::from(shape.hosts_per_leaf + shape.ways);
         let classes = if matches!(self, Self::Dctcp { .. } | Self::Replicated(_)) { 1 } else { 2 };
         let reserved = ports * classes * site.tiny as u64;
@@ -261,7 +245,7 @@ impl Scheme {
         )
     }
 
-    /// The queue of a port, of a switch with this memory or of a host.
+    /// The queue of a port: of a switch with this memory, or of a host.
     fn queue(self, site: &Site, link: Link, buffer: Option<&SharedBuffer>) -> Discipline {
         let limit = if buffer.is_some() { site.port } else { Depth::Unlimited };
         let within = |classes: Classes| match buffer {
@@ -277,16 +261,16 @@ impl Scheme {
                 let classes = Classes::new(link, &[Limits::NONE; 2]).with_port(k);
                 Strict::new(within(classes)).into()
             }
-            Self::Mptcp | Self::Cloudburst { .. } | Self::Model { .. } if buffer.is_none() => {
+            Self::Mptcp | Self::Cloudburst(_) | Self::Model { .. } if buffer.is_none() => {
                 Strict::new(Classes::new(link, &[Limits::NONE, k])).into()
             }
             Self::Mptcp => {
                 let classes = Classes::new(link, &[Limits::new(limit), k]);
                 Weighted::new(within(classes), &[1, 1]).into()
             }
-            Self::Cloudburst { .. } | Self::Model { .. } => {
+            Self::Cloudburst(_) | Self::Model { .. } => {
                 let (tiny, weight) = match self {
-                    Self::Cloudburst { tiny, weight, .. } => (tiny, weight),
+                    Self::Cloudburst(setup) => (setup.tiny, setup.weight),
                     _ => (true, 1),
                 };
                 let own = match tiny {
@@ -312,6 +296,20 @@ impl Scheme {
                 CreditQueue::new(link.rate, config).into()
             }
         }
+    }
+}
+
+impl CloudburstSetup {
+    /// The settings of all hosts.
+    fn settings(self, site: &Site) -> Settings {
+        let link = site.edge.rate;
+        let mut settings = if self.paper { Settings::paper(link) } else { Settings::ours(link) };
+        settings.config.rate = self.rate;
+        settings.send_buffer = self.blocks.then_some(0);
+        if !self.many_paths {
+            settings.paths = Paths::Hashed { ports: 1 };
+        }
+        settings
     }
 }
 
