@@ -328,8 +328,15 @@ mod broken {
     use core::sync::atomic::AtomicBool;
     use std::error::Error;
 
-    static BROKEN: Experiment =
-        Experiment { name: "broken", title: "", what: "", minutes: [0.0, 0.0], cells, run, report };
+    static BROKEN: Experiment = Experiment {
+        name: "broken",
+        title: "",
+        description: "",
+        minutes: [0.0, 0.0],
+        cells,
+        run,
+        report,
+    };
 
     fn cells(_: Scale) -> Vec<Cell> {
         Cell::all("broken", &["fails", "panics", "works"], &[0.0], &[0.0], 1)

@@ -159,7 +159,7 @@ fn list() -> Result<(), Failure> {
             "{}: {}\n  {}\n  {} cells, about {} min of CPU time; --short: {} cells, about {} min\n",
             experiment.name,
             experiment.title,
-            experiment.what,
+            experiment.description,
             cells(Scale::Full),
             full,
             cells(Scale::Short),

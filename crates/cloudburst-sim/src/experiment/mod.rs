@@ -43,7 +43,7 @@ pub struct Experiment {
     /// Its title in reports.
     pub title: &'static str,
     /// A description, in whole sentences.
-    pub what: &'static str,
+    pub description: &'static str,
     /// The approximate CPU time in minutes: short, full.
     pub minutes: [f64; 2],
     /// Lists all cells.

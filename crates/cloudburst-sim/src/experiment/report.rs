@@ -47,7 +47,7 @@ pub fn report(directory: &Path) -> Result<PathBuf, Failure> {
         sections.push(Section {
             name: experiment.name.to_owned(),
             title: experiment.title.to_owned(),
-            what: experiment.what.to_owned(),
+            what: experiment.description.to_owned(),
             figures: part.figures,
             tables: part.tables,
         });
@@ -64,20 +64,20 @@ pub fn report(directory: &Path) -> Result<PathBuf, Failure> {
     let report = Report {
         title: "Cloudburst, simulated",
         heading: "Cloudburst, simulated",
-        lead: "Experiments of the papers, and some of our own, in a packet-level simulator. \
-               All times are the simulator's.",
+        lead: "The papers' experiments, and some of our own, in a packet-level simulator. \
+               All times are simulated.",
         date: run.date.clone(),
         empty: "No cell has been run.".to_owned(),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         lacks,
         notes: vec![
-            "Quantiles are by nearest rank over the messages of a cell. Where there are several \
-             repetitions, values are their mean, and intervals Student's t at 95 %."
+            "Quantiles are by nearest rank over the messages of a cell. With several repetitions, \
+             a value is their mean, with Student's t interval at 95 %."
                 .to_owned(),
             "The same version, seed and scale give the same values on every machine.".to_owned(),
         ],
-        how: "A claim holds if all of its findings reach their marks, does not hold here if none \
-              reaches even a part of it, and holds partly otherwise."
+        how: "A claim holds if all of its findings reach their targets. It does not hold here if \
+              none reaches even its partial target. Otherwise it holds partly."
             .to_owned(),
         claims,
         sections,

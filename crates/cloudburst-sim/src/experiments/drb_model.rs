@@ -1,8 +1,8 @@
 //! Figures 3 and 4 of the DRB paper: queues of a Fat-tree by random, round-robin and digit-reversal bouncing.
 //!
-//! All of it is the model of its Appendix B ([`bouncing`]); what is known exactly ([`closed`]) takes the place
-//! of the model where there is such a thing, and at some points the simulator carries the same traffic packet by
-//! packet ([`fabric`]). Where the paper gives numbers, they are of the first hop of n = 24.
+//! Queue lengths are those of the model of the paper's Appendix B ([`bouncing`]), or of a closed form where there is
+//! one ([`closed`]). At some points, the simulator also carries the same traffic packet by packet ([`fabric`]). The
+//! paper gives numbers for the first hop at n = 24 only.
 
 use crate::experiment::{Case, Cell, Experiment, Outcome, Part, Results, Scale};
 use crate::model::bouncing::{self, Hop, Model};
@@ -17,29 +17,30 @@ const NAME: &str = "drb-model";
 const RB: &str = "RB";
 const RRB: &str = "RRB";
 const DRB: &str = "DRB";
-/// In the order of [`bouncing::orders`].
+/// All schemes, in the order of [`bouncing::orders`].
 const SCHEMES: [&str; 3] = [RB, RRB, DRB];
-/// Ports of a switch in Figure 3, and the last of Figure 4.
+/// The ports of a switch in Figure 3, and the highest number of Figure 4.
 const PORTS: f64 = 24.0;
 /// The load of Figure 4.
 const LOAD: f64 = 0.95;
 /// The load at which random bouncing has no equilibrium.
 const FULL_LOAD: f64 = 1.0;
-/// Slots from empty over which random bouncing has the paper's mean: chosen to meet it.
+/// The slots from an empty queue over which random bouncing has the paper's mean: chosen to meet it.
 const FROM_EMPTY: u64 = 1_150;
-/// The load at which it has the paper's mean in equilibrium: chosen to meet it.
+/// The load at which random bouncing has the paper's mean in equilibrium: chosen to meet it.
 const LOWER_LOAD: f64 = 0.941_5;
-/// Slots from empty between which a queue without bound doubles.
+/// Two numbers of slots from an empty queue; between them the mean length of an unbounded queue doubles.
 const GROWS: [u64; 2] = [1_000, 4_000];
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    title: "Queues by the order of paths: DRB's model",
-    what: "Permutation traffic in a Fat-tree of n-port switches, in slots: each server sends a packet \
-           in a slot with a probability that is the load, by random (RB), round-robin (RRB) or \
-           digit-reversal (DRB) bouncing. Lengths are those of Appendix B: packets at a port after \
-           those of a slot have arrived, the one in service included.",
+    title: "Queue lengths in DRB's model (DRB, Figures 3 and 4)",
+    description: "Permutation traffic in a Fat-tree of n-port switches, in slotted time. Each server sends a packet \
+                  in each slot with a probability that is the load. Packets take their paths by random (RB), \
+                  round-robin (RRB) or digit-reversal (DRB) bouncing. The length of a queue is defined as in \
+                  Appendix B: the packets at a port after those of the slot have arrived, including the one in \
+                  service.",
     minutes: [0.2, 4.0],
     cells,
     run,
@@ -62,7 +63,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let Cell { scheme, x, load, .. } = case.cell;
     let (load, ports) = (*load, *x as u16);
-    let place = SCHEMES.iter().position(|other| other == scheme).ok_or("no such order")?;
+    let place = SCHEMES.iter().position(|other| other == scheme).ok_or("unknown order of paths")?;
     let order = bouncing::orders(ports)?[place];
     let has_equilibrium = scheme != RB || load < FULL_LOAD;
     let mut outcome = match slots_of_fabric(case.scale, ports, load) {
@@ -83,7 +84,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
             let moments = if scheme == RB && hop == Hop::First {
                 closed::random_first_hop(ports, load)
             } else {
-                // Claims are judged by the first hop, which is also the quickest.
+                // Claims are judged by the first hop, which is also the fastest to compute.
                 let much = if hop == Hop::First { 4 } else { 1 };
                 let sampling = model.equilibrium(much * case.scale.of(20_000, 50_000), case.seed);
                 let lengths = model.run(sampling)?;
@@ -106,7 +107,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     Ok(outcome)
 }
 
-/// For how long the simulator is run as well: slots that are dropped, and that count.
+/// The slots of the simulator's run, if it is run at this point: warm-up, and measured.
 fn slots_of_fabric(scale: Scale, ports: u16, load: f64) -> Option<[u64; 2]> {
     match (scale, ports) {
         (_, 8) if load == LOAD => Some([5_000, 20_000]),
@@ -122,16 +123,13 @@ fn report(results: &Results<'_>) -> Part {
         by_hop(
             results,
             "load",
-            (
-                "drb-model-load",
-                "Mean queue length against the load, n = 24 (the paper's Figure 3).",
-            ),
+            ("drb-model-load", "Mean queue length by load, n = 24 (Figure 3)."),
             &loads.iter().map(|&load| (load, PORTS, load)).collect::<Vec<_>>(),
         ),
         by_hop(
             results,
-            "ports of a switch",
-            ("drb-model-ports", "Mean queue length against n, load 0.95 (the paper's Figure 4)."),
+            "ports per switch",
+            ("drb-model-ports", "Mean queue length by ports of a switch, load 0.95 (Figure 4)."),
             &ports.iter().map(|&ports| (ports, ports, LOAD)).collect::<Vec<_>>(),
         ),
     ];
@@ -143,7 +141,7 @@ fn report(results: &Results<'_>) -> Part {
     }
 }
 
-/// A panel for each hop. Points are their place on the axis, ports and load.
+/// A figure with a panel for each hop. A point is its place on the axis, ports and load.
 fn by_hop(
     results: &Results<'_>,
     x: &str,
@@ -206,43 +204,42 @@ fn table(results: &Results<'_>) -> Table {
         }
     }
     let head =
-        ["order", "n", "load", "hop", "mean", "variance", "longest", "simulator: mean", "longest"];
-    Table::new("Queue lengths in the model, and packet by packet in the simulator", &head, rows)
-        .folded()
+        ["order", "n", "load", "hop", "mean", "variance", "maximum", "simulator: mean", "maximum"];
+    Table::new("Queue lengths in the model and in the simulator, in packets", &head, rows).folded()
 }
 
-/// What the paper's numbers of random bouncing may be.
+/// Possible readings of the paper's numbers for random bouncing.
 fn readings() -> Table {
     let ports = PORTS as u16;
     let equilibrium = closed::random_first_hop(ports, LOAD);
-    // Without the packet in service: q less the arrivals of the slot, of which W is independent.
+    // Without the packet in service: W = q - arrivals of the slot, which are independent of W.
     let arrivals = LOAD * (1.0 - LOAD / f64::from(ports / 2));
     let waiting =
         Moments { mean: equilibrium.mean - LOAD, variance: equilibrium.variance - arrivals };
     let rows = [
         ("the paper".to_owned(), Moments { mean: 7.9, variance: 58.0 }),
-        ("equilibrium, with the packet in service".to_owned(), equilibrium),
-        ("equilibrium, without it".to_owned(), waiting),
+        ("equilibrium, including the packet in service".to_owned(), equilibrium),
+        ("equilibrium, excluding the packet in service".to_owned(), waiting),
         (
-            format!("over {FROM_EMPTY} slots from empty (chosen for the mean)"),
+            format!("{FROM_EMPTY} slots from an empty queue (chosen to match the mean)"),
             closed::random_first_hop_from_empty(ports, LOAD, FROM_EMPTY),
         ),
         (
-            format!("equilibrium at load {LOWER_LOAD} (chosen for the mean)"),
+            format!("equilibrium at load {LOWER_LOAD} (chosen to match the mean)"),
             closed::random_first_hop(ports, LOWER_LOAD),
         ),
     ];
     let row = |(name, of): (String, Moments)| vec![name, figure(of.mean), figure(of.variance)];
     let rows = rows.into_iter().map(row).collect();
     let caption =
-        "RB at the first hop, load 0.95, n = 24: readings of the paper's numbers, all exact";
+        "RB at the first hop, load 0.95, n = 24: exact values for readings of the paper's numbers";
     Table::new(caption, &["reading", "mean", "variance"], rows)
 }
 
-/// How near `found` is to what was `expected`.
+/// A finding on a value that is within 2 % of the expected one, or within 5 %.
 fn near(what: &str, found: f64, expected: f64) -> Finding {
     let off = (found / expected - 1.0).abs();
-    let words = format!("{what} {} ({})", figure(found), figure(expected));
+    let words = format!("{what} {} (expected {})", figure(found), figure(expected));
     (Reached::of(off <= 0.02, off <= 0.05), words)
 }
 
@@ -258,10 +255,11 @@ fn first_hop(results: &Results<'_>) -> Option<Claim> {
     Claim::new(
         NAME,
         [
-            "At load 0.95 and n = 24 the first hop's queues have the means and variances of the paper",
-            "means 16.0, 7.9 and 2.2, variances 151, 58 and 1.45 (RRB, RB, DRB; 3.1.3)",
-            "Mean and variance in equilibrium are the paper's within 2 %; partly: within 5 %. RB's are exact, and no \
-         reading of the model gives the paper's without a number chosen for it: see the table.",
+            "At load 0.95 and n = 24, the queues of the first hop have the paper's means and variances",
+            "means of 16.0, 7.9 and 2.2 and variances of 151, 58 and 1.45 for RRB, RB and DRB (3.1.3)",
+            "Targets: the mean and the variance in equilibrium are within 2 % of the paper's. Partial targets: \
+             within 5 %. The values of RB are exact. No reading of the model gives the paper's values for RB \
+             without a parameter chosen to match them; see the table.",
         ],
         [judge(RRB, 16.0, 151.0), judge(RB, 7.9, 58.0), judge(DRB, 2.2, 1.45)],
     )
@@ -277,7 +275,7 @@ fn full_load(results: &Results<'_>) -> Option<Claim> {
             near("mean of the model", value("mean/1")?, 2.5),
             (
                 Reached::of((7.0..=9.0).contains(&longest), longest <= 12.0),
-                format!("longest {longest} (8)"),
+                format!("maximum {longest} (expected 8)"),
             ),
         ];
         Judged::new(DRB, findings)
@@ -285,10 +283,11 @@ fn full_load(results: &Results<'_>) -> Option<Claim> {
     Claim::new(
         NAME,
         [
-            "At load 1 and n = 24 the first hop's queues by DRB are of 2.5 packets, and never of many",
-            "mean 2.5, maximum 8 (3.1.3)",
-            "The means are the paper's within 2 %, and the longest is 7 to 9; partly: within 5 %, and at most 12, \
-         which is possible. The longest depends on how many draws of the servers' beginnings are seen.",
+            "At load 1 and n = 24, DRB's queues at the first hop have 2.5 packets on average, and never many",
+            "a mean of 2.5 and a maximum of 8 (3.1.3)",
+            "Targets: the means are within 2 % of the paper's, and the maximum is 7 to 9. Partial targets: within \
+             5 %; at most 12, which is the bound. The maximum that is seen depends on the number of runs, each of \
+             which draws the servers' first paths.",
         ],
         [judge()],
     )
@@ -297,7 +296,7 @@ fn full_load(results: &Results<'_>) -> Option<Claim> {
 fn bounded(results: &Results<'_>) -> Option<Claim> {
     let judge = |scheme: &str, bound: usize| {
         let max = results.estimate(scheme, PORTS, FULL_LOAD, "max/1")?.value;
-        let finding = format!("longest {} of at most {bound}", figure(max));
+        let finding = format!("maximum {}, bound {bound}", figure(max));
         Judged::new(scheme, vec![(Reached::of(max <= bound as f64, false), finding)])
     };
     let grows = || {
@@ -305,16 +304,18 @@ fn bounded(results: &Results<'_>) -> Option<Claim> {
             Some(results.estimate(RB, PORTS, FULL_LOAD, &format!("mean_of_slots/{slots}"))?.value)
         });
         let ratio = long? / short?;
-        let finding = format!("{} times as long over 4,000 slots as over 1,000", figure(ratio));
+        let finding =
+            format!("the mean over 4,000 slots is {} times that over 1,000", figure(ratio));
         Judged::new(RB, vec![(Reached::of((1.8..2.2).contains(&ratio), ratio > 1.2), finding)])
     };
     Claim::new(
         NAME,
         [
-            "At load 1 queues are bounded by RRB and DRB, and not by RB",
-            "bounded (3.1.3); RRB: n/2 (n/2 - 1) = 132 packets wait at most (3.1.2)",
-            "RRB, DRB: the longest is within its bound of n/2 (n/2 - 1) + 1 or n/2. RB: over four times the time \
-         the mean doubles, as without bound; partly: it grows.",
+            "At load 1, queues are bounded with RRB and DRB, but not with RB",
+            "bounded (3.1.3); with RRB, at most n/2 (n/2 - 1) = 132 packets wait (3.1.2)",
+            "Targets: the maximum is at most n/2 (n/2 - 1) + 1 with RRB and n/2 with DRB; with RB, the mean \
+             doubles over four times as many slots, as that of an unbounded queue does. Partial target with RB: \
+             the mean grows.",
         ],
         [
             judge(RRB, closed::longest_of_round_robin(PORTS as u16)),
@@ -331,7 +332,7 @@ fn simulator(results: &Results<'_>) -> Option<Claim> {
             let value = |name: &str| Some(results.estimate(scheme, ports, load, name)?.value);
             let model = value("exact_mean/1").or_else(|| value("mean/1"));
             if let (Some(simulated), Some(model)) = (value("simulated_mean/1"), model) {
-                findings.push(near(&format!("n = {ports}, load {load}:"), simulated, model));
+                findings.push(near(&format!("n = {ports}, load {load}: mean"), simulated, model));
             }
         }
         Judged::new(scheme, findings)
@@ -339,10 +340,11 @@ fn simulator(results: &Results<'_>) -> Option<Claim> {
     Claim::new(
         NAME,
         [
-            "The simulator's queues at the first hop are those of the model",
-            "arithmetic",
-            "The mean, by Little's law from the time that packets wait, is the model's within 2 %; partly: \
-         within 5 %. One run of n = 24 has a standard error of 2 % for RRB and of 1 % for RB.",
+            "The simulator's queues at the first hop match the model",
+            "none: the model is the paper's, the simulator is ours",
+            "Target: the mean length, which follows from the waiting times of packets by Little's law, is within \
+             2 % of the model's. Partial target: within 5 %. A single run at n = 24 has a standard error of 2 % \
+             for RRB and 1 % for RB.",
         ],
         judged,
     )

@@ -1,4 +1,4 @@
-//! The paper's fabrics, and TCP on them.
+//! The paper's fabrics, and the settings of TCP.
 
 use crate::engine::{MS, Time, US};
 use crate::experiment::Scale;
@@ -8,19 +8,19 @@ use crate::transport::tcp::{Config, LoadBalancing};
 use cloudburst_core::path::{self, Order};
 use core::error::Error;
 
-/// The smallest retransmission timeout, as Linux and NS3 have it.
+/// The minimum retransmission timeout of Linux and NS3.
 pub(super) const RTO_MIN: Time = 200 * MS;
-/// Packets out of order are held for so long.
+/// How long a receiver holds packets that are out of order.
 const HOLD: Time = 10 * MS;
-/// The window of the text.
+/// The window that the text gives.
 const WINDOW: u64 = 256 << 10;
 /// The window of a TCP without window scaling.
 const UNSCALED: u64 = 65_535;
-/// What schemes with that window end in.
+/// The suffix of schemes with that window.
 const SUFFIX: &str = "-64k";
 const GBPS: u64 = 1_000_000_000;
 
-/// One of the two topologies; its number is the `x` or the load of cells.
+/// One of the two topologies. Its number is the `x` or the load of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fabric {
     /// 24 ports, 3,456 servers, all links of 1 Gb/s.
@@ -31,7 +31,7 @@ pub(super) enum Fabric {
 
 impl Fabric {
     pub(super) const ALL: [Self; 2] = [Self::FatTree, Self::Vl2];
-    /// Of all, as cells have them.
+    /// The numbers of all fabrics.
     pub(super) const NUMBERS: [f64; 2] = [0.0, 1.0];
 
     pub(super) fn of(number: f64) -> Self {
@@ -49,12 +49,13 @@ impl Fabric {
         }
     }
 
-    /// With `oversubscription` times the servers. Short: a Fat-tree of 8 ports and 128 servers, a VL2 of 120.
+    /// Its shape with `oversubscription` times the servers. The short forms are a Fat-tree of 8 ports and 128 servers,
+    /// and a VL2 of 120 servers.
     pub(super) fn shape(self, scale: Scale, oversubscription: u16) -> Shape {
         let (d0, d1, d2) = vl2(scale);
         match self {
             Self::FatTree => Shape::fat_tree(ports(scale), oversubscription),
-            // As many servers as the uplinks of 5 Gb/s can carry.
+            // Without over-subscription, the uplinks of 5 Gb/s carry the full rate of all servers.
             Self::Vl2 => Shape::vl2(5 * d0 * oversubscription, d0, d1, d2),
         }
     }
@@ -66,8 +67,8 @@ impl Fabric {
         }
     }
 
-    /// Ports of 1 Gb/s hold 128 KB, those of 5 Gb/s 640 KB; with `ecn` they mark from 32 and 160 KB on. Hosts
-    /// hold whatever TCP gives them.
+    /// The network. Ports hold 128 KB at 1 Gb/s and 640 KB at 5 Gb/s. With `ecn` they mark from 32 and 160 KB on. The
+    /// ports of hosts are unlimited.
     pub(super) fn build(self, shape: Shape, ecn: bool) -> Result<Clos, TopologyError> {
         let edge = Link { rate: GBPS, delay: 5 * US };
         let core = Link { rate: self.core_rate(), delay: 5 * US };
@@ -81,14 +82,14 @@ impl Fabric {
         Ok(Clos::new(shape, edge, core, nic, queue)?.over_cores())
     }
 
-    /// What a data packet between racks takes without queues from the time at which the first switch has the
-    /// whole of it until it has left the last switch: five transmissions and four links.
+    /// The time of a data packet between racks without queueing, from its arrival at the first switch until it has left
+    /// the last switch: five transmissions and four links.
     pub(super) const fn unqueued(self) -> Time {
         let byte = 8_000_000_000_000 / self.core_rate();
         4 * 1_500 * byte + 1_500 * 8_000 + 4 * 5 * US
     }
 
-    /// Digit reversal of its cores.
+    /// The digit-reversal order of its cores.
     fn digit_reversal(self, scale: Scale) -> Result<Order, path::ShapeError> {
         let (d0, d1, d2) = vl2(scale);
         Ok(Order::DigitReversal(match self {
@@ -107,7 +108,7 @@ fn vl2(scale: Scale) -> (u16, u16, u16) {
     scale.of((2, 8, 6), (4, 64, 24))
 }
 
-/// The scheme without what names its window, and the window.
+/// The name of a scheme without the suffix for its window, and the window.
 pub(super) fn window(scheme: &str) -> (&str, u64) {
     match scheme.strip_suffix(SUFFIX) {
         Some(scheme) => (scheme, UNSCALED),
@@ -115,12 +116,12 @@ pub(super) fn window(scheme: &str) -> (&str, u64) {
     }
 }
 
-/// The window of a scheme for people.
+/// The name of a scheme's window in figures and tables.
 pub(super) fn window_name(scheme: &str) -> &'static str {
     if scheme.ends_with(SUFFIX) { "64 KB" } else { "256 KB" }
 }
 
-/// TCP as `scheme` has it: `ecmp`, `rb`, `rrb` or `drb`, perhaps with the smaller window.
+/// The TCP of a scheme: `ecmp`, `mptcp`, `rb`, `rrb` or `drb`, with or without the suffix for the smaller window.
 pub(super) fn tcp(
     scheme: &str,
     fabric: Fabric,
@@ -132,7 +133,7 @@ pub(super) fn tcp(
         "rb" => LoadBalancing::PerPacket(Order::Random),
         "rrb" => LoadBalancing::PerPacket(Order::RoundRobin),
         "drb" => LoadBalancing::PerPacket(fabric.digit_reversal(scale)?),
-        _ => return Err(format!("{scheme} is no scheme of the paper").into()),
+        _ => return Err(format!("unknown scheme `{scheme}`").into()),
     };
     let resequencing = (balancing != LoadBalancing::PerFlow).then_some(HOLD);
     let (rto_min, rto_initial) = (RTO_MIN, RTO_MIN);

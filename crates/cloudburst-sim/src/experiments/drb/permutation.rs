@@ -1,8 +1,8 @@
 //! Permutation traffic (DRB paper, 5.1, Figure 6).
 //!
-//! What limits whom: with 64 KB a flow has 44 packets outstanding, which take 0.55 ms of its link, and less than
-//! the link's rate once round trips with all queues are longer. With 256 KB, hosts are never idle, so that
-//! hop 1 of all switches is offered all that its links carry.
+//! With a window of 64 KB, a flow has 44 packets outstanding, which occupy its link for 0.55 ms. It sends below the
+//! link's rate when round trips, including queueing, are longer. With 256 KB, hosts are never idle, so the first hop
+//! is offered the full rate of its links.
 
 use super::fabric::{Fabric, tcp};
 use super::show::{self, READINGS, at_least, at_most, near, setting};
@@ -20,25 +20,25 @@ const HOPS: [&str; 6] = ["hop1_us", "hop2_us", "hop3_us", "hop4_us", "hop5_us", 
 /// The experiment. The `x` of a cell is the number of its fabric.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    title: "Permutation traffic, path by path (DRB, Figure 6)",
-    what: "Each server sends without end to one other, over TCP; packets of a flow take one path (ECMP), or one \
-           drawn for each (RB), in turn (RRB) or by digit reversal (DRB). Only the second half of the time \
-           counts. The window is 256 KB as the text has it, or the 64 KB that the paper's round trips \
-           speak for.",
+    title: "Permutation traffic (DRB, Figure 6)",
+    description: "Each server sends one endless TCP flow to another server. The packets of a flow take one path \
+                  (ECMP), or each a random path (RB), the next path (RRB), or the next path in digit-reversed \
+                  order (DRB). Only the second half of the time is measured. The window is 256 KB, as the paper's \
+                  text says, or 64 KB, as its round trips suggest.",
     minutes: [0.1, 160.0],
     cells,
     run,
     report,
 };
 
-/// What the paper has of a fabric.
+/// The paper's figures for a fabric.
 struct Paper {
     fabric: Fabric,
-    /// Mb/s of ECMP, RB, RRB and DRB.
+    /// The throughput of ECMP, RB, RRB and DRB in Mb/s.
     throughput: [f64; 4],
-    /// Mean re-sequencing delay of RB and DRB, in microseconds.
+    /// The mean re-sequencing delay of RB and DRB in microseconds.
     resequencing: [f64; 2],
-    /// p99 of round trips of RB and DRB, in microseconds.
+    /// The p99 of the round trips of RB and DRB in microseconds.
     round_trip: [f64; 2],
 }
 
@@ -92,7 +92,7 @@ fn report(results: &Results<'_>) -> Part {
         "fabric",
         "scheme",
         "Mb/s",
-        "1 % of servers (Mb/s)",
+        "1st percentile (Mb/s)",
         "hop 1 (us)",
         "hop 2",
         "hop 3",
@@ -107,17 +107,17 @@ fn report(results: &Results<'_>) -> Part {
     ];
     part.tables.push(show::table(results, "Permutation traffic", &head, of, &values));
     part.figures.push(
-        bars(results, "Mb/s a server", &["throughput_mbps"], &["throughput"])
-            .figure(format!("{NAME}-throughput"), "Throughput of a server (Figure 6 a, e)."),
+        bars(results, "Mb/s per server", &["throughput_mbps"], &["throughput"])
+            .figure(format!("{NAME}-throughput"), "Mean throughput per server (Figure 6 a, e)."),
     );
     let hops = ["hop 1", "hop 2", "hop 3", "hop 4", "hop 5", "total"];
-    part.figures.push(bars(results, "mean wait (us)", &HOPS, &hops).figure(
+    part.figures.push(bars(results, "mean queueing delay (us)", &HOPS, &hops).figure(
         format!("{NAME}-queues"),
-        "How long packets wait at each hop (Figure 6 b, f). The host's own queue is none of them.",
+        "Mean queueing delay at each hop of the network (Figure 6 b, f), without the host's own queue.",
     ));
     for (series, x, caption) in [
         ("resequencing", "delay (us)", "Re-sequencing delays (Figure 6 c, g)."),
-        ("rtt", "round trip (us)", "Round trips (Figure 6 d, h)."),
+        ("rtt", "round trip (us)", "Round-trip times (Figure 6 d, h)."),
     ] {
         let panels =
             settings().map(|(title, fabric, suffix)| (title, of_setting(results, fabric, suffix)));
@@ -128,7 +128,7 @@ fn report(results: &Results<'_>) -> Part {
     part
 }
 
-/// Fabrics and readings: title, fabric, suffix of schemes.
+/// All fabrics and readings: title, fabric, and suffix of schemes.
 fn settings() -> impl Iterator<Item = (String, Fabric, &'static str)> {
     let readings = |fabric| READINGS.map(|(name, suffix)| (setting(fabric, name), fabric, suffix));
     Fabric::ALL.into_iter().flat_map(readings)
@@ -139,7 +139,7 @@ fn of_setting<'a>(results: &Results<'a>, fabric: Fabric, suffix: &str) -> Vec<&'
     schemes.iter().flat_map(|scheme| results.at(scheme, fabric.number(), 0.0)).collect()
 }
 
-/// A panel for each fabric and reading, with `values` in groups of these names.
+/// A chart with a panel for each fabric and reading, and in it a group with a name for each of `values`.
 fn bars(results: &Results<'_>, y: &str, values: &[&str], names: &[&str]) -> Chart {
     let panel = |(title, fabric, suffix): (String, Fabric, &str)| {
         let series = ["ecmp", "rb", "rrb", "drb"].into_iter().enumerate().map(|(index, scheme)| {
@@ -177,10 +177,10 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
     };
     let all = [
         claim(
-            "Per-packet balance carries far more than ECMP, and DRB most",
-            "ECMP, RB, RRB, DRB: 396, 803, 725, 895 Mb/s in the Fat-tree, 671, 901, 907, 950 in the VL2",
-            "Ratios of throughputs. Mark: DRB over RB, RRB and ECMP as large as the paper's. Part: DRB has \
-             at least the same.",
+            "Per-packet load balancing has a far higher throughput than ECMP, and DRB has the highest",
+            "396, 803, 725 and 895 Mb/s for ECMP, RB, RRB and DRB in the Fat-tree; 671, 901, 907 and 950 in the VL2",
+            "Targets: the ratios of DRB's throughput to those of RB, RRB and ECMP are at least the paper's. Partial \
+             targets: at least 1.",
             &|paper, value_of| {
                 let value = |scheme| value_of(scheme, "throughput_mbps");
                 let drb = value("drb")?;
@@ -188,7 +188,7 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                     .iter()
                     .zip(paper.throughput)
                     .map(|(&scheme, theirs)| {
-                        let what = format!("DRB over {}", scheme.to_uppercase());
+                        let what = format!("DRB / {}", scheme.to_uppercase());
                         Some(at_least(
                             &what,
                             drb / value(scheme)?,
@@ -200,10 +200,10 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             },
         ),
         claim(
-            "Throughputs are the paper's",
-            "see above",
-            "Mark: within 10 % of the paper's. Part: within 25 %. Where timeouts rule, as with ECMP, this says \
-             little: the paper does not give its TCP's.",
+            "Throughputs match the paper's",
+            "the throughputs of Figure 6 a and e",
+            "Targets: within 10 % of the paper's. Partial targets: within 25 %. Where timeouts dominate, as with \
+             ECMP, this says little, because the paper does not give the timeouts of its TCP.",
             &|paper, value_of| {
                 let schemes = ["ecmp", "rb", "rrb", "drb"].iter().zip(paper.throughput);
                 schemes
@@ -215,10 +215,10 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             },
         ),
         claim(
-            "DRB's queues are the shortest, at the 1st and 4th hop above all",
+            "DRB has the shortest queues, above all at the 1st and 4th hops",
             "Figure 6 b, f; Theorem 2",
-            "Mean wait of DRB over RB's and RRB's at hop 1, hop 4 and in total. Mark: at most 0.75. Part: \
-             less than 1.",
+            "Targets: the ratio of DRB's mean queueing delay to those of RB and RRB is at most 0.75 at hop 1, at \
+             hop 4, and in total. Partial targets: at most 1.",
             &|_, value_of| {
                 let pairs = ["rb", "rrb"]
                     .map(|other| ["hop1_us", "hop4_us", "queueing_us"].map(|hop| (other, hop)));
@@ -227,9 +227,13 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
                     .flatten()
                     .map(|&(other, hop)| {
                         let ratio = value_of("drb", hop)? / value_of(other, hop)?.max(1e-9);
-                        let place = hop.trim_end_matches("_us");
+                        let place = match hop {
+                            "hop1_us" => "hop 1",
+                            "hop4_us" => "hop 4",
+                            _ => "total",
+                        };
                         Some(at_most(
-                            &format!("{place}, over {}", other.to_uppercase()),
+                            &format!("{place}, DRB / {}", other.to_uppercase()),
                             ratio,
                             0.75,
                             1.0,
@@ -239,28 +243,30 @@ fn claims(results: &Results<'_>) -> Vec<Claim> {
             },
         ),
         claim(
-            "DRB hardly has packets wait for those before them",
-            "Mean re-sequencing delay of RB and DRB: 38 and 2.4 us in the Fat-tree, 17 and 0.2 in the VL2",
-            "Means of DRB over RB. Mark: at most the paper's ratio. Part: at most a half.",
+            "DRB hardly reorders packets",
+            "mean re-sequencing delays of 38 us for RB and 2.4 us for DRB in the Fat-tree, and of 17 and \
+             0.2 us in the VL2",
+            "Mean re-sequencing delay. Target: the ratio of DRB to RB is at most the paper's. Partial target: \
+             at most a half.",
             &|paper, value_of| {
                 let value = |scheme| value_of(scheme, "resequencing_mean_us");
                 let (rb, drb) = (value("rb")?, value("drb")?);
-                let what = format!("{drb:.2} us over RB's {rb:.2}");
+                let what = format!("{drb:.2} us / {rb:.2} us");
                 let mark = paper.resequencing[1] / paper.resequencing[0];
                 Some(vec![at_most(&what, drb / rb, mark, 0.5)])
             },
         ),
         claim(
-            "Round trips are shorter with DRB than with RB",
-            "p99 of RB and DRB: 972 and 795 us in the Fat-tree, 831 and 638 in the VL2",
-            "p99 of DRB over RB's. Mark: at most the paper's ratio. Part: less. And p99 of both: within 10 % of \
-             the paper's; part: within 25 %.",
+            "Round-trip times are shorter with DRB than with RB",
+            "a p99 of 972 us for RB and 795 us for DRB in the Fat-tree, and of 831 and 638 us in the VL2",
+            "The p99 of round-trip times. Target: the ratio of DRB to RB is at most the paper's. Partial target: at \
+             most 1. Further targets: both are within 10 % of the paper's. Partial targets: within 25 %.",
             &|paper, value_of| {
                 let value = |scheme| value_of(scheme, "rtt_p99_us");
                 let (rb, drb) = (value("rb")?, value("drb")?);
                 let mark = paper.round_trip[1] / paper.round_trip[0];
                 Some(vec![
-                    at_most("DRB over RB", drb / rb, mark, 1.0),
+                    at_most("DRB / RB", drb / rb, mark, 1.0),
                     near("RB", "us", rb, paper.round_trip[0]),
                     near("DRB", "us", drb, paper.round_trip[1]),
                 ])

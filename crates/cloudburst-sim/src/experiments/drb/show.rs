@@ -1,4 +1,4 @@
-//! What the reports of these experiments have in common.
+//! What the reports of these experiments share.
 
 use super::fabric::{Fabric, window, window_name};
 use crate::experiment::{Record, Results};
@@ -8,15 +8,15 @@ use cloudburst_report::figures::{Across, Axis, Chart, Entry, Figure, Panel, Seri
 use cloudburst_report::numbers::figure;
 use cloudburst_report::statistics::Estimate;
 
-/// A reading: its name, and the suffix of its schemes.
+/// The readings of the window: their names, and the suffixes of their schemes.
 pub(super) const READINGS: [(&str, &str); 2] = [("256 KB", ""), ("64 KB", "-64k")];
 
-/// A scheme for people: `DRB, 64 KB`.
+/// The name of a scheme in figures and tables: `DRB, 64 KB`.
 pub(super) fn name(scheme: &str) -> String {
     format!("{}, {}", window(scheme).0.to_uppercase(), window_name(scheme))
 }
 
-/// A table of some values of all cells: the first columns are what `of` says of a record.
+/// A table with a row for each cell: first the columns that `of` gives for its record, then its `values`.
 pub(super) fn table(
     results: &Results<'_>,
     caption: &str,
@@ -35,7 +35,7 @@ pub(super) fn table(
     Table::new(caption, head, results.records.iter().map(row).collect())
 }
 
-/// Distributions side by side: a panel for each title, with the records that are of it.
+/// A figure of distributions, with a panel for each title and its records.
 pub(super) fn distributions<'a>(
     stem: &str,
     caption: &str,
@@ -66,19 +66,19 @@ pub(super) fn distributions<'a>(
     chart.figure(stem, caption)
 }
 
-/// Groups side by side, a dot for each scheme.
+/// A panel of groups side by side.
 pub(super) fn groups(title: String, names: &[&str], series: Vec<Series>) -> Panel {
     let names = names.iter().map(|&name| name.to_owned()).collect();
     Panel { title, x: String::new(), across: Across::Groups(names), joined: false, series }
 }
 
-/// A finding on a ratio of two values that is at most `mark`, or at most `part`.
+/// A finding on a value whose target is at most `mark`, and whose partial target at most `part`.
 pub(super) fn at_most(what: &str, value: f64, mark: f64, part: f64) -> Finding {
     let reached = Reached::of(value <= mark, value <= part);
     (reached, format!("{what}: {}", figure(value)))
 }
 
-/// A finding on a ratio of two values that is at least `mark`, or at least `part`.
+/// A finding on a value whose target is at least `mark`, and whose partial target at least `part`.
 pub(super) fn at_least(what: &str, value: f64, mark: f64, part: f64) -> Finding {
     let reached = Reached::of(value >= mark, value >= part);
     (reached, format!("{what}: {}", figure(value)))
@@ -88,10 +88,10 @@ pub(super) fn at_least(what: &str, value: f64, mark: f64, part: f64) -> Finding 
 pub(super) fn near(what: &str, unit: &str, value: f64, paper: f64) -> Finding {
     let off = (value / paper - 1.0).abs();
     let reached = Reached::of(off <= 0.1, off <= 0.25);
-    (reached, format!("{what}: {} {unit}, the paper's {}", figure(value), figure(paper)))
+    (reached, format!("{what}: {} {unit} (paper: {})", figure(value), figure(paper)))
 }
 
-/// A fabric and a reading of the window.
+/// The name of a fabric with a reading of the window.
 pub(super) fn setting(fabric: Fabric, reading: &str) -> String {
     format!("{}, {reading}", fabric.name())
 }

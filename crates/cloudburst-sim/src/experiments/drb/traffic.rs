@@ -1,4 +1,4 @@
-//! Permutation traffic: what is measured, once it is steady.
+//! Permutation traffic, and its measurement in the steady state.
 
 use super::fabric::Fabric;
 use crate::engine::{MS, NS, SECOND, Time, US};
@@ -10,30 +10,30 @@ use crate::{Network, Simulation};
 use core::error::Error;
 use hdrhistogram::Histogram;
 
-/// Flows begin within this time, so that hosts are not in step.
+/// Flows start at random within this time, so that hosts are not synchronised.
 const SPREAD: Time = MS;
-/// More than any flow can send.
+/// The size of a flow: more than it can send.
 const ENDLESS: u64 = 1 << 40;
-/// Above any time of a packet, in nanoseconds.
+/// A time that no packet exceeds, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
 
-/// How long it is run; the first half is not measured.
+/// The simulated time. Its first half is not measured.
 fn duration(case: &Case<'_>) -> Time {
     case.scale.span(40 * MS, SECOND)
 }
 
-/// Lets each server send to one other, and measures the second half of the time.
+/// Runs permutation traffic, in which each server sends to one other, and measures the second half of the time.
 ///
-/// | value | of |
+/// | value | meaning |
 /// |---|---|
-/// | `throughput_mbps`, `throughput_p1_mbps` | bytes of messages that a server receives: mean, and the server that 1 % are not above |
-/// | `hop1_us` to `hop5_us`, `queueing_us` | how long a packet waits at the leaf, and so on to the last switch; their sum |
-/// | `resequencing_mean_us`, `_p99_us` | how long packets are held for those before them |
-/// | `rtt_mean_us`, `rtt_p50_us`, `rtt_p99_us` | from TCP's sending a packet until its ACK |
-/// | `latency_mean_us`, `latency_p99_us` | from the first switch until the last: queues, transmissions, links |
-/// | `dropped` | share of packets that switches drop |
+/// | `throughput_mbps`, `throughput_p1_mbps` | message bytes that a server receives: mean and 1st percentile over servers |
+/// | `hop1_us` to `hop5_us`, `queueing_us` | mean queueing delay of a packet at each switch, from the first leaf to the last; their sum |
+/// | `resequencing_mean_us`, `_p99_us` | time for which packets are held until earlier ones arrive |
+/// | `rtt_mean_us`, `rtt_p50_us`, `rtt_p99_us` | time from the sending of a packet to its ACK |
+/// | `latency_mean_us`, `latency_p99_us` | time from the first switch to the last: queueing, transmissions and links |
+/// | `dropped` | share of packets that are dropped by switches |
 ///
-/// Series `rtt` and `resequencing` are their distributions: microseconds and shares.
+/// The series `rtt` and `resequencing` are the distributions of these times: microseconds and shares.
 pub(super) fn measure(
     case: &Case<'_>,
     fabric: Fabric,
@@ -73,11 +73,11 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// What was there at half time.
+/// The counters at the start of the measurement.
 struct Snapshot {
-    /// Of each flow.
+    /// The received bytes of each flow.
     received: Vec<u64>,
-    /// Of each hop.
+    /// The counters of each hop.
     hops: Vec<PortStats>,
 }
 
@@ -87,7 +87,7 @@ impl Snapshot {
         Self { received: received.collect(), hops: hops(network) }
     }
 
-    /// Adds what has happened in the `span` since.
+    /// Puts what has happened in the `span` since then into `outcome`.
     fn put(&self, network: &Network, span: Time, outcome: &mut Outcome) {
         let flows = network.flows().as_slice().iter().zip(&self.received);
         let mut received: Vec<u64> = flows.map(|(flow, &before)| flow.received - before).collect();
@@ -111,7 +111,7 @@ impl Snapshot {
     }
 }
 
-/// What the ports of each hop have seen together.
+/// The sums of the counters of the ports of each hop.
 fn hops(network: &Network) -> Vec<PortStats> {
     let clos = network.fabric();
     let of_hop = |hop| {
@@ -128,7 +128,7 @@ fn hops(network: &Network) -> Vec<PortStats> {
     (0..6).map(of_hop).collect()
 }
 
-/// Adds mean, quantiles and distribution of times.
+/// Puts the mean, the quantiles and the distribution of times into `outcome`.
 fn put(outcome: &mut Outcome, name: &str, times: &Histogram<u64>) {
     let quantile = |q| microseconds(times.value_at_quantile(q) as f64);
     outcome.put(format!("{name}_mean_us"), microseconds(times.mean()));

@@ -1,4 +1,4 @@
-//! V-A: what coding (A), many paths (B) and tiny queues (C) each contribute to Cloudburst (D).
+//! V-A: the contributions of coding (A), many paths (B) and tiny queues (C) to Cloudburst (D).
 
 use super::setup::Setup;
 use super::show::{self, SETTINGS, finding, less, of_size, reduction};
@@ -12,17 +12,17 @@ use cloudburst_report::statistics::mean;
 use std::error::Error;
 
 const NAME: &str = "design-choices";
-/// Requests a second of all hosts together.
+/// Requests per second of all hosts together.
 pub(super) const LOADS: [f64; 3] = [800.0, 1_600.0, 2_000.0];
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Design choices (Cloudburst, V-A)",
-    what: "All-to-all requests beside background flows on the paper's testbed: 8 hosts, 2 leaves, 4 spines, \
-           1 Gb/s. A has coding alone, B many paths too, C tiny queues and one path, D all three. The paper's \
-           settings are LT with d = 5, Algorithm 1, one packet a path, XPath, and equal weights of the two \
-           queues.",
+    description: "All hosts send requests to each other beside background flows on the paper's testbed, which \
+                  has 8 hosts, 2 leaves and 4 spines at 1 Gb/s. Scheme A uses coding alone. B adds many paths \
+                  to A, C adds tiny queues to A, and D has all three. The paper's settings are LT with d = 5, \
+                  Algorithm 1, one packet per path in turn, XPath, and equal weights of the two queues.",
     minutes: [0.2, 90.0],
     cells,
     run,
@@ -35,7 +35,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
     Cell::all(NAME, &schemes, &[0.0], loads, scale.of(1, 5))
 }
 
-/// Requests at a load beside background flows from the hosts of the first leaf, on the testbed.
+/// Requests at a load on the testbed, beside background flows from the hosts of the first leaf.
 pub(super) fn testbed_traffic(load: f64, scale: Scale) -> Traffic {
     Traffic {
         rate: load / TESTBED.shape.hosts() as f64,
@@ -61,11 +61,12 @@ fn report(results: &Results<'_>) -> Part {
     part.figures.push(show::by_size(results, "sim-design-choices", caption, "p99_us", &loads));
     part.tables.push(show::table(results, "p99 (us)", "p99_us", &loads));
     part.tables.push(show::table(results, "Mean (us)", "mean_us", &loads).folded());
-    part.tables.push(show::table(results, "Packets sent over needed", "sent", &loads).folded());
+    part.tables
+        .push(show::table(results, "Packets sent per packet needed", "sent", &loads).folded());
     let Some(load) = show::highest(results) else { return part };
     let less_than_dctcp =
         |scheme: &str| reduction(results, (scheme, "dctcp"), (0.0, load), "p99_us");
-    // The mean over loads of a size.
+    // The p99 of a size, averaged over loads.
     let size = |scheme: &str, bytes| {
         let value = |&load: &f64| {
             Some(results.estimate(scheme, 0.0, load, &of_size("p99_us", bytes))?.value)
@@ -76,28 +77,29 @@ fn report(results: &Results<'_>) -> Part {
         Claim::new(
             NAME,
             [
-                "All three choices together (D) cut the tail by 75.32 % against DCTCP",
-                "75.32 % less, averaged over sizes",
-                "p99 at the highest load, mean over sizes of the reduction. Mark: 75.32 % less than DCTCP's. Part: less.",
+                "All three choices together (D) cut the tail by 75.32 % compared with DCTCP",
+                "75.32 % lower, averaged over sizes",
+                "The reduction of the p99 at the highest load, averaged over sizes. Target: 75.32 % below DCTCP. \
+                 Partial target: below DCTCP.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let less = less_than_dctcp(&format!("d{suffix}"))?;
-                Judged::new(of, vec![finding("p99 against DCTCP", less, 0.7532, 0.0)])
+                Judged::new(of, vec![finding("p99 compared with DCTCP", less, 0.7532, 0.0)])
             }),
         ),
         Claim::new(
             NAME,
             [
                 "Coding alone (A) is worse than DCTCP",
-                "51.12 % longer, over all sizes at 2000 r/s",
-                "p99 at the highest load, mean over sizes of the increase. Mark: at least 51.12 % longer than DCTCP's. Part: \
-                 longer.",
+                "51.12 % longer over all sizes, at 2000 r/s",
+                "The increase of the p99 at the highest load, averaged over sizes. Target: at least 51.12 % \
+                 above DCTCP. Partial target: above DCTCP.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let more = -less_than_dctcp(&format!("a{suffix}"))?;
                 let reached = Reached::of(more >= 0.5112, more > 0.0);
-                let words = if more >= 0.0 { "longer" } else { "shorter" };
-                let found = format!("p99 {} {words} than DCTCP's", percent(more.abs()));
+                let words = if more >= 0.0 { "above" } else { "below" };
+                let found = format!("p99 {} {words} DCTCP", percent(more.abs()));
                 Judged::new(of, vec![(reached, found)])
             }),
         ),
@@ -105,9 +107,9 @@ fn report(results: &Results<'_>) -> Part {
             NAME,
             [
                 "Many paths (B) are better than one (A)",
-                "44.52 % less for 5 KB, 23.88 % less for 93 KB, over all loads",
-                "p99 of a size, mean over loads. Mark: 44.52 % less than A's for 5 KB, 23.88 % less for 93 KB. \
-                 Part: less.",
+                "44.52 % lower for 5 KB and 23.88 % lower for 93 KB, over all loads",
+                "The p99 of a size, averaged over loads. Targets: 44.52 % below A for 5 KB, and 23.88 % below A \
+                 for 93 KB. Partial targets: below A.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let (a, b) = (format!("a{suffix}"), format!("b{suffix}"));
@@ -122,12 +124,12 @@ fn report(results: &Results<'_>) -> Part {
             NAME,
             [
                 "Tiny queues on one path (C) cut the tail of 5 KB messages",
-                "51.42 % less than DCTCP for 5 KB",
-                "p99 of 5 KB, mean over loads. Mark: 51.42 % less than DCTCP's. Part: less.",
+                "51.42 % below DCTCP for 5 KB",
+                "The p99 of 5 KB, averaged over loads. Target: 51.42 % below DCTCP. Partial target: below DCTCP.",
             ],
             SETTINGS.map(|(of, suffix)| {
                 let less = less(size(&format!("c{suffix}"), 5_000)?, size("dctcp", 5_000)?);
-                Judged::new(of, vec![finding("5 KB against DCTCP", less, 0.5142, 0.0)])
+                Judged::new(of, vec![finding("5 KB compared with DCTCP", less, 0.5142, 0.0)])
             }),
         ),
     ];

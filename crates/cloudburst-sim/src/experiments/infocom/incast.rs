@@ -16,17 +16,18 @@ use cloudburst_report::statistics::linear_fit;
 use std::error::Error;
 
 const NAME: &str = "incast";
-/// Bytes of a message: 60 packets.
+/// The size of a message in bytes: 60 packets.
 const BYTES: u64 = 60 * 1_460;
-/// When all begin; sessions are opened before.
+/// When all messages start; sessions are opened before.
 const BEGINS: Time = 100 * MS;
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Incast (Cloudburst, V-C)",
-    what: "N messages of 60 packets begin at once on the paper's testbed, dealt out among the four hosts of one \
-           rack, to one host of the other. Ports hold 100 KB; there is no other traffic.",
+    description: "N messages of 60 packets start at the same time on the paper's testbed. The four hosts of one \
+                  rack send the same number each, all to one host of the other rack. Switch ports hold 100 KB. \
+                  There is no other traffic.",
     minutes: [0.1, 0.5],
     cells,
     run,
@@ -73,9 +74,13 @@ fn report(results: &Results<'_>) -> Part {
         (
             "sim-incast",
             "mean_us",
-            "Figure 15: mean completion time of N messages that begin at once.",
+            "Figure 15: mean completion time of N messages that start at the same time.",
         ),
-        ("sim-incast-last", "last_us", "Completion of the last of N messages that begin at once."),
+        (
+            "sim-incast-last",
+            "last_us",
+            "Completion time of the last of N messages that start at the same time.",
+        ),
     ] {
         let value = |scheme: &str, x| results.estimate(scheme, x, 0.0, name);
         part.figures.push(show::lines(results, (stem, caption), ["N", "us"], value));
@@ -106,7 +111,8 @@ fn report(results: &Results<'_>) -> Part {
             beyond.filter_map(|&x| Some(mean(&scheme, x)? < mean("dctcp", x)?)).collect();
         if !beyond.is_empty() {
             let below = beyond.iter().filter(|&&is_below| is_below).count();
-            let found = format!("below DCTCP at {below} of {} N above 8", beyond.len());
+            let found =
+                format!("below DCTCP at {below} of the {} values of N above 8", beyond.len());
             findings.push((Reached::of(below == beyond.len(), below > 0), found));
         }
         Judged::new(of, findings)
@@ -114,10 +120,11 @@ fn report(results: &Results<'_>) -> Part {
     part.claims.extend(Claim::new(
         NAME,
         [
-            "An incast takes a time that grows linearly with N, and less than with DCTCP",
-            "almost linear; DCTCP and PIAS increasingly longer (Figure 15)",
-            "Mean completion. Marks: a straight line by least squares has R2 of at least 0.95, and it is below \
-             DCTCP's at every N above 8. Parts: R2 of at least 0.80; below at some N.",
+            "The completion time of an incast grows linearly with N, and is below that of DCTCP",
+            "almost linear, whereas DCTCP and PIAS take increasingly longer (Figure 15)",
+            "The mean completion time. Targets: a least-squares line rises and has an R2 of at least 0.95, and \
+             the mean is below that of DCTCP at every N above 8. Partial targets: an R2 of at least 0.80; below \
+             DCTCP at some N above 8.",
         ],
         judged,
     ));

@@ -2,13 +2,13 @@
 //!
 //! | file | experiment | the paper |
 //! |---|---|---|
-//! | `design_choices` | what coding, many paths and tiny queues each contribute | V-A, Figures 9 to 11 |
+//! | `design_choices` | the contributions of coding, many paths and tiny queues | V-A, Figures 9 to 11 |
 //! | `rivals` | Cloudburst beside DCTCP, PIAS, replicated DCTCP and MPTCP | V-B, Figures 12 and 13, Table 14 |
-//! | `incast` | N messages to one host at once | V-C, Figure 15 |
+//! | `incast` | N messages to one host at the same time | V-C, Figure 15 |
 //! | `dead_paths` | dead spines | V-C, Figure 16 |
 //! | `large` | 144 hosts at 10 Gb/s | V-D, Figure 17 |
-//! | `oversubscribed` | the rate r at 2:1 | V-D, Figure 18 |
-//! | `site`, `setup`, `traffic`, `show` | what they share: the networks, the schemes, the requests, figures and tables | |
+//! | `oversubscribed` | the rate r at an over-subscription of 2:1 | V-D, Figure 18 |
+//! | `site`, `setup`, `traffic`, `show` | shared: the networks, the schemes, the requests, figures and tables | |
 
 mod dead_paths;
 mod design_choices;

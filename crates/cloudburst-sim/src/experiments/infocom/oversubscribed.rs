@@ -1,4 +1,4 @@
-//! V-D: the rate r where uplinks have half the rate (Figure 18).
+//! V-D: the rate r in a network with an over-subscription of 2:1 (Figure 18).
 
 use super::large::{BACKGROUNDS, large_traffic};
 use super::setup::Setup;
@@ -15,17 +15,18 @@ use cloudburst_report::statistics::Estimate;
 use std::error::Error;
 
 const NAME: &str = "oversubscribed";
-/// Requests a second of all hosts together: 2000 of each.
+/// Requests per second of all hosts together: 2000 for each.
 const LOAD: f64 = 288_000.0;
-/// Whose r varies.
+/// The schemes whose r varies.
 const CLOUDBURSTS: [&str; 3] = ["d", "d-ours", "model"];
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Over-subscription and the rate r (Cloudburst, V-D)",
-    what: "The 144 hosts with uplinks of 20 Gb/s, 2:1: Cloudburst at shares r of the link's rate beside DCTCP, with \
-           2000 r/s of each host, without background and with background from all hosts.",
+    description: "The network of 144 hosts has uplinks of 20 Gb/s, which is an over-subscription of 2:1. \
+                  Cloudburst sends at a share r of the host link's rate and is compared with DCTCP. Each host \
+                  sends 2000 r/s, without background and with background flows from all hosts.",
     minutes: [1.0, 30.0],
     cells,
     run,
@@ -35,7 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 fn cells(scale: Scale) -> Vec<Cell> {
     let rates: Vec<f64> =
         scale.of(vec![0.3, 0.5, 1.0], (1..=10).map(|tenth| f64::from(tenth) / 10.0).collect());
-    // The reading of the background stands where the load does.
+    // The load of a cell is the reading of the background.
     let readings = scale.of(vec![0.0], vec![0.0, 2.0]);
     let mut cells = Cell::all(NAME, &["dctcp"], &[1.0], &readings, 1);
     cells.extend(Cell::all(NAME, &CLOUDBURSTS, &rates, &readings, 1));
@@ -53,7 +54,7 @@ fn report(results: &Results<'_>) -> Part {
     let mut part = Part::default();
     let mut rows = Vec::new();
     for reading in results.loads() {
-        // A completion time over DCTCP's.
+        // A mean completion time as a multiple of DCTCP's.
         let ratio = |scheme: &str, x: f64, bytes: u64| {
             let name = of_size("mean_us", bytes);
             let value = |scheme, x| Some(results.estimate(scheme, x, reading, &name)?.value);
@@ -69,7 +70,7 @@ fn report(results: &Results<'_>) -> Part {
             }
         }
         let caption = format!(
-            "Figure 18: mean completion time over DCTCP's, mean over sizes; {}.",
+            "Figure 18: mean completion time as a multiple of DCTCP's, averaged over sizes; {}.",
             BACKGROUNDS[reading as usize]
         );
         let value = |scheme: &str, x| {
@@ -78,13 +79,13 @@ fn report(results: &Results<'_>) -> Part {
             Some(Estimate::exact(ratios.iter().sum::<f64>() / ratios.len() as f64))
         };
         let stem = format!("sim-oversubscribed-{reading}");
-        let axes = ["r", "over DCTCP"];
+        let axes = ["r", "multiple of DCTCP"];
         part.figures.push(show::lines(results, (&stem, &caption), axes, value));
     }
     let mut head = vec!["Cloudburst".to_owned(), "background".to_owned(), "r".to_owned()];
     head.extend(RESPONSES.iter().map(|&bytes| size(bytes as u32)));
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    part.tables.push(Table::new("Mean completion time over DCTCP's", &head, rows));
+    part.tables.push(Table::new("Mean completion time as a multiple of DCTCP's", &head, rows));
     let readings = results.loads().into_iter().flat_map(|r| CLOUDBURSTS.map(|scheme| (r, scheme)));
     let judged = readings.map(|(reading, scheme)| {
         let of = show::title(scheme);
@@ -100,7 +101,7 @@ fn report(results: &Results<'_>) -> Part {
             let name = of_size("mean_us", bytes);
             let value = |scheme, x| Some(results.estimate(scheme, x, reading, &name)?.value);
             let less = 1.0 - value(scheme, 0.5)? / value("dctcp", 1.0)?;
-            let what = format!("{} at r = 0.5, against DCTCP", size(bytes as u32));
+            let what = format!("{} at r = 0.5, compared with DCTCP", size(bytes as u32));
             found.push(finding(&what, less, 0.1288, 0.0));
         }
         Judged::new(format!("{of}, {}", BACKGROUNDS[reading as usize]), found)
@@ -108,10 +109,11 @@ fn report(results: &Results<'_>) -> Part {
     part.claims.extend(Claim::new(
         NAME,
         [
-            "At an over-subscription of 2:1 a rate r near 0.5 is best",
-            "best near 0.5, at least 12.88 % less than DCTCP for all sizes",
-            "Mean completion times. Marks: the r with the least mean over sizes is 0.4 to 0.6; at 0.5 every size is \
-             at least 12.88 % below DCTCP's. Parts: 0.25 to 0.75; every size below.",
+            "At an over-subscription of 2:1, a rate r near 0.5 is best",
+            "best near 0.5, and at least 12.88 % below DCTCP for all sizes",
+            "Mean completion times. Targets: the r with the lowest average over sizes is between 0.4 and 0.6, \
+             and at r = 0.5 each size is at least 12.88 % below DCTCP. Partial targets: between 0.25 and 0.75; \
+             below DCTCP.",
         ],
         judged,
     ));

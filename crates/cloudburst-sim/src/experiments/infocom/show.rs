@@ -1,4 +1,4 @@
-//! Figures and tables of completion times, and the arithmetic of claims.
+//! Figures and tables of completion times, and arithmetic for claims.
 
 use crate::experiment::Results;
 use crate::workload::RESPONSES;
@@ -8,7 +8,7 @@ use cloudburst_report::figures::{Across, Axis, Chart, Entry, Figure, Panel, Seri
 use cloudburst_report::numbers::{figure, percent, size};
 use cloudburst_report::statistics::{Estimate, mean};
 
-/// What a scheme is to people.
+/// The name of a scheme in figures and tables.
 pub(super) fn title(scheme: &str) -> String {
     let (name, rest) = scheme.split_once('-').unwrap_or((scheme, ""));
     let letter = |letter: &str| match rest {
@@ -21,26 +21,26 @@ pub(super) fn title(scheme: &str) -> String {
     match (name, rest) {
         ("a" | "b" | "c" | "d", _) => letter(&name.to_uppercase()),
         ("dctcp", "") => "DCTCP".to_owned(),
-        ("dctcp", _) => "DCTCP, RTO of 200 us".to_owned(),
-        ("model", _) => "Algorithm 1 as a model".to_owned(),
+        ("dctcp", _) => "DCTCP, RTOmin 200 us".to_owned(),
+        ("model", _) => "Model of Algorithm 1".to_owned(),
         ("pias", _) => "PIAS".to_owned(),
         ("mptcp", _) => "MPTCP".to_owned(),
         ("replicated", copies) => format!("DCTCP, {copies} copies"),
         ("pfabric", _) => "pFabric".to_owned(),
         ("qjump", "") => "QJump, f = 1".to_owned(),
-        ("qjump", _) => "QJump, its scripts".to_owned(),
+        ("qjump", _) => "QJump, authors' scripts".to_owned(),
         ("expresspass", "") => "ExpressPass, alpha 1/16".to_owned(),
         ("expresspass", _) => "ExpressPass, alpha 1/2".to_owned(),
         _ => scheme.to_owned(),
     }
 }
 
-/// The name of a value of a size.
+/// The name of the value `name` for messages of `bytes`.
 pub(super) fn of_size(name: &str, bytes: u64) -> String {
     format!("{name}/{bytes}")
 }
 
-/// The mean over sizes of a value at a point; `None` if a size has none.
+/// A value at a point, averaged over sizes; `None` if it is missing for a size.
 pub(super) fn over_sizes(
     results: &Results<'_>,
     scheme: &str,
@@ -53,8 +53,8 @@ pub(super) fn over_sizes(
     mean(&values)
 }
 
-/// By how much a value of one scheme is less than that of another, as a share of it: the mean over sizes of the
-/// reductions. `None` if a size is missing.
+/// The share by which a value of `scheme` is below that of `rival`, averaged over sizes. `None` if it is missing
+/// for a size.
 pub(super) fn reduction(
     results: &Results<'_>,
     (scheme, rival): (&str, &str),
@@ -69,21 +69,21 @@ pub(super) fn reduction(
     mean(&reductions)
 }
 
-/// How much less `value` is than `other`, as a share of it; negative if it is more.
+/// The share by which `value` is below `other`; negative if it is above.
 pub(super) fn less(value: f64, other: f64) -> f64 {
     1.0 - value / other
 }
 
-/// A finding about `less`: whole from `mark` on, part if `least` or more.
+/// A finding on the share `less`, with the target `mark` and the partial target `least`.
 pub(super) fn finding(what: &str, less: f64, mark: f64, least: f64) -> Finding {
     let words = match less {
-        less if less >= 0.0 => format!("{what}: {} less", percent(less)),
-        less => format!("{what}: {} more", percent(-less)),
+        less if less >= 0.0 => format!("{what}: {} lower", percent(less)),
+        less => format!("{what}: {} higher", percent(-less)),
     };
     (Reached::of(less >= mark, less >= least), words)
 }
 
-/// A panel for each load (or x), with the sizes side by side.
+/// A figure with a panel for each point, where the sizes are side by side. A point is its title, x and load.
 pub(super) fn by_size(
     results: &Results<'_>,
     stem: &str,
@@ -103,7 +103,7 @@ pub(super) fn by_size(
         });
         Panel {
             title: title_of.clone(),
-            x: "size of message".to_owned(),
+            x: "message size".to_owned(),
             across: Across::Groups(RESPONSES.iter().map(|&bytes| size(bytes as u32)).collect()),
             joined: false,
             series: series.filter(|series| !series.dots.is_empty()).collect(),
@@ -115,7 +115,7 @@ pub(super) fn by_size(
     chart.figure(stem, caption)
 }
 
-/// Lines over x, one for each scheme: `value` of a scheme at an x.
+/// A figure with a line over x for each scheme. `value` gives the value of a scheme at an x.
 pub(super) fn lines(
     results: &Results<'_>,
     (stem, caption): (&str, &str),
@@ -139,7 +139,7 @@ pub(super) fn lines(
     Chart { y, up: Axis::Fitting, columns: 1, height: 340.0, panels }.figure(stem, caption)
 }
 
-/// A row for each scheme and point, with a value of each size and their mean.
+/// A table with a row for each scheme and point: the value for each size, and their average.
 pub(super) fn table(
     results: &Results<'_>,
     caption: &str,
@@ -148,7 +148,7 @@ pub(super) fn table(
 ) -> Table {
     let mut head = vec!["scheme".to_owned(), "at".to_owned()];
     head.extend(RESPONSES.iter().map(|&bytes| size(bytes as u32)));
-    head.push("mean over sizes".to_owned());
+    head.push("average over sizes".to_owned());
     let mut rows = Vec::new();
     for (point, x, load) in points {
         for scheme in results.schemes() {
@@ -170,7 +170,7 @@ pub(super) fn table(
     Table::new(caption, &head, rows)
 }
 
-/// Points that differ in load: `800 r/s`.
+/// All loads as points, with titles such as `800 r/s`.
 pub(super) fn loads(results: &Results<'_>) -> Vec<(String, f64, f64)> {
     let loads = results.loads();
     loads.into_iter().map(|load| (format!("{load} r/s"), 0.0, load)).collect()
@@ -181,5 +181,5 @@ pub(super) fn highest(results: &Results<'_>) -> Option<f64> {
     results.loads().into_iter().reduce(f64::max)
 }
 
-/// Cloudburst's settings, with what is added to its name.
+/// Cloudburst's settings: their names, and the suffixes of their schemes.
 pub(super) const SETTINGS: [(&str, &str); 2] = [("as in the paper", ""), ("our defaults", "-ours")];

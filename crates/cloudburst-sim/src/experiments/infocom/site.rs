@@ -5,27 +5,27 @@ use crate::fabric::{Link, Shape};
 use crate::queue::Depth;
 use crate::scheme::MARK_AT;
 
-/// A network, and what its switches have.
+/// A network with the memory and thresholds of its switches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) shape: Shape,
     pub(super) edge: Link,
     pub(super) core: Link,
-    /// Bytes of a switch's memory.
+    /// The memory of a switch in bytes.
     pub(super) buffer: u64,
-    /// Bytes that a port may hold, if that is limited.
+    /// The limit of a port.
     pub(super) port: Depth,
-    /// Bytes of Cloudburst's queue: 1 % of the memory.
+    /// The limit of Cloudburst's queue in bytes: 1 % of the memory.
     pub(super) tiny: usize,
-    /// Packets at which DCTCP's queues mark.
+    /// The ECN threshold of DCTCP's queues, in packets.
     pub(super) mark_at: usize,
-    /// Smallest retransmission timeout of TCP.
+    /// The minimum retransmission timeout of TCP.
     pub(super) rto_min: Time,
 }
 
 /// The testbed of V-A to V-C: 8 hosts below 2 leaves, 4 spines, 1 Gb/s, switches with 4 MB.
 ///
-/// 5 us a link make round trips of some 100 us with full packets, as the paper has (II-A).
+/// With 5 us per link, a round trip of full packets takes about 100 us, as in the paper (II-A).
 pub(super) const TESTBED: Site = Site {
     shape: Shape::leaf_spine(4, 2, 4),
     edge: Link { rate: 1_000_000_000, delay: 5 * US },
@@ -37,8 +37,8 @@ pub(super) const TESTBED: Site = Site {
     rto_min: 10 * MS,
 };
 
-/// The simulation of V-D: 144 hosts below 9 leaves, 4 spines, 10 and 40 Gb/s. The paper does not say how
-/// much memory its switches have: they have 9 MB here, the smallest of the later chips that it names.
+/// The simulation of V-D: 144 hosts below 9 leaves, 4 spines, 10 and 40 Gb/s. The paper does not give the memory of
+/// its switches. It is 9 MB here, the smallest of the later chips that the paper names.
 pub(super) const LARGE: Site = Site {
     shape: Shape::leaf_spine(16, 9, 4),
     edge: Link { rate: 10_000_000_000, delay: 2 * US },

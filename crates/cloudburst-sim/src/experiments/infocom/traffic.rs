@@ -1,4 +1,4 @@
-//! The requests of section V beside its background, and what is measured of them.
+//! The requests and the background of section V, and the measurement of requests.
 
 use super::setup::{BACKGROUND, MESSAGES, Setup};
 use super::site::Site;
@@ -12,23 +12,23 @@ use cloudburst_core::code::Code;
 use core::ops::Range;
 use std::error::Error;
 
-/// Bytes of a background flow.
+/// The size of a background flow in bytes.
 const LONG: u64 = 10_000_000;
 /// Bytes of a message in each symbol, as good as any for the time that codes take.
 const SYMBOL: u64 = 1_408;
 
-/// What is to happen.
+/// Requests and background flows.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
-    /// Requests a second of each host.
+    /// Requests per second of each host.
     pub(super) rate: f64,
-    /// The hosts that send background flows, one after the other.
+    /// The hosts that send background flows, each one after the other.
     pub(super) background: Range<u16>,
-    /// When all of it begins: sessions are opened before.
+    /// The start of all traffic; sessions are opened before.
     pub(super) from: Time,
-    /// From then until requests are counted: background flows find their windows.
+    /// The time from then until requests are measured, in which the windows of background flows converge.
     pub(super) warm_up: Time,
-    /// How long requests are counted.
+    /// The time in which requests are measured.
     pub(super) span: Time,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn run(
     let before = background_bytes(simulation.network());
     simulation.run(until);
     let long = background_bytes(simulation.network()) - before;
-    // The last ones may take until a deadline of 10 s; most take a millisecond.
+    // The last requests may take until their deadline of 10 s. Most take a millisecond.
     let mut now = until;
     while now < until + 11 * SECOND && is_waiting(simulation.network()) {
         now += SECOND / 20;
@@ -77,7 +77,7 @@ pub(super) fn run(
             continue;
         }
         let request = &due[flow.spec.tag as usize / 2];
-        // A request that never came has no response to count.
+        // An undelivered request has no response, and counts in its place.
         let is_request = flow.spec.tag % 2 == 0;
         if request.at < counted || (is_request && flow.delivered.is_some()) {
             continue;
@@ -106,7 +106,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What encoding and decoding a message adds to its completion: the paper adds it (V-D).
+/// The time of encoding and decoding a message, which is added to its completion time as in the paper (V-D).
 fn coding(code: Code, bytes: u64) -> Time {
     codec_time(code, bytes.div_ceil(SYMBOL) as usize).unwrap_or(0)
 }
@@ -121,7 +121,7 @@ fn is_waiting(network: &Network) -> bool {
     flows.any(|flow| part(flow.spec.tag) == 0 && flow.acknowledged.is_none())
 }
 
-/// Sums by size of message.
+/// Sums by message size.
 #[derive(Default)]
 struct Tally(std::collections::BTreeMap<u64, u64>);
 
@@ -145,7 +145,7 @@ mod tests {
             let traffic = Traffic { rate: 250.0, background: 0..4, from, warm_up, span };
             let outcome = run(&TESTBED, setup, &traffic, 1, |_| {}).unwrap();
             let value = |value: &str| outcome.values[value];
-            // Credits are meant to be dropped, at hosts as elsewhere.
+            // Ports drop credits by design, even those of hosts.
             if !matches!(setup, Setup::ExpressPass { .. }) {
                 assert_eq!(value("dropped_by_hosts"), 0.0, "{name}");
             }
