@@ -1,25 +1,25 @@
-//! What is claimed, judged by rules that are written beside.
+//! Claims, and their verdicts by stated rules.
 
 use serde::Serialize;
 
-/// A claim and what was found of it.
+/// A claim with its verdicts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Claim {
-    /// The experiment that it is judged by: the name of a [`Section`](crate::Section).
+    /// The experiment by which it is judged: the name of a [`Section`](crate::Section).
     pub experiment: String,
-    /// In a sentence.
+    /// The claim, as a sentence without a full stop.
     pub claim: String,
-    /// What the paper gives, if anything.
+    /// The paper's figures for it.
     pub paper: String,
-    /// When it holds; when it holds partly.
+    /// The rule by which it is judged, in whole sentences.
     pub rule: String,
-    /// Of each that can be judged; at least one.
+    /// The verdicts, at least one.
     pub judged: Vec<Judged>,
 }
 
 impl Claim {
-    /// A claim with what `experiment` found of it: the sentence, what the paper gives, and the rule that it is
-    /// judged by. `None` if nothing could be judged.
+    /// A claim about the results of `experiment`: the sentence, the paper's figures, and the rule. `None` without
+    /// a verdict.
     pub fn new(
         experiment: &str,
         [claim, paper, rule]: [&str; 3],
@@ -39,27 +39,27 @@ impl Claim {
 /// The verdict on one scheme, or on one setting of a scheme.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
-    /// Its name for people; a column of the page's verdicts.
+    /// Its name, which is a column of the page's verdicts.
     pub of: String,
-    /// The figures that were found; at least one.
+    /// The findings, at least one.
     pub findings: Vec<String>,
     /// `holds`, `holds partly` or `does not hold here`.
     pub verdict: &'static str,
 }
 
-/// How much of what was asked for a figure shows.
+/// How far a finding reaches its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// All of it.
+    /// It reaches the target.
     Whole,
-    /// The direction, or nearly all.
+    /// It reaches the partial target only, such as the right direction.
     Part,
-    /// Neither.
+    /// It reaches neither.
     No,
 }
 
 impl Reached {
-    /// Of whether the mark is reached, and whether the part is.
+    /// From whether the target is reached, and whether the partial target is.
     pub fn of(whole: bool, part: bool) -> Self {
         match (whole, part) {
             (true, _) => Self::Whole,
@@ -69,16 +69,16 @@ impl Reached {
     }
 }
 
-/// A figure in words, and how much it shows.
+/// A finding: how far it reaches its target, and a text with its figures.
 pub type Finding = (Reached, String);
 
 impl Judged {
-    /// A claim holds if all findings reach their marks, does not hold here if none reaches even the
-    /// part, and holds partly otherwise. `None` of no finding.
+    /// The verdict for `of`. The claim holds if all findings reach their targets, does not hold here if
+    /// none reaches even its partial target, and otherwise holds partly. `None` without findings.
     pub fn new(of: impl Into<String>, findings: Vec<Finding>) -> Option<Self> {
         let all = |reached| findings.iter().all(|finding| finding.0 == reached);
         let verdict = match (all(Reached::Whole), all(Reached::No)) {
-            // All of nothing.
+            // There are no findings.
             (true, true) => return None,
             (true, false) => "holds",
             (false, true) => "does not hold here",
@@ -89,7 +89,7 @@ impl Judged {
     }
 }
 
-/// Claims as Markdown, after a word on `how` verdicts are found.
+/// The claims as Markdown, after `how` verdicts follow from findings.
 pub fn markdown(how: &str, claims: &[Claim]) -> String {
     let mut text = format!("# Claims\n\n{how}\n\n");
     if claims.is_empty() {

@@ -1,12 +1,12 @@
-//! What was measured, as CSV.
+//! Measurements as CSV.
 
 use crate::Error;
 use serde::Serialize;
 use std::io;
 use std::path::Path;
 
-/// Writes a line of heads, which are the names of the rows' fields, and a line for each row; of no
-/// rows an empty file.
+/// Writes a header line with the names of the rows' fields, and a line for each row. Without rows, the
+/// file is empty.
 ///
 /// # Errors
 ///

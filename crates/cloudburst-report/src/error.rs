@@ -1,4 +1,4 @@
-//! Why there is no report.
+//! Errors of reports.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ pub enum Error {
     /// A figure could not be drawn.
     #[error("cannot draw {figure}: {reason}")]
     Drawing {
-        /// Its name.
+        /// Its stem.
         figure: String,
         /// What went wrong.
         reason: String,
     },
-    /// The page could not be made of what is in it.
-    #[error("index.html cannot be made: {0}")]
+    /// The page could not be rendered.
+    #[error("cannot render index.html: {0}")]
     Page(String),
 }
 
 impl Error {
-    /// Makes an error of what the system says of a path.
+    /// An I/O error of a path.
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { path: path.into(), source }
     }

@@ -1,7 +1,7 @@
 //! Reports of experiments: charts, tables, judged claims, and one page with all of them.
 //!
 //! ```text
-//!   what was measured --> statistics: estimates with intervals
+//!   measurements --> statistics: estimates with intervals
 //!                             |
 //!            +----------------+-----------------+
 //!            v                v                 v
@@ -15,8 +15,8 @@
 //!        index.html, tables.md, claims.md, figures/*.svg and *.png
 //! ```
 //!
-//! Callers bring what was measured, what to show of it and the rules that claims are judged by. The
-//! same report gives the same bytes.
+//! Callers supply the measurements, choose the figures and tables, and judge claims by their own rules.
+//! Writing a report is deterministic: the same report gives the same bytes.
 
 pub mod claims;
 mod csv;

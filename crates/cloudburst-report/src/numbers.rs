@@ -1,4 +1,4 @@
-//! How figures are written.
+//! Formatting of numbers.
 
 use crate::statistics::Estimate;
 
@@ -13,7 +13,7 @@ pub fn size(bytes: u32) -> String {
     }
 }
 
-/// Three digits that count, no exponent: `0.0421`, `5.41`, `123`, `4520`.
+/// Three significant digits without an exponent: `0.0421`, `5.41`, `123`, `4520`.
 pub fn figure(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -22,23 +22,23 @@ pub fn figure(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A value that was set rather than measured, with at most four decimals: `0.25`, `48`.
+/// A parameter rather than a measurement, with at most four decimals: `0.25`, `48`.
 pub fn value(value: f64) -> String {
     format!("{}", (value * 1e4).round() / 1e4)
 }
 
-/// Microseconds as milliseconds; what is infinite came after the deadline, or never.
+/// Microseconds as milliseconds. An infinite time is past the deadline.
 pub fn milliseconds(us: f64) -> String {
     if us.is_finite() { figure(us / 1e3) } else { "> deadline".to_owned() }
 }
 
-/// Microseconds as milliseconds with the interval; `∞` is past the deadline.
+/// Microseconds as milliseconds with their interval, where `∞` is past the deadline.
 pub fn within(us: Estimate) -> String {
     let end = |us: f64| if us.is_finite() { figure(us / 1e3) } else { "∞".to_owned() };
     format!("{} [{}, {}]", milliseconds(us.value), end(us.low), end(us.high))
 }
 
-/// A share as percent.
+/// A share as a percentage.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "—".to_owned() }
 }

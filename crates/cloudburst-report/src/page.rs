@@ -1,4 +1,4 @@
-//! The whole report: its files, and the page with everything in one file, for people.
+//! A report: its files, and the page that shows all of it.
 
 use crate::claims::{self, Claim};
 use crate::figures::{Drawing, Figure};
@@ -8,50 +8,50 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use std::path::Path;
 
-/// Everything that is said of some experiments.
+/// A report on some experiments.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Of the page, in a browser; the date follows it. Like the heading and the lead this is HTML,
-    /// and the program's own words: they are not escaped.
+    /// The title of the page in a browser, to which the date is appended. Title, heading and lead are
+    /// HTML from the program itself, and are not escaped.
     pub title: &'static str,
-    /// Above everything.
+    /// The heading of the page.
     pub heading: &'static str,
-    /// Below the heading.
+    /// The paragraph below the heading.
     pub lead: &'static str,
-    /// The day of the experiments: `2026-01-31`.
+    /// The day of the experiments, such as `2026-01-31`.
     pub date: String,
-    /// What is said where there are no sections.
+    /// The text to show if there are no sections.
     pub empty: String,
-    /// What ran where: names and values.
+    /// Facts about the run, such as versions and hosts: names and values.
     pub facts: Vec<(String, String)>,
-    /// What could not be set or measured, a sentence each.
+    /// Settings and measurements that are missing, a sentence each.
     pub lacks: Vec<String>,
-    /// What a reader has to know of the figures, a paragraph each.
+    /// Notes on how to read the figures, a paragraph each.
     pub notes: Vec<String>,
-    /// How verdicts are found.
+    /// How verdicts follow from findings.
     pub how: String,
-    /// In the order in which they are shown.
+    /// The claims, in the order in which they are shown.
     pub claims: Vec<Claim>,
-    /// One for each experiment.
+    /// A section for each experiment.
     pub sections: Vec<Section>,
 }
 
 /// An experiment's part of the report.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// As the command line has it; its anchor too.
+    /// The experiment's name on the command line, which is also the section's anchor.
     pub name: String,
-    /// For people.
+    /// The heading of the section.
     pub title: String,
-    /// What was done.
-    pub what: String,
-    /// Their stems differ from those of all other sections.
+    /// A description of the experiment, in whole sentences.
+    pub description: String,
+    /// The figures. Their stems must be unique in the report.
     pub figures: Vec<Figure>,
-    /// Below the figures.
+    /// The tables, which are shown below the figures.
     pub tables: Vec<Table>,
 }
 
-/// What the template is filled with.
+/// The values of the template.
 #[derive(Serialize)]
 struct Page<'a> {
     title: &'a str,
@@ -63,7 +63,7 @@ struct Page<'a> {
     facts: &'a [(String, String)],
     notes: &'a [String],
     claims: &'a [Claim],
-    /// What claims are judged of.
+    /// The names of everything that claims are judged for: the columns of verdicts.
     judged: Vec<&'a str>,
     how: &'a str,
     sections: Vec<Shown<'a>>,
@@ -72,7 +72,7 @@ struct Page<'a> {
 #[derive(Serialize)]
 struct ShownFigure<'a> {
     id: &'a str,
-    /// Markup; the words in it are escaped.
+    /// Markup, with its text escaped.
     svg: String,
     caption: &'a str,
 }
@@ -81,18 +81,18 @@ struct ShownFigure<'a> {
 struct Shown<'a> {
     name: &'a str,
     title: &'a str,
-    what: &'a str,
+    description: &'a str,
     figures: Vec<ShownFigure<'a>>,
     tables: &'a [Table],
 }
 
 impl Report {
     /// Writes `tables.md`, `claims.md`, `figures/` with an SVG and a PNG of each figure, and
-    /// `index.html` into `directory`, which is made if it is not there.
+    /// `index.html` into `directory`, which is created if necessary.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written, or a figure or the page cannot be made.
+    /// [`Error`]: a file cannot be written, or a figure or the page cannot be rendered.
     pub fn write(&self, directory: &Path) -> Result<(), Error> {
         let figures = directory.join("figures");
         std::fs::create_dir_all(&figures).map_err(Error::file(&figures))?;
@@ -115,7 +115,7 @@ impl Report {
             text.push_str(&format!("\n{}\n", self.empty));
         }
         for section in &self.sections {
-            text.push_str(&format!("\n## {}\n\n{}\n\n", section.title, section.what));
+            text.push_str(&format!("\n## {}\n\n{}\n\n", section.title, section.description));
             section.tables.iter().for_each(|table| text.push_str(&table.markdown()));
         }
         text
@@ -167,7 +167,7 @@ impl<'a> Shown<'a> {
         Ok(Self {
             name: &section.name,
             title: &section.title,
-            what: &section.what,
+            description: &section.description,
             figures: section.figures.iter().map(ShownFigure::of).collect::<Result<_, _>>()?,
             tables: &section.tables,
         })
@@ -220,7 +220,7 @@ mod tests {
         Section {
             name: "sweep".to_owned(),
             title: "A sweep".to_owned(),
-            what: "Everything is tried.".to_owned(),
+            description: "Everything is tried.".to_owned(),
             figures: vec![Figure { stem, caption, drawing: bars.draw() }],
             tables: vec![Table::new("All", &["ms"], vec![vec!["3".to_owned()]])],
         }

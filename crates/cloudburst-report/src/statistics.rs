@@ -1,33 +1,33 @@
-//! Quantiles, means, and how far they can be trusted.
+//! Means and quantiles with confidence intervals.
 
 use cloudburst_core::rng::SplitMix64;
 
 /// Resamples of a bootstrap.
 const DRAWS: usize = 1000;
 
-/// A figure with its 95 % confidence interval; infinite where it lies past the deadline.
+/// An estimate with its 95 % confidence interval. A completion time past the deadline is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The figure itself.
+    /// The estimate itself.
     pub value: f64,
-    /// Where the interval begins.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Where it ends.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// A figure of which nothing is known but itself.
+    /// A value without an interval.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
-    /// The same in another unit.
+    /// The estimate multiplied by `factor`, such as to change its unit.
     pub fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    /// The mean of `values`, one a repetition, within Student's t interval. `None` of none.
+    /// The mean of `values`, one for each repetition, with Student's t interval. `None` without values.
     ///
     /// A single value has no interval.
     pub fn mean_of(values: &[f64]) -> Option<Self> {
@@ -43,16 +43,16 @@ impl Estimate {
     }
 }
 
-/// What is known of the completion times of some messages, in whatever unit they are given.
+/// A summary of completion times of messages, in the unit in which they are given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Messages in all.
+    /// The number of messages.
     pub messages: usize,
-    /// Of these, those that did not come within the deadline.
+    /// The number of messages that were not delivered within the deadline.
     pub late: usize,
-    /// Of those that came.
+    /// The mean; infinite if a message is late.
     pub mean: Estimate,
-    /// The median of all.
+    /// The median.
     pub p50: Estimate,
     /// The 90 % quantile.
     pub p90: f64,
@@ -63,7 +63,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of the times of each repetition, those that never came infinite. `None` of no message.
+    /// A summary of the times of each repetition, where late messages have infinite times. `None` without messages.
     ///
     /// The intervals are a percentile bootstrap in two stages: repetitions are drawn with
     /// replacement, then messages within each, because messages of one repetition met the same
@@ -110,13 +110,13 @@ impl Summary {
     }
 }
 
-/// The mean; `None` of nothing.
+/// The mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// A straight line through dots by least squares: its slope, and R², the share of the variance
-/// that it explains. `None` of fewer than three dots, or where they have all the same x or y.
+/// A least-squares line through points: its slope, and R², the share of the variance that it
+/// explains. `None` with fewer than three points, or if all have the same x or y.
 pub fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (xs, ys): (Vec<f64>, Vec<f64>) = dots.iter().copied().unzip();
     let (x, y) = (mean(&xs)?, mean(&ys)?);
@@ -131,27 +131,28 @@ pub fn linear_fit(dots: &[(f64, f64)]) -> Option<(f64, f64)> {
 ///
 /// # Panics
 ///
-/// Of no value.
+/// Without values.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[rank(sorted.len(), q)]
 }
 
-/// The same of values in any order.
+/// The same for values in any order.
 fn select(values: &mut [f64], q: f64) -> f64 {
     let rank = rank(values.len(), q);
     *values.select_nth_unstable_by(rank, f64::total_cmp).1
 }
 
 fn rank(count: usize, q: f64) -> usize {
-    // 0.99 * 100 is 99.00000000000001 or 98.99999999999999 in other words for some q and count.
+    // Rounding may put count * q slightly above a whole number.
     ((count as f64 * q - 1e-9).ceil() as usize).clamp(1, count) - 1
 }
 
-/// The 97.5 % quantile of Student's t; beyond ten degrees of freedom that of ten, a little wide.
+/// The 97.5 % quantile of Student's t. Beyond ten degrees of freedom it is that of ten, which makes intervals a
+/// little too wide.
 ///
 /// # Panics
 ///
-/// Of no degree of freedom.
+/// With no degree of freedom.
 pub fn student(freedom: usize) -> f64 {
     const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     T[freedom.min(T.len()) - 1]

@@ -1,17 +1,17 @@
-//! Tables, as Markdown and for the page.
+//! Tables for the page and as Markdown.
 
 use serde::Serialize;
 
-/// A caption, a line of heads, lines.
+/// A table with a caption and a header row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
-    /// One for each column.
+    /// The headings of the columns.
     pub head: Vec<String>,
-    /// Each as long as the head.
+    /// The rows, each with a cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// Whether it is for those who look closer: folded on the page.
+    /// Whether it is folded on the page until a reader opens it.
     pub fold: bool,
 }
 
@@ -27,7 +27,7 @@ impl Table {
         Self { fold: true, ..self }
     }
 
-    /// As Markdown, with a pipe in a cell escaped.
+    /// The table as Markdown, with pipes in cells escaped.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();

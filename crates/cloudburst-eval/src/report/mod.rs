@@ -48,11 +48,11 @@ pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
 }
 
 fn section(experiment: &Experiment<'_>) -> Section {
-    let (title, what) = described(experiment.name);
+    let (title, description) = described(experiment.name);
     Section {
         name: experiment.name.to_owned(),
         title: title.to_owned(),
-        what: what.to_owned(),
+        description: description.to_owned(),
         figures: figures::of(experiment),
         tables: tables::of(experiment),
     }

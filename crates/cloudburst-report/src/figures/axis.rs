@@ -1,20 +1,20 @@
-//! Scales of axes, and where their ticks are.
+//! The scales and ticks of axes.
 
 use crate::numbers;
 
-/// How values lie along an axis.
+/// The kind of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Axis {
-    /// Logarithmic where the largest value is at least 8 times the smallest, else linear from 0.
+    /// Logarithmic if the largest value is at least 8 times the smallest, otherwise linear from 0.
     #[default]
     Fitting,
-    /// From 0.
+    /// Linear from 0.
     Linear,
-    /// From below the smallest value that is above 0; what is not lies at the low end.
+    /// Logarithmic from below the smallest positive value. Other values are drawn at the low end.
     Logarithmic,
 }
 
-/// A range of values along some pixels.
+/// A range of values along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
     low: f64,
@@ -23,7 +23,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// For values that are compared. Values that are not above 0 or not finite do not count.
+    /// A scale for these values, of which only positive and finite ones count.
     pub(super) fn around(axis: Axis, values: impl Iterator<Item = f64>) -> Self {
         let shown: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).collect();
         let highest = shown.iter().copied().reduce(f64::max).unwrap_or(1.0);
@@ -35,7 +35,7 @@ impl Scale {
         }
     }
 
-    /// Between round numbers around two values above 0.
+    /// A logarithmic scale between round numbers around two positive values.
     fn logarithmic(lowest: f64, highest: f64) -> Self {
         let grid = |value: f64| value.log10().floor() as i32;
         let marks = || (grid(lowest) - 1..=grid(highest) + 1).flat_map(one_two_five);
@@ -44,21 +44,21 @@ impl Scale {
         Self { low, high, logarithmic: true }
     }
 
-    /// From 0 to a round number that is not below `highest`.
+    /// A linear scale from 0 to a round number that is not below `highest`.
     pub(super) fn from_zero(highest: f64) -> Self {
         let step = step(highest);
         let high = (highest / step - 1e-9).ceil().max(1.0) * step;
         Self { low: 0.0, high, logarithmic: false }
     }
 
-    /// Between two values, linear.
+    /// A linear scale between two values.
     pub(super) fn between(low: f64, high: f64) -> Self {
         Self { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false }
     }
 
-    /// How far along `value` lies, from 0.0 to 1.0; what is outside, at the nearer end.
+    /// The position of `value`, from 0.0 to 1.0. Values outside the range are at the nearer end.
     pub(super) fn share(&self, value: f64) -> f64 {
-        // Of what is 0 or less, the logarithm is no number.
+        // The logarithm of a value of 0 or less is not a number.
         let value = value.max(self.low);
         let share = if self.logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
@@ -68,7 +68,7 @@ impl Scale {
         share.clamp(0.0, 1.0)
     }
 
-    /// Values to write at the axis.
+    /// The values at which there are ticks.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.logarithmic {
             let step = step(self.high);
@@ -85,7 +85,7 @@ impl Scale {
         all.filter(inside).collect()
     }
 
-    /// A tick in words, shorter than other figures.
+    /// The label of a tick, without trailing zeros.
     pub(super) fn label(&self, tick: f64) -> String {
         let text = numbers::figure(tick);
         if text.contains('.') {
@@ -100,7 +100,7 @@ fn one_two_five(decade: i32) -> impl Iterator<Item = f64> {
     [1.0, 2.0, 5.0].into_iter().map(move |digit| digit * 10_f64.powi(decade))
 }
 
-/// Between ticks, for at most six of them up to `highest`.
+/// The distance between ticks, such that at most six are above 0 and up to `highest`.
 fn step(highest: f64) -> f64 {
     let highest = if highest > 0.0 { highest } else { 1.0 };
     let decade = highest.log10().floor() as i32 - 1;

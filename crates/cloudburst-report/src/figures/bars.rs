@@ -1,4 +1,4 @@
-//! Charts of bars, with what is said of each at its end.
+//! Bar charts with a note at the end of each bar.
 
 use super::axis::Scale;
 use super::chart::{LARGE, SMALL, WIDTH};
@@ -7,30 +7,30 @@ use super::shape::{BLACK, Drawing, GREY, GRID, Shape, WHITE};
 use super::text::{Side, Words, width};
 use crate::statistics::Estimate;
 
-/// Bars from the left, one below the other.
+/// A chart of horizontal bars.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// Above them.
+    /// The title.
     pub title: String,
-    /// Of the axis, with its unit.
+    /// The label of the axis, with its unit.
     pub x: String,
-    /// From the top.
+    /// The bars, from the top.
     pub bars: Vec<Bar>,
 }
 
 /// A bar with its interval.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// Whose it is.
+    /// The scheme that it belongs to.
     pub entry: Entry,
-    /// Infinite where past the deadline.
+    /// The value, which is infinite past the deadline.
     pub value: Estimate,
-    /// At its end.
+    /// The text at its end.
     pub note: String,
 }
 
 impl Bars {
-    /// Draws them all.
+    /// Draws the chart.
     pub fn draw(&self) -> Drawing {
         let mut shapes = Vec::new();
         let name = |bar: &Bar| width(&bar.entry.name, SMALL);
@@ -63,7 +63,7 @@ impl Bars {
                 shapes.push(Shape::rectangle(inner, end, WHITE));
             }
             if low < high {
-                // Grey, with a white rim, to be seen on dark bars and on the ground.
+                // Grey with a white rim, which is visible on dark bars and on the background.
                 for (thick, colour) in [(4.0, WHITE), (2.0, GREY)] {
                     shapes.push(Shape::line((x(low), y), (x(high), y), thick, colour));
                 }

@@ -11,72 +11,72 @@ use crate::statistics::Estimate;
 pub(super) const WIDTH: f64 = 1000.0;
 pub(super) const SMALL: f64 = 13.0;
 pub(super) const LARGE: f64 = 15.0;
-/// Room left of a panel's plot, for the numbers; above, for its title; below, for its axis.
+/// The margins of a panel's plot: left for the numbers, above for its title, and below for its axis.
 const LEFT: f64 = 72.0;
 const ABOVE: f64 = 34.0;
 const BELOW: f64 = 54.0;
 const RIGHT: f64 = 16.0;
-/// Room at both ends of an axis of values: dots of the first and the last stand aside of it and have a
+/// The margin at both ends of an axis of values, because dots are drawn beside the first and last values and have a
 /// size.
 const INSET: f64 = 26.0;
-/// Dots of a joined series that are all drawn; of more some are, to tell whose the line is.
+/// A joined series with more dots than this shows only some, which identify its line.
 const MOST_DOTS: usize = 40;
 const SOME_DOTS: usize = 8;
 
-/// Panels in rows, one legend.
+/// A chart of panels in rows, with one legend.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Of the vertical axis, with its unit.
+    /// The label of the vertical axis, with its unit.
     pub y: String,
-    /// How values lie along the vertical axis.
+    /// The kind of the vertical axis.
     pub up: Axis,
-    /// Panels side by side; at least one.
+    /// The number of panels in a row; at least 1.
     pub columns: usize,
-    /// Pixels of a panel's plot, from its top to its axis.
+    /// The height of a panel's plot in pixels.
     pub height: f64,
-    /// Row by row.
+    /// The panels, row by row.
     pub panels: Vec<Panel>,
 }
 
 /// A plot with a horizontal axis of its own.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Above it.
+    /// The title above it.
     pub title: String,
-    /// Of the horizontal axis, with its unit.
+    /// The label of the horizontal axis, with its unit.
     pub x: String,
-    /// What the horizontal axis is of.
+    /// The kind of the horizontal axis.
     pub across: Across,
-    /// Whether the dots of a series are. Of a joined series of many dots, as a distribution has, only
-    /// some are drawn on its line.
+    /// Whether the dots of a series are joined by a line. If there are many, as in a distribution, only
+    /// some of the dots are drawn.
     pub joined: bool,
-    /// Later ones cover earlier ones.
+    /// The series. Later ones are drawn over earlier ones.
     pub series: Vec<Series>,
 }
 
-/// What the horizontal axis is of.
+/// The kind of a horizontal axis.
 #[derive(Clone, Debug)]
 pub enum Across {
-    /// Groups side by side; a dot's x is the number of its group, from 0.
+    /// Groups side by side. The x of a dot is the number of its group, from 0.
     Groups(Vec<String>),
-    /// Values in ascending order that were set; these are written at the axis. Dots of several series
-    /// at a value stand side by side.
+    /// Given values in ascending order, which are the ticks. Dots of several series at a value are drawn
+    /// side by side.
     Values(Vec<f64>),
-    /// Values that were measured, or that span decades; dots stand exactly where they are.
+    /// Any values. Dots are drawn exactly at their x.
     Measured(Axis),
 }
 
 /// The dots of a scheme.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Whose they are.
+    /// The scheme that they belong to.
     pub entry: Entry,
-    /// Infinite where past the deadline: an arrow at the top.
+    /// The dots: x and value. A value past the deadline is infinite, and drawn as an arrow at the top.
     pub dots: Vec<(f64, Estimate)>,
 }
 
 impl Chart {
-    /// Draws it as a figure, whose caption explains intervals and arrows where there are any.
+    /// Draws the chart as a figure, whose caption explains the intervals and arrows in it.
     pub fn figure(&self, stem: impl Into<String>, caption: impl Into<String>) -> Figure {
         let dots = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
         let mut caption = caption.into();
@@ -121,7 +121,7 @@ impl Chart {
     }
 }
 
-/// Where a plot is.
+/// The edges of a plot.
 struct Plot {
     left: f64,
     right: f64,
@@ -184,7 +184,7 @@ impl Panel {
         }
     }
 
-    /// A dot with its error bar, or an arrow for what is past the deadline.
+    /// Draws a dot with its error bar, or an arrow for a value past the deadline.
     fn dot(
         &self,
         shapes: &mut Vec<Shape>,
@@ -209,7 +209,7 @@ impl Panel {
         }
     }
 
-    /// Draws the horizontal axis; gives where an x is, and how far apart the dots at one x are.
+    /// Draws the horizontal axis. Returns the place of an x, and the distance between dots at the same x.
     fn across(&self, shapes: &mut Vec<Shape>, plot: &Plot) -> (Box<dyn Fn(f64) -> f64>, f64) {
         let (left, long) = (plot.left, plot.right - plot.left);
         let count = self.series.len().max(1) as f64;

@@ -5,15 +5,15 @@ use core::convert::Infallible;
 use plotters_backend::{BackendColor, BackendCoord, DrawingBackend, DrawingErrorKind};
 use plotters_svg::SVGBackend;
 
-/// Pixels of a PNG for each of an SVG, across and down.
+/// The resolution of a PNG: its pixels per pixel of the SVG, in each direction.
 const SHARPNESS: f64 = 2.0;
 
 impl Drawing {
-    /// As SVG.
+    /// The drawing as SVG.
     ///
     /// # Errors
     ///
-    /// With the reason, when it cannot be drawn.
+    /// Why it cannot be drawn.
     pub fn svg(&self) -> Result<String, String> {
         let mut svg = String::new();
         let mut backend = SVGBackend::with_string(&mut svg, self.pixels(1.0));
@@ -22,11 +22,11 @@ impl Drawing {
         Ok(svg)
     }
 
-    /// As PNG, twice as wide and high in pixels as the SVG.
+    /// The drawing as PNG, with twice the resolution of the SVG.
     ///
     /// # Errors
     ///
-    /// With the reason, when it cannot be drawn.
+    /// Why it cannot be drawn.
     pub fn png(&self) -> Result<Vec<u8>, String> {
         let (width, height) = self.pixels(SHARPNESS);
         let rgb = vec![255; (width * height * 3) as usize];
@@ -46,7 +46,7 @@ impl Drawing {
     }
 }
 
-/// Pixels in memory. Lines, areas and words become pixels as plotters has it.
+/// Pixels in memory, in which plotters draws lines, areas and text.
 struct Picture {
     width: u32,
     height: u32,

@@ -1,17 +1,17 @@
-//! Which dots are whose.
+//! Legends.
 
 use super::chart::SMALL;
 use super::shape::{Colour, Place, Shape, WHITE};
 use super::text::{Side, Words, width};
 
-/// What dots of a scheme look like; apart without colour too.
+/// The shape of a scheme's dots, which distinguishes schemes without colour too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A disc.
     Circle,
-    /// On its side.
+    /// A square on its side.
     Square,
-    /// On its base.
+    /// A triangle on its base.
     Triangle,
     /// A square on its corner.
     Diamond,
@@ -19,7 +19,7 @@ pub enum Form {
     Wedge,
 }
 
-/// Colours that differ for most people who see few of them (Okabe and Ito's, the yellow left out).
+/// Colours that most colour-blind people can distinguish: those of Okabe and Ito without yellow.
 const COLOURS: [Colour; 7] = [
     (0, 114, 178),
     (213, 94, 0),
@@ -31,21 +31,21 @@ const COLOURS: [Colour; 7] = [
 ];
 const FORMS: [Form; 5] = [Form::Circle, Form::Square, Form::Triangle, Form::Diamond, Form::Wedge];
 
-/// A scheme in a legend, and what its dots look like.
+/// A scheme in a legend, and the appearance of its dots.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// For people. What has the same name is the same in a chart.
+    /// The name. A chart has one legend entry for each name.
     pub name: String,
-    /// Of its dots, lines and bars.
+    /// The colour of its dots, lines and bars.
     pub colour: Colour,
-    /// Of its dots.
+    /// The shape of its dots.
     pub form: Form,
-    /// Whether its dots or bars are.
+    /// Whether its dots or bars are hollow.
     pub hollow: bool,
 }
 
 impl Entry {
-    /// One of many whose looks do not matter: no two of the first 70 look alike.
+    /// The entry with this index. No two of the first 70 look alike.
     pub fn nth(index: usize, name: impl Into<String>) -> Self {
         let differ = COLOURS.len() * FORMS.len();
         Self {
@@ -57,7 +57,7 @@ impl Entry {
     }
 }
 
-/// Draws entries in as many lines as they need from `top` on; gives where the last ends.
+/// Draws entries from `top` on, in as many lines as they need. Returns the bottom of the last line.
 pub(super) fn draw(
     shapes: &mut Vec<Shape>,
     entries: &[&Entry],
@@ -79,7 +79,7 @@ pub(super) fn draw(
     y + 12.0
 }
 
-/// A dot of a scheme.
+/// Draws a dot of a scheme.
 pub(super) fn dot(shapes: &mut Vec<Shape>, entry: &Entry, at: Place) {
     shapes.push(form(entry.form, at, 5.0, entry.colour));
     if entry.hollow {

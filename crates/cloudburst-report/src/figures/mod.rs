@@ -14,13 +14,13 @@ pub use chart::{Across, Chart, Panel, Series};
 pub use legend::{Entry, Form};
 pub use shape::{Colour, Drawing};
 
-/// A figure and what is said below it.
+/// A figure with its caption.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Its file, without the ending.
+    /// The name of its files, without the extension.
     pub stem: String,
-    /// In whole sentences.
+    /// The caption, in whole sentences.
     pub caption: String,
-    /// What is shown.
+    /// The drawing.
     pub drawing: Drawing,
 }

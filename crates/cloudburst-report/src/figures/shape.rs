@@ -1,12 +1,12 @@
-//! What a drawing is made of, and the painting of it on any of plotters' backends.
+//! Drawings and their shapes, painted on any of plotters' backends.
 
 use super::text::Words;
 use plotters_backend::{BackendColor, BackendStyle, DrawingBackend, DrawingErrorKind};
 
-/// Red, green, blue.
+/// A colour: red, green and blue.
 pub type Colour = (u8, u8, u8);
 
-/// From the left and from the top, in pixels.
+/// A place: pixels from the left and from the top.
 pub(super) type Place = (f64, f64);
 
 pub(super) const BLACK: Colour = (20, 20, 25);
@@ -14,10 +14,10 @@ pub(super) const GREY: Colour = (95, 95, 105);
 pub(super) const GRID: Colour = (222, 222, 228);
 pub(super) const WHITE: Colour = (255, 255, 255);
 
-/// Shapes on a white ground; later ones cover earlier ones.
+/// Shapes on a white background. Later ones are drawn over earlier ones.
 #[derive(Clone, Debug)]
 pub struct Drawing {
-    /// Pixels.
+    /// The width and height in pixels.
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) shapes: Vec<Shape>,
@@ -43,7 +43,7 @@ impl Shape {
 }
 
 impl Drawing {
-    /// Paints everything, `scale` times as large.
+    /// Paints the drawing, enlarged by `scale`.
     pub(super) fn paint<B: DrawingBackend>(
         &self,
         backend: &mut B,
@@ -74,8 +74,8 @@ impl Drawing {
         backend.present()
     }
 
-    /// What is wrong with it, a sentence each: something lies outside, or words cover other words.
-    /// For tests of figures, as both depend on what is shown.
+    /// The flaws of the layout, a sentence each: shapes outside the drawing, and text that covers other
+    /// text. Both depend on the data, so tests of figures check them.
     pub fn flaws(&self) -> Vec<String> {
         let mut flaws = Vec::new();
         let places = self.shapes.iter().flat_map(|shape| match shape {

@@ -1,5 +1,5 @@
-//! Words in a drawing. They are measured, and in pictures drawn, with DejaVu Sans: the widest of
-//! the fonts that a browser takes for the same SVG, so that what fits here fits there.
+//! Text in drawings. It is measured, and drawn in PNGs, with DejaVu Sans. This is the widest of the
+//! fonts that a browser may use for the same SVG, so text that fits here fits there.
 
 use super::shape::{BLACK, Colour, Place, paint};
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
@@ -12,12 +12,12 @@ static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
     FontRef::try_from_slice(dejavu::sans::regular()).expect("a crate of fonts has sound ones")
 });
 
-/// plotters' sizes over the em.
+/// The ratio of plotters' font sizes to the em.
 const SIZE_OVER_EM: f64 = 1.24;
-/// From the middle of a line down to its baseline, in em: where an SVG has it, half an x-height.
+/// The distance from the middle of a line down to its baseline in em, as in an SVG: half an x-height.
 const BASELINE: f64 = 0.27;
 
-/// Which end of words is where they stand.
+/// The alignment of text: which end of it is at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -25,7 +25,7 @@ pub(super) enum Side {
     Right,
 }
 
-/// Words in a line, vertically in the middle of where they stand.
+/// A line of text, vertically centred at its place.
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     pub(super) text: String,
@@ -33,13 +33,13 @@ pub(super) struct Words {
     pub(super) side: Side,
     /// The em, in pixels.
     pub(super) em: f64,
-    /// Whether they go upwards.
+    /// Whether the text runs upwards.
     pub(super) up: bool,
     pub(super) colour: Colour,
 }
 
 impl Words {
-    /// Black words.
+    /// Black text.
     pub(super) fn new(text: impl Into<String>, at: Place, side: Side, em: f64) -> Self {
         Self { text: text.into(), at, side, em, up: false, colour: BLACK }
     }
@@ -48,7 +48,7 @@ impl Words {
         Self { em: self.em * scale, ..self.clone() }
     }
 
-    /// Left, top, right, bottom.
+    /// The bounding box: left, top, right and bottom.
     pub(super) fn covers(&self) -> [f64; 4] {
         let (x, y) = self.at;
         let (long, half) = (width(&self.text, self.em), self.em * 0.5);
@@ -65,13 +65,13 @@ impl Words {
     }
 }
 
-/// How wide `text` is, in pixels.
+/// The width of `text` in pixels.
 pub(super) fn width(text: &str, em: f64) -> f64 {
     let font = FONT.as_scaled(pixels(em));
     text.chars().map(|c| f64::from(font.h_advance(font.glyph_id(c)))).sum()
 }
 
-/// The font's scale counts from its ascent to its descent.
+/// The scale of the font, which is measured from its ascent to its descent.
 fn pixels(em: f64) -> PxScale {
     let units = FONT.units_per_em().unwrap_or(FONT.height_unscaled());
     PxScale::from(em as f32 * FONT.height_unscaled() / units)

@@ -47,7 +47,7 @@ pub fn report(directory: &Path) -> Result<PathBuf, Failure> {
         sections.push(Section {
             name: experiment.name.to_owned(),
             title: experiment.title.to_owned(),
-            what: experiment.description.to_owned(),
+            description: experiment.description.to_owned(),
             figures: part.figures,
             tables: part.tables,
         });
