@@ -12,7 +12,6 @@ use cloudburst_testbed::{Error, Topology};
 use core::time::Duration;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -234,7 +233,6 @@ fn about(plan: &Plan) -> Result<About, Failure> {
         let line = text.lines().find_map(|line| line.strip_prefix(key));
         line.map(|line| line.trim_start_matches([' ', '\t', ':']).to_owned()).unwrap_or_default()
     };
-    let date = Command::new("date").args(["-u", "+%F"]).output().map_err(Failure::io("date"))?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let kibibytes: f64 =
         first("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
@@ -257,7 +255,7 @@ fn about(plan: &Plan) -> Result<About, Failure> {
         lacks.push(format!("Background flows: TCP {}.", plan.background.name()));
     }
     Ok(About {
-        date: String::from_utf8_lossy(&date.stdout).trim().to_owned(),
+        date: cloudburst_report::today(),
         took_s: 0.0,
         command: plan.command.clone(),
         version: env!("CARGO_PKG_VERSION").into(),

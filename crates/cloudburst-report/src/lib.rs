@@ -20,6 +20,7 @@
 
 pub mod claims;
 mod csv;
+mod date;
 mod error;
 pub mod figures;
 pub mod numbers;
@@ -28,6 +29,7 @@ pub mod statistics;
 mod table;
 
 pub use csv::write_csv;
+pub use date::today;
 pub use error::Error;
 pub use page::{Report, Section};
 pub use table::Table;

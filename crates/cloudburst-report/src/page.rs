@@ -18,7 +18,7 @@ pub struct Report {
     pub heading: &'static str,
     /// The paragraph below the heading.
     pub lead: &'static str,
-    /// The day of the experiments, such as `2026-01-31`.
+    /// The day of the experiments, such as `2026-01-31`; see [`today`](crate::today).
     pub date: String,
     /// The text to show if there are no sections.
     pub empty: String,

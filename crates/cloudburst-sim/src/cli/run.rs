@@ -5,8 +5,8 @@ use super::ui::Ui;
 use super::{PROGRAM, RunArguments};
 use crate::experiment::{self, Experiment, Failure, Run, Scale, Store, Todo, Wanted, sweep};
 use crate::experiments::ALL;
+use cloudburst_report::today;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 
 /// One of `count` shards of the cells.
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), Failure> {
         command: command(),
         seed: arguments.seed,
         scale,
-        date: date()?,
+        date: today(),
         wanted: wanted(&chosen, scale, &arguments.schemes)?,
     };
     // Shards are numbered over these cells, whatever else is in the directory.
@@ -90,7 +90,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), Failure> {
 
 /// Runs `merge`.
 pub(super) fn merge(out: &Path, directories: &[PathBuf], ui: Ui) -> Result<(), Failure> {
-    let store = experiment::merge(out, directories, command(), date()?)?;
+    let store = experiment::merge(out, directories, command(), today())?;
     let (missing, wanted) = store.missing();
     match missing.first() {
         None => show(&store, ui),
@@ -150,10 +150,4 @@ fn command() -> String {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|each| each.to_string_lossy().into_owned()).collect();
     format!("{PROGRAM} {}", arguments.join(" "))
-}
-
-fn date() -> Result<String, Failure> {
-    let output = Command::new("date").args(["-u", "+%F"]).output();
-    let output = output.map_err(|error| Failure::System(format!("cannot run date: {error}")))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
