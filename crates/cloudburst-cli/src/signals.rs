@@ -2,7 +2,6 @@
 
 use crate::Exit;
 use core::time::Duration;
-use nix::sys::signal::{SigSet, Signal};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,14 +31,7 @@ impl Interrupts {
     /// When the system refuses a thread.
     pub(crate) fn install() -> io::Result<Self> {
         let interrupts = Self::default();
-        let mut signals = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            // `nohup` and shells that start background jobs ignore some on our behalf.
-            if !is_ignored(signal) {
-                signals.add(signal);
-            }
-        }
-        signals.thread_block()?;
+        let signals = cloudburst_program::block_signals()?;
         let (shared, main) = (interrupts.shared.clone(), thread::current());
         thread::Builder::new().name("signals".into()).spawn(move || {
             while signals.wait().is_ok() {
@@ -77,13 +69,4 @@ impl Shared {
         }
         process::exit(Exit::Interrupted as i32)
     }
-}
-
-/// Whether this process was started with the signal ignored: waiting for a blocked signal would
-/// return it all the same.
-fn is_ignored(signal: Signal) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.unwrap_or(0) & (1 << (signal as i32 - 1)) != 0
 }

@@ -165,16 +165,7 @@ struct RunArguments {
 /// All of `cbrst-eval`.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let failure = match run(arguments.command) {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(failure) => failure,
-    };
-    let _ = writeln!(io::stderr(), "{PROGRAM}: {failure}");
-    ExitCode::from(match failure {
-        failure if failure.is_interruption() => 130,
-        failure if failure.is_usage() => 2,
-        _ => 1,
-    })
+    cloudburst_program::exit(PROGRAM, run(arguments.command))
 }
 
 fn run(command: Command) -> Result<(), Failure> {
@@ -304,14 +295,8 @@ fn read(directory: &Path) -> Result<Run, Failure> {
     serde_json::from_reader(io::BufReader::new(file)).map_err(wrong)
 }
 
-/// Prints on standard output, where there may be nobody to read it.
 fn say(text: &str) -> Result<(), Failure> {
-    match writeln!(io::stdout(), "{text}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::io("standard output")(error))
-        }
-        _ => Ok(()),
-    }
+    cloudburst_program::print_line(text).map_err(Failure::io("standard output"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Why an evaluation does not go on.
 
+use cloudburst_program::FatalError;
 use std::path::PathBuf;
 
 /// Why nothing more is measured.
@@ -59,17 +60,17 @@ pub enum Failure {
     Report(#[from] cloudburst_report::Error),
 }
 
-impl Failure {
-    /// Whether somebody wanted the program to stop.
-    pub fn is_interruption(&self) -> bool {
+impl FatalError for Failure {
+    fn is_interruption(&self) -> bool {
         matches!(self, Self::Fabric(cloudburst_testbed::Error::Interrupted))
     }
 
-    /// Whether the user is to blame.
-    pub fn is_usage(&self) -> bool {
+    fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_))
     }
+}
 
+impl Failure {
     /// Makes a failure of what the system says.
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { doing: doing.into(), source }

@@ -258,6 +258,7 @@ impl FromStr for Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cloudburst_program::FatalError;
 
     #[test]
     fn every_experiment_has_cases_and_none_twice() {

@@ -1,6 +1,7 @@
 //! What can go wrong, sorted by who is to blame.
 
 use crate::topology::{Link, Node};
+use cloudburst_program::FatalError;
 use std::io;
 use std::path::PathBuf;
 
@@ -136,5 +137,15 @@ impl Error {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Parameter { .. } | Self::NoSuchNode { .. } | Self::NoSuchLink { .. })
+    }
+}
+
+impl FatalError for Error {
+    fn is_interruption(&self) -> bool {
+        matches!(self, Self::Interrupted)
+    }
+
+    fn is_usage(&self) -> bool {
+        self.is_usage()
     }
 }

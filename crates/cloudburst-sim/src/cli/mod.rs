@@ -9,7 +9,6 @@ mod ui;
 use crate::experiment::{self, Failure, Scale};
 use crate::experiments::ALL;
 use clap::{Args, Parser, Subcommand};
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use ui::Ui;
@@ -123,16 +122,7 @@ struct RunArguments {
 /// Runs `cbrst-sim`.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let failure = match dispatch(arguments.command) {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(failure) => failure,
-    };
-    let _ = writeln!(io::stderr(), "{PROGRAM}: {failure}");
-    ExitCode::from(match failure {
-        failure if failure.is_interruption() => 130,
-        failure if failure.is_usage() => 2,
-        _ => 1,
-    })
+    cloudburst_program::exit(PROGRAM, dispatch(arguments.command))
 }
 
 fn dispatch(command: Command) -> Result<(), Failure> {

@@ -47,8 +47,8 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), Failure> {
     // Shards are numbered over these cells, whatever else is in the directory.
     let cells = run.cells();
     let jobs = arguments.jobs.map_or_else(cores, usize::from);
-    let interrupted =
-        cloudburst_testbed::interrupted().map_err(|error| Failure::System(error.to_string()))?;
+    let interrupted = cloudburst_program::interrupted()
+        .map_err(|error| Failure::System(format!("cannot wait for signals: {error}")))?;
     let mut store = Store::open(&arguments.out, run)?;
 
     let is_mine =

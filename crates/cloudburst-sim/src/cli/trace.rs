@@ -10,8 +10,9 @@ use crate::trace::{Capture, Tap, Text, Written};
 use crate::workload::List;
 use crate::{NewFlow, Simulation};
 use clap::Args;
+use cloudburst_program::print_line;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 /// The largest flow, in bytes: the largest message of Cloudburst.
@@ -150,10 +151,7 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
             path.display()
         );
     }
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
-        _ => Ok(()),
-    }
+    print_line(text.trim_end()).map_err(Failure::Output)
 }
 
 /// Microseconds with six decimals: exact to the picosecond.

@@ -1,8 +1,9 @@
 //! Output: results on standard output, progress and status on standard error.
 
 use crate::experiment::Failure;
+use cloudburst_program::print_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 
 /// Prints, unless `--quiet` was given.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +21,7 @@ impl Ui {
         if self.quiet {
             return Ok(());
         }
-        match writeln!(io::stdout(), "{line}") {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
-            _ => Ok(()),
-        }
+        print_line(line).map_err(Failure::Output)
     }
 
     /// Prints a status line on standard error.

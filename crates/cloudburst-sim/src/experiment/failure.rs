@@ -1,5 +1,6 @@
 //! Errors of runs, merges and reports.
 
+use cloudburst_program::FatalError;
 use std::io;
 use std::path::PathBuf;
 
@@ -86,17 +87,17 @@ pub enum Failure {
     Report(#[from] cloudburst_report::Error),
 }
 
-impl Failure {
-    /// Whether a signal stopped the run.
-    pub const fn is_interruption(&self) -> bool {
+impl FatalError for Failure {
+    fn is_interruption(&self) -> bool {
         matches!(self, Self::Interrupted { .. })
     }
 
-    /// Whether the command line is to blame.
-    pub const fn is_usage(&self) -> bool {
+    fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_))
     }
+}
 
+impl Failure {
     pub(crate) fn file(
         doing: &'static str,
         path: impl Into<PathBuf>,

@@ -22,16 +22,7 @@ const READY: &str = "ready";
 /// All of `cbrst-testbed`.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let error = match run(arguments.command) {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(error) => error,
-    };
-    complain(&format!("{PROGRAM}: {error}"));
-    ExitCode::from(match error {
-        Error::Interrupted => 130,
-        error if error.is_usage() => 2,
-        _ => 1,
-    })
+    cloudburst_program::exit(PROGRAM, run(arguments.command))
 }
 
 fn run(command: Command) -> Result<(), Error> {
@@ -134,14 +125,8 @@ fn exec(fabric: &Fabric, node: Node, command: &[OsString]) -> Error {
     }
 }
 
-/// Prints on standard output, where there may be nobody to read it.
 fn say(text: &str) -> Result<(), Error> {
-    match writeln!(io::stdout(), "{text}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::io("standard output")(error))
-        }
-        _ => Ok(()),
-    }
+    cloudburst_program::print_line(text).map_err(Error::io("standard output"))
 }
 
 fn complain(line: &str) {

@@ -1,0 +1,47 @@
+//! What the command-line programs share: signals that stop them, standard output, and exit codes.
+
+#![forbid(unsafe_code)]
+
+mod signals;
+
+pub use signals::{block_signals, interrupted};
+
+use core::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+/// An error that ends a program, and who is to blame for it.
+pub trait FatalError: Display {
+    /// Whether a signal stopped the program.
+    fn is_interruption(&self) -> bool;
+
+    /// Whether the command line is to blame.
+    fn is_usage(&self) -> bool;
+}
+
+/// Ends `program`: writes its failure, if any, to standard error. The exit code is 0 for success, 130 after a
+/// signal, 2 if the command line is to blame, and otherwise 1.
+pub fn exit(program: &str, result: Result<(), impl FatalError>) -> ExitCode {
+    let Err(failure) = result else {
+        return ExitCode::SUCCESS;
+    };
+    // Without a standard error there is nowhere to report that it is gone.
+    let _ = writeln!(io::stderr(), "{program}: {failure}");
+    ExitCode::from(match failure {
+        failure if failure.is_interruption() => 130,
+        failure if failure.is_usage() => 2,
+        _ => 1,
+    })
+}
+
+/// Prints a line on standard output. A closed pipe is not an error: its reader has seen enough.
+///
+/// # Errors
+///
+/// When the line cannot be written for any other reason.
+pub fn print_line(line: &str) -> io::Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
