@@ -318,7 +318,9 @@ fn an_idle_message_is_traced_over_every_transport() {
 fn experiments_are_listed() {
     let list = done(directory().path(), "list");
     assert!(list.contains("incast-bound: Incast and its bound\n"), "{list}");
-    assert!(list.contains("1536 cells, about "), "{list}");
+    for scale in ["--short: 56 cells, ", "--medium: 1536 cells, ", "--full: 1536 cells, "] {
+        assert!(list.contains(scale), "{list}");
+    }
 }
 
 /// An experiment whose cells fail.
@@ -332,7 +334,7 @@ mod broken {
         name: "broken",
         title: "",
         description: "",
-        minutes: [0.0, 0.0],
+        minutes: [0.0; 3],
         cells,
         run,
         report,

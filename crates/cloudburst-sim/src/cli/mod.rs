@@ -16,7 +16,8 @@ use ui::Ui;
 const PROGRAM: &str = "cbrst-sim";
 
 const HELP: &str = "\
---short takes minutes, --full hours of CPU time. The report is DIR/index.html.
+All experiments take 4 minutes of CPU time with --short, 2 hours with --medium and 20 with --full.
+The report is DIR/index.html.
   cbrst-sim run --short all
   cbrst-sim run incast-bound --out incast
 Each finished cell is appended to DIR/cells.jsonl. To resume an interrupted run, repeat the command.
@@ -143,17 +144,19 @@ fn dispatch(command: Command) -> Result<(), Failure> {
 fn list() -> Result<(), Failure> {
     let ui = Ui::new(false);
     for experiment in &ALL {
-        let cells = |scale| (experiment.cells)(scale).len();
-        let [short, full] = experiment.minutes;
+        let [short, medium, full] = experiment.minutes;
+        let cost = |scale, minutes| {
+            let cells = (experiment.cells)(scale).len();
+            format!("  --{scale}: {cells} cells, about {minutes} min of CPU time\n")
+        };
         ui.say(&format!(
-            "{}: {}\n  {}\n  {} cells, about {} min of CPU time; --short: {} cells, about {} min\n",
+            "{}: {}\n  {}\n{}{}{}",
             experiment.name,
             experiment.title,
             experiment.description,
-            cells(Scale::Full),
-            full,
-            cells(Scale::Short),
-            short,
+            cost(Scale::Short, short),
+            cost(Scale::Medium, medium),
+            cost(Scale::Full, full),
         ))?;
     }
     Ok(())

@@ -44,8 +44,8 @@ pub struct Experiment {
     pub title: &'static str,
     /// A description, in whole sentences.
     pub description: &'static str,
-    /// The approximate CPU time in minutes: short, full.
-    pub minutes: [f64; 2],
+    /// The approximate CPU time in minutes: short, medium, full.
+    pub minutes: [f64; 3],
     /// Lists all cells.
     pub cells: fn(Scale) -> Vec<Cell>,
     /// Runs a cell.

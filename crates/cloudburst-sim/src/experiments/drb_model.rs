@@ -41,7 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   round-robin (RRB) or digit-reversal (DRB) bouncing. The length of a queue is defined as in \
                   Appendix B: the packets at a port after those of the slot have arrived, including the one in \
                   service.",
-    minutes: [0.2, 4.0],
+    minutes: [0.2, 4.0, 4.0],
     cells,
     run,
     report,

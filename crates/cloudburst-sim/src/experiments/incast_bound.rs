@@ -34,7 +34,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   queues hold 8 packets for Cloudburst; the other transports have the queues that they are \
                   designed for. Sessions are opened on demand. The last message cannot be complete before \
                   N x 72 + 9.8 us.",
-    minutes: [0.1, 0.5],
+    minutes: [0.1, 0.5, 0.5],
     cells,
     run,
     report,

@@ -24,7 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     description: "Permutation traffic as in Figure 6, over MPTCP with 1 to 32 subflows on different paths, and over \
                   TCP with DRB. Network latency is from the first switch to the last. The subflows of MPTCP share \
                   a window of 256 KB, or have windows of 64 KB each.",
-    minutes: [0.2, 270.0],
+    minutes: [0.2, 27.0, 270.0],
     cells,
     run,
     report,

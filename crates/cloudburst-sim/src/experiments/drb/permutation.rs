@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   (ECMP), or each a random path (RB), the next path (RRB), or the next path in digit-reversed \
                   order (DRB). Only the second half of the time is measured. The window is 256 KB, as the paper's \
                   text says, or 64 KB, as its round trips suggest.",
-    minutes: [0.1, 160.0],
+    minutes: [0.1, 16.0, 160.0],
     cells,
     run,
     report,

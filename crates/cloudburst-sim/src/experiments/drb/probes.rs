@@ -35,7 +35,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   their links to 92 and 90 % with flows of which 80 % are below 4 KB and 1 % above 50 MB. The \
                   paper's trace is not public, so only the order of schemes is compared. The short form is too \
                   short for the largest flows, and its loads are therefore lower.",
-    minutes: [0.2, 100.0],
+    minutes: [0.2, 10.0, 100.0],
     cells,
     run,
     report,

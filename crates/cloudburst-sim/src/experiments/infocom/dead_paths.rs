@@ -19,7 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Dead paths (Cloudburst, V-C)",
     description: "Some of the four spines of the paper's testbed drop every packet. Background flows are routed \
                   around them. Cloudburst is not told about them, and keeps trying all paths.",
-    minutes: [0.1, 30.0],
+    minutes: [0.1, 3.0, 30.0],
     cells,
     run,
     report,

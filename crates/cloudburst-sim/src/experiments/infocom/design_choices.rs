@@ -23,7 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   has 8 hosts, 2 leaves and 4 spines at 1 Gb/s. Scheme A uses coding alone. B adds many paths \
                   to A, C adds tiny queues to A, and D has all three. The paper's settings are LT with d = 5, \
                   Algorithm 1, one packet per path in turn, XPath, and equal weights of the two queues.",
-    minutes: [0.2, 90.0],
+    minutes: [0.2, 12.0, 90.0],
     cells,
     run,
     report,

@@ -28,7 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     description: "N messages of 60 packets start at the same time on the paper's testbed. The four hosts of one \
                   rack send the same number each, all to one host of the other rack. Switch ports hold 100 KB. \
                   There is no other traffic.",
-    minutes: [0.1, 0.5],
+    minutes: [0.1, 0.5, 0.5],
     cells,
     run,
     report,

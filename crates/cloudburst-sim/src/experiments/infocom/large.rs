@@ -26,7 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   together or for each, and whether there is background traffic. Both loads are run: without \
                   background, with background flows of 10 MB from the hosts of one rack, as on the testbed, and \
                   with such flows from all hosts. Completion times include encoding and decoding.",
-    minutes: [1.0, 25.0],
+    minutes: [1.0, 2.5, 25.0],
     cells,
     run,
     report,

@@ -27,7 +27,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     description: "The network of 144 hosts has uplinks of 20 Gb/s, which is an over-subscription of 2:1. \
                   Cloudburst sends at a share r of the host link's rate and is compared with DCTCP. Each host \
                   sends 2000 r/s, without background and with background flows from all hosts.",
-    minutes: [1.0, 30.0],
+    minutes: [1.0, 3.0, 30.0],
     cells,
     run,
     report,

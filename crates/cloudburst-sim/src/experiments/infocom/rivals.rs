@@ -24,7 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
                   a message after 95 KB. The copies of replicated DCTCP take different paths. MPTCP has a \
                   subflow on each path, in the queue of messages. The paper does not give the weights of the \
                   two queues: they are equal, except in the schemes named weight 8, where they are 8 to 1.",
-    minutes: [0.2, 100.0],
+    minutes: [0.2, 13.0, 100.0],
     cells,
     run,
     report,
