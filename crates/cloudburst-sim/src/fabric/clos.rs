@@ -223,16 +223,20 @@ impl Clos {
         self.top_downs + spine * self.shape.leaves() + leaf
     }
 
-    /// Changes the rate and the delay of a port's link. Packets already sent are not affected. A queue that counts
-    /// time or bytes at a rate keeps the one that it was made for, unless it is drop-tail.
+    /// Changes the rate and the delay of a port's link, and the rate of its queue. Packets already sent are not
+    /// affected.
     ///
     /// # Errors
     ///
     /// [`TopologyError`]: an invalid rate.
     pub fn set_link(&mut self, port: usize, link: Link) -> Result<(), TopologyError> {
         link.check()?;
-        self.ports[port].byte = byte_time(link.rate);
-        self.ports[port].delay = link.delay;
+        let port = &mut self.ports[port];
+        port.byte = byte_time(link.rate);
+        port.delay = link.delay;
+        if let Discipline::Scheduled(queue) = &mut port.queue {
+            queue.set_rate(link.rate);
+        }
         Ok(())
     }
 

@@ -49,6 +49,10 @@ impl Queue for Aeolus {
         self.busy_until = now + self.byte * Time::from(packets[packet].size);
         Next::Send(packet)
     }
+
+    fn set_rate(&mut self, rate: u64) {
+        self.byte = byte_time(rate);
+    }
 }
 
 #[cfg(test)]

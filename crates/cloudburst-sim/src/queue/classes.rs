@@ -90,6 +90,11 @@ impl Classes {
         Self { share: Some(share), ..self }
     }
 
+    /// The link now has `rate` bits per second. The packet in service leaves as if it had not changed.
+    pub(super) const fn set_rate(&mut self, rate: u64) {
+        self.byte = byte_time(rate);
+    }
+
     /// The number of classes.
     pub(super) const fn len(&self) -> usize {
         self.classes.len()

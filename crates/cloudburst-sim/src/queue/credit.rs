@@ -30,6 +30,13 @@ impl Default for CreditConfig {
     }
 }
 
+impl CreditConfig {
+    /// The time between credits whose data fill the reverse link at `rate` bits per second.
+    const fn interval(&self, rate: u64) -> Time {
+        (self.credit_size as u64 + self.data_size as u64) * byte_time(rate)
+    }
+}
+
 /// A credit queue behind a token bucket, which has priority while there are tokens, and a data queue for all other
 /// packets.
 #[derive(Debug)]
@@ -48,13 +55,12 @@ pub struct CreditQueue {
 impl CreditQueue {
     /// The queue of a link of `rate` bits per second.
     pub const fn new(rate: u64, config: CreditConfig) -> Self {
-        let bytes = config.credit_size as u64 + config.data_size as u64;
         Self {
             config,
             credits: List::new(),
             data: List::new(),
             sending: None,
-            interval: bytes * byte_time(rate),
+            interval: config.interval(rate),
             full_at: 0,
         }
     }
@@ -99,6 +105,10 @@ impl Queue for CreditQueue {
             Next::Idle => Next::Wait(from),
             next => next,
         }
+    }
+
+    fn set_rate(&mut self, rate: u64) {
+        self.interval = self.config.interval(rate);
     }
 }
 

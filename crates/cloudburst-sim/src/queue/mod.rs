@@ -51,6 +51,9 @@ pub trait Queue: Debug {
     ///
     /// Called when a packet has left, even if none waits, and when a packet has been queued at an idle port.
     fn dequeue(&mut self, now: Time, packets: &mut Packets) -> Next;
+
+    /// The link now has `rate` bits per second. Disciplines that count packets only ignore it.
+    fn set_rate(&mut self, _rate: u64) {}
 }
 
 /// What an idle port does next.

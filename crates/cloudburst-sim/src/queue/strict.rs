@@ -24,4 +24,8 @@ impl Queue for Strict {
         let class = (0..self.0.len()).find(|&class| self.0.waits(class));
         class.and_then(|class| self.0.pop(now, class, packets)).map_or(Next::Idle, Next::Send)
     }
+
+    fn set_rate(&mut self, rate: u64) {
+        self.0.set_rate(rate);
+    }
 }

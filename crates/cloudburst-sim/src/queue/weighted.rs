@@ -44,4 +44,8 @@ impl Queue for Weighted {
         }
         Next::Idle
     }
+
+    fn set_rate(&mut self, rate: u64) {
+        self.classes.set_rate(rate);
+    }
 }

@@ -4,7 +4,10 @@ use super::{run, simulation, switch};
 use crate::common::{GBPS, unlimited};
 use cloudburst_sim::engine::{MS, Time, US};
 use cloudburst_sim::fabric::{Clos, Link, Shape};
-use cloudburst_sim::queue::{Classes, Depth, DropTail, Limits, SharedBuffer, Strict, Weighted};
+use cloudburst_sim::queue::{
+    Aeolus, Classes, CreditConfig, CreditQueue, Depth, Discipline, DropTail, Limits, SharedBuffer,
+    Strict, Weighted,
+};
 use cloudburst_sim::transport::Transport;
 use cloudburst_sim::transport::tcp::{Config, Tagging, Tcp};
 use cloudburst_sim::workload::List;
@@ -33,6 +36,25 @@ fn one_class_is_a_drop_tail() {
         ] {
             assert_eq!(run(clos, Config::dctcp(), &flows), expected);
         }
+    }
+}
+
+#[test]
+fn a_queue_follows_the_rate_of_its_link() {
+    let flows: Vec<_> = (0..20).map(|source| (source, 20, 100_000)).collect();
+    let limits = Limits::with_ecn(Depth::Bytes(60_000), Depth::Bytes(30_000));
+    let strict = |link| Strict::new(Classes::new(link, &[limits])).into();
+    let weighted = |link| Weighted::new(Classes::new(link, &[limits]), &[1]).into();
+    let aeolus = |link: Link| Aeolus::new(link.rate, 30_000, 60_000).into();
+    let credit = |link: Link| CreditQueue::new(link.rate, CreditConfig::default()).into();
+    let queues: [&dyn Fn(Link) -> Discipline; 4] = [&strict, &weighted, &aeolus, &credit];
+    for queue in queues {
+        let expected = run(switch(21, GBPS, queue), Config::dctcp(), &flows);
+        let mut clos = switch(21, 10 * GBPS, queue);
+        for port in 0..clos.ports().len() {
+            clos.set_link(port, Link { rate: GBPS, delay: 2 * US }).unwrap();
+        }
+        assert_eq!(run(clos, Config::dctcp(), &flows), expected);
     }
 }
 
