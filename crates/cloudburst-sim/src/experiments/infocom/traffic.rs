@@ -14,7 +14,8 @@ use std::error::Error;
 
 /// The size of a background flow in bytes.
 const LONG: u64 = 10_000_000;
-/// Bytes of a message in each symbol, as good as any for the time that codes take.
+/// The symbol size in bytes for which the times of codes were measured. `Flow::needed` counts the symbols of the
+/// endpoint's layout, whose sizes differ, and only once the sender knows of the delivery.
 const SYMBOL: u64 = 1_408;
 
 /// Requests and background flows.
