@@ -46,5 +46,5 @@ mod wire;
 pub mod workload;
 
 pub use flow::{Flow, Flows, NewFlow};
-pub use network::Network;
+pub use network::{Network, Refusal};
 pub use simulation::Simulation;

@@ -21,8 +21,21 @@ pub struct Network {
     pub measures: Measures,
     rng: SplitMix64,
     tap: Option<Box<dyn Tap>>,
+    refusal: Option<Refusal>,
     hash: u64,
     events: u64,
+}
+
+/// A message or session that a transport refused, so that the simulation is not that of its workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("host {from} cannot send to host {to}: {reason}")]
+pub struct Refusal {
+    /// The host that was to send.
+    pub from: u16,
+    /// The host that was to receive.
+    pub to: u16,
+    /// The transport's error.
+    pub reason: String,
 }
 
 /// What is due next.
@@ -53,6 +66,7 @@ impl Network {
             measures: Measures::default(),
             rng: SplitMix64::new(seed),
             tap: None,
+            refusal: None,
             hash: 0xcbf2_9ce4_8422_2325,
             events: 0,
         }
@@ -186,6 +200,16 @@ impl Network {
     /// Records that the receiver has the whole message. Only the first call counts.
     pub fn deliver(&mut self, flow: u32) {
         self.flows.deliver(flow, self.now);
+    }
+
+    /// Records that a transport refuses a message or a session. Only the first call counts.
+    pub fn refuse(&mut self, from: u16, to: u16, reason: &dyn fmt::Display) {
+        self.refusal.get_or_insert_with(|| Refusal { from, to, reason: reason.to_string() });
+    }
+
+    /// The first refusal of a transport, if any.
+    pub const fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref()
     }
 
     /// Advances to the next arrival at a host or timer, but not beyond `until`.

@@ -10,13 +10,11 @@ use crate::trace::{Capture, Tap, Text, Written};
 use crate::workload::List;
 use crate::{NewFlow, Simulation};
 use clap::Args;
+use cloudburst_core::config::Config;
 use cloudburst_program::print_line;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-
-/// The largest flow, in bytes: the largest message of Cloudburst.
-const MAX_BYTES: u64 = 16 << 20;
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -70,8 +68,10 @@ fn flow(text: &str) -> Result<(Time, NewFlow), String> {
     let host = |text: &str| text.parse::<u16>().map_err(|_| expected());
     let (source, destination) = (host(source)?, host(destination)?);
     let bytes = bytes.parse::<u64>().map_err(|_| expected())?;
-    if bytes > MAX_BYTES {
-        return Err(format!("flow size: got {bytes} bytes, expected at most {MAX_BYTES}"));
+    // For all transports that of Cloudburst, so that they can be compared.
+    let most = Config::default().max_message as u64;
+    if bytes > most {
+        return Err(format!("flow size: got {bytes} bytes, expected at most {most}"));
     }
     if source == destination {
         return Err("source and destination are the same host".to_owned());
@@ -151,7 +151,11 @@ pub(super) fn trace(arguments: &Arguments) -> Result<(), Failure> {
             path.display()
         );
     }
-    print_line(text.trim_end()).map_err(Failure::Output)
+    print_line(text.trim_end()).map_err(Failure::Output)?;
+    match simulation.network().refusal() {
+        Some(refusal) => Err(Failure::Usage(refusal.to_string())),
+        None => Ok(()),
+    }
 }
 
 /// Microseconds with six decimals: exact to the picosecond.

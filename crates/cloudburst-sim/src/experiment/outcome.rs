@@ -1,7 +1,7 @@
 //! The outcome of a cell, and its line in `cells.jsonl`.
 
 use super::Cell;
-use crate::Network;
+use crate::{Network, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,12 +22,16 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome with the trace hash and the events of a finished simulation.
-    pub fn of(network: &Network) -> Self {
-        Self {
-            trace: format!("{:016x}", network.hash()),
-            events: network.events(),
-            ..Self::default()
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`]: a transport did not carry all messages.
+    pub fn of(network: &Network) -> Result<Self, Refusal> {
+        if let Some(refusal) = network.refusal() {
+            return Err(refusal.clone());
         }
+        let trace = format!("{:016x}", network.hash());
+        Ok(Self { trace, events: network.events(), ..Self::default() })
     }
 
     /// Adds a value.

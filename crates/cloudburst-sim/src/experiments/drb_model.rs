@@ -69,7 +69,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let mut outcome = match slots_of_fabric(case.scale, ports, load) {
         Some([warm_up, slots]) if has_equilibrium => {
             let run = fabric::queues(ports, order, load, warm_up, slots, case.seed)?;
-            let mut outcome = Outcome::of(run.simulation.network());
+            let mut outcome = Outcome::of(run.simulation.network())?;
             for (hop, queues) in run.hops.iter().enumerate() {
                 outcome.put(format!("simulated_mean/{}", hop + 1), queues.mean);
                 outcome.put(format!("simulated_max/{}", hop + 1), queues.max as f64);

@@ -71,7 +71,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let last = delivered.and_then(|times| times.into_iter().max());
     let last = last.ok_or("a message was not delivered within a second")?;
     let packets = |of: fn(&Flow) -> u32| flows.iter().map(|flow| u64::from(of(flow))).sum::<u64>();
-    let mut outcome = Outcome::of(network);
+    let mut outcome = Outcome::of(network)?;
     outcome.put("last_us", last as f64 / US as f64);
     outcome.put("over_bound", last as f64 / bound(u64::from(senders)) as f64);
     outcome.put("sent", packets(|flow| flow.sent) as f64 / packets(|flow| flow.needed) as f64);

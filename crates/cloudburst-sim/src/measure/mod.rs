@@ -12,8 +12,6 @@ pub struct Measures {
     pub resequencing: Option<Histogram<u64>>,
     /// Queueing delays of data packets in all switches on their path.
     pub queueing: Option<Histogram<u64>>,
-    /// Messages that a transport refused to send.
-    pub refused: u64,
 }
 
 impl Measures {

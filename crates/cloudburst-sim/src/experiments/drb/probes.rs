@@ -93,7 +93,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     simulation.run(end);
 
     let network = simulation.network();
-    let mut outcome = Outcome::of(network);
+    let mut outcome = Outcome::of(network)?;
     // In each of these racks, one server sends only probes, or nothing.
     let servers = f64::from(shape.hosts_per_leaf) - 1.0;
     for rack in 0..2 {

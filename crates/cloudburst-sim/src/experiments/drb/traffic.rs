@@ -55,7 +55,7 @@ pub(super) fn measure(
     simulation.run(until);
 
     let network = simulation.network();
-    let mut outcome = Outcome::of(network);
+    let mut outcome = Outcome::of(network)?;
     before.put(network, until - from, &mut outcome);
     let measures = &network.measures;
     if let Some(times) = &measures.round_trips {

@@ -62,7 +62,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     };
     let times: Vec<f64> =
         network.flows().as_slice().iter().map(|flow| took(flow.delivered)).collect();
-    let mut outcome = Outcome::of(network);
+    let mut outcome = Outcome::of(network)?;
     outcome.put("last_us", times.iter().copied().fold(0.0, f64::max));
     outcome.put("mean_us", times.iter().sum::<f64>() / times.len() as f64);
     Ok(outcome)

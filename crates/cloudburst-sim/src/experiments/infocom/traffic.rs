@@ -69,7 +69,7 @@ pub(super) fn run(
         simulation.run(now);
     }
     let network = simulation.network();
-    let mut outcome = Outcome::of(network);
+    let mut outcome = Outcome::of(network)?;
     let (mut took, mut took_all) = (Completion::new(), Completion::new());
     let (mut sent, mut needed) = (Tally::default(), Tally::default());
     let code = setup.code(site);

@@ -29,14 +29,15 @@ pub use paths::Paths;
 pub use recording::{Recording, Step};
 
 use super::Transport;
-use crate::engine::{Ecn, Handle, Kind, Packet};
+use crate::engine::{Ecn, Handle, Kind, Packet, Time};
 use crate::fabric::Shape;
+use crate::flow::NewFlow;
 use crate::network::Network;
 use crate::wire;
 use bytes::Bytes;
 use cloudburst_core::code::{Code, Degree};
 use cloudburst_core::config::{BurstPolicy, Config, ConfigError};
-use cloudburst_core::error::Outcome;
+use cloudburst_core::error::{Outcome, SendError};
 use cloudburst_core::path::{OrderError, Via};
 use cloudburst_core::proto::{self, Contents, Event, Transmit};
 use cloudburst_core::wire::symbol::SymbolView;
@@ -191,6 +192,18 @@ impl Cloudburst {
         self.content.slice(..length)
     }
 
+    /// Hands the message of a flow to its endpoint.
+    fn send(&mut self, now: Time, flow: u32, spec: &NewFlow) -> Result<(), SendError> {
+        let (len, max) = (spec.bytes as usize, self.settings.config.max_message);
+        if len > max {
+            // Before there is memory for its content.
+            return Err(SendError::TooLarge { len, max });
+        }
+        let bytes = self.content(len);
+        let host = &mut self.hosts[usize::from(spec.source)];
+        host.send(now, wire::socket(spec.destination, PORT), bytes, flow)
+    }
+
     /// Polls all outputs of a host after an input.
     fn serve(&mut self, network: &mut Network, host: u16) {
         while self.take_events(network, host) {
@@ -313,8 +326,8 @@ impl Cloudburst {
         };
         for (from, to) in pairs {
             let peer = wire::socket(to, PORT);
-            if self.hosts[usize::from(from)].connect(network.now(), peer).is_err() {
-                network.measures.refused += 1;
+            if let Err(error) = self.hosts[usize::from(from)].connect(network.now(), peer) {
+                network.refuse(from, to, &error);
             }
         }
         (0..hosts).for_each(|host| self.serve(network, host));
@@ -348,13 +361,10 @@ impl Transport for Cloudburst {
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
         let spec = network.flows()[flow].spec;
-        let bytes = self.content(spec.bytes as usize);
-        let host = &mut self.hosts[usize::from(spec.source)];
-        let peer = wire::socket(spec.destination, PORT);
-        if host.send(network.now(), peer, bytes, flow).is_err() {
-            network.measures.refused += 1;
+        match self.send(network.now(), flow, &spec) {
+            Ok(()) => self.serve(network, spec.source),
+            Err(error) => network.refuse(spec.source, spec.destination, &error),
         }
-        self.serve(network, spec.source);
     }
 
     fn receive(&mut self, network: &mut Network, handle: Handle) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use cloudburst_core::config::Config;
+use cloudburst_sim::experiment::Outcome;
 use cloudburst_sim::transport::cloudburst::{Cloudburst, Paths, Sessions, Settings};
 use cloudburst_sim::workload::List;
 
@@ -20,7 +21,7 @@ fn busy(settings: Settings, seed: u64) -> Simulation {
     let mut simulation = Simulation::new(fabric, transports, workload, seed);
     simulation.run(BEGIN + 20_000 * MS);
     let network = simulation.network();
-    assert_eq!(network.measures.refused, 0);
+    assert_eq!(network.refusal(), None);
     for (number, flow) in network.flows().as_slice().iter().enumerate() {
         assert!(flow.delivered.is_some() && flow.acknowledged >= flow.delivered, "{number}");
         assert!(flow.sent >= flow.needed && flow.needed > 0, "{number}: {flow:?}");
@@ -52,13 +53,17 @@ fn a_session_that_is_not_open_costs_two_round_trips() {
 }
 
 #[test]
-fn a_message_that_may_not_be_sent_is_counted() {
+fn a_message_that_may_not_be_sent_is_refused_with_a_line() {
     let config = Config { max_message: 1_000, ..Config::default() };
     let settings = Settings { sessions: Sessions::OnDemand, ..Settings::new(config) };
     let transport = Cloudburst::new(settings, &SHAPE).unwrap();
-    let simulation = run(transport, Depth::Unlimited, &[(0, 143, 1_001), (0, 143, 1_000)]);
-    assert_eq!(simulation.network().measures.refused, 1);
+    let flows = [(0, 143, 1_001), (0, 143, 1_000), (1, 143, 1 << 40)];
+    let simulation = run(transport, Depth::Unlimited, &flows);
+    let refusal = Outcome::of(simulation.network()).unwrap_err().to_string();
+    let line = "host 0 cannot send to host 143: message of 1001 bytes is larger than `max_message`, \
+                1000 bytes";
+    assert_eq!(refusal, line);
     let delivered =
         simulation.network().flows().as_slice().iter().map(|flow| flow.delivered.is_some());
-    assert_eq!(delivered.collect::<Vec<_>>(), [false, true]);
+    assert_eq!(delivered.collect::<Vec<_>>(), [false, true, false]);
 }
