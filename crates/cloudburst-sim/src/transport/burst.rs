@@ -4,7 +4,7 @@
 //! share `r` of its link's rate, round robin over its messages and paths, one packet at a time. The model is for
 //! fabrics of thousands of hosts; the protocol itself is [`cloudburst`](super::cloudburst).
 
-use super::{Transport, packets_of};
+use super::{Transport, open, store};
 use crate::engine::{Handle, Kind, Packet, Time};
 use crate::network::Network;
 use cloudburst_core::path::{Order, Sequence};
@@ -125,14 +125,11 @@ impl Transport for Burst {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let spec = network.flows()[flow].spec;
-        let symbols = packets_of(spec.bytes, self.config.payload);
+        let (spec, symbols) = open(network, flow, self.config.payload);
         let needed = symbols + self.config.extra;
-        network.flow_mut(flow).needed = symbols;
         let paths = network.draw_sequence(self.config.order, spec.source, spec.destination);
-        self.messages.resize_with(flow as usize + 1, || None);
-        self.messages[flow as usize] =
-            Some(Message { paths, needed, arrived: 0, stopped: false, sent: 0 });
+        let message = Message { paths, needed, arrived: 0, stopped: false, sent: 0 };
+        store(&mut self.messages, flow, message);
         let host = &mut self.hosts[usize::from(spec.source)];
         host.turns.push_back(flow);
         if !host.is_timed && host.free_at <= network.now() {

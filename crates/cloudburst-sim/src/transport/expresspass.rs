@@ -24,7 +24,7 @@
 //! [`queue::CreditQueue`]: crate::queue::CreditQueue
 
 use super::received::Received;
-use super::{Transport, packets_of, payload_of};
+use super::{Transport, open, payload_of, store};
 use crate::engine::{Handle, Kind, NS, Packet, Time};
 use crate::measure::Measures;
 use crate::network::Network;
@@ -399,13 +399,10 @@ impl Transport for ExpressPass {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let spec = network.flows()[flow].spec;
-        let packets = packets_of(spec.bytes, self.config.payload);
-        network.flow_mut(flow).needed = packets;
+        let (spec, packets) = open(network, flow, self.config.payload);
         let path = network.draw_path(spec.source, spec.destination);
         let now = network.now();
-        self.flows.resize_with(flow as usize + 1, || None);
-        self.flows[flow as usize] = Some(Box::new(State {
+        let state = State {
             path,
             bytes: spec.bytes,
             packets,
@@ -433,7 +430,8 @@ impl Transport for ExpressPass {
                     lost: 0,
                 },
             },
-        }));
+        };
+        store(&mut self.flows, flow, Box::new(state));
         self.signal(network, flow, REQUEST);
     }
 

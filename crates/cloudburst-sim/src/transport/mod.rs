@@ -21,6 +21,7 @@ mod received;
 pub mod tcp;
 
 use crate::engine::Handle;
+use crate::flow::NewFlow;
 use crate::network::Network;
 
 /// A transport protocol: all its senders and receivers on all hosts.
@@ -38,14 +39,22 @@ pub trait Transport {
     fn expire(&mut self, network: &mut Network, flow: u32, token: u32);
 }
 
-/// How many packets carry a message of `bytes`, with `payload` bytes in each but the last. An empty message
-/// takes one.
-fn packets_of(bytes: u64, payload: u16) -> u32 {
-    let packets = bytes.div_ceil(payload.into()).max(1);
-    u32::try_from(packets).unwrap_or(u32::MAX)
+/// The message of a new flow, and how many packets it needs with `payload` bytes in each but the last, which is
+/// recorded. An empty message needs one.
+fn open(network: &mut Network, flow: u32, payload: u16) -> (NewFlow, u32) {
+    let flow = network.flow_mut(flow);
+    let packets = flow.spec.bytes.div_ceil(payload.into()).max(1);
+    flow.needed = u32::try_from(packets).unwrap_or(u32::MAX);
+    (flow.spec, flow.needed)
 }
 
-/// Bytes of such a message in packet `number`.
+/// Stores the state of a new flow. Numbers without a state are of other transports' flows.
+fn store<T>(states: &mut Vec<Option<T>>, flow: u32, state: T) {
+    states.resize_with(flow as usize + 1, || None);
+    states[flow as usize] = Some(state);
+}
+
+/// Bytes of a message of `bytes` in packet `number`, with `payload` bytes in each but the last.
 fn payload_of(number: u32, bytes: u64, payload: u16) -> u16 {
     let before = u64::from(number) * u64::from(payload);
     bytes.saturating_sub(before).min(payload.into()) as u16

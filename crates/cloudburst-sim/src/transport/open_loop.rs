@@ -3,7 +3,7 @@
 //! They validate queues against theory: Poisson arrivals (M/D/1), and Bernoulli arrivals in slots (Appendix B of the
 //! DRB paper).
 
-use super::Transport;
+use super::{Transport, open, store};
 use crate::engine::{Handle, Packet, Time};
 use crate::network::Network;
 use crate::workload::{chance, exponential};
@@ -48,8 +48,8 @@ pub struct OpenLoop {
 #[derive(Debug)]
 struct State {
     paths: Sequence,
-    to_send: u64,
-    to_arrive: u64,
+    to_send: u32,
+    to_arrive: u32,
 }
 
 impl OpenLoop {
@@ -78,12 +78,10 @@ impl Transport for OpenLoop {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let spec = network.flows()[flow].spec;
-        let packets = spec.bytes.div_ceil(u64::from(self.config.packet)).max(1);
-        network.flow_mut(flow).needed = packets as u32;
+        let (spec, packets) = open(network, flow, self.config.packet);
         let paths = network.draw_sequence(self.config.order, spec.source, spec.destination);
-        self.flows.resize_with(self.flows.len().max(flow as usize + 1), || None);
-        self.flows[flow as usize] = Some(State { paths, to_send: packets, to_arrive: packets });
+        let (to_send, to_arrive) = (packets, packets);
+        store(&mut self.flows, flow, State { paths, to_send, to_arrive });
         self.schedule(network, flow, network.now());
     }
 

@@ -10,7 +10,7 @@
 //! [`queue::PFabricQueue`](crate::queue::PFabricQueue).
 
 use super::received::Received;
-use super::{Transport, packets_of, payload_of};
+use super::{Transport, open, payload_of, store};
 use crate::engine::{Handle, Kind, NS, Packet, Time};
 use crate::measure::Measures;
 use crate::network::Network;
@@ -263,14 +263,11 @@ impl Transport for PFabric {
     }
 
     fn begin(&mut self, network: &mut Network, flow: u32) {
-        let spec = network.flows()[flow].spec;
-        let packets = packets_of(spec.bytes, self.config.payload);
-        network.flow_mut(flow).needed = packets;
+        let (spec, packets) = open(network, flow, self.config.payload);
         let paths = network.fabric().paths(spec.source, spec.destination);
         let path = network.draw_path(spec.source, spec.destination);
         let deadline = network.now() + self.config.rto;
-        self.flows.resize_with(flow as usize + 1, || None);
-        self.flows[flow as usize] = Some(Box::new(State {
+        let state = State {
             paths,
             path,
             bytes: spec.bytes,
@@ -285,7 +282,8 @@ impl Transport for PFabric {
             timeouts: 0,
             deadline,
             received: Received::empty(packets),
-        }));
+        };
+        store(&mut self.flows, flow, Box::new(state));
         self.send(network, flow);
         network.set_timer(self.number, deadline, flow, 0);
     }

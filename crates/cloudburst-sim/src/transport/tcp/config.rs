@@ -2,7 +2,7 @@
 
 use super::throttle::Throttle;
 use crate::engine::{MS, Time};
-use crate::transport::{packets_of, payload_of};
+use crate::transport::payload_of;
 use cloudburst_core::path::Order;
 
 /// How all connections of a transport behave.
@@ -75,11 +75,6 @@ impl Config {
     /// Bytes of headers in each packet.
     pub(super) const fn header(&self) -> u16 {
         self.packet - self.payload
-    }
-
-    /// How many packets carry a message.
-    pub(super) fn packets_of(&self, bytes: u64) -> u32 {
-        packets_of(bytes, self.payload)
     }
 
     /// The size on the wire of packet `number` of a message of `bytes`.

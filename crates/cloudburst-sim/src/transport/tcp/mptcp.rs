@@ -10,7 +10,7 @@ use super::subflow::{self, Stack, Subflow, timer};
 use super::{Config, wire};
 use crate::engine::{Handle, Kind};
 use crate::network::Network;
-use crate::transport::Transport;
+use crate::transport::{Transport, store};
 use std::collections::VecDeque;
 
 /// MPTCP on all hosts.
@@ -166,8 +166,7 @@ impl Transport for Mptcp {
             is_blocked: false,
             increase: 1.0,
         };
-        self.flows.resize_with(flow as usize + 1, || None);
-        self.flows[flow as usize] = Some(Box::new(connection));
+        store(&mut self.flows, flow, Box::new(connection));
         let mut has_sent = true;
         while has_sent {
             has_sent = false;

@@ -11,6 +11,7 @@ use super::wire;
 use crate::engine::{Ecn, Kind, NS, Packet, Time};
 use crate::measure::Measures;
 use crate::network::Network;
+use crate::transport;
 
 /// The kinds of timers: the high byte of a token. The next byte is the number of a subflow.
 pub(super) mod timer {
@@ -56,8 +57,7 @@ impl Stack {
 
     /// The subflows of a new flow.
     pub(super) fn open(&mut self, network: &mut Network, flow: u32, count: u8) -> Box<[Subflow]> {
-        let spec = network.flows()[flow].spec;
-        network.flow_mut(flow).needed = self.config.packets_of(spec.bytes);
+        let (spec, _) = transport::open(network, flow, self.config.payload);
         let ends = (spec.source, spec.destination);
         let routes = self.selectors.routes(network, self.config.balancing, ends, count);
         let subflow = |(data, acks)| Subflow {
