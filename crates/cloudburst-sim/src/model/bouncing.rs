@@ -1,18 +1,18 @@
 //! Queues at the first three hops of a Fat-tree under permutation traffic: Appendix B of the DRB paper
 //! (*Per-packet Load-balanced, Low-Latency Routing for Clos-based Data Center Networks*, CoNEXT 2013).
 //!
-//! In each slot, each server generates a packet with probability rho and sends it by the next path of its
-//! [`Sequence`], which begins at a random place. This is what the appendix says of each order: a port of the
-//! first hop gets each packet with probability 2 rho / n (RB), n / 2 successive ones of every n^2 / 4 (RRB),
-//! or one of every n / 2 (DRB); later ones get each with probability 4 rho / n^2, or one of every n^2 / 4.
+//! In each slot, each server generates a packet with probability rho and sends it on the next path of its [`Sequence`],
+//! which starts at a random place. This corresponds to the appendix: a port of the first hop gets each packet with
+//! probability 2 rho / n (RB), n / 2 successive packets of every n^2 / 4 (RRB), or one of every n / 2 (DRB). Ports of
+//! later hops get each packet with probability 4 rho / n^2, or one of every n^2 / 4.
 //!
-//! The queues are a tree that ends at the queue looked at, and they hold only what goes on to it:
+//! The queues form a tree whose root is the measured queue, and they hold only the packets that pass the root:
 //!
 //! - the first hop has n / 2 servers;
 //! - the second hop has n / 2 queues of the first hop, with n / 2 servers each;
 //! - the third hop has n queues of the second, among which n^2 / 4 servers are spread at random.
 //!
-//! So, unlike in a fabric, packets that diverge later do not delay each other here, and RRB and DRB are the same at
+//! Unlike in a fabric, packets that diverge later therefore do not delay each other, and RRB and DRB are the same at
 //! the second and third hop. The trees of all paths are run side by side with the same servers,
 //! which gives n / 2 or n^2 / 4 samples a slot.
 
@@ -20,19 +20,19 @@ use super::Lengths;
 use cloudburst_core::path::{Order, OrderError, Sequence, Shape};
 use cloudburst_core::rng::SplitMix64;
 
-/// A hop on the way up from the servers.
+/// One of the first three hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hop {
-    /// From the switch of the rack to an aggregation switch.
+    /// From a leaf to an aggregation switch.
     First,
-    /// From there to a core switch.
+    /// From an aggregation switch to a core.
     Second,
-    /// From there to an aggregation switch of the destination's pod.
+    /// From a core to an aggregation switch of the destination's pod.
     Third,
 }
 
 impl Hop {
-    /// All of them, upwards.
+    /// All hops, in the order of packets.
     pub const ALL: [Self; 3] = [Self::First, Self::Second, Self::Third];
 }
 
@@ -51,9 +51,9 @@ pub fn orders(ports: u16) -> Result<[Order; 3], OrderError> {
 pub struct Model {
     /// The order in which packets visit the paths.
     pub order: Order,
-    /// Ports of each switch: n.
+    /// The number of ports of each switch: n.
     pub ports: u16,
-    /// What each server sends, in packets a slot: rho.
+    /// The load of each server in packets per slot: rho.
     pub load: f64,
     /// The hop of the queues.
     pub hop: Hop,
@@ -103,11 +103,11 @@ impl Model {
         // The first hop has fewer servers.
         let slots = if self.hop == Hop::First { slots * half } else { slots };
         if self.order == Order::Random {
-            // The memory of such a queue is some 1 / (1 - rho)^2 slots.
+            // Such a queue remembers about 1 / (1 - rho)^2 slots.
             let warm_up = 10.0 / ((1.0 - self.load) * (1.0 - self.load));
             return Sampling { warm_up: warm_up as u64, slots, runs: 1, seed };
         }
-        // One round of the paths is nearly what the next will be; another run is not.
+        // Rounds of the paths in one run hardly differ, so there are many runs.
         let round = half * half;
         let runs = (slots / (4 * round)).max(1);
         Sampling { warm_up: 3 * round + 100, slots: round, runs, seed }
@@ -120,7 +120,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Server {
     paths: Sequence,
-    /// Its queue for path 0.
+    /// The queue for path 0.
     first: u32,
 }
 
@@ -128,14 +128,14 @@ struct Server {
 #[derive(Debug)]
 struct Trees {
     servers: Vec<Server>,
-    /// A server sends if 53 random bits are below this.
+    /// A server sends in a slot if 53 random bits are below this threshold.
     threshold: u64,
-    /// Paths that share a queue.
+    /// The number of paths that share a queue.
     shared_by: usize,
-    /// Of all queues; those looked at come first.
+    /// The lengths of all queues. The roots come first.
     lengths: Vec<u32>,
     roots: usize,
-    /// The queue that takes what each sends.
+    /// The queue after each queue.
     next: Vec<u32>,
     /// Queues that are not empty.
     busy: Vec<u32>,
@@ -184,7 +184,7 @@ impl Trees {
         })
     }
 
-    /// Goes on to the next slot: each queue sends a packet, then packets arrive.
+    /// Advances to the next slot: each queue sends a packet, then packets arrive.
     fn step(&mut self, rng: &mut SplitMix64) {
         core::mem::swap(&mut self.busy, &mut self.served);
         for k in 0..self.served.len() {

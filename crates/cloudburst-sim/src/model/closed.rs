@@ -4,14 +4,14 @@ use super::Moments;
 
 /// The queue of the first hop under random bouncing, in a Fat-tree of switches with `ports` ports.
 ///
-/// A ~ Binomial(N, rho / N) packets arrive in a slot, N = n / 2. Of the waiting packets W = (q - 1)+, the
-/// generating function is (1 - rho)(z - 1) / (z - A(z)), and q = W + A, independent. With the factorial
-/// moments a2 = E(A(A - 1)) and a3 = E(A(A - 1)(A - 2)), and b = a2 / (2 (1 - rho)):
+/// A ~ Binomial(N, rho / N) packets arrive in a slot, where N = n / 2. The waiting packets W = (q - 1)+ have the
+/// generating function (1 - rho)(z - 1) / (z - A(z)), and q = W + A, which are independent. With the factorial moments
+/// a2 = E(A(A - 1)) and a3 = E(A(A - 1)(A - 2)), and b = a2 / (2 (1 - rho)):
 ///
 /// - E(W) = b, Var(W) = b^2 + b + a3 / (3 (1 - rho));
 /// - E(q) = rho + b, Var(q) = Var(W) + rho (1 - rho / N).
 ///
-/// For n to infinity, E(q) is that of M/D/1, rho + rho^2 / (2 (1 - rho)). At load 1 both are infinite.
+/// As n tends to infinity, E(q) tends to that of M/D/1, rho + rho^2 / (2 (1 - rho)). At load 1 both are infinite.
 pub fn random_first_hop(ports: u16, load: f64) -> Moments {
     let inputs = f64::from(ports / 2);
     let a2 = load * load * (inputs - 1.0) / inputs;
@@ -21,10 +21,10 @@ pub fn random_first_hop(ports: u16, load: f64) -> Moments {
     Moments { mean: load + b, variance: waiting + load * (1.0 - load / inputs) }
 }
 
-/// The same over the first `slots` slots of a queue that begins empty.
+/// As [`random_first_hop`], but over the first `slots` slots of a queue that is empty at first.
 pub fn random_first_hop_from_empty(ports: u16, load: f64, slots: u64) -> Moments {
     let arrivals = binomial(ports / 2, load / f64::from(ports / 2));
-    // The distribution of q, and the sum of it over slots.
+    // The distribution of q, and its sum over slots.
     let mut now = vec![1.0];
     let mut all = Vec::new();
     for _ in 0..slots {
@@ -35,7 +35,7 @@ pub fn random_first_hop_from_empty(ports: u16, load: f64, slots: u64) -> Moments
                 next[waiting + arrived] += share * probability;
             }
         }
-        // Longer ones are too rare to count.
+        // Longer queues are too rare to matter.
         while next.last().is_some_and(|&share| share < 1e-18) {
             next.pop();
         }
@@ -53,16 +53,16 @@ pub fn md1_wait(load: f64) -> f64 {
     load / (2.0 * (1.0 - load))
 }
 
-/// The lengths of the queue of the first hop under digit reversal at load 1, from 0 on: their probabilities
-/// over the random places at which servers begin.
+/// The probabilities of the lengths 0, 1, 2 and so on of the queue of the first hop under digit reversal at load 1, over
+/// the random places at which servers start.
 ///
-/// Each of the N = n / 2 servers sends a packet to the port in one slot of every N. So this is the queue
-/// N*D/D/1 in slots, at load 1, with (Roberts and Virtamo, *The superposition of periodic cell arrival
-/// streams in an ATM multiplexer*, IEEE Trans. Commun. 1991), for x > 0:
+/// Each of the N = n / 2 servers sends a packet to the port in one slot of every N. This is the queue N*D/D/1 in slotted
+/// time at load 1, for which (Roberts and Virtamo, *The superposition of periodic cell arrival streams in an ATM
+/// multiplexer*, IEEE Trans. Commun. 1991), with x > 0:
 ///
 /// P(q > x) = sum over k from x + 1 to N of C(N, k) ((k - x) / N)^k (1 - (k - x) / N)^(N - k) x / (N - k + x)
 ///
-/// It is also linear probing in a table that becomes full, by which the mean is (1 + Q(N)) / 2, with
+/// It is also linear probing in a table that becomes full, so the mean is (1 + Q(N)) / 2, with
 /// Ramanujan's Q(N) = 1 + (N - 1) / N + (N - 1)(N - 2) / N^2 + ... (Knuth, vol. 3, 6.4).
 pub fn digit_reversal_first_hop_at_full_load(ports: u16) -> Vec<f64> {
     let inputs = ports / 2;
@@ -83,19 +83,19 @@ pub fn digit_reversal_first_hop_at_full_load(ports: u16) -> Vec<f64> {
     lengths
 }
 
-/// The longest queue of the first hop under digit reversal: all servers send to the port in the same slot.
+/// The maximum queue of the first hop under digit reversal, when all servers send to the port in the same slot.
 pub const fn longest_of_digit_reversal(ports: u16) -> usize {
     ports as usize / 2
 }
 
-/// The longest queue of the first hop under round robin: n / 2 servers send n / 2 packets each to the port,
-/// in the same n / 2 slots. Behind the one that is sent wait n / 2 (n / 2 - 1), as section 3.1.2 says.
+/// The maximum queue of the first hop under round robin, when n / 2 servers send n / 2 packets each to the port in the
+/// same n / 2 slots. n / 2 (n / 2 - 1) packets wait behind the one in service, as section 3.1.2 says.
 pub const fn longest_of_round_robin(ports: u16) -> usize {
     let half = ports as usize / 2;
     half * (half - 1) + 1
 }
 
-/// The binomial distribution: probabilities of 0 to `trials`.
+/// The binomial distribution: the probabilities of 0 to `trials` successes.
 fn binomial(trials: u16, probability: f64) -> Vec<f64> {
     let mut shares = vec![0.0; usize::from(trials) + 1];
     shares[0] = 1.0;

@@ -1,8 +1,8 @@
 //! The traffic of the models packet by packet, in the simulator, for comparison.
 //!
-//! Every server of a Fat-tree sends to one in another pod, a packet in each slot with some probability, and
-//! links have no propagation delay, so that all packets arrive and leave at slot boundaries. Unlike in
-//! [`bouncing`](super::bouncing), packets that diverge later do queue together.
+//! Each server of a Fat-tree sends to one in another pod, a packet in each slot with some probability. Links have no
+//! propagation delay, so all packets arrive and leave at slot boundaries. Unlike in [`bouncing`](super::bouncing),
+//! packets that diverge later share queues.
 
 use crate::engine::Time;
 use crate::fabric::{Clos, Link, Shape, TopologyError};
@@ -14,7 +14,7 @@ use crate::workload::List;
 use cloudburst_core::path::Order;
 use cloudburst_core::rng::SplitMix64;
 
-/// Hops between the servers' own ports and their destinations.
+/// The number of hops between the servers' own ports and their destinations.
 pub const HOPS: usize = 5;
 
 const PACKET: u16 = 1_500;
@@ -22,13 +22,13 @@ const RATE: u64 = 10_000_000_000;
 /// The transmission time of a packet.
 const SLOT: Time = 1_200_000;
 
-/// The ports of a hop.
+/// The queues of a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Queues {
-    /// Packets at a port, the one in service included, in the mean over ports and time. By Little's law, from
-    /// how long they waited.
+    /// The mean number of packets at a port over ports and time, including the one in service. It follows from waiting
+    /// times by Little's law.
     pub mean: f64,
-    /// The most that a packet found, with itself, since the beginning.
+    /// The maximum length that a packet found, including itself, since the start.
     pub max: u64,
 }
 
@@ -41,8 +41,7 @@ pub struct FabricRun {
     pub simulation: Simulation,
 }
 
-/// The queues of all hops in the `slots` slots that follow `warm_up` ones, the first of which meets empty
-/// queues.
+/// Measures the queues of all hops in `slots` slots after `warm_up` slots. The queues are empty at first.
 ///
 /// # Errors
 ///
@@ -85,7 +84,7 @@ pub fn queues(
     Ok(FabricRun { hops, simulation })
 }
 
-/// For each host one in another pod, such that each has one.
+/// A permutation of hosts that maps each to one in another pod.
 fn between_pods(hosts: usize, pod: usize, rng: &mut SplitMix64) -> Vec<usize> {
     let mut to: Vec<usize> = (0..hosts).collect();
     while let Some(own) = (0..hosts).find(|&host| to[host] / pod == host / pod) {
@@ -94,7 +93,7 @@ fn between_pods(hosts: usize, pod: usize, rng: &mut SplitMix64) -> Vec<usize> {
     to
 }
 
-/// How long packets waited at the ports of each hop, in all and at most.
+/// The sum and the maximum of waiting times at the ports of each hop.
 fn waits(simulation: &Simulation) -> [(Time, Time); HOPS] {
     let fabric = simulation.network().fabric();
     core::array::from_fn(|hop| {

@@ -1,17 +1,17 @@
 //! Models of queues in slotted time, which validate the simulator and the papers' figures.
 //!
-//! | file | what | source |
+//! | file | model | source |
 //! |---|---|---|
-//! | [`bouncing`] | the queues of RB, RRB and DRB at the first three hops, by simulation of slots | DRB paper, Appendix B |
+//! | [`bouncing`] | the queues of RB, RRB and DRB at the first three hops, simulated slot by slot | DRB paper, Appendix B |
 //! | [`closed`] | closed forms of some of these, and M/D/1 | queueing theory |
 //! | [`fabric`] | the same traffic packet by packet, in the simulator | |
 //!
 //! # The queue
 //!
-//! All follow q(t+1) = (q(t) - 1)+ + arrivals(t+1): a length counts the packets of its slot after they have
-//! arrived and before one of them is sent, the packet in service included. Those that wait behind it are
-//! (q - 1)+, whose mean is smaller by the load. The DRB paper's mean of 2.5 at load 1 is of q; its maximum of
-//! n/2 (n/2 - 1) for RRB is of q - 1.
+//! All queues follow q(t+1) = (q(t) - 1)+ + arrivals(t+1). The length q of a slot counts the packets after those of the
+//! slot have arrived and before one is sent, including the packet in service. (q - 1)+ packets wait behind it, whose
+//! mean is smaller by the load. The DRB paper's mean of 2.5 at load 1 is that of q, and its maximum of n/2 (n/2 - 1)
+//! for RRB is that of q - 1.
 
 pub mod bouncing;
 pub mod closed;
@@ -27,7 +27,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Those of a distribution: `weights` of the lengths 0, 1, 2 and so on, in any unit.
+    /// The moments of a distribution: `weights` of the lengths 0, 1, 2 and so on, in any unit.
     pub fn of(weights: impl IntoIterator<Item = f64>) -> Self {
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
         for (length, weight) in weights.into_iter().enumerate() {
@@ -41,7 +41,7 @@ impl Moments {
     }
 }
 
-/// How often a queue had each length.
+/// A histogram of the lengths of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lengths(Vec<u64>);
 
@@ -60,7 +60,7 @@ impl Lengths {
         Moments::of(self.0.iter().map(|&count| count as f64))
     }
 
-    /// The longest.
+    /// The maximum.
     pub fn max(&self) -> usize {
         self.0.len().saturating_sub(1)
     }

@@ -1,11 +1,11 @@
-//! What can be set.
+//! The settings of TCP.
 
 use super::throttle::Throttle;
 use crate::engine::{MS, Time};
 use crate::transport::payload_of;
 use cloudburst_core::path::Order;
 
-/// How all connections of a transport behave.
+/// The settings of all connections of a transport.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Bytes of a full data packet on the wire. A message's last packet may be shorter.
@@ -14,27 +14,27 @@ pub struct Config {
     pub payload: u16,
     /// Bytes of an ACK on the wire.
     pub ack: u16,
-    /// Packets of the initial window.
+    /// The initial window in packets.
     pub initial_window: u32,
-    /// Bytes that may be outstanding: the receiver's window. At least a packet may be.
+    /// The receiver's window: bytes that may be outstanding. A single packet always may be.
     pub window: u64,
-    /// The smallest retransmission timeout.
+    /// The minimum retransmission timeout.
     pub rto_min: Time,
-    /// The retransmission timeout before the first sample of the round-trip time. There is no handshake
-    /// that would give one, so the default is [`rto_min`](Self::rto_min).
+    /// The retransmission timeout before the first sample of the round-trip time. There is no handshake to give a
+    /// sample, so the default is that of [`rto_min`](Self::rto_min).
     pub rto_initial: Time,
-    /// What a sender does about ECN marks.
+    /// How a sender reacts to ECN marks.
     pub reaction: Reaction,
-    /// How long a receiver holds packets that are out of order before TCP sees them: section 5 of the DRB
-    /// paper. `None`: it does not.
+    /// How long a receiver holds packets that are out of order before TCP sees them (section 5 of the DRB paper).
+    /// `None`: it does not hold them.
     pub resequencing: Option<Time>,
     /// How packets are spread over paths.
     pub balancing: LoadBalancing,
-    /// Which classes packets have.
+    /// The classes of packets.
     pub tagging: Tagging,
-    /// Connections that carry the same message over different paths. The first that is complete counts.
+    /// The number of connections that carry the same message on different paths. The first complete one counts.
     pub copies: u8,
-    /// What hosts may send at most, whatever the window: QJump.
+    /// The limit of what hosts send in an epoch, whatever the window (QJump).
     pub throttle: Option<Throttle>,
 }
 
@@ -66,8 +66,8 @@ impl Config {
         Self { reaction: Reaction::Dctcp { gain: 1.0 / 16.0 }, ..Self::default() }
     }
 
-    /// PIAS: DCTCP whose packets lose priority as their message goes on. Queues must be
-    /// [`Strict`](crate::queue::Strict), and mark.
+    /// PIAS: DCTCP whose packets lose priority as more of their message is sent. Queues must be
+    /// [`Strict`](crate::queue::Strict), and must mark.
     pub fn pias(thresholds: Vec<u64>) -> Self {
         Self { tagging: Tagging::ByBytes(thresholds), ..Self::dctcp() }
     }
@@ -107,14 +107,14 @@ impl Config {
     }
 }
 
-/// What a sender does about ECN marks.
+/// How a sender reacts to ECN marks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reaction {
-    /// Its packets are not ECN-capable.
+    /// Not at all: its packets are not ECN-capable.
     None,
-    /// It halves its window, once a window (RFC 3168).
+    /// It halves its window, at most once per window (RFC 3168).
     Halve,
-    /// It reduces its window by the share of packets that are marked, once a window (DCTCP, SIGCOMM 2010).
+    /// It reduces its window by half the share of marked packets, at most once per window (DCTCP, SIGCOMM 2010).
     Dctcp {
         /// The weight of the last window in the estimate of that share.
         gain: f64,
@@ -134,13 +134,12 @@ pub enum LoadBalancing {
     Fixed(u16),
 }
 
-/// Which classes packets have.
+/// The classes of packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tagging {
-    /// All this one.
+    /// All packets have this class.
     Fixed(u8),
-    /// Class i once i of these thresholds have been passed by the bytes of the message before the packet
-    /// (PIAS, NSDI 2015, section 4.1). A retransmission has the class of the original, and ACKs have
-    /// class 0.
+    /// A packet has class i if the bytes of its message before it reach i of these thresholds (PIAS, NSDI 2015,
+    /// section 4.1). A retransmission has the class of the original, and ACKs have class 0.
     ByBytes(Vec<u64>),
 }

@@ -1,10 +1,9 @@
-//! The congestion window: slow start, congestion avoidance (RFC 5681), and what marks do to it (RFC 3168,
-//! DCTCP).
+//! The congestion window: slow start, congestion avoidance (RFC 5681), and reactions to marks (RFC 3168, DCTCP).
 
 use super::Config;
 use super::config::Reaction;
 
-/// The smallest window that marks and fast recovery leave.
+/// The minimum window after marks and fast recovery.
 const SMALLEST: f64 = 2.0;
 
 /// The congestion window, in packets.
@@ -24,20 +23,20 @@ pub(super) struct Congestion {
     marked: u32,
 }
 
-/// What an ACK says, as far as the window is concerned.
+/// What an ACK means for the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// Packets that are now known to have arrived.
+    /// The number of newly acknowledged packets.
     pub(super) newly: u32,
-    /// Whether the packet that is acknowledged was marked.
+    /// Whether the acknowledged packet was marked.
     pub(super) is_marked: bool,
     /// The first packet that is not acknowledged.
     pub(super) first: u32,
     /// The packet that will be sent next.
     pub(super) next: u32,
-    /// Whether the window may grow: it is what limited the sender, which is not in fast recovery.
+    /// Whether the window may grow: it limited the sender, which is not in fast recovery.
     pub(super) may_grow: bool,
-    /// By how much of a packet it grows for each in congestion avoidance, if not by that of RFC 5681.
+    /// The growth per acknowledged packet in congestion avoidance, in packets, if it is not that of RFC 5681.
     pub(super) increase: Option<f64>,
 }
 

@@ -1,6 +1,6 @@
-//! TCP and what is made of it: DCTCP, PIAS, replicated DCTCP, QJump.
+//! TCP and the transports based on it: DCTCP, PIAS, replicated DCTCP, QJump, MPTCP, and TCP over packet spraying.
 //!
-//! | scheme | is | source |
+//! | scheme | settings | source |
 //! |---|---|---|
 //! | TCP | [`Config::default`]: SACK, NewReno's window, RFC 6298 timeouts | RFC 5681, 6675, 6298 |
 //! | DCTCP | [`Config::dctcp`] and queues that mark | SIGCOMM 2010; RFC 8257 |
@@ -12,18 +12,18 @@
 //!
 //! # Simplifications
 //!
-//! Flows begin with their initial window: there is no handshake, and none at the end. Every data packet is
-//! acknowledged by itself, with the time at which it was sent, its mark, and one SACK block of at most eight
-//! packets. Windows are counted in packets. The receiver's application reads at once. A loss that three later
-//! packets do not reveal, and that of a retransmission, is left to the timeout: there is no early retransmit,
-//! no tail loss probe, and nothing undoes a retransmission that was not needed.
+//! Flows start with their initial window, and connections are neither opened nor closed. Every data packet is
+//! acknowledged separately: the ACK has the packet's sending time, its mark, and one SACK block of at most eight
+//! packets. Windows are counted in packets. The receiver's application reads at once. A loss that three later packets
+//! do not reveal, and the loss of a retransmission, are left to the timeout. There is no early retransmit and no tail
+//! loss probe, and spurious retransmissions are not undone.
 //!
-//! Hosts put what the window allows into the queue of their port at once. A long flow that the network does
-//! not slow down fills that queue with its window; so let the ports of hosts mark as switches do, or keep the
-//! window small, where other flows of the same host are to be measured.
+//! Hosts put what the window allows into the queue of their port at once. A long flow that the network does not slow
+//! down fills that queue with its window. To measure other flows of the same host, let the ports of hosts mark as
+//! switches do, or keep the window small.
 //!
-//! Copies of a message share nothing but the host's port. The message is delivered when one copy is whole,
-//! and when the sender knows it, the other copies stop: what they have in the network is ignored.
+//! Copies of a message share only the host's port. The message is delivered when one copy is complete. When the sender
+//! learns of it, the other copies stop, and their packets in the network are ignored.
 
 mod config;
 mod congestion;
@@ -51,19 +51,19 @@ use throttle::Host;
 #[derive(Debug)]
 pub struct Tcp {
     stack: Stack,
-    /// The copies of each flow's message; none once it is acknowledged.
+    /// The copies of each flow's message; empty once it is acknowledged.
     flows: Vec<Box<[Subflow]>>,
-    /// What each host throttles.
+    /// The throttle of each host.
     hosts: Vec<Host>,
 }
 
 impl Tcp {
-    /// Hosts that behave as `config` says.
+    /// TCP with these settings on all hosts.
     pub fn new(config: Config) -> Self {
         Self { stack: Stack::new(config), flows: Vec::new(), hosts: Vec::new() }
     }
 
-    /// Sends what a copy may send.
+    /// Sends the packets that a copy may send.
     fn send(&mut self, network: &mut Network, flow: u32, index: u8) {
         let subflow = &mut self.flows[flow as usize][usize::from(index)];
         let record = &network.flows()[flow];
@@ -83,7 +83,7 @@ impl Tcp {
         self.stack.watch(network, flow, index, subflow);
     }
 
-    /// Lets a host that is throttled send what it may: a packet of each copy in turn.
+    /// Sends the packets that a throttled host may send, one of each copy in turn.
     fn serve(&mut self, network: &mut Network, source: u16) {
         let Some(throttle) = self.stack.config.throttle else {
             return;

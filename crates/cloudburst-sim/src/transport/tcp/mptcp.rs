@@ -1,10 +1,10 @@
 //! MPTCP: one message over several subflows, with windows that grow together (LIA, RFC 6356).
 //!
-//! A packet of the message is given to a subflow when its window has room for it, and stays with it: there
-//! is no reinjection. All subflows begin at once, and take the first packets in turns. They share one
-//! window, [`Config::window`], from the first packet of the message that has not been acknowledged: a
-//! subflow that waits for a timeout stops the others once it is full. Simulations of MPTCP often have
-//! subflows with windows of their own instead: [`Mptcp::with_windows_apart`].
+//! A packet of the message is given to a subflow when its window has room for it, and stays there: there is no
+//! reinjection. All subflows start at once, and take the first packets in turn. They share one window,
+//! [`Config::window`], from the first unacknowledged packet of the message on, so a subflow that waits for a timeout
+//! stops the others once that window is full. In simulations of MPTCP, each subflow often has its own window:
+//! [`Mptcp::with_windows_apart`].
 
 use super::subflow::{self, Stack, Subflow, timer};
 use super::{Config, wire};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub struct Mptcp {
     stack: Stack,
     subflows: u8,
-    /// Packets of the message that may be outstanding.
+    /// The number of the message's packets that may be outstanding.
     window: u32,
     /// None once the message is acknowledged.
     flows: Vec<Option<Box<Connection>>>,
@@ -28,13 +28,13 @@ pub struct Mptcp {
 #[derive(Debug)]
 struct Connection {
     subflows: Box<[Subflow]>,
-    /// Which packets of the message the outstanding packets of each subflow are.
+    /// The packets of the message that each subflow has outstanding, in the order of its own packets.
     parts: Box<[VecDeque<u32>]>,
     /// The first packet of the message that has not been acknowledged.
     first: u32,
-    /// Whether those after it have been.
+    /// Whether that packet and those after it have been acknowledged.
     acknowledged: VecDeque<bool>,
-    /// The first packet of the message that no subflow has.
+    /// The first packet of the message that has not been given to a subflow.
     next: u32,
     /// Whether the shared window has stopped a subflow.
     is_blocked: bool,
@@ -43,21 +43,21 @@ struct Connection {
 }
 
 impl Mptcp {
-    /// Hosts that behave as `config` says, with so many subflows a message, on different paths as far as
-    /// there are enough. [`Config::copies`] and [`Config::throttle`] mean nothing here.
+    /// MPTCP on all hosts, with this many subflows per message, on different paths as far as there are enough.
+    /// [`Config::copies`] and [`Config::throttle`] are ignored.
     pub fn new(config: Config, subflows: u8) -> Self {
         let window = config.window_packets();
         let (stack, subflows) = (Stack::new(config), subflows.max(1));
         Self { stack, subflows, window, flows: Vec::new() }
     }
 
-    /// Each subflow has a window of [`Config::window`], and there is none of the message.
+    /// Gives each subflow a window of [`Config::window`] of its own, and the message none.
     #[must_use]
     pub fn with_windows_apart(self) -> Self {
         Self { window: u32::MAX, ..self }
     }
 
-    /// Lets a subflow send a packet, if it may. Returns whether it did.
+    /// Sends a packet of a subflow, if it may. Returns whether it did.
     fn send_one(&mut self, network: &mut Network, flow: u32, index: u8) -> bool {
         let Some(connection) = &mut self.flows[flow as usize] else {
             return false;
@@ -100,7 +100,7 @@ impl Mptcp {
         }
     }
 
-    /// Counts what a subflow has received since it had `before` bytes.
+    /// Counts the bytes that a subflow has received since it had `before` bytes.
     fn count(&self, network: &mut Network, flow: u32, index: u8, before: u64) {
         let Some(connection) = &self.flows[flow as usize] else {
             return;

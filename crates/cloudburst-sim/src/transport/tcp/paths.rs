@@ -1,16 +1,16 @@
-//! Which path each packet takes.
+//! The paths of packets.
 
 use super::config::LoadBalancing;
 use crate::network::Network;
 use cloudburst_core::path::{Order, Sequence};
 use std::collections::BTreeMap;
 
-/// How the packets of a subflow in one direction find their paths.
+/// The paths of a subflow's packets in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
-    /// All take this one.
+    /// All packets take this path.
     Fixed(u16),
-    /// Each asks this selector.
+    /// Each packet takes the next path of this selector.
     Selector(u32),
 }
 
@@ -69,7 +69,7 @@ impl Selectors {
     }
 }
 
-/// `count` paths that are drawn uniformly, each once before any is taken twice.
+/// `count` paths drawn uniformly, such that none is repeated before all have been drawn.
 fn draw_distinct(network: &mut Network, (source, destination): (u16, u16), count: u8) -> Vec<u16> {
     if count == 1 {
         return vec![network.draw_path(source, destination)];

@@ -3,7 +3,7 @@
 use super::wire::BLOCK;
 use std::collections::VecDeque;
 
-/// What has arrived.
+/// The packets that have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// The first packet that has not arrived.
@@ -40,7 +40,7 @@ impl Receiver {
         !core::mem::replace(&mut self.ahead[place], true)
     }
 
-    /// How many beyond the first gap have arrived in a row up to `packet`, as far as an ACK tells.
+    /// The length of the SACK block that ends with `packet`: packets beyond the first gap that have arrived in a row.
     pub(super) fn block(&self, packet: u32) -> u32 {
         if packet < self.next {
             return 0;

@@ -1,12 +1,12 @@
 //! The re-sequencing buffer of section 5 of the DRB paper, between the network and TCP.
 //!
-//! Packets that come too early are held until those before them have come, or until the first of them has
-//! been held for so long that the gap before it counts as a loss. TCP then sees that gap.
+//! Packets that arrive early are held until earlier ones have arrived, or until the first of them has been held for so
+//! long that the gap before it counts as a loss. TCP then sees the gap.
 
 use crate::engine::Time;
 use std::collections::VecDeque;
 
-/// A packet as TCP gets it.
+/// A packet for TCP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) sequence: u32,
@@ -19,13 +19,13 @@ pub(super) struct Arrival {
     pub(super) is_marked: bool,
 }
 
-/// The packets that are held.
+/// A re-sequencing buffer.
 #[derive(Debug)]
 pub(super) struct Resequencer {
     hold_for: Time,
-    /// The packet that TCP is to get next.
+    /// The next packet for TCP.
     next: u32,
-    /// That and those after it. The last one has always arrived.
+    /// The held packets from `next` on. The last one is always present.
     held: VecDeque<Option<Arrival>>,
     /// The time of the pending timer, if any.
     timer_at: Option<Time>,
@@ -36,7 +36,7 @@ impl Resequencer {
         Self { hold_for, next: 0, held: VecDeque::new(), timer_at: None }
     }
 
-    /// Takes a packet. Returns it if TCP may have it at once; [`pop`](Self::pop) gives what else it may.
+    /// Takes a packet. Returns it if it need not be held; [`pop`](Self::pop) then returns those that it releases.
     pub(super) fn take(&mut self, arrival: Arrival) -> Option<Arrival> {
         if arrival.sequence <= self.next {
             if arrival.sequence == self.next {
@@ -49,7 +49,7 @@ impl Resequencer {
         if place >= self.held.len() {
             self.held.resize(place + 1, None);
         }
-        // Of duplicates the first is kept.
+        // The first of duplicates is kept.
         self.held[place].get_or_insert(arrival);
         None
     }
@@ -72,7 +72,7 @@ impl Resequencer {
         self.pop(now)
     }
 
-    /// Until when the first packet is held.
+    /// The time until which the first packet is held.
     fn deadline(&self) -> Option<Time> {
         let first = self.held.iter().flatten().next();
         first.map(|arrival| arrival.arrived + self.hold_for)

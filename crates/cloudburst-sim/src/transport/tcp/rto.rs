@@ -16,9 +16,9 @@ pub(super) struct Rto {
     smoothed: Time,
     /// RTTVAR.
     variation: Time,
-    /// How often the timeout has been doubled since data was acknowledged last.
+    /// How often the timeout has been doubled since data was last acknowledged.
     doubled: u32,
-    /// When the timer expires, if it runs.
+    /// When the retransmission timer expires, if it runs.
     deadline: Option<Time>,
     /// The time of the pending timer of the simulator, if any.
     timer_at: Option<Time>,
@@ -45,13 +45,12 @@ impl Rto {
         if self.smoothed == 0 { None } else { Some(self.smoothed) }
     }
 
-    /// How often the timeout has been doubled since data was acknowledged last.
+    /// How often the timeout has been doubled since data was last acknowledged.
     pub(super) const fn doubled(&self) -> u32 {
         self.doubled
     }
 
-    /// Takes a sample. ACKs echo the time at which the very packet was sent, so there is no ambiguity about
-    /// retransmissions.
+    /// Takes a sample. ACKs echo the sending time of their packet, so retransmissions are not ambiguous.
     pub(super) fn on_sample(&mut self, sample: Time) {
         if self.smoothed == 0 {
             self.smoothed = sample.max(1);
@@ -71,13 +70,13 @@ impl Rto {
         base.saturating_mul(1 << self.doubled.min(32)).min(LONGEST.max(base))
     }
 
-    /// Data has been acknowledged: the timer starts anew, or stops if nothing is outstanding.
+    /// Restarts the timer after data has been acknowledged, or stops it if nothing is outstanding.
     pub(super) fn on_progress(&mut self, now: Time, is_outstanding: bool) {
         self.doubled = 0;
         self.deadline = is_outstanding.then(|| now + self.duration());
     }
 
-    /// A packet has been sent: the timer starts if it does not run.
+    /// Starts the timer after a packet has been sent, unless it runs.
     pub(super) fn on_sent(&mut self, now: Time) {
         if self.deadline.is_none() {
             self.deadline = Some(now + self.duration());

@@ -10,12 +10,12 @@ use super::wire::Ack;
 use crate::engine::Time;
 use std::collections::VecDeque;
 
-/// What is known of an outstanding packet.
+/// The state of an outstanding packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InFlight,
     Sacked,
-    /// Lost, and not sent again yet.
+    /// Lost, and not yet retransmitted.
     Lost,
     Retransmitted,
 }
@@ -34,20 +34,20 @@ enum Mode {
 pub(super) struct Sender {
     /// The first packet that has not been acknowledged.
     first: u32,
-    /// It and those after it, as far as they have been sent: the scoreboard.
+    /// The states of this packet and of those sent after it: the scoreboard.
     states: VecDeque<State>,
     sacked: usize,
     lost: usize,
-    /// The highest three that were SACKed, the highest first; 0 stands for none.
+    /// The three highest SACKed packets, in descending order; 0 stands for none.
     highest: [u32; 3],
-    /// Losses have been looked for before this packet.
+    /// Packets before this one have been searched for losses.
     searched: u32,
-    /// None before this packet is lost and not sent again.
+    /// No packet before this one waits for its retransmission.
     retransmit_from: u32,
     /// The first retransmission of fast recovery does not wait for the window.
     is_urgent: bool,
     mode: Mode,
-    /// The most packets that may be outstanding.
+    /// The number of packets that may be outstanding.
     window: u32,
     pub(super) congestion: Congestion,
     pub(super) rto: Rto,
@@ -86,7 +86,7 @@ impl Sender {
         self.states.len() - self.sacked - self.lost
     }
 
-    /// Which packet to send now, of those before `end`.
+    /// The packet to send now, of those before `end`.
     pub(super) fn poll(&mut self, end: u32) -> Option<u32> {
         let is_open = self.in_flight() < self.congestion.window() as usize;
         if !is_open && !self.is_urgent {
@@ -103,7 +103,7 @@ impl Sender {
         may_send.then(|| self.next())
     }
 
-    /// The packet that [`poll`](Self::poll) returned has been sent.
+    /// Records that the packet returned by [`poll`](Self::poll) has been sent.
     pub(super) fn on_sent(&mut self, now: Time, packet: u32) {
         self.rto.on_sent(now);
         match self.states.get_mut((packet - self.first) as usize) {
@@ -117,7 +117,7 @@ impl Sender {
         }
     }
 
-    /// Takes an ACK. `increase` is that of [`Progress::increase`].
+    /// Handles an ACK. `increase` is that of [`Progress::increase`].
     pub(super) fn on_ack(&mut self, now: Time, ack: &Ack, increase: Option<f64>) {
         let is_limited = self.in_flight() >= self.congestion.window() as usize;
         let before = self.first;
@@ -151,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// All before `next` have arrived. Returns how many of them that is news of.
+    /// Removes the packets before `next`, which have arrived. Returns how many of them are newly acknowledged.
     fn take_acknowledged(&mut self, next: u32) -> u32 {
         let mut newly = 0;
         while self.first < next
@@ -168,7 +168,7 @@ impl Sender {
         newly
     }
 
-    /// Some packets beyond a gap have arrived. Returns how many of them that is news of.
+    /// Marks the packets of a SACK block. Returns how many of them are newly acknowledged.
     fn take_sacked(&mut self, ack: &Ack) -> u32 {
         let mut newly = 0;
         for packet in ack.block().filter(|&packet| packet >= self.first) {
@@ -193,7 +193,7 @@ impl Sender {
         newly
     }
 
-    /// Those before `end` that have not arrived are lost.
+    /// Marks packets before `end` that have not arrived as lost.
     fn search(&mut self, end: u32) {
         for packet in self.searched.max(self.first)..end {
             let state = &mut self.states[(packet - self.first) as usize];
@@ -206,7 +206,7 @@ impl Sender {
         self.searched = self.searched.max(end);
     }
 
-    /// The retransmission timer has expired: all that have not arrived are lost.
+    /// Handles the expiry of the retransmission timer: all packets that have not arrived are lost.
     pub(super) fn on_timeout(&mut self) {
         let is_first = self.rto.doubled() == 1;
         self.congestion.on_timeout(self.states.len(), self.next(), is_first);

@@ -1,5 +1,5 @@
-//! A sequence of packets from one host to another with its sender and its receiver, and what all hosts need
-//! to send and receive them.
+//! A sequence of packets from one host to another with its sender and its receiver, and the stack with which hosts send
+//! and receive them.
 
 use super::Config;
 use super::config::Reaction;
@@ -38,11 +38,11 @@ pub(super) struct Subflow {
     pub(super) received: u64,
     data: Route,
     acks: Route,
-    /// Whether it waits for its turn at a throttle.
+    /// Whether it is queued at a throttle.
     pub(super) is_queued: bool,
 }
 
-/// What the hosts have in common.
+/// The settings and paths that all hosts share.
 #[derive(Debug)]
 pub(super) struct Stack {
     pub(super) config: Config,
@@ -110,7 +110,7 @@ impl Stack {
         subflow.sender.rto.schedule(network, self.number, flow, token);
     }
 
-    /// A data packet has arrived.
+    /// Handles a data packet that has arrived.
     pub(super) fn take(&mut self, network: &mut Network, subflow: &mut Subflow, packet: &Packet) {
         Measures::record(&mut network.measures.queueing, packet.waited_ns.into());
         let arrival = Arrival {
@@ -131,7 +131,7 @@ impl Stack {
         self.release(network, id, subflow);
     }
 
-    /// Hands packets from the re-sequencing buffer to TCP that need not be held any longer.
+    /// Hands packets that need not be held any longer from the re-sequencing buffer to TCP.
     pub(super) fn release(&mut self, network: &mut Network, id: (u32, u8), subflow: &mut Subflow) {
         let now = network.now();
         while let Some(arrival) = subflow.resequencer.as_mut().and_then(|held| held.pop(now)) {
@@ -162,7 +162,7 @@ impl Stack {
         self.receive(network, id, subflow, arrival);
     }
 
-    /// TCP takes a packet, and acknowledges it.
+    /// Hands a packet to TCP, which acknowledges it.
     fn receive(
         &mut self,
         network: &mut Network,
@@ -193,7 +193,7 @@ impl Stack {
     }
 }
 
-/// Records the round trip of an ACK's packet.
+/// Records the round-trip time of an acknowledged packet.
 pub(super) fn record_round_trip(network: &mut Network, sent: Time) {
     let round_trip = (network.now() - sent) / NS;
     Measures::record(&mut network.measures.round_trips, round_trip);

@@ -1,14 +1,13 @@
-//! QJump's throttle (NSDI 2015): a host sends so many bytes of a level in each network epoch.
+//! QJump's throttle (NSDI 2015): a host sends a limited number of bytes of a level in each network epoch.
 //!
 //! A level is a transport with a throughput factor f and, as [`Tagging::Fixed`](super::Tagging), a
-//! priority: the smaller f, the more urgent. An epoch is 2 n P / R + epsilon, after which n packets that
+//! priority: a smaller f is more urgent. An epoch is 2 n P / R + epsilon, after which n packets that
 //! meet at one port have left the network even if epochs of hosts are not aligned (section 3 of the
 //! paper). A host sends f packets of P bytes of a level in an epoch. Where f = n, it is not throttled.
 //!
-//! The epoch of a host begins with a packet if the one before it is over. Hosts hold back what TCP has to
-//! send, rather than packets that it has sent, so that waiting for an epoch takes no part in round-trip
-//! times. ACKs are not throttled. The ports of hosts must be [`Strict`](crate::queue::Strict) as well, or
-//! urgent packets wait behind others there.
+//! An epoch of a host starts with the first packet after the previous epoch. The throttle delays the sending by TCP,
+//! not packets that TCP has sent, so round-trip times exclude the waiting for an epoch. ACKs are not throttled. The
+//! ports of hosts must be [`Strict`](crate::queue::Strict) as well, or urgent packets wait behind others there.
 
 use crate::engine::{Time, byte_time};
 use std::collections::VecDeque;
@@ -16,15 +15,15 @@ use std::collections::VecDeque;
 /// The parameters of a level.
 #[derive(Clone, Copy, Debug)]
 pub struct Throttle {
-    /// Hosts that may send at the same time: n.
+    /// The number of hosts that may send at the same time: n.
     pub hosts: u32,
     /// Bytes of the largest packet on the wire: P.
     pub packet: u16,
-    /// Bits a second of the slowest link: R.
+    /// The rate of the slowest link in bits per second: R.
     pub rate: u64,
     /// The cumulative switching delay: epsilon.
     pub delay: Time,
-    /// The throughput factor: f, of 1 to n.
+    /// The throughput factor: f, from 1 to n.
     pub factor: u32,
 }
 
@@ -34,13 +33,13 @@ impl Throttle {
         2 * self.hosts as Time * self.packet as Time * byte_time(self.rate) + self.delay
     }
 
-    /// Bytes an epoch; unlimited if f = n.
+    /// The bytes per epoch; unlimited if f = n.
     const fn allowance(&self) -> u64 {
         if self.factor >= self.hosts { u64::MAX } else { self.factor as u64 * self.packet as u64 }
     }
 }
 
-/// What a host sends of a level.
+/// The throttle of a host for one level.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     /// Subflows that may have something to send, the next one in front.
@@ -51,7 +50,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Whether a packet of `size` may be sent now, which then counts as sent.
+    /// Whether a packet of `size` may be sent now. If so, it counts as sent.
     pub(super) fn admit(&mut self, throttle: &Throttle, now: Time, size: u16) -> bool {
         if now >= self.epoch_ends {
             self.epoch_ends = now + throttle.epoch();

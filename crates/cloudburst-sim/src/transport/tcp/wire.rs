@@ -1,24 +1,24 @@
-//! What the fields of packets mean to TCP.
+//! The meaning of packet fields in TCP.
 //!
 //! | field | in a data packet | in an ACK |
 //! |---|---|---|
-//! | `sequence` | its number | that of the packet that it answers |
+//! | `sequence` | its number | the number of the acknowledged packet |
 //! | `acknowledged` | | the first packet that has not arrived |
-//! | `remaining` | subflow << 24 | subflow << 24, and how many have arrived in a row up to `sequence` |
-//! | `sent` | when it was sent | when the packet that it answers was sent |
-//! | `ecn` | capable, or marked | whether the packet that it answers was marked |
+//! | `remaining` | subflow << 24 | subflow << 24, and the length of the SACK block, which ends with `sequence` |
+//! | `sent` | when it was sent | when the acknowledged packet was sent |
+//! | `ecn` | capable, or marked | whether the acknowledged packet was marked |
 //!
 //! ACKs are not ECN-capable, so that switches leave their codepoint alone.
 
 use crate::engine::{Ecn, Packet, Time};
 use core::ops::Range;
 
-/// How many packets a SACK block tells of at most: so many ACKs in a row may be lost without harm.
+/// The maximum length of a SACK block, which makes up for seven lost ACKs in a row.
 pub(super) const BLOCK: u32 = 8;
 
 const SUBFLOW: u32 = 24;
 
-/// Which subflow a packet or ACK is of.
+/// The subflow of a packet or ACK.
 pub(super) const fn subflow(packet: &Packet) -> u8 {
     (packet.remaining >> SUBFLOW) as u8
 }
@@ -33,9 +33,9 @@ pub(super) const fn remaining(subflow: u8, count: u32) -> u32 {
 pub(super) struct Ack {
     /// The first packet that has not arrived.
     pub(super) next: u32,
-    /// The packet that it answers.
+    /// The packet that it acknowledges.
     pub(super) sequence: u32,
-    /// How many have arrived in a row up to that.
+    /// The length of the SACK block, which ends with that packet.
     pub(super) count: u32,
     /// When that packet was sent.
     pub(super) sent: Time,
@@ -54,7 +54,7 @@ impl Ack {
         }
     }
 
-    /// The SACK block, of which those before [`next`](Self::next) are no news.
+    /// The SACK block. It may begin before [`next`](Self::next).
     pub(super) const fn block(&self) -> Range<u32> {
         self.sequence + 1 - self.count..self.sequence + 1
     }
