@@ -77,8 +77,8 @@ pub(super) struct CloudburstSetup {
 /// The queue limit of a pFabric host's port, in packets: more than it ever holds.
 const MANY: usize = 4_096;
 
-/// All schemes by name.
-pub(super) const NAMES: [(&str, Setup); 24] = [
+/// The setups of all schemes, by name.
+pub(super) const SETUPS: [(&str, Setup); 24] = [
     ("dctcp", Setup::Dctcp { rto_min: None }),
     ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Setup::Pias),
@@ -130,7 +130,7 @@ const fn ours(many_paths: bool, tiny: bool) -> Setup {
 impl Setup {
     /// The setup of the scheme of this name.
     pub(super) fn named(name: &str) -> Result<Self, String> {
-        let found = NAMES.iter().find(|(known, _)| *known == name);
+        let found = SETUPS.iter().find(|(known, _)| *known == name);
         found.map(|(_, setup)| *setup).ok_or_else(|| format!("unknown scheme `{name}`"))
     }
 

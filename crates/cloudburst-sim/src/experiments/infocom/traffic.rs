@@ -134,14 +134,14 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::setup::NAMES;
+    use super::super::setup::SETUPS;
     use super::super::site::TESTBED;
     use super::*;
     use crate::engine::MS;
 
     #[test]
     fn every_scheme_delivers_everything_and_no_host_drops_its_own_packets() {
-        for (name, setup) in NAMES {
+        for (name, setup) in SETUPS {
             let (from, warm_up, span) = (100 * MS, 10 * MS, 40 * MS);
             let traffic = Traffic { rate: 250.0, background: 0..4, from, warm_up, span };
             let outcome = run(&TESTBED, setup, &traffic, 1, |_| {}).unwrap();
