@@ -12,7 +12,8 @@ pub(super) struct Block<'a> {
     pub(super) inner: Vec<Block<'a>>,
 }
 
-/// All blocks of all files.
+/// All blocks of all files, without what a later line takes back by `no` or `default`. Such a line stays
+/// itself, for some say something: `no priority` is round robin on EOS.
 pub(super) fn read(files: &[File]) -> Vec<Block<'_>> {
     let mut top: Vec<Block<'_>> = Vec::new();
     let mut file = String::new();
@@ -28,10 +29,55 @@ pub(super) fn read(files: &[File]) -> Vec<Block<'_>> {
             open.pop();
         }
         let block = Block { line: text.trim(), at, inner: Vec::new() };
+        if let Some(what) = block.after("no").or_else(|| block.after("default")) {
+            let headers = headers(&top, open.len());
+            take_back(&mut top, &headers, what);
+        }
         insert(&mut top, open.len(), block);
         open.push(indent);
     }
     top
+}
+
+/// The lines of the open blocks, from the outermost: each is the last one of its level.
+fn headers<'a>(level: &[Block<'a>], depth: usize) -> Vec<&'a str> {
+    let mut headers = Vec::new();
+    let mut last = level.last();
+    while let Some(block) = last.filter(|_| headers.len() < depth) {
+        headers.push(block.line);
+        last = block.inner.last();
+    }
+    headers
+}
+
+/// Takes lines out of all blocks with these headers: a block may be told in parts, and in two files.
+fn take_back(level: &mut Vec<Block<'_>>, headers: &[&str], what: &str) {
+    match headers.split_first() {
+        None => level.retain(|block| !is_taken_back(block.line, what)),
+        Some((header, deeper)) => {
+            let parts = level.iter_mut().filter(|part| part.line.eq_ignore_ascii_case(header));
+            parts.for_each(|part| take_back(&mut part.inner, deeper, what));
+        }
+    }
+}
+
+/// Whether `no` and these words take a line back: they are its beginning, or the kind and name of a class
+/// or policy; and of a queue's limit and share, whatever number stands there is meant.
+fn is_taken_back(line: &str, what: &str) -> bool {
+    let (words, taken) = (words(line), words(what));
+    match taken.first().map(String::as_str) {
+        None => false,
+        // Single DSCPs are taken out of a list.
+        Some("qos") if words.starts_with(&["qos".into(), "map".into(), "dscp".into()]) => false,
+        Some("queue-limit" | "bandwidth") => words[0] == taken[0],
+        Some("class-map" | "policy-map") => words[0] == taken[0] && words.last() == taken.last(),
+        Some(_) => words.starts_with(&taken),
+    }
+}
+
+/// The words of a line, in lower case.
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_lowercase).collect()
 }
 
 /// Each open block is the last one of its level.
@@ -114,6 +160,28 @@ mod tests {
             (blocks[0].after("a"), blocks[0].after("a 1"), blocks[1].after("a")),
             (Some("1"), Some(""), None)
         );
+    }
+
+    #[test]
+    fn what_is_taken_back_is_gone_from_every_part_of_its_block() {
+        let text = "If 1\n  a 5\n  b c\nif 2\n  a 5\nif 1\n  a 6\nif 1\n  no a\n  a 7\nno x\n";
+        let files = [File { name: "x".into(), text: text.into() }];
+        let inner = |block: &Block<'_>| -> Vec<String> {
+            block.inner.iter().map(|inner| inner.line.to_owned()).collect()
+        };
+        let all: Vec<_> = read(&files).iter().map(inner).collect();
+        let expected: [&[&str]; 5] = [&["b c"], &["a 5"], &[], &["no a", "a 7"], &[]];
+        assert_eq!(all, expected);
+        for (line, what, is_gone) in [
+            ("class-map match-any A", "class-map A", true),
+            ("class-map match-any A", "class-map B", false),
+            ("queue-limit 8 packets", "queue-limit 9 bytes", true),
+            ("fields ip a", "fields ipv6", false),
+            ("qos map dscp 10 11 to traffic-class 5", "qos map dscp 10", false),
+            ("a", "a b", false),
+        ] {
+            assert_eq!(is_taken_back(line, what), is_gone, "{line}: no {what}");
+        }
     }
 
     #[test]

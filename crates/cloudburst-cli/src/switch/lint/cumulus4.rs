@@ -16,9 +16,14 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             // What follows a value may be a comment.
             let value = value.split('#').next().unwrap_or("").trim();
             told.insert(key.trim(), Seen::new(value, &at));
-        } else if let ["ip", "route", to, via, ..] = line.split_whitespace().collect::<Vec<_>>()[..]
-        {
-            facts.routes.push(Seen::new((to.into(), via.into()), &at));
+            continue;
+        }
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["ip", "route", to, via, ..] => {
+                facts.routes.push(Seen::new((to.into(), via.into()), &at));
+            }
+            ["no", "ip", "route", to, ..] => facts.routes.retain(|route| route.value.0 != to),
+            _ => {}
         }
     }
     classifier(&told, &nowhere, facts);

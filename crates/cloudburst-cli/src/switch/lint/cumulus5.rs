@@ -1,8 +1,8 @@
-//! Cumulus Linux 5: `nv set` commands.
+//! Cumulus Linux 5: `nv set` commands, which `nv unset` takes back.
 
 use super::blocks::numbers;
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
-use super::{File, lines};
+use super::{File, commands};
 use crate::switch::intent::Intent;
 use std::collections::BTreeMap;
 
@@ -35,24 +35,9 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let nowhere = Place { file: files[0].name.clone(), line: 0 };
     let start = (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere));
     let mut found = Found { dscps: start.collect(), ..Found::default() };
-    for (at, line) in lines(files, &['#']) {
+    for (at, line) in commands::read(files, "nv set", "nv unset") {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            ["nv", "unset", "qos"]
-            | ["nv", "unset", "qos", "mapping"]
-            | ["nv", "unset", "qos", "mapping", NAME, ..] => {
-                // What is unset last is unset; a set that follows counts again.
-                let of = words.get(5).copied();
-                found.trusts &= of.is_some_and(|of| of != "trust");
-                let is_dscp = |seen: &Seen<(u8, u8)>| match words[..] {
-                    [_, _, _, _, _, "dscp", dscps, ..] => numbers(dscps).contains(&seen.value.0),
-                    [_, _, _, _, _, "trust"] => false,
-                    _ => true,
-                };
-                for seen in found.dscps.iter_mut().filter(|seen| is_dscp(seen)) {
-                    *seen = Seen::new((seen.value.0, intent.start_of(seen.value.0)), &at);
-                }
-            }
             ["nv", "set", "interface", port, "qos", "mapping", "profile", name] if name != NAME => {
                 let found = format!("{port} has mapping {name}");
                 facts.find(&at, found, NAME, "its DSCPs would go elsewhere: take the line out");

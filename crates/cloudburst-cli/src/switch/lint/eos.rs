@@ -32,6 +32,10 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             continue;
         }
         match words[..] {
+            ["no", "qos", "map", "dscp", ref dscps @ ..] => {
+                let start = |dscp| Seen::new((dscp, intent.start_of(dscp)), &block.at);
+                maps.extend(numbers(&dscps.join(" ")).into_iter().map(start));
+            }
             ["qos", "map", "traffic-class", class, "to", "tx-queue", queue] => {
                 let queue = queue.parse().ok();
                 queues.extend(numbers(class).into_iter().zip(queue));

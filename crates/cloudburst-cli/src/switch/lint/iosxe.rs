@@ -12,19 +12,40 @@ use std::collections::BTreeMap;
 type Classes = BTreeMap<String, Vec<Seen<u8>>>;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
-    let (models, texts): (Vec<&File>, Vec<&File>) =
-        files.iter().partition(|file| file.text.trim_start().starts_with('{'));
-    let copy = |file: &&File| File { name: file.name.clone(), text: file.text.clone() };
-    let texts: Vec<File> = texts.iter().map(copy).collect();
-    commands(intent, &texts, facts);
-    for model in models {
-        native(intent, &[copy(&model)], facts);
+    let (models, texts): (Vec<File>, Vec<File>) = files.iter().cloned().partition(is_model);
+    let models: Vec<[File; 1]> = models.into_iter().map(|model| [model]).collect();
+    let models: Vec<_> =
+        models.iter().map(|model| (&model[..], json::read(model, facts))).collect();
+    let mut classes = Classes::new();
+    models.iter().for_each(|(files, all)| native_classes(files, all, &mut classes));
+    for (files, all) in &models {
+        native(intent, files, all, &classes, facts);
     }
+    commands(intent, &texts, classes, facts);
 }
 
-fn commands(intent: &Intent, files: &[File], facts: &mut Facts) {
+fn is_model(file: &File) -> bool {
+    file.text.trim_start().starts_with('{')
+}
+
+/// What is to be judged apart: the queues as commands, and the same as a model. One would hide what the
+/// other lacks. What there are only commands for, such as the hash, belongs to both.
+pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
+    let is_queue = |file: &File| {
+        !is_model(file)
+            && ["class-map", "service-policy"].iter().any(|word| file.text.contains(word))
+    };
+    if !(files.iter().any(is_model) && files.iter().any(is_queue)) {
+        return vec![files.to_vec()];
+    }
+    let without = |left_out: &dyn Fn(&File) -> bool| -> Vec<File> {
+        files.iter().filter(|file| !left_out(file)).cloned().collect()
+    };
+    vec![without(&is_model), without(&is_queue)]
+}
+
+fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut Facts) {
     let blocks = blocks::read(files);
-    let mut classes = Classes::new();
     for block in &blocks {
         if let Some(rest) = block.after("class-map") {
             let name = rest.rsplit(' ').next().unwrap_or(rest).to_owned();
@@ -62,7 +83,6 @@ fn commands(intent: &Intent, files: &[File], facts: &mut Facts) {
         } else if let Some(port) = block.after("interface") {
             for inner in &block.inner {
                 if let Some(name) = inner.after("service-policy output") {
-                    // It is in commands alone.
                     facts.aeolus.bind(port, name, &inner.at);
                     bind(facts, port, name, &inner.at);
                 }
@@ -194,24 +214,27 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
     }
 }
 
-/// `Cisco-IOS-XE-native`, as NETCONF and RESTCONF take it.
-fn native(intent: &Intent, files: &[File], facts: &mut Facts) {
-    let all = json::read(files, facts);
-    let places = Places::new(files);
-    let all = &all["Cisco-IOS-XE-native:native"];
-    let mut classes = Classes::new();
-    for class in items(&all["policy"]["Cisco-IOS-XE-policy:class-map"]) {
+/// The class maps of `Cisco-IOS-XE-native`, as NETCONF and RESTCONF take it.
+fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
+    let at = Places::new(files).of(&["Cisco-IOS-XE-policy:class-map", "dscp"]);
+    let all = &all["Cisco-IOS-XE-native:native"]["policy"];
+    for class in items(&all["Cisco-IOS-XE-policy:class-map"]) {
         let name = class["name"].as_str().unwrap_or("");
-        let at = places.of(&["Cisco-IOS-XE-policy:class-map", "dscp"]);
         let dscps = items(&class["match"]["dscp"]).filter_map(|dscp| match dscp.as_str() {
             Some(text) => crate::switch::dscp::parse(text),
             None => dscp.as_u64().and_then(|dscp| u8::try_from(dscp).ok()),
         });
         classes.insert(name.into(), dscps.map(|dscp| Seen::new(dscp, &at)).collect());
     }
+}
+
+/// The policies and ports of the same.
+fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts: &mut Facts) {
+    let places = Places::new(files);
+    let all = &all["Cisco-IOS-XE-native:native"];
     for policy in items(&all["policy"]["Cisco-IOS-XE-policy:policy-map"]) {
         let name = model(policy["name"].as_str().unwrap_or(""), files);
-        let mut told = Policy::new(intent, facts, &name, &classes);
+        let mut told = Policy::new(intent, facts, &name, classes);
         for class in items(&policy["class"]) {
             let of = told.class(class["name"].as_str().unwrap_or(""));
             for action in items(&class["action-list"]) {
@@ -230,6 +253,9 @@ fn native(intent: &Intent, files: &[File], facts: &mut Facts) {
                 continue;
             };
             let at = places.of(&[kind, number]);
+            // It is in commands alone, under the same name.
+            facts.aeolus.entry(name);
+            facts.aeolus.bind(&format!("{kind}{number}"), name, &at);
             bind(facts, &format!("{kind}{number}"), &model(name, files), &at);
         }
     }

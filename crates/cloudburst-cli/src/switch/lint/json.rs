@@ -9,12 +9,14 @@ use std::collections::HashMap;
 /// Far more parts than a path of any configuration has; paths become values within values.
 const MOST_PARTS: usize = 16;
 
-/// All files merged into one value; those that are no JSON are found.
+/// All files merged into one value, patches after what they may change; those that are no JSON are
+/// found.
 pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
     let mut all = Value::Object(Map::new());
+    let mut patches = Vec::new();
     for file in files {
         match serde_json::from_str::<Value>(&file.text) {
-            Ok(Value::Array(patch)) => apply(&mut all, &patch, file, facts),
+            Ok(Value::Array(patch)) => patches.push((file, patch)),
             Ok(value) => merge(&mut all, value),
             Err(error) => {
                 let at = Place { file: file.name.clone(), line: error.line() };
@@ -22,6 +24,9 @@ pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
                 facts.find(&at, found, "JSON", "correct it, or leave the file out");
             }
         }
+    }
+    for (file, patch) in patches {
+        apply(&mut all, &patch, file, facts);
     }
     all
 }
@@ -55,11 +60,18 @@ fn is_same_entry(one: &Value, other: &Value) -> bool {
     key.is_some_and(|key| one.get(key) == other.get(key))
 }
 
-/// A JSON patch (RFC 6902), as far as it adds and replaces.
+/// A JSON patch (RFC 6902), as far as it adds, replaces and removes members of objects.
 fn apply(all: &mut Value, patch: &[Value], file: &File, facts: &mut Facts) {
     for step in patch {
-        let is_told = matches!(step["op"].as_str(), Some("add" | "replace"));
-        let (Some(path), true) = (step["path"].as_str(), is_told) else { continue };
+        let Some(path) = step["path"].as_str() else { continue };
+        match step["op"].as_str() {
+            Some("add" | "replace") => {}
+            Some("remove") => {
+                remove(all, path);
+                continue;
+            }
+            _ => continue,
+        }
         let keys: Vec<&str> = path.split('/').skip(1).take(MOST_PARTS + 1).collect();
         if keys.len() > MOST_PARTS {
             let at = Place { file: file.name.clone(), line: 0 };
@@ -72,6 +84,14 @@ fn apply(all: &mut Value, patch: &[Value], file: &File, facts: &mut Facts) {
             value = Value::Object(Map::from_iter([(unescaped(key).into_owned(), value)]));
         }
         merge(all, value);
+    }
+}
+
+/// Removes what a path of a patch leads to, if it is there.
+fn remove(all: &mut Value, path: &str) {
+    let Some((parent, key)) = path.rsplit_once('/') else { return };
+    if let Some(parent) = all.pointer_mut(parent).and_then(Value::as_object_mut) {
+        parent.remove(&*unescaped(key));
     }
 }
 

@@ -38,6 +38,7 @@ struct Class {
 }
 
 struct Filter<'a> {
+    words: Vec<&'a str>,
     is_ipv6: bool,
     value: u8,
     mask: u8,
@@ -47,6 +48,7 @@ struct Filter<'a> {
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut ports: BTreeMap<&str, Port<'_>> = BTreeMap::new();
     let mut of_ipv6: Option<Seen<&str>> = None;
+    let mut tunnels: BTreeMap<&str, Seen<String>> = BTreeMap::new();
     for (at, line) in lines(files, &['#']) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let after = |word: &str| {
@@ -82,13 +84,21 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 }
                 sysctl(facts, set, &at);
             }
+            ["ip", "route", "del" | "delete", to, ..] => {
+                let to = prefix(to);
+                let is_meant = |hop: &str| after("via").is_none_or(|via| via == hop);
+                facts.routes.retain(|Seen { value: (of, hop), .. }| *of != to || !is_meant(hop));
+            }
             ["ip", "route", _, to, ..] => {
-                let via = after("via").map(|via| Seen::new((to.into(), via.into()), &at));
+                let via = after("via").map(|via| Seen::new((prefix(to), via.into()), &at));
                 facts.routes.extend(via);
             }
-            ["ip", "link", "add", _, "type", "ipip", ..] => {
-                let local = after("local").map(|local| Seen::new(local.to_owned(), &at));
-                facts.decapsulates.extend(local);
+            ["ip", "link", "add", name, "type", "ipip", ..] => {
+                tunnels
+                    .extend(after("local").map(|local| (name, Seen::new(local.to_owned(), &at))));
+            }
+            ["ip", "link", "del" | "delete", name, ..] => {
+                tunnels.remove(name);
             }
             ["dcb", "pfc", ..] => {
                 let on = words.iter().filter_map(|word| word.strip_suffix(":on")?.parse().ok());
@@ -97,6 +107,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             _ => {}
         }
     }
+    facts.decapsulates.extend(tunnels.into_values());
     if of_ipv6.as_ref().is_none_or(|policy| policy.value != "1") {
         let at =
             of_ipv6.as_ref().map(|policy| &policy.at).or(facts.hash.as_ref().map(|hash| &hash.at));
@@ -113,6 +124,16 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
+/// A route's prefix, which may be an address.
+fn prefix(to: &str) -> String {
+    if to.contains('/') { to.into() } else { format!("{to}/32") }
+}
+
+/// Whether a command of `tc` takes back instead of setting.
+fn takes_back(words: &[&str]) -> bool {
+    matches!(words.get(2), Some(&("del" | "delete")))
+}
+
 fn qdisc<'a>(
     intent: &Intent,
     facts: &mut Facts,
@@ -125,7 +146,7 @@ fn qdisc<'a>(
         words.get(found + 1).copied()
     };
     if words.contains(&"root") {
-        let is_gone = words.get(2) == Some(&"del");
+        let is_gone = takes_back(words);
         let is_htb = words.contains(&"htb");
         if is_gone || !is_htb {
             // All that hung below it goes too.
@@ -143,6 +164,11 @@ fn qdisc<'a>(
         return;
     }
     let Some(parent) = after("parent") else { return };
+    if takes_back(words) {
+        port.caps.remove(parent);
+        port.red.remove(parent);
+        return;
+    }
     let limit = after("limit").and_then(|limit| limit.parse::<u64>().ok());
     let number = |word| after(word).and_then(|value| value.parse::<u64>().ok());
     let cap = match limit {
@@ -176,6 +202,10 @@ fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
         words.get(found + 1).copied()
     };
     let Some(id) = after("classid") else { return };
+    if takes_back(words) {
+        port.classes.remove(id);
+        return;
+    }
     let number = |word: &str| after(word).and_then(|number| number.parse().ok()).unwrap_or(0);
     let class = Class {
         at: at.clone(),
@@ -202,6 +232,10 @@ fn bits(text: &str) -> u64 {
 }
 
 fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
+    if takes_back(words) {
+        port.filters.retain(|filter| !is_meant(&filter.value.words, words));
+        return;
+    }
     let byte = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u8::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
@@ -218,8 +252,20 @@ fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     let told = of(start + 1).and_then(byte).zip(of(start + 2).and_then(byte));
     if let (Some((value, mask)), Some(class)) = (told, of(flow + 1)) {
         let is_ipv6 = words.contains(&"ipv6");
-        port.filters.push(Seen::new(Filter { is_ipv6, value, mask, class }, at));
+        let words = words.to_vec();
+        port.filters.push(Seen::new(Filter { words, is_ipv6, value, mask, class }, at));
     }
+}
+
+/// Whether a filter is among those that a command names: all that it says of them is so.
+fn is_meant(filter: &[&str], words: &[&str]) -> bool {
+    let told = |words: &[&str], keys: &[&str]| -> Option<String> {
+        let at = words.iter().position(|word| keys.contains(word))?;
+        words.get(at + 1).map(|&value| value.into())
+    };
+    [&["parent"][..], &["prio", "pref", "preference"], &["protocol", "proto"]]
+        .into_iter()
+        .all(|keys| told(words, keys).is_none_or(|value| told(filter, keys) == Some(value)))
 }
 
 fn sysctl(facts: &mut Facts, set: &str, at: &Place) {

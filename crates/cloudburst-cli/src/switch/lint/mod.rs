@@ -5,6 +5,7 @@
 //! running configuration can be given.
 
 mod blocks;
+mod commands;
 mod cumulus4;
 mod cumulus5;
 mod eos;
@@ -69,6 +70,7 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     };
     let apart = match intent.platform {
         Platform::Sonic => sonic::apart(files),
+        Platform::IosXe => iosxe::apart(files),
         _ => vec![files.to_vec()],
     };
     let judged = apart.iter().map(|files| {

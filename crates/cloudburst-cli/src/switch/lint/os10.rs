@@ -18,10 +18,10 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     for block in &blocks {
         if block.after("qos-map traffic-class").is_some() {
             for inner in &block.inner {
-                let Some(queue) = inner.number("queue").and_then(|queue| u8::try_from(queue).ok())
-                else {
+                let Some(queue) = inner.after("queue").and_then(|_| inner.number("queue")) else {
                     continue;
                 };
+                let Ok(queue) = u8::try_from(queue) else { continue };
                 let groups = inner.words().get(3).copied().unwrap_or("");
                 queues.extend(numbers(groups).into_iter().map(|group| (group, queue)));
             }
@@ -88,7 +88,7 @@ fn bind(facts: &mut Facts, port: &str, block: &Block<'_>, dropping: &BTreeMap<&s
 fn policy(intent: &Intent, facts: &mut Facts, name: &str, queue: Option<u8>, class: &Block<'_>) {
     let mut share = None;
     for inner in &class.inner {
-        if let Some(percent) = inner.number("percent") {
+        if let Some(percent) = inner.after("bandwidth").and_then(|_| inner.number("percent")) {
             share = Seen::some(Share::Weighted(percent), &inner.at);
         } else if inner.line.starts_with("priority") {
             share = Seen::some(Share::Strict, &inner.at);
@@ -134,7 +134,7 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
         ["wred", name] => {
             facts.aeolus.entry(name).spares_ecn =
                 block.inner.iter().any(|inner| inner.line == "random-detect ecn");
-            for inner in &block.inner {
+            for inner in block.inner.iter().filter(|inner| inner.after("random-detect").is_some()) {
                 let both = inner.number("minimum-threshold").zip(inner.number("maximum-threshold"));
                 if let Some((low, high)) = both {
                     let bytes = (low.saturating_mul(KILOBYTE), high.saturating_mul(KILOBYTE));

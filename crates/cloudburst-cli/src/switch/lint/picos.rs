@@ -1,7 +1,7 @@
-//! PicOS: `set` lines.
+//! PicOS: `set` commands, which `delete` takes back.
 
 use super::facts::{Cap, Facts, Field, Place, Seen, Share};
-use super::{File, lines};
+use super::{File, commands};
 use crate::switch::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,20 +30,21 @@ struct Found<'a> {
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut found = Found::default();
     let mut fields = Vec::new();
-    for (at, line) in lines(files, &['#']) {
-        let words: Vec<&str> = line.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    let told = commands::read(files, "set", "delete");
+    for (at, line) in &told {
+        let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            ["set", "class-of-service", rest @ ..] => of_service(&mut found, facts, rest, &at),
+            ["set", "class-of-service", rest @ ..] => of_service(&mut found, facts, rest, at),
             ["set", "interface", "ecmp", "hash-mapping", "field", field, "disable", "false"] => {
                 fields.extend(of_hash(field));
-                facts.hash = Seen::some(fields.clone(), &at);
+                facts.hash = Seen::some(fields.clone(), at);
             }
             ["set", "interface", "ecmp", "hash-mapping", "field", field, "disable", "true"] => {
                 fields.retain(|known| Some(*known) != of_hash(field));
-                facts.hash = Seen::some(fields.clone(), &at);
+                facts.hash = Seen::some(fields.clone(), at);
             }
             ["set", "protocols", "static", "route", to, "next-hop", via] => {
-                facts.routes.push(Seen::new(((*to).into(), (*via).into()), &at));
+                facts.routes.push(Seen::new(((*to).into(), (*via).into()), at));
             }
             _ => {}
         }
