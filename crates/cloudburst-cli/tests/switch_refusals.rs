@@ -80,6 +80,13 @@ fn what_would_break_the_network_is_refused() {
         ("eos", "aeolus = \"50 %\"", "aeolus = 50 %: expected packets or bytes"),
         ("iosxe", "decapsulate = \"10.3.0.1\"", "iosxe has no template for taking IP-in-IP"),
         ("eos", "name = \"a\\nreload\"", "name = "),
+        (
+            "eos",
+            "chip = \"trident5\"",
+            "chip = trident5: expected one of bcm56538, trident+, trident2, tomahawk, tofino",
+        ),
+        ("linux", "chip = \"trident2\"", "linux has queues in software"),
+        ("sonic", "mmus = 0", "mmus = 0: expected 1 to 64"),
         ("eos", "platform = \"junos\"", "junos: expected a platform"),
         ("eos", "speed = 3", "unknown field `speed`"),
         ("eos", "rate = \"fast\"", "rate = fast: expected at least 8k"),
@@ -138,6 +145,51 @@ fn flags_take_precedence_and_the_delay_is_said() {
     assert!(said.contains("319.5 us with the link to itself, 1278.0 us beside"), "{said}");
     let qos = std::fs::read_to_string(dir.path().join("out/qos.json")).unwrap();
     assert!(qos.contains("\"static_th\": \"39936\""), "{qos}");
+}
+
+#[test]
+fn a_chip_fills_in_what_is_not_given_and_what_is_given_counts() {
+    let start = find("sonic").many().replace("buffer = \"4M\"\n", "");
+    let said = |lines: &str, flags: &[&str]| {
+        let (_, ended) = render(&format!("{lines}\n{start}"), flags);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    };
+    for (lines, flags, expected) in [
+        (
+            "chip = \"trident2\"",
+            &[][..],
+            &[
+                "chip trident2: 12000000 bytes of buffer in cells of 208 bytes\n",
+                "holds 119808 bytes: 576 cells of 208 bytes",
+            ][..],
+        ),
+        (
+            "chip = \"tomahawk\"",
+            &[],
+            &["chip tomahawk: 4 MMUs, each with 4000000 bytes of buffer", "holds 39936 bytes"],
+        ),
+        (
+            "chip = \"tomahawk\"\nbuffer = \"8M\"\ncell = 256\nmmus = 2",
+            &[],
+            &[
+                "chip tomahawk: 2 MMUs, each with 4000000 bytes of buffer in cells of 256 bytes\n",
+                "buffer = 8000000 is given: it counts, not tomahawk's 16000000\n",
+                "mmus = 2 is given: it counts, not tomahawk's 4\n",
+                "cell = 256 is given: it counts, not tomahawk's 208\n",
+                "holds 39936 bytes: 156 cells of 256 bytes",
+            ],
+        ),
+        ("chip = \"trident2\"", &["--chip", "trident+"], &["chip trident+: 9000000 bytes"]),
+        ("chip = \"tofino\"", &[], &["no public source has the cell size of tofino"]),
+        ("buffer = \"16M\"\nmmus = 4", &[], &["holds 39936 bytes"]),
+    ] {
+        let said = said(lines, flags);
+        for expected in expected {
+            assert!(said.contains(expected), "{lines}: {said}");
+        }
+        assert_eq!(said.contains("is given"), lines.contains("cell"), "{said}");
+    }
 }
 
 #[test]

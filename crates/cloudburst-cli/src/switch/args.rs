@@ -113,6 +113,10 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "LIMIT")]
     pub(crate) limit: Option<String>,
 
+    /// The switch's chip, which fills in buffer, cell and MMUs: trident2, tomahawk, ...
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chip: Option<String>,
+
     /// The switch's buffer, such as 4M
     #[arg(long, value_name = "BYTES")]
     pub(crate) buffer: Option<String>,

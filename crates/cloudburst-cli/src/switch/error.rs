@@ -20,6 +20,10 @@ pub(crate) enum Refusal {
     Edited { path: PathBuf },
     #[error("{came}: expected a platform that `cbrst-switch platforms` lists")]
     Platform { came: String },
+    #[error(
+        "chip = {came}: expected one of {known}; or leave it away, and give `buffer`, `mmus` and `cell`"
+    )]
+    Chip { came: String, known: String },
     #[error("{0} is not given: write it into the parameters, or give it as a flag")]
     Missing(&'static str),
     #[error("{field} = {came}: expected {expected}")]
@@ -36,12 +40,12 @@ pub(crate) enum Refusal {
     SonicZero { asked: String },
     #[error(
         "limit = {0} is a share of the switch's buffer, whose size is not given: add `buffer`, such \
-         as buffer = \"4M\""
+         as buffer = \"4M\", or `chip`"
     )]
     NoBuffer(String),
     #[error(
         "cumulus4 is told limits as a share of the buffer: add its size as `buffer`, such as \
-         buffer = \"4M\""
+         buffer = \"4M\", or `chip`"
     )]
     BufferOfCumulus4,
     #[error("limit = {asked} are {bytes} bytes, more than the whole buffer of {buffer}")]

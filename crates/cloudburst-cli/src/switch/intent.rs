@@ -1,6 +1,7 @@
 //! What the parameters mean for one switch: checked, rounded, and complete. Templates are filled
 //! with it, and configurations are judged by it.
 
+use super::chip::Chip;
 use super::error::Refusal;
 use super::params::{Parameters, Role, Route, Weights};
 use super::platform::{Platform, Shares, Step};
@@ -22,6 +23,7 @@ pub(crate) struct Intent {
     pub(crate) queue: u8,
     pub(crate) asked: Asked,
     pub(crate) limit: Limit,
+    pub(crate) chip: Option<&'static Chip>,
     pub(crate) buffer: Buffer,
     /// Bits a second.
     pub(crate) rate: u64,
@@ -61,15 +63,20 @@ impl Intent {
         let queue = parameters.queue.unwrap_or(5);
         check_queue(queue, platform, &classes, &parameters.pfc)?;
         check_classes(platform, &classes, &parameters.pfc)?;
+        let chip = parameters.chip.as_deref().map(Chip::find).transpose()?;
+        if let (Some(chip), false) = (chip, platform.has_chip()) {
+            let (came, expected) =
+                (chip.name.into(), format!("none: {platform} has queues in software"));
+            return Err(Refusal::Value { field: "chip", came, expected });
+        }
+        let cell = chip.and_then(|chip| chip.cell).unwrap_or_else(|| platform.cell());
+        let mmus = chip.map_or(1, |chip| chip.mmus);
         let buffer = Buffer {
             mtu: within("mtu", parameters.mtu.unwrap_or(1500).into(), 576, 16_000)?,
-            cell: within(
-                "cell",
-                parameters.cell.map_or_else(|| platform.cell(), u64::from),
-                1,
-                4096,
-            )?,
-            total: parsed::<Bytes>("buffer", parameters.buffer)?.map(|bytes| bytes.0),
+            cell: within("cell", parameters.cell.map_or(cell, u64::from), 1, 4096)?,
+            total: (parsed::<Bytes>("buffer", parameters.buffer)?.map(|bytes| bytes.0))
+                .or(chip.map(|chip| chip.buffer)),
+            mmus: within("mmus", parameters.mmus.map_or(mmus, u64::from), 1, 64)?,
         };
         let asked = parsed("limit", parameters.limit)?.ok_or(Refusal::Missing("limit"))?;
         let mut limit = Limit::new(asked, platform, buffer)?;
@@ -103,6 +110,7 @@ impl Intent {
             queue,
             asked,
             limit,
+            chip,
             buffer,
             rate,
             weights,

@@ -13,6 +13,7 @@
 //! prints, is held to the same as one that was rendered.
 
 mod args;
+mod chip;
 mod dscp;
 mod error;
 mod intent;
@@ -121,6 +122,7 @@ fn report(intent: &Intent) -> String {
         1 => String::new(),
         cell => format!("{} cells of {cell} bytes, ", limit.cells),
     };
+    said += &chip(intent);
     said += &format!(
         "limit: asked for {asked}, the queue holds {} bytes: {cells}{} packets of MTU {}\n",
         limit.bytes, limit.packets, buffer.mtu
@@ -136,6 +138,28 @@ fn report(intent: &Intent) -> String {
     }
     if intent.seed.is_none() {
         said += "the ECMP hash's seed is not part of these files: see verify.txt\n";
+    }
+    said
+}
+
+/// What a chip has filled in, and what was given instead.
+fn chip(intent: &Intent) -> String {
+    let Intent { chip: Some(chip), buffer, platform, .. } = intent else { return String::new() };
+    let (name, total, mmus) = (chip.name, buffer.total.unwrap_or(0), buffer.mmus);
+    let each = if mmus > 1 { format!("{mmus} MMUs, each with ") } else { String::new() };
+    let mut said = format!(
+        "chip {name}: {each}{} bytes of buffer in cells of {} bytes\n",
+        total / mmus,
+        buffer.cell
+    );
+    let known = [("buffer", total, chip.buffer), ("mmus", mmus, chip.mmus)];
+    let known = known.into_iter().chain(chip.cell.map(|cell| ("cell", buffer.cell, cell)));
+    for (field, given, of_chip) in known.filter(|(_, given, of_chip)| given != of_chip) {
+        said += &format!("{field} = {given} is given: it counts, not {name}'s {of_chip}\n");
+    }
+    if chip.cell.is_none() && buffer.cell == platform.cell() {
+        said +=
+            &format!("no public source has the cell size of {name}: give `cell` if you know it\n");
     }
     said
 }

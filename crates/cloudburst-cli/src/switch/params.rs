@@ -19,7 +19,11 @@ pub(crate) struct Parameters {
     pub(crate) dscp: Option<u8>,
     pub(crate) queue: Option<u8>,
     pub(crate) limit: Option<String>,
+    /// Fills in what is not given of buffer, MMUs and cell.
+    pub(crate) chip: Option<String>,
     pub(crate) buffer: Option<String>,
+    /// Parts of the buffer that no packets of the others' ports can use.
+    pub(crate) mmus: Option<u32>,
     pub(crate) mtu: Option<u32>,
     pub(crate) cell: Option<u32>,
     pub(crate) rate: Option<String>,
@@ -89,6 +93,7 @@ impl Parameters {
             dscp: flags.dscp.or(self.dscp),
             queue: flags.queue.or(self.queue),
             limit: flags.limit.or(self.limit),
+            chip: flags.chip.or(self.chip),
             buffer: flags.buffer.or(self.buffer),
             mtu: flags.mtu.or(self.mtu),
             cell: flags.cell.or(self.cell),

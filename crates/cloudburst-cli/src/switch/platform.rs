@@ -83,10 +83,12 @@ impl Platform {
 
     /// Bytes of a cell of the buffer, unless the parameters say otherwise.
     pub(crate) const fn cell(self) -> u64 {
-        match self {
-            Self::IosXe | Self::Linux => 1,
-            _ => 208,
-        }
+        if self.has_chip() { 208 } else { 1 }
+    }
+
+    /// Whether its queues are in a switch's chip.
+    pub(crate) const fn has_chip(self) -> bool {
+        !matches!(self, Self::IosXe | Self::Linux)
     }
 
     pub(crate) const fn step(self) -> Step {

@@ -24,7 +24,7 @@ pub(crate) struct Limit {
     pub(crate) bytes: u64,
     pub(crate) cells: u64,
     pub(crate) kilobytes: u64,
-    /// Thousandths of the buffer, where its size is known.
+    /// Thousandths of one MMU's buffer, where its size is known.
     pub(crate) permille: u64,
     /// Whether the switch is told packets instead of bytes.
     pub(crate) in_packets: bool,
@@ -35,7 +35,10 @@ pub(crate) struct Limit {
 pub(crate) struct Buffer {
     pub(crate) mtu: u64,
     pub(crate) cell: u64,
+    /// Bytes of all MMUs together.
     pub(crate) total: Option<u64>,
+    /// Memory management units, which do not share.
+    pub(crate) mmus: u64,
 }
 
 /// Ethernet's header, which queues hold with the packet.
@@ -48,6 +51,11 @@ impl Buffer {
     /// Bytes of the largest frame.
     pub(crate) const fn frame(self) -> u64 {
         self.mtu + ETHERNET
+    }
+
+    /// Bytes that a queue's share is a share of: one MMU's, if the size is known.
+    pub(crate) fn memory(self) -> Option<u64> {
+        self.total.map(|total| total / self.mmus)
     }
 
     /// Bytes that it takes in the buffer.
@@ -104,7 +112,7 @@ impl Limit {
             Asked::Packets(n) => n.saturating_mul(buffer.frame_in_cells()),
             Asked::Bytes(n) => n,
             Asked::Percent(percent) => {
-                let total = buffer.total.ok_or_else(|| Refusal::NoBuffer(said()))?;
+                let total = buffer.memory().ok_or_else(|| Refusal::NoBuffer(said()))?;
                 (total as f64 * percent / 100.0) as u64
             }
         };
@@ -116,7 +124,7 @@ impl Limit {
             Step::Bytes(1) => (bytes, format!("cells of {} bytes", buffer.cell)),
             Step::Bytes(step) => (bytes - bytes % step, format!("units of {step} bytes")),
             Step::Permille => {
-                let total = buffer.total.ok_or(Refusal::BufferOfCumulus4)?;
+                let total = buffer.memory().ok_or(Refusal::BufferOfCumulus4)?;
                 let permille = (total / 1000).max(1);
                 (bytes - bytes % permille, "tenths of a percent of the buffer".into())
             }
@@ -125,13 +133,13 @@ impl Limit {
             let (asked, mtu) = (said(), buffer.mtu);
             return Err(Refusal::BelowMtu { asked, bytes, unit, mtu, least });
         }
-        if let Some(total) = buffer.total.filter(|&total| bytes > total) {
+        if let Some(total) = buffer.memory().filter(|&total| bytes > total) {
             return Err(Refusal::AboveBuffer { asked: said(), bytes, buffer: total });
         }
         if bytes > MOST {
             return Err(Refusal::NotTiny { asked: said(), bytes, most: MOST });
         }
-        let permille = buffer.total.map_or(0, |total| bytes / (total / 1000).max(1));
+        let permille = buffer.memory().map_or(0, |total| bytes / (total / 1000).max(1));
         Ok(Self {
             packets: bytes / buffer.frame_in_cells(),
             bytes,
@@ -147,7 +155,7 @@ impl Limit {
 mod tests {
     use super::*;
 
-    const TRIDENT: Buffer = Buffer { mtu: 1500, cell: 208, total: Some(4_000_000) };
+    const TRIDENT: Buffer = Buffer { mtu: 1500, cell: 208, total: Some(4_000_000), mmus: 1 };
 
     fn limit(asked: &str, platform: Platform) -> Result<Limit, Refusal> {
         Limit::new(asked.parse().unwrap(), platform, TRIDENT)
@@ -189,6 +197,14 @@ mod tests {
         assert!(below("1 packets", Platform::Os10).contains("units of 1024 bytes"));
         assert!(below("0 bytes", Platform::Sonic).contains("no limit at all"));
         assert!(below("5M bytes", Platform::Eos).contains("more than the whole buffer"));
+    }
+
+    #[test]
+    fn a_share_is_of_one_mmu() {
+        let tomahawk = Buffer { total: Some(16_000_000), mmus: 4, ..TRIDENT };
+        let limit = |asked: &str| Limit::new(asked.parse().unwrap(), Platform::Eos, tomahawk);
+        assert_eq!(limit("1 %").unwrap().bytes, 39_936, "of 4 MB");
+        assert!(limit("4.1M bytes").unwrap_err().to_string().contains("buffer of 4000000"));
     }
 
     #[test]

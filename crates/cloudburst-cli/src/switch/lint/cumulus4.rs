@@ -111,7 +111,7 @@ fn queue(
     };
     let unlimited = of("unlimited_egress_buffer").filter(|seen| seen.value != "false");
     let least = of("egress_buffer.uc.min_percent").and_then(tenths);
-    let thousandth = intent.buffer.total.map_or(0, |total| (total / 1000).max(1));
+    let thousandth = intent.buffer.memory().map_or(0, |total| (total / 1000).max(1));
     let cap = match (of("unlimited_egress_buffer"), unlimited) {
         (_, Some(Seen { value, at })) => {
             Seen::some(Cap::Not(format!("unlimited_egress_buffer = {value}")), at)

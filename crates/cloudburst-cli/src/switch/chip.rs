@@ -1,0 +1,37 @@
+//! Switch chips, and the packet buffers they have.
+
+use super::error::Refusal;
+
+/// A chip of the table in the slides of the Cloudburst paper, whose buffers are in megabytes.
+#[derive(Debug)]
+pub(crate) struct Chip {
+    /// As the parameters name it.
+    pub(crate) name: &'static str,
+    /// Bytes, of all its MMUs together.
+    pub(crate) buffer: u64,
+    /// Memory management units, each of which has an equal part of the buffer to itself.
+    pub(crate) mmus: u64,
+    /// Bytes of a cell, which are not in the slides: from Broadcom's public SDK. None where no public
+    /// source says.
+    pub(crate) cell: Option<u64>,
+}
+
+static ALL: [Chip; 5] = [
+    Chip { name: "bcm56538", buffer: 4_000_000, mmus: 1, cell: None },
+    Chip { name: "trident+", buffer: 9_000_000, mmus: 1, cell: Some(208) },
+    Chip { name: "trident2", buffer: 12_000_000, mmus: 1, cell: Some(208) },
+    Chip { name: "tomahawk", buffer: 16_000_000, mmus: 4, cell: Some(208) },
+    Chip { name: "tofino", buffer: 22_000_000, mmus: 1, cell: None },
+];
+
+impl Chip {
+    /// # Errors
+    ///
+    /// For a name that is not in the table; the error lists those that are.
+    pub(crate) fn find(name: &str) -> Result<&'static Self, Refusal> {
+        ALL.iter().find(|chip| chip.name == name).ok_or_else(|| Refusal::Chip {
+            came: name.into(),
+            known: ALL.iter().map(|chip| chip.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
