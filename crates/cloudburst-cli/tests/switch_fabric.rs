@@ -35,6 +35,7 @@ fn main() {
         trial("one_dscp_has_the_tiny_queue_of_every_port", one_dscp_has_the_tiny_queue),
         trial("the_queue_is_never_deeper_than_its_limit", the_queue_is_never_deeper),
         trial("a_limit_in_bytes_holds_too", a_limit_in_bytes_holds_too),
+        trial("several_dscps_are_strict_to_each_other_and_share_one_share", several_dscps_share),
         trial("hashing_takes_the_ports", hashing_takes_the_ports),
         trial("an_explicit_path_is_the_way_that_was_rendered", an_explicit_path_is_taken),
         Trial::test("selective_dropping_is_understood_by_tc", selective_dropping_is_understood)
@@ -52,9 +53,10 @@ fn small() -> Topology {
 /// The parameters of leaf 1: two hosts, four spines, and each path of each host.
 fn parameters(fabric: &Fabric, lines: &str) -> Result<String, Failed> {
     let topology = fabric.topology();
+    let dscp = if lines.contains("dscps") { String::new() } else { format!("dscp = {DSCP}") };
     let mut text = format!(
         "platform = \"linux\"\nname = \"l1\"\nports = [\"h[1-2]\", \"s[1-4]\"]\nseed = 11\n\
-         dscp = {DSCP}\nrate = \"{}\"\n{lines}\n",
+         {dscp}\nrate = \"{}\"\n{lines}\n",
         topology.uplink_rate()
     );
     for index in 1..=topology.hosts {
@@ -250,6 +252,129 @@ fn a_limit_in_bytes_holds_too() -> Result<(), Failed> {
     Ok(())
 }
 
+/// What a queue of the port to spine 1 has sent and dropped, and the packets that wait there.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    bytes: u64,
+    dropped: u64,
+    waiting: u64,
+}
+
+/// The queues with these handles, as `tc` counts them.
+fn queues<const N: usize>(fabric: &Fabric, handles: [&str; N]) -> Result<[Queue; N], Failed> {
+    let mut tc = fabric.namespace(LEAF)?.command("tc");
+    let said = tc.args(["-s", "-j", "qdisc", "show", "dev", "s1"]).output()?.stdout;
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&said)?;
+    Ok(handles.map(|handle| {
+        let told = all.iter().find(|told| told["handle"] == handle);
+        let of = |key: &str| told.and_then(|told| told[key].as_u64()).unwrap_or(0);
+        Queue { bytes: of("bytes"), dropped: of("drops"), waiting: of("qlen") }
+    }))
+}
+
+/// Three classes and the default queue, all of them with more to send than the port carries: each tiny queue is
+/// full and never deeper, the first has nearly all of the share that they have together, and when it has
+/// nothing to send, the next one has.
+fn several_dscps_share() -> Result<(), Failed> {
+    for (silent, weights, expected) in [
+        (0, "1, default = 3", 0.25),
+        (0, "1, default = 1", 0.5),
+        (1, "1, default = 1", 0.5),
+        (2, "1, default = 1", 0.5),
+    ] {
+        let fabric = Fabric::up(&small())?;
+        let lines = format!(
+            "dscps = [43, 45, 47]\nlimit = \"8 packets\"\nweights = {{ tiny = {weights} }}"
+        );
+        configured(&fabric, &lines)?;
+        let FloodedClasses { deepest, bytes, dropped } = flood_classes(&fabric, silent)?;
+        let tiny: u64 = bytes[..3].iter().sum();
+        let share = tiny as f64 / (tiny + bytes[3]) as f64;
+        let of_tiny: Vec<f64> = bytes[..3].iter().map(|&of| of as f64 / tiny as f64).collect();
+        println!(
+            "the first {silent} of three classes silent: together {share:.3} of {expected}, of that {:.4}, {:.4}, \
+             {:.4}; at most {deepest:?} of 8 packets; dropped {dropped:?}",
+            of_tiny[0], of_tiny[1], of_tiny[2]
+        );
+        assert!((expected - 0.15..expected + 0.15).contains(&share), "{share} of {expected}");
+        for class in 0..3 {
+            let expected = if class == silent { 0.95..=1.0 } else { 0.0..=0.05 };
+            assert!(expected.contains(&of_tiny[class]), "class {class}: {of_tiny:?}");
+            let is_full = class >= silent;
+            assert_eq!(deepest[class], if is_full { 8 } else { 0 }, "full, and never deeper");
+            assert_eq!(dropped[class] > 0, is_full);
+        }
+    }
+    Ok(())
+}
+
+/// What was measured of three classes; and of the default queue, the last.
+struct FloodedClasses {
+    deepest: [u64; 3],
+    bytes: [u64; 4],
+    dropped: [u64; 3],
+}
+
+/// Floods all classes but the first few, and the default queue.
+fn flood_classes(fabric: &Fabric, silent: usize) -> Result<FloodedClasses, Failed> {
+    const DSCPS: [u32; 3] = [43, 45, 47];
+    const HANDLES: [&str; 4] = ["11:", "12:", "13:", "21:"];
+    let to = fabric.host(3)?;
+    let _sink = bound(&to, false, PORT)?;
+    let address = (to.path_address(1)?, PORT);
+    // Two that wait in one queue of their host are sent in turn: neither is ever long without a packet.
+    let senders = [(1, &[43][..]), (1, &[45, 47]), (2, &[0])].map(|(host, dscps)| {
+        let host = fabric.host(host)?;
+        let is_loud = |dscp: &&u32| !DSCPS[..silent].contains(*dscp);
+        let loud = dscps.iter().filter(is_loud).map(|dscp| {
+            let socket = bound(&host, false, 0)?;
+            mark(&socket, dscp << 2)?;
+            Ok(socket)
+        });
+        loud.collect::<Result<Vec<UdpSocket>, Failed>>()
+    });
+    let ended = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        for sockets in senders {
+            let sockets = sockets?;
+            scope.spawn(move || {
+                while !sockets.is_empty() && !ended.load(Ordering::Relaxed) {
+                    sockets.iter().for_each(|socket| drop(socket.send_to(&[0; 1400], address)));
+                }
+            });
+        }
+        let watched = watch_classes(fabric, HANDLES, silent);
+        ended.store(true, Ordering::Relaxed);
+        watched
+    })
+}
+
+fn watch_classes(
+    fabric: &Fabric,
+    handles: [&str; 4],
+    silent: usize,
+) -> Result<FloodedClasses, Failed> {
+    let start = queues(fabric, handles)?;
+    let is_congested =
+        |now: &[Queue; 4]| (silent..4).all(|queue| now[queue].dropped > start[queue].dropped);
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !is_congested(&queues(fabric, handles)?) {
+        assert!(Instant::now() < patience, "{:?}", queues(fabric, handles)?);
+    }
+    let (before, begun) = (queues(fabric, handles)?, Instant::now());
+    let mut deepest = [0; 3];
+    while begun.elapsed() < Duration::from_secs(3) {
+        let now = queues(fabric, handles)?;
+        for class in 0..3 {
+            deepest[class] = now[class].waiting.max(deepest[class]);
+        }
+    }
+    let after = queues(fabric, handles)?;
+    let bytes = core::array::from_fn(|queue| after[queue].bytes - before[queue].bytes);
+    let dropped = core::array::from_fn(|queue| after[queue].dropped - before[queue].dropped);
+    Ok(FloodedClasses { deepest, bytes, dropped })
+}
+
 /// The spines that packets from 64 source ports take.
 fn spines(fabric: &Fabric) -> Result<BTreeSet<u16>, Failed> {
     let (from, to) = (fabric.host(1)?, fabric.host(3)?);
@@ -328,9 +453,12 @@ fn has_red() -> bool {
 }
 
 fn selective_dropping_is_understood() -> Result<(), Failed> {
-    let fabric = Fabric::up(&small())?;
-    let rendered = configured(&fabric, "limit = \"20 packets\"\naeolus = \"4 packets\"")?;
-    run(&fabric, &rendered, "aeolus.sh")
+    for dscps in ["", "\ndscps = [43, 45]"] {
+        let fabric = Fabric::up(&small())?;
+        let lines = format!("limit = \"20 packets\"\naeolus = \"4 packets\"{dscps}");
+        run(&fabric, &configured(&fabric, &lines)?, "aeolus.sh")?;
+    }
+    Ok(())
 }
 
 fn the_queues_can_be_set_again() -> Result<(), Failed> {

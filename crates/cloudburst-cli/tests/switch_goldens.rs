@@ -1,5 +1,5 @@
-//! What is rendered for every platform, pinned: two leaves and four spines word by word, a switch of 32
-//! ports by digest. And the lint has nothing to say of any of it.
+//! What is rendered for every platform, pinned: a leaf, a spine, and a spine with three DSCPs word by word, a
+//! switch of 32 ports by digest. And the lint has nothing to say of any of it.
 //!
 //! After a template was changed on purpose, `SWITCH_GOLDENS=write cargo test -p cloudburst-cli --test
 //! switch_goldens` writes them anew; read the difference before it is committed.
@@ -45,6 +45,30 @@ fn leaves_and_spines_are_rendered_as_ever() {
     for platform in &PLATFORMS {
         compare(&format!("{}-leaf.txt", platform.name), &text(&Rendered::of(&platform.leaf(1))));
         compare(&format!("{}-spine.txt", platform.name), &text(&Rendered::of(&platform.spine(1))));
+    }
+}
+
+#[test]
+fn three_dscps_have_three_queues() {
+    for platform in &PLATFORMS {
+        let rendered = Rendered::of(&platform.classes());
+        compare(&format!("{}-classes.txt", platform.name), &text(&rendered));
+        assert_clean(&rendered);
+    }
+}
+
+#[test]
+fn one_to_four_dscps_are_rendered_and_nothing_is_found() {
+    let all = [43, 45, 47, 41];
+    for platform in &PLATFORMS {
+        for count in 1..=all.len() {
+            let dscps = format!("dscps = {:?}\n", &all[..count]);
+            let rendered = Rendered::of(&platform.many().replace("dscp = 43\n", &dscps));
+            assert_clean(&rendered);
+            if count == 1 {
+                assert_eq!(text(&rendered), text(&Rendered::of(&platform.many())));
+            }
+        }
     }
 }
 

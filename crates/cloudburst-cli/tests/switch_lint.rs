@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::switch::{Rendered, find};
+use common::switch::{Platform, Rendered, find};
 use common::*;
 use std::fs;
 
@@ -223,6 +223,59 @@ const MISTAKES: &[Mistake] = &[
         "selective dropping from 5500"),
 ];
 
+/// The same of a spine with three DSCPs: 43, 45 and 47 in queues 5, 4 and 3.
+#[rustfmt::skip]
+const MISTAKES_OF_CLASSES: &[Mistake] = &[
+    mistake(("picos", "qos.cli"), "set class-of-service scheduler cloudburst-wrr-2 buffer queue-limit 49\n", "",
+        "queue 4 without limit"),
+    mistake(("picos", "qos.cli"), "cloudburst-2 local-priority 4", "cloudburst-2 local-priority 5", "DSCP 45 goes to queue 5"),
+    mistake(("picos", "qos.cli"), "cloudburst-wrr-3 weight 1", "cloudburst-wrr-3 weight 8", "share of the tiny queue is 8; expected 1"),
+    mistake(("picos", "qos.cli"), "cloudburst-wrr mode \"WRR\"", "cloudburst-wrr mode \"SP\"", "strict priority"),
+    mistake(("picos", "qos.cli"), "buffer queue-limit 49\n",
+        "buffer queue-limit 49\nset class-of-service scheduler cloudburst-wrr-3 buffer shared enable\n", "borrows: buffer shared enable"),
+    mistake(("sonic", "qos.json"), "\"45\": \"4\"", "\"45\": \"5\"", "DSCP 45 goes to queue 5 too"),
+    mistake(("sonic", "qos.json"), "\"44\": \"0\"", "\"44\": \"3\"", "DSCP 44 goes to queue 3 too"),
+    mistake(("sonic", "qos.json"), "\"Ethernet0|4\": {\"profile\"", "\"Ethernet0|6\": {\"profile\"", "Ethernet0 without a limit"),
+    mistake(("sonic", "qos.json"), "\"cloudburst_tiny\": {\"type\": \"DWRR\", \"weight\": \"4\"}", "\"cloudburst_tiny\": {\"type\": \"STRICT\"}",
+        "strict priority"),
+    mistake(("sonic", "qos.json"), "\"Ethernet0\": {\"dscp_to_tc_map\"", "\"Ethernet0\": {\"pfc_enable\": \"3\", \"dscp_to_tc_map\"",
+        "priority flow control for queue 3"),
+    mistake(("sonic", "aeolus.json"), "\"Ethernet0|3\": {\"scheduler\": \"cloudburst_tiny-3\", \"wred_profile\": \"CLOUDBURST\"}",
+        "\"Ethernet0|3\": {\"scheduler\": \"cloudburst_tiny-3\"}", "Ethernet0 without selective dropping"),
+    mistake(("cumulus4", "qos.traffic.conf"), "dscp = [43,45,47]", "dscp = [43,45]", "says nothing of DSCP 47"),
+    mistake(("cumulus5", "qos.nv"), "traffic-class 3 bw-percent 7", "traffic-class 3 bw-percent 30", "share of the tiny queue is 30; expected 7"),
+    mistake(("cumulus5", "qos.nv"), "traffic-class 5 mode dwrr", "traffic-class 5 mode strict", "strict priority"),
+    mistake(("cumulus5", "qos.nv"), "traffic-class 4 shared-bytes 10192", "traffic-class 4 shared-alpha alpha_1", "a share of the free buffer"),
+    mistake(("cumulus5", "aeolus.nv"), "traffic-class 4 ecn enable", "traffic-class 4 ecn disable", "selective dropping without ECN"),
+    mistake(("os10", "qos.cfg"), "  bandwidth percent 29\n", "  priority\n", "strict priority"),
+    mistake(("os10", "qos.cfg"), " class CLOUDBURST-2\n", " class CLOUDBURST-9\n", "queue 4 without limit"),
+    mistake(("eos", "qos.cfg"), "egress unicast queue 4 threshold 1/64", "egress unicast queue 4 threshold 8", "the tiny queue has a threshold of 8"),
+    mistake(("eos", "qos.cfg"), "qos map dscp 47 to traffic-class 3\n", "", "DSCP 47 goes to queue"),
+    mistake(("nxos", "qos.cfg"), "  class CLOUDBURST-2\n    set qos-group 4", "  class CLOUDBURST-2\n    set qos-group 5", "DSCP 45 goes to queue 5 too"),
+    mistake(("nxos", "qos.cfg"), "    bandwidth remaining percent 29\n", "    priority level 1\n", "strict priority"),
+    mistake(("nxos", "qos.cfg"), "    bandwidth remaining percent 50\n", "    bandwidth remaining percent 30\n",
+        "share of the default queue is 30; expected 50"),
+    mistake(("iosxe", "qos.cfg"), "class-map match-any CLOUDBURST-2\n match dscp 45", "class-map match-any CLOUDBURST-2\n match dscp 47",
+        "says nothing of DSCP 45"),
+    mistake(("iosxe", "qos.cfg"), "  bandwidth percent 14\n", "  priority level 2\n", "strict priority"),
+    mistake(("iosxe", "qos.native.json"), "{\"percent\": 7}", "{\"percent\": 70}", "share of the tiny queue is 70; expected 7"),
+    mistake(("openconfig", "qos.json"), "\"queue\": \"cloudburst-2\", \"weight\": \"2\"", "\"queue\": \"cloudburst-2\", \"weight\": \"20\"",
+        "share of the tiny queue is 20; expected 2"),
+    mistake(("openconfig", "qos.json"), "\"name\": \"cloudburst-3\", \"dedicated-buffer\": \"10192\", \"use-shared-buffer\": false",
+        "\"name\": \"cloudburst-3\", \"dedicated-buffer\": \"10192\", \"use-shared-buffer\": true", "borrows: use-shared-buffer is true"),
+    mistake(("linux", "qos.sh"), "1:12 htb prio 1", "1:12 htb prio 0", "two tiny queues have prio 0"),
+    mistake(("linux", "qos.sh"), "1:11 htb prio 0", "1:11 htb prio 3", "DSCP 43 goes to queue 3"),
+    mistake(("linux", "qos.sh"), "1:13 htb prio 2 rate 8000bit", "1:13 htb prio 2 rate 5000000000bit", "rate 5000000000; expected 8000"),
+    mistake(("linux", "qos.sh"), "1:12 htb prio 1 rate 8000bit ceil 10000000000bit", "1:12 htb prio 1 rate 8000bit ceil 100000000bit",
+        "ceil 100000000; expected 10000000000"),
+    mistake(("linux", "qos.sh"), "1:10 htb rate 5000000000bit", "1:10 htb rate 9000000000bit", "rate 9000000000; expected 5000000000"),
+    mistake(("linux", "qos.sh"), "parent 1:12 handle 12: bfifo limit 10192", "parent 1:12 handle 12: bfifo limit 101920", "limit is 101920 bytes"),
+    mistake(("linux", "qos.sh"), "0xb4 0xfc flowid 1:12", "0xb4 0xfc flowid 1:11", "DSCP 45 goes to queue 5 too"),
+    mistake(("linux", "qos.sh"), "parent 1:10 classid 1:13", "parent 1:1 classid 1:13", "2 classes in the share of the tiny queues; expected 3"),
+    mistake(("linux", "aeolus.sh"), "parent 1:12 handle 32: red limit 10192 min 6144 max 6145",
+        "parent 1:12 handle 32: red limit 10192 min 6144 max 9000", "selective dropping from 6144 to 9000"),
+];
+
 /// What takes something back, at the end of a file of a leaf, and what is said of that.
 struct TakenBack {
     platform: &'static str,
@@ -301,9 +354,9 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("linux", "ecmp.sh"), "sysctl -w net.ipv4.fib_multipath_hash_policy=0\n", "lacks protocol, source port"),
 ];
 
-/// A leaf with one mistake in it, and what is said of that.
-fn said(mistake: &Mistake) -> (Ended, String) {
-    let rendered = Rendered::of(&find(mistake.platform).leaf(1));
+/// A switch with one mistake in it, and what is said of that.
+fn said(mistake: &Mistake, parameters: &str) -> (Ended, String) {
+    let rendered = Rendered::of(parameters);
     let (platform, file) = (mistake.platform, mistake.file);
     let text = fs::read_to_string(rendered.path(file)).unwrap();
     assert!(text.contains(mistake.from), "{platform} {file} has no {:?}:\n{text}", mistake.from);
@@ -317,9 +370,18 @@ fn said(mistake: &Mistake) -> (Ended, String) {
 
 #[test]
 fn every_mistake_is_caught_and_named() {
+    assert_caught(MISTAKES, |platform| platform.leaf(1));
+}
+
+#[test]
+fn every_mistake_of_several_classes_is_caught_and_named() {
+    assert_caught(MISTAKES_OF_CLASSES, Platform::classes);
+}
+
+fn assert_caught(mistakes: &[Mistake], parameters: fn(&Platform) -> String) {
     let mut missed = Vec::new();
-    for mistake in MISTAKES {
-        let (ended, said) = said(mistake);
+    for mistake in mistakes {
+        let (ended, said) = said(mistake, &parameters(find(mistake.platform)));
         let is_caught = said.lines().any(|line| line.contains(mistake.finding));
         if ended.code != Some(1) || !is_caught {
             missed.push(format!(
@@ -337,7 +399,7 @@ fn every_mistake_is_caught_and_named() {
         missed.is_empty(),
         "{} of {} missed:\n{}",
         missed.len(),
-        MISTAKES.len(),
+        mistakes.len(),
         missed.join("\n")
     );
 }
@@ -445,7 +507,7 @@ fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
 #[test]
 fn a_finding_has_the_line_the_cause_and_the_remedy() {
     let mistake = MISTAKES.iter().find(|mistake| mistake.finding.contains("dynamic 3")).unwrap();
-    let (_, said) = said(mistake);
+    let (_, said) = said(mistake, &find(mistake.platform).leaf(1));
     let line = said.lines().next().unwrap();
     assert!(
         line.contains(
@@ -528,6 +590,20 @@ fn a_route_may_have_a_name_and_a_port_any_case() {
         let text = fs::read_to_string(rendered.path(file)).unwrap();
         assert!(text.contains(from), "{platform}");
         fs::write(rendered.path(file), text.replace(from, to)).unwrap();
+        let ended = rendered.check();
+        assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+}
+
+#[test]
+fn the_class_that_linux_shares_a_link_by_may_have_any_number() {
+    for parameters in [find("linux").many(), find("linux").classes()] {
+        let rendered = Rendered::of(&parameters);
+        let text = fs::read_to_string(rendered.path("qos.sh")).unwrap();
+        let other =
+            text.replace("classid 1:1 ", "classid 1:ff ").replace("parent 1:1 ", "parent 1:ff ");
+        assert_ne!(text, other);
+        fs::write(rendered.path("qos.sh"), other).unwrap();
         let ended = rendered.check();
         assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
     }

@@ -105,7 +105,11 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "N")]
     pub(crate) dscp: Option<u8>,
 
-    /// The queue for them
+    /// DSCPs of several classes of Cloudburst's packets, the most urgent first, such as 43,45,47
+    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "dscp")]
+    pub(crate) dscps: Vec<u8>,
+
+    /// The queue for them; of several DSCPs for the first, and the others have those below it
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u8>,
 

@@ -66,7 +66,9 @@ pub(crate) enum Refusal {
          never compare equal, and other traffic may use it; choose one without a name, such as 43"
     )]
     DscpName { dscp: u8, name: &'static str, platform: Platform },
-    #[error("queue = {queue} is {whose}: choose another, 1 to 7")]
+    #[error(
+        "queue = {queue} is {whose}: choose another, 1 to 7; several DSCPs have the queues below `queue` too"
+    )]
     Queue { queue: u8, whose: &'static str },
     #[error(
         "queue = {queue}, but `classes` puts DSCP {dscp} there too: the tiny queue must have no \
@@ -90,7 +92,7 @@ pub(crate) enum Refusal {
     Weights { tiny: u32, default: u32, platform: Platform, expected: String },
     #[error(
         "weights = {tiny}:{default}: {platform} is told whole percent, and this is {percent} %; give \
-         each at least 1 %"
+         each queue at least 1 %"
     )]
     Percent { tiny: u32, default: u32, platform: Platform, percent: u64 },
     #[error("port {port} is listed twice: name it once")]

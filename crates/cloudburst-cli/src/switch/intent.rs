@@ -4,7 +4,7 @@
 use super::chip::Chip;
 use super::error::Refusal;
 use super::params::{Parameters, Role, Route, Weights};
-use super::platform::{Platform, Shares, Step};
+use super::platform::{Order, Platform, Shares, Step};
 use super::size::{Asked, Buffer, Limit};
 use super::{dscp, ports};
 use crate::plan::units::{Bits, Bytes};
@@ -13,12 +13,28 @@ use core::str::FromStr;
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 
+/// A class of Cloudburst's packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiny {
+    pub(crate) dscp: u8,
+    pub(crate) queue: u8,
+    /// Of the link as the platform is told it: its own part where queues are weighted, or what all have
+    /// together.
+    pub(crate) share: u64,
+}
+
+/// The most DSCPs: switches have eight queues, and others need some.
+const MOST_DSCPS: usize = 4;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Intent {
     pub(crate) platform: Platform,
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) ports: Vec<String>,
+    /// All classes, the most urgent first.
+    pub(crate) tiny: Vec<Tiny>,
+    /// Of the first class, or of the one that is looked at: see `of_each`.
     pub(crate) dscp: u8,
     pub(crate) queue: u8,
     pub(crate) asked: Asked,
@@ -28,7 +44,8 @@ pub(crate) struct Intent {
     /// Bits a second.
     pub(crate) rate: u64,
     pub(crate) weights: Weights,
-    /// The same as the platform is told them: weights, or percent.
+    /// The same as the platform is told them: weights, or percent. The first is that of all classes together,
+    /// or of the one that is looked at.
     pub(crate) shares: (u64, u64),
     /// Other classes that have one percent each, of what the default queue had.
     pub(crate) others: u64,
@@ -58,10 +75,12 @@ impl Intent {
         }
         let ports = ports::expand(&parameters.ports, platform)?;
         let classes = classes(&parameters.classes)?;
-        let dscp = parameters.dscp.unwrap_or(cloudburst_net::DEFAULT_DSCP);
-        check_dscp(dscp, platform, &classes)?;
+        let dscps = dscps(parameters.dscp, parameters.dscps)?;
+        dscps.iter().try_for_each(|&dscp| check_dscp(dscp, platform, &classes))?;
         let queue = parameters.queue.unwrap_or(5);
-        check_queue(queue, platform, &classes, &parameters.pfc)?;
+        let queues = queues(queue, dscps.len(), platform);
+        let check = |&queue| check_queue(queue, platform, &classes, &parameters.pfc);
+        queues.iter().try_for_each(check)?;
         check_classes(platform, &classes, &parameters.pfc)?;
         let chip = parameters.chip.as_deref().map(Chip::find).transpose()?;
         if let (Some(chip), false) = (chip, platform.has_chip()) {
@@ -86,7 +105,13 @@ impl Intent {
         let rate = within("rate", rate.ok_or(Refusal::Missing("rate"))?.0, 8_000, LARGEST_RATE)?;
         let weights = parameters.weights.unwrap_or(Weights { tiny: 1, default: 1 });
         let others = others(platform, &classes);
-        let shares = shares(weights, platform, buffer, others)?;
+        let (parts, default) = shares(weights, platform, buffer, others, dscps.len())?;
+        let together = match platform.order() {
+            Order::Weighted => parts.iter().sum(),
+            Order::Strict | Order::OneQueue => parts[0],
+        };
+        let of_all = dscps.iter().zip(queues).zip(parts);
+        let tiny = of_all.map(|((&dscp, queue), share)| Tiny { dscp, queue, share });
         let seed = match platform.largest_seed() {
             None => None,
             Some(largest) => {
@@ -106,7 +131,8 @@ impl Intent {
             name,
             role: parameters.role.unwrap_or_default(),
             ports,
-            dscp,
+            tiny: tiny.collect(),
+            dscp: dscps[0],
             queue,
             asked,
             limit,
@@ -114,7 +140,7 @@ impl Intent {
             buffer,
             rate,
             weights,
-            shares,
+            shares: (together, default),
             others,
             seed,
             classes,
@@ -124,27 +150,42 @@ impl Intent {
         })
     }
 
-    /// Seconds that a full queue takes to empty: with the link to itself, and beside a default
-    /// queue that never is empty. The second is the most that a packet can wait.
-    pub(crate) fn delays(&self) -> (f64, f64) {
+    /// One for each class, which is then the one that is looked at: each queue is judged as the only one.
+    pub(crate) fn of_each(&self) -> impl Iterator<Item = Self> {
+        self.tiny.iter().map(|&Tiny { dscp, queue, share }| Self {
+            dscp,
+            queue,
+            shares: (share, self.shares.1),
+            ..self.clone()
+        })
+    }
+
+    /// Whether one of Cloudburst's queues has this number.
+    pub(crate) fn is_tiny(&self, queue: u8) -> bool {
+        self.tiny.iter().any(|tiny| tiny.queue == queue)
+    }
+
+    /// Seconds that a class's full queue takes to empty: with the link to itself, and beside other queues that
+    /// never are empty. The second is the most that a packet can wait, unless classes before it have packets
+    /// and are strict.
+    pub(crate) fn delays(&self, tiny: &Tiny) -> (f64, f64) {
         let bytes = if self.limit.in_packets {
             self.limit.packets * self.buffer.frame()
         } else {
             self.limit.bytes
         };
         let alone = bytes as f64 * 8.0 / self.rate as f64;
-        let (tiny, default) = self.shares;
-        (alone, alone * (tiny + default + self.others) as f64 / tiny as f64)
+        let (together, default) = self.shares;
+        (alone, alone * (together + default + self.others) as f64 / tiny.share as f64)
     }
 
     /// The class that a DSCP should have.
     pub(crate) fn class_of(&self, dscp: u8) -> u8 {
-        let given = self.classes.get(&dscp).copied();
-        match given {
-            _ if dscp == self.dscp => self.queue,
+        let tiny = self.tiny.iter().find(|tiny| tiny.dscp == dscp).map(|tiny| tiny.queue);
+        match tiny.or(self.classes.get(&dscp).copied()) {
             Some(class) => class,
-            // Where platforms start with eight DSCPs for each class, seven must leave this one.
-            None if self.start_of(dscp) == self.queue => self.platform.default_queue(),
+            // Where platforms start with eight DSCPs for each class, the others must leave these.
+            None if self.is_tiny(self.start_of(dscp)) => self.platform.default_queue(),
             None => self.start_of(dscp),
         }
     }
@@ -171,14 +212,23 @@ impl Intent {
 
     /// All of it in a line.
     pub(crate) fn summary(&self) -> String {
-        let (dscp, queue, limit) = (self.dscp, self.queue, self.limit);
+        let limit = self.limit;
+        let list = |of: fn(&Tiny) -> u8| {
+            let mut all: Vec<String> = self.tiny.iter().map(|tiny| of(tiny).to_string()).collect();
+            all.dedup();
+            let plural = if all.len() > 1 { "s" } else { "" };
+            (plural, all.join(", "))
+        };
+        let ((s, dscps), (more, queues)) = (list(|tiny| tiny.dscp), list(|tiny| tiny.queue));
+        let each = if more.is_empty() { "" } else { " each" };
         let role = match self.role {
             Role::Leaf => "leaf",
             Role::Spine => "spine",
         };
         let (tiny, default) = (self.weights.tiny, self.weights.default);
         format!(
-            "{}, {role}: DSCP {dscp} to queue {queue} of {} bytes ({} packets), weights {tiny}:{default}",
+            "{}, {role}: DSCP{s} {dscps} to queue{more} {queues} of {} bytes ({} packets){each}, \
+             weights {tiny}:{default}",
             self.name, limit.bytes, limit.packets
         )
     }
@@ -233,6 +283,32 @@ fn check_classes(
     }
 }
 
+/// The DSCP of each class.
+fn dscps(one: Option<u8>, several: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+    let wrong = |expected: &str| {
+        let (came, expected) = (format!("{several:?}"), expected.into());
+        Err(Refusal::Value { field: "dscps", came, expected })
+    };
+    match (one, several.len()) {
+        (one, 0) => Ok(vec![one.unwrap_or(cloudburst_net::DEFAULT_DSCP)]),
+        (Some(_), _) => wrong("it or `dscp`, and not both"),
+        (None, count) if count > MOST_DSCPS => wrong("at most four"),
+        (None, _) if several.iter().collect::<HashSet<_>>().len() < several.len() => {
+            wrong("each once")
+        }
+        (None, _) => Ok(several),
+    }
+}
+
+/// The queue of each class: a switch that is strict between queues serves higher numbers first.
+fn queues(first: u8, count: usize, platform: Platform) -> Vec<u8> {
+    let below = (0..=first).rev().chain(core::iter::repeat(0)).take(count);
+    match platform.order() {
+        Order::OneQueue => vec![first; count],
+        Order::Strict | Order::Weighted => below.collect(),
+    }
+}
+
 fn check_dscp(value: u8, platform: Platform, classes: &BTreeMap<u8, u8>) -> Result<(), Refusal> {
     within("dscp", value.into(), 0, 63)?;
     if let Some(&class) = classes.get(&value) {
@@ -279,34 +355,60 @@ fn others(platform: Platform, classes: &BTreeMap<u8, u8>) -> u64 {
 /// Linux takes a class's turn in bytes, and complains above this.
 const LARGEST_QUANTUM: u64 = 200_000;
 
+/// What each class has, and the default queue.
 fn shares(
     weights: Weights,
     platform: Platform,
     buffer: Buffer,
     others: u64,
-) -> Result<(u64, u64), Refusal> {
+    count: usize,
+) -> Result<(Vec<u64>, u64), Refusal> {
     let Weights { tiny, default } = weights;
     let wrong = |expected| Err(Refusal::Weights { tiny, default, platform, expected });
     let (larger, smaller) = (tiny.max(default), tiny.min(default));
+    // Parts of the share, which are strict to each other, or each twice the next.
+    let parts: Vec<u64> = match platform.order() {
+        Order::Weighted => (0..count).rev().map(|place| 1 << place).collect(),
+        Order::Strict | Order::OneQueue => vec![1; count],
+    };
+    let sum = if platform.order() == Order::Weighted { parts.iter().sum() } else { 1 };
     match platform.shares() {
         _ if smaller == 0 => wrong("1 and more; 0 would be strict priority, or nothing".into()),
         Shares::Weights(most) if larger > most => wrong(format!("1 to {most}")),
-        Shares::Weights(_) => {
+        Shares::Weights(most) => {
             if platform == Platform::Linux && u64::from(larger) * buffer.frame() > LARGEST_QUANTUM {
                 let most = LARGEST_QUANTUM / buffer.frame();
                 return wrong(format!("1 to {most} with frames of {} bytes", buffer.frame()));
             }
-            Ok((tiny.into(), default.into()))
+            let divisor = if sum == 1 { 1 } else { common(tiny.into(), u64::from(default) * sum) };
+            let default = u64::from(default) * sum / divisor;
+            let parts: Vec<u64> =
+                parts.iter().map(|part| part * u64::from(tiny) / divisor).collect();
+            if parts[0].max(default) > most.into() {
+                return wrong(format!(
+                    "1 to {most}, and {count} DSCPs need {parts:?} to {default}"
+                ));
+            }
+            Ok((parts, default))
         }
         Shares::Percent => {
-            let sum = u64::from(tiny) + u64::from(default);
-            let percent = (u64::from(tiny) * 100 + sum / 2) / sum;
-            if (1..100 - others).contains(&percent) {
-                return Ok((percent, 100 - percent - others));
+            let both = u64::from(tiny) + u64::from(default);
+            let percent = (u64::from(tiny) * 100 + both / 2) / both;
+            if !(count as u64..100 - others).contains(&percent) {
+                return Err(Refusal::Percent { tiny, default, platform, percent });
             }
-            Err(Refusal::Percent { tiny, default, platform, percent })
+            let mut parts: Vec<u64> =
+                parts.iter().map(|part| (percent * part / sum).max(1)).collect();
+            // What is left by rounding is the first one's, which has most.
+            parts[0] = percent - parts[1..].iter().sum::<u64>();
+            Ok((parts, 100 - percent - others))
         }
     }
+}
+
+/// The greatest common divisor.
+fn common(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { common(other, one % other) }
 }
 
 fn aeolus(

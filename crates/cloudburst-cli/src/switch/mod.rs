@@ -30,7 +30,7 @@ use clap::{CommandFactory, Parser};
 use error::Refusal;
 use intent::Intent;
 use params::Parameters;
-use platform::Platform;
+use platform::{Order, Platform};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
@@ -114,9 +114,13 @@ fn stale(out: &Path, files: &[(&str, String)]) -> Result<Vec<PathBuf>, Refusal> 
 /// What was made of the parameters, for people to agree with.
 fn report(intent: &Intent) -> String {
     let Intent { limit, buffer, asked, .. } = intent;
-    let (alone, beside) = intent.delays();
+    let (alone, beside) = intent.delays(&intent.tiny[0]);
     let us = |seconds: f64| format!("{:.1} us", seconds * 1e6);
     let (tiny, default) = intent.shares;
+    let others = match intent.tiny.len() {
+        1 => "a default queue that is",
+        _ => "other queues that are",
+    };
     let mut said = format!("{}\n", intent.summary());
     let cells = match buffer.cell {
         1 => String::new(),
@@ -128,13 +132,26 @@ fn report(intent: &Intent) -> String {
         limit.bytes, limit.packets, buffer.mtu
     );
     said += &format!(
-        "worst-case queueing delay: {} with the link to itself, {} beside a default queue that is \
-         never empty ({tiny}:{default})\n",
+        "worst-case queueing delay: {} with the link to itself, {} beside {others} never empty \
+         ({tiny}:{default})\n",
         us(alone),
         us(beside)
     );
-    if let Some(name) = dscp::name(intent.dscp) {
-        said += &format!("DSCP {} has a name, {name}: other traffic may use it\n", intent.dscp);
+    if let [.., last] = intent.tiny[1..] {
+        said += &match intent.platform.order() {
+            Order::Strict => "a queue waits besides while one before it has packets\n".into(),
+            Order::Weighted => format!(
+                "no strict order is possible within a share: each queue weighs twice the next, and the last \
+                 one's worst case is {}\n",
+                us(intent.delays(&last).1)
+            ),
+            Order::OneQueue => "one queue is all that there is for them: no order\n".into(),
+        };
+    }
+    for dscp in intent.tiny.iter().map(|tiny| tiny.dscp) {
+        if let Some(name) = dscp::name(dscp) {
+            said += &format!("DSCP {dscp} has a name, {name}: other traffic may use it\n");
+        }
     }
     if intent.seed.is_none() {
         said += "the ECMP hash's seed is not part of these files: see verify.txt\n";

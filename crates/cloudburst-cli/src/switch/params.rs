@@ -17,6 +17,9 @@ pub(crate) struct Parameters {
     #[serde(default)]
     pub(crate) ports: Vec<String>,
     pub(crate) dscp: Option<u8>,
+    /// In place of `dscp`: one for each class of Cloudburst's packets, the most urgent first.
+    #[serde(default)]
+    pub(crate) dscps: Vec<u8>,
     pub(crate) queue: Option<u8>,
     pub(crate) limit: Option<String>,
     /// Fills in what is not given of buffer, MMUs and cell.
@@ -85,12 +88,16 @@ impl Parameters {
 
     /// With what the command line says instead.
     pub(crate) fn with(self, flags: Overrides) -> Self {
+        let is_told = flags.dscp.is_some() || !flags.dscps.is_empty();
+        let (dscp, dscps) =
+            if is_told { (flags.dscp, flags.dscps) } else { (self.dscp, self.dscps) };
         Self {
             platform: flags.platform.or(self.platform),
             name: flags.name.or(self.name),
             role: flags.role.map(Into::into).or(self.role),
             ports: if flags.port.is_empty() { self.ports } else { flags.port },
-            dscp: flags.dscp.or(self.dscp),
+            dscp,
+            dscps,
             queue: flags.queue.or(self.queue),
             limit: flags.limit.or(self.limit),
             chip: flags.chip.or(self.chip),

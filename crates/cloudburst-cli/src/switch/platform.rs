@@ -36,6 +36,18 @@ pub(crate) enum Step {
     Permille,
 }
 
+/// What several classes of Cloudburst's packets are to each other, within the share that they have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// A queue is served when all before it are empty.
+    Strict,
+    /// Each queue weighs twice the next one: what is strict there goes before all other traffic too, and is
+    /// in no share.
+    Weighted,
+    /// They have one queue.
+    OneQueue,
+}
+
 impl Platform {
     pub(crate) const ALL: [Self; 10] = [
         Self::Picos,
@@ -110,6 +122,15 @@ impl Platform {
             Self::Sonic | Self::OpenConfig | Self::Linux => Shares::Weights(100),
             Self::Cumulus4 => Shares::Weights(127),
             Self::Cumulus5 | Self::Os10 | Self::Eos | Self::Nxos | Self::IosXe => Shares::Percent,
+        }
+    }
+
+    pub(crate) const fn order(self) -> Order {
+        match self {
+            Self::Linux => Order::Strict,
+            // A priority group has one weight and one limit, and there is one group to have.
+            Self::Cumulus4 => Order::OneQueue,
+            _ => Order::Weighted,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The templates, and what they are filled with.
 
 use super::error::Refusal;
-use super::intent::Intent;
+use super::intent::{Intent, Tiny};
 use super::params::{Role, Route, Weights};
 use super::platform::Platform;
 use super::size::Limit;
@@ -102,9 +102,10 @@ struct Filling<'a> {
     role: Role,
     ports: &'a [String],
     port_kinds: Vec<Kind<'a>>,
+    /// Cloudburst's classes, the most urgent first.
+    tiny: Vec<TinyFilling>,
+    /// Of the first of them.
     dscp: u8,
-    /// The upper six bits of the byte, as hexadecimal digits.
-    tos: String,
     queue: u8,
     default_queue: u8,
     limit: LimitFilling,
@@ -136,6 +137,17 @@ struct Filling<'a> {
     aeolus: Option<Aeolus>,
     routes: Vec<RouteFilling<'a>>,
     decapsulate: Option<Ipv4Addr>,
+}
+
+#[derive(Serialize)]
+struct TinyFilling {
+    dscp: u8,
+    /// The upper six bits of the byte, as hexadecimal digits.
+    tos: String,
+    queue: u8,
+    share: u64,
+    /// Of names: nothing for the first, then `-2`, `-3`, ...
+    suffix: String,
 }
 
 #[derive(Serialize)]
@@ -201,7 +213,7 @@ impl<'a> Filling<'a> {
         let (rate_tiny, rate_default) = intent.rates();
         let class = |dscp| Mapped { dscp, class: intent.class_of(dscp) };
         let is_moved =
-            |each: &Mapped| each.class != intent.start_of(each.dscp) || each.dscp == intent.dscp;
+            |each: &Mapped| each.class != intent.start_of(each.dscp) || intent.is_tiny(each.class);
         let moved = || (0..64).map(class).filter(is_moved);
         let (in_use, moved_classes) = (
             by_class(intent.classes.iter().map(|(&dscp, &class)| Mapped { dscp, class })),
@@ -215,8 +227,8 @@ impl<'a> Filling<'a> {
             role: intent.role,
             ports: &intent.ports,
             port_kinds: kinds(&intent.ports),
+            tiny: intent.tiny.iter().zip(1..).map(TinyFilling::of).collect(),
             dscp: intent.dscp,
-            tos: format!("{:#04x}", intent.dscp << 2),
             queue: intent.queue,
             default_queue: intent.platform.default_queue(),
             limit: LimitFilling {
@@ -259,6 +271,14 @@ impl<'a> Filling<'a> {
                 .collect(),
             decapsulate: intent.decapsulate,
         }
+    }
+}
+
+impl TinyFilling {
+    fn of((tiny, place): (&Tiny, u8)) -> Self {
+        let &Tiny { dscp, queue, share } = tiny;
+        let suffix = if place > 1 { format!("-{place}") } else { String::new() };
+        Self { dscp, tos: format!("{:#04x}", dscp << 2), queue, share, suffix }
     }
 }
 

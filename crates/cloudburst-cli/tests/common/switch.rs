@@ -119,6 +119,12 @@ impl Platform {
         text
     }
 
+    /// Spine 1 with three DSCPs, and selective dropping where it can be had.
+    pub(crate) fn classes(&self) -> String {
+        let text = self.spine(1).replace("dscp = 43\n", "dscps = [43, 45, 47]\n");
+        if self.aeolus { format!("aeolus = \"6144 bytes\"\n{text}") } else { text }
+    }
+
     /// A switch of 32 ports, with the paper's share of the buffer.
     pub(crate) fn many(&self) -> String {
         let mut text = self.start("t1", "leaf", &[self.many]);

@@ -102,8 +102,11 @@ impl Judge<'_> {
                     "without it the tiny queue stays empty: add it",
                 ),
             }
-            let others = (0..64).filter(|&other| other != dscp).filter_map(last);
-            for Seen { value: (other, _), at } in others.filter(|map| map.value.1 == queue) {
+            let others = (0..64).filter(|&other| self.intent.class_of(other) != queue);
+            let others: Vec<_> = others.filter_map(last).collect();
+            for Seen { value: (other, _), at } in
+                others.into_iter().filter(|map| map.value.1 == queue)
+            {
                 self.find(
                     at,
                     format!("DSCP {other} goes to queue {queue} too"),

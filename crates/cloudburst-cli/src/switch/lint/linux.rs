@@ -11,11 +11,11 @@ struct Port<'a> {
     at: Place,
     /// The class of packets that no filter matches, such as `1:20`.
     default: Option<String>,
-    classes: BTreeMap<&'a str, Class>,
+    classes: BTreeMap<&'a str, Class<'a>>,
     /// What waits in each class.
     caps: BTreeMap<&'a str, Seen<Cap>>,
-    /// The limit of RED, which takes the place of what waits there when its file is applied.
-    red: BTreeMap<&'a str, Seen<Cap>>,
+    /// RED, which takes the place of what waits there when its file is applied.
+    red: BTreeMap<&'a str, (Seen<Cap>, Aeolus)>,
     filters: Vec<Seen<Filter<'a>>>,
     /// Filters that go by something besides the DSCP, and their class.
     others: Vec<Seen<&'a str>>,
@@ -29,8 +29,9 @@ struct Port<'a> {
 const OFFLOADS: [&str; 3] = ["tso", "gso", "gro"];
 
 #[derive(Clone, Default)]
-struct Class {
+struct Class<'a> {
     at: Place,
+    parent: &'a str,
     rate: u64,
     ceil: Option<u64>,
     quantum: u64,
@@ -61,7 +62,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
                 let port =
                     ports.entry(name).or_insert_with(|| Port { at: at.clone(), ..Port::default() });
                 match kind {
-                    "qdisc" => qdisc(intent, facts, port, &words, &at),
+                    "qdisc" => qdisc(intent, port, &words, &at),
                     "class" => class(port, &words, &at),
                     "filter" => filter(port, &words, &at),
                     _ => {}
@@ -134,13 +135,7 @@ fn takes_back(words: &[&str]) -> bool {
     matches!(words.get(2), Some(&("del" | "delete")))
 }
 
-fn qdisc<'a>(
-    intent: &Intent,
-    facts: &mut Facts,
-    port: &mut Port<'a>,
-    words: &[&'a str],
-    at: &Place,
-) {
+fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     let after = |word: &str| {
         let found = words.iter().position(|each| *each == word)?;
         words.get(found + 1).copied()
@@ -176,19 +171,15 @@ fn qdisc<'a>(
         Some(limit) if words.contains(&"bfifo") => Cap::Bytes(limit),
         Some(limit) if words.contains(&"red") => {
             let both = number("min").zip(number("max"));
-            // Packets wait in RED only where a class sends them; the tiny one is known later.
             let aeolus = Aeolus {
                 bounds: both.map(|both| Seen::new(both, at)),
                 spares_ecn: words.contains(&"ecn"),
                 is_sure: after("probability").is_some_and(|p| p.parse() == Ok(1.0)),
             };
-            let name = after("dev").unwrap_or("");
-            facts.aeolus.bind(name, name, at);
-            *facts.aeolus.entry(name) = aeolus;
             // RED counts bytes, whatever a queue without it counts.
             let is_same = limit == intent.limit.bytes && intent.limit.in_packets;
             let cap = if is_same { Cap::Packets(intent.limit.packets) } else { Cap::Bytes(limit) };
-            port.red.insert(parent, Seen::new(cap, at));
+            port.red.insert(parent, (Seen::new(cap, at), aeolus));
             return;
         }
         _ => Cap::Not(words.last().copied().unwrap_or("").into()),
@@ -209,6 +200,7 @@ fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     let number = |word: &str| after(word).and_then(|number| number.parse().ok()).unwrap_or(0);
     let class = Class {
         at: at.clone(),
+        parent: after("parent").unwrap_or(""),
         rate: after("rate").map_or(0, bits),
         ceil: after("ceil").map(bits),
         quantum: number("quantum"),
@@ -286,15 +278,35 @@ fn sysctl(facts: &mut Facts, set: &str, at: &Place) {
 
 fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     let default = port.default.clone().unwrap_or_else(|| "1:0".into());
-    // The root of the classes is no leaf of theirs.
-    let is_leaf = |id: &&&str| **id != "1:1";
-    let tiny = port.classes.keys().filter(is_leaf).find(|id| **id != default).copied();
+    // What shares the link with the default class: a leaf, or the parent of one for each DSCP.
+    let below = |parent: &str| -> Vec<&str> {
+        let ids =
+            port.classes.iter().filter(|(id, class)| class.parent == parent && **id != default);
+        ids.map(|(id, _)| *id).collect()
+    };
+    let of_both = port.classes.get(default.as_str()).map_or("1:1", |class| class.parent);
+    let group = below(of_both).first().copied();
+    let mut leaves = group.map_or_else(Vec::new, below);
+    if leaves.is_empty() {
+        leaves.extend(group);
+    }
+    leaves.sort_by_key(|id| port.classes[id].priority);
+    if leaves.len() > 1 || intent.tiny.len() > 1 {
+        order(intent, facts, port, &leaves);
+    }
+    let place = intent.tiny.iter().position(|tiny| tiny.queue == intent.queue);
+    let tiny = place.and_then(|place| leaves.get(place)).copied();
+    // The class that has the intended priority is the queue.
+    let queue_of = |class: &str| {
+        let place = leaves.iter().position(|leaf| *leaf == class);
+        place.and_then(|place| intent.tiny.get(place)).map_or(0, |tiny| tiny.queue)
+    };
     for (is_ipv6, family) in [(false, "ip"), (true, "ipv6")] {
         let of_family = format!("{name}, {family},");
         facts.classifiers.bind(name, &of_family, &port.at);
         let classifier = facts.classifiers.entry(&of_family);
         for Seen { value: filter, at } in &port.filters {
-            let queue = if Some(filter.class) == tiny { intent.queue } else { 0 };
+            let queue = queue_of(filter.class);
             let is_meant = |dscp: &u8| (dscp << 2) & filter.mask == filter.value & filter.mask;
             let dscps = (0..64).filter(is_meant).filter(|_| filter.is_ipv6 == is_ipv6);
             classifier.maps.extend(dscps.map(|dscp| Seen::new((dscp, queue), at)));
@@ -324,14 +336,21 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     }
     facts.queues.bind(name, name, &port.at);
     facts.queues.entry(name).cap = tiny.and_then(|tiny| port.caps.get(tiny).cloned());
-    if let Some(red) = tiny.and_then(|tiny| port.red.get(tiny)) {
+    if let Some((red, aeolus)) = tiny.and_then(|tiny| port.red.get(tiny)) {
+        facts.aeolus.bind(name, name, &red.at);
+        *facts.aeolus.entry(name) = aeolus.clone();
         let with_red = format!("{name}, RED");
         facts.queues.bind(name, &with_red, &port.at);
         facts.queues.entry(&with_red).cap = Some(red.clone());
     }
     facts.schedules.bind(name, name, &port.at);
     let of = |id: Option<&str>| id.and_then(|id| port.classes.get(id)).cloned();
-    let (own, others) = (of(tiny), of(Some(&default)));
+    let (own, others) = (of(group), of(Some(&default)));
+    let own = own.map(|class| Class {
+        quantum: of(tiny).map_or(0, |leaf| leaf.quantum),
+        priority: of(leaves.first().copied()).map_or(0, |leaf| leaf.priority),
+        ..class
+    });
     let expected =
         (intent.rates(), (u64::from(intent.weights.tiny), u64::from(intent.weights.default)));
     let ((rate_tiny, rate_default), (turn_tiny, turn_default)) = expected;
@@ -354,4 +373,39 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     let default = share(others, rate_default, turn_default, intent.shares.1);
     let schedule = facts.schedules.entry(name);
     (schedule.tiny, schedule.default) = (tiny, default);
+}
+
+/// Bits a second that a class has besides its parent's share: next to nothing, but `tc` cannot count the time of a
+/// frame at much less.
+const LEAST_RATE: u64 = 8_000;
+
+/// The leaves of several DSCPs: strict to each other, and all of what they send from the share of their
+/// parent.
+fn order(intent: &Intent, facts: &mut Facts, port: &Port<'_>, leaves: &[&str]) {
+    let classes: Vec<&Class<'_>> = leaves.iter().map(|leaf| &port.classes[leaf]).collect();
+    let expected = intent.tiny.len();
+    if classes.len() != expected {
+        let found = format!("{} classes in the share of the tiny queues", classes.len());
+        let remedy = "each DSCP has one: add or remove classes";
+        facts.find(&port.at, found, expected.to_string(), remedy);
+    }
+    for pair in classes.windows(2).filter(|pair| pair[0].priority == pair[1].priority) {
+        let found = format!("two tiny queues have prio {}", pair[1].priority);
+        facts.find(&pair[1].at, found, "one after the other", "they would take turns: correct it");
+    }
+    if expected == 1 {
+        return;
+    }
+    for class in classes {
+        let ceil = class.ceil.unwrap_or(class.rate);
+        for (what, found, expected) in
+            [("rate", class.rate, LEAST_RATE), ("ceil", ceil, intent.rate)]
+        {
+            if found != expected {
+                let remedy =
+                    "a tiny queue has all from its parent, in order, and up to the whole link";
+                facts.find(&class.at, format!("{what} {found}"), expected.to_string(), remedy);
+            }
+        }
+    }
 }

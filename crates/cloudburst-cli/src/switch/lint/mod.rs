@@ -54,7 +54,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that is wrong with `files`, which are one configuration together.
+/// All that is wrong with `files`, which are one configuration together. Each class of Cloudburst's packets is
+/// judged as if it were the only one.
 pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     let read = match intent.platform {
         Platform::Picos => picos::read,
@@ -73,12 +74,14 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
         Platform::IosXe => iosxe::apart(files),
         _ => vec![files.to_vec()],
     };
-    let judged = apart.iter().map(|files| {
+    let of_class = |intent: &Intent, files: &[File]| {
         let mut facts = Facts::default();
         read(intent, files, &mut facts);
         judge::judge(intent, &facts, &files[0].name)
-    });
-    let mut findings: Vec<Finding> = judged.flatten().collect();
+    };
+    let classes: Vec<Intent> = intent.of_each().collect();
+    let all = apart.iter().flat_map(|files| classes.iter().map(|class| of_class(class, files)));
+    let mut findings: Vec<Finding> = all.flatten().collect();
     findings.sort();
     findings.dedup();
     findings

@@ -125,7 +125,9 @@ fn queue(intent: &Intent, facts: &mut Facts, name: &str, of: &str, class: &Block
         } else if of == "c-out-8q-q-default" {
             let schedule = facts.schedules.entry(name);
             schedule.default = share.or(schedule.default.take());
-        } else if let Some(Seen { value: Share::Weighted(percent), .. }) = share {
+        } else if let (Some(Seen { value: Share::Weighted(percent), .. }), false) =
+            (share, (intent.tiny.iter()).any(|tiny| of == format!("c-out-8q-q{}", tiny.queue)))
+        {
             let schedule = facts.schedules.entry(name);
             schedule.others = schedule.others.saturating_add(percent);
         }
