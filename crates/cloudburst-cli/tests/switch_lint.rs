@@ -496,6 +496,14 @@ fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
         fs::write(rendered.path(file), text.replace(from, to)).unwrap();
         assert_eq!(rendered.check().code, Some(1), "{file}: {from:?}");
     }
+    // What a switch has now is one text, with what has one form only; the model is judged beside it.
+    let rendered = Rendered::of(&find("iosxe").leaf(1));
+    let running = ["qos.cfg", "aeolus.cfg", "ecmp.cfg", "paths.cfg"]
+        .map(|name| fs::read_to_string(rendered.path(name)).unwrap());
+    fs::write(rendered.path("running"), running.concat()).unwrap();
+    let both = ["running", "qos.native.json"].map(|name| rendered.path(name));
+    let ended = rendered.check_files(&both);
+    assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
     // Either form alone is complete; the hash is commands in both.
     let rendered = Rendered::of(&find("iosxe").many());
     for form in ["qos.cfg", "qos.native.json"] {

@@ -38,10 +38,15 @@ pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
     if !(files.iter().any(is_model) && files.iter().any(is_queue)) {
         return vec![files.to_vec()];
     }
-    let without = |left_out: &dyn Fn(&File) -> bool| -> Vec<File> {
-        files.iter().filter(|file| !left_out(file)).cloned().collect()
-    };
-    vec![without(&is_model), without(&is_queue)]
+    let texts = files.iter().filter(|file| !is_model(file)).cloned().collect();
+    vec![texts, files.iter().map(unbound).collect()]
+}
+
+/// A file whose commands give no policy to a port; its lines keep their numbers.
+fn unbound(file: &File) -> File {
+    let is_bond = |line: &str| !is_model(file) && line.trim_start().starts_with("service-policy");
+    let lines = file.text.lines().map(|line| if is_bond(line) { "" } else { line });
+    File { name: file.name.clone(), text: lines.collect::<Vec<_>>().join("\n") }
 }
 
 fn commands(intent: &Intent, files: &[File], mut classes: Classes, facts: &mut Facts) {
