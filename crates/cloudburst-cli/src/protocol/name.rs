@@ -99,7 +99,8 @@ impl fmt::Display for FileName {
 /// Whether terminals act on the character instead of showing it: control characters, line and
 /// paragraph separators, and what turns the direction of the text around.
 fn is_obeyed(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    is_mark || c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -134,6 +135,9 @@ mod tests {
             ("\x1b[2J", Control('\x1b')),
             ("\u{9b}2J", Control('\u{9b}')),
             ("cod.\u{202e}exe", Control('\u{202e}')),
+            ("cod.\u{200f}exe", Control('\u{200f}')),
+            ("cod.\u{200e}exe", Control('\u{200e}')),
+            ("cod.\u{61c}exe", Control('\u{61c}')),
             (".cbrst-Ab12", Temporary),
         ] {
             assert_eq!(FileName::from_bytes(name.as_bytes()), Err(error), "{name:?}");
