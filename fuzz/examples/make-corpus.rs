@@ -13,7 +13,7 @@ use cloudburst_core::wire::keys::SessionKeys;
 use cloudburst_core::wire::seal::{Sealer, TAG_LEN};
 use cloudburst_core::wire::symbol::NO_AGE;
 use cloudburst_core::wire::{
-    Answer, Arrivals, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
+    Answer, Arrivals, Capabilities, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
 };
 use std::fs;
 use std::io;
@@ -104,7 +104,7 @@ fn noise() -> [Vec<u8>; 2] {
         incarnation: Incarnation([0xa1; 16]),
         addressed: address,
         session: SessionId(0x2122_2324),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7001,
         more_ports: 3,
         translated: true,
@@ -113,7 +113,7 @@ fn noise() -> [Vec<u8>; 2] {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
         uptime_us: Some(1_000_000),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 1,
     };

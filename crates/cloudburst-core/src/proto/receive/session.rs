@@ -13,7 +13,7 @@ use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Arrivals, Prefix};
+use crate::wire::{Arrivals, Capabilities, Prefix};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -29,6 +29,8 @@ pub(super) struct Session {
     /// What the sending half is told as soon as there is a way to the peer.
     pub(super) unadopted: Option<Peering>,
     pub(super) incarnation: Incarnation,
+    /// What the peer can do beyond this version.
+    pub(super) capabilities: Capabilities,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
@@ -48,6 +50,7 @@ impl Session {
         peer: SocketAddr,
         incarnation: Incarnation,
         flow: FlowKeys,
+        capabilities: Capabilities,
     ) -> Self {
         Self {
             peer,
@@ -55,6 +58,7 @@ impl Session {
             translated: false,
             unadopted: None,
             incarnation,
+            capabilities,
             opener: Opener::new(flow.symbols),
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,

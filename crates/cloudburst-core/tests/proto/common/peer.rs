@@ -11,7 +11,9 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{AcceptFields, OpenFields, answer_by_hand, shake_hands};
 use cloudburst_core::wire::keys::{DigestKey, FlowKeys, SessionKeys};
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, answer};
+use cloudburst_core::wire::{
+    Answer, Capabilities, Kind, Prefix, Report, Role, SymbolHeader, answer,
+};
 
 pub const KEY: [u8; 32] = [7; 32];
 
@@ -160,7 +162,7 @@ pub fn open_fields(incarnation: Incarnation) -> OpenFields {
         incarnation,
         addressed: ([10, 0, 0, 1], 7000).into(),
         session: SessionId(2),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 0,
         translated: false,
@@ -173,7 +175,7 @@ pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
         incarnation,
         session: SessionId(u32::from(incarnation.0[0])),
         uptime_us: None,
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 0,
         more_ports: 0,
     }
