@@ -161,6 +161,8 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         ack_request,
         partial: ack_request,
         again: !ack_request,
+        pulled: false,
+        probe: false,
         role: if ack_request { Role::Plain } else { Role::Response },
         class: 1,
         path: PathId(0x0abc),
@@ -176,6 +178,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         symbol: 11,
         symbol_size,
         code,
+        unasked: 0,
     };
     let mut packet = Vec::new();
     header.write(&prefix, &vec![0xaa; index_set], &mut packet);

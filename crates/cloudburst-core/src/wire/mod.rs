@@ -5,7 +5,7 @@
 //! ```text
 //! handshake  HELLO RETRY OPEN ACCEPT VERSION: the handshake that makes a session's secrets
 //! symbol     SYMBOL: one encoded symbol of one block of one message
-//! answer     ANSWER: reports on messages: STOP STATUS BUSY REJECT FORGOTTEN ALIVE
+//! answer     ANSWER: reports on messages: STOP STATUS PULL BUSY REJECT FORGOTTEN ALIVE
 //! packet     the first 14 bytes that SYMBOL and ANSWER share
 //! capabilities  what an end can do beyond the version
 //! keys       the secrets of a handshake -> the keys of both directions

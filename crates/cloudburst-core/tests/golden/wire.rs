@@ -32,6 +32,8 @@ fn symbol(header: &SymbolHeader, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
         ack_request: true,
         partial: false,
         again: false,
+        pulled: false,
+        probe: false,
         role: Role::Plain,
         class: 1,
         path: PathId(3),
@@ -57,6 +59,7 @@ fn header() -> SymbolHeader {
         symbol: 1,
         symbol_size: 16,
         code: [0x30, 0],
+        unasked: 0,
     }
 }
 

@@ -222,7 +222,8 @@ impl Receiver {
     ) {
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
-        | Verdict::Status { arrivals, .. } = &mut answer.verdict
+        | Verdict::Status { arrivals, .. }
+        | Verdict::Pull { arrivals, .. } = &mut answer.verdict
         {
             arrivals.truncate(wire::Answer::arrivals_within(limit));
         }

@@ -82,12 +82,15 @@ impl Crowd {
             symbol: 0,
             symbol_size: 17,
             code: Code::Rlf256.to_wire(),
+            unasked: 0,
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
             ack_request: false,
             partial: false,
             again: false,
+            pulled: false,
+            probe: false,
             role: Role::Plain,
             class: 1,
             path: PathId(0),

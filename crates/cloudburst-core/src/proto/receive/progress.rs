@@ -4,12 +4,15 @@ use super::Receiver;
 use super::answers::{Counted, Verdict};
 use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
+use super::pulling::{Arrival, Credit};
 use super::room::Applicant;
+use super::routes::Routes;
 use super::symbols::Symbol;
 use super::window::Ending;
 use crate::proto::limits::MESSAGE_WINDOW;
+use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
-use crate::wire::RejectReason;
+use crate::wire::{RejectReason, SymbolHeader};
 
 impl Receiver {
     pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
@@ -19,7 +22,7 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let step = match session.window.receiving(id) {
-            Some(incoming) if incoming.role != symbol.prefix.role => None,
+            Some(incoming) if !incoming.agrees_with(&symbol.prefix) => None,
             // Stragglers from before its sender knew of blocks that were done began it anew.
             Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
                 return self.answer_to(symbol, Verdict::Forgotten);
@@ -34,7 +37,7 @@ impl Receiver {
             },
         };
         match step {
-            Some(step) => self.after(step, symbol),
+            Some(step) => self.after(now, step, symbol),
             None => self.counters.nonsense += 1,
         }
     }
@@ -83,7 +86,7 @@ impl Receiver {
         if symbol.prefix.partial {
             return Err(Verdict::Forgotten);
         }
-        let Some(mut incoming) = Incoming::new(now, symbol.prefix.role, header) else {
+        let Some(mut incoming) = Incoming::new(now, &symbol.prefix, header) else {
             return Err(Verdict::Reject(RejectReason::Unsupported));
         };
         let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
@@ -116,11 +119,16 @@ impl Receiver {
     }
 
     /// Counts what a symbol did, and answers it.
-    fn after(&mut self, step: Step, symbol: &Symbol<'_>) {
+    fn after(&mut self, now: Instant, step: Step, symbol: &Symbol<'_>) {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };
         incoming.count_arrival(symbol.prefix.path);
+        let round_trip = &mut session.pull_round_trip;
+        if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
+            self.counters.symbols_lost += u64::from(lost);
+            self.pulls.update(incoming, round_trip.rto(), (symbol.session, id));
+        }
         let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
         let arrivals: Counted =
             if says { incoming.arrivals.iter().copied().collect() } else { Counted::new() };
@@ -129,8 +137,14 @@ impl Receiver {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ack_request {
                     session.routes.doubt();
-                    let needed = needed as u16;
-                    self.answer_to(symbol, Verdict::Status { needed, arrivals });
+                    let verdict = match &incoming.pulling {
+                        Some(pulling) => {
+                            let Credit { credit, fin, .. } = pulling.credit(symbol.header.block);
+                            Verdict::Pull { credit, fin, arrivals }
+                        }
+                        None => Verdict::Status { needed: needed as u16, arrivals },
+                    };
+                    self.answer_to(symbol, verdict);
                 }
             }
             Step::Again => self.counters.corrupt_blocks += 1,
@@ -155,4 +169,36 @@ impl Receiver {
             }
         }
     }
+}
+
+/// Takes in what a symbol did to a message that is pulled. Says how many symbols more are lost; `None`: it
+/// is not pulled.
+fn note_pulled(
+    now: Instant,
+    incoming: &mut Incoming,
+    symbol: &Symbol<'_>,
+    step: &Step,
+    routes: &Routes,
+    round_trip: &mut RoundTrip,
+) -> Option<u32> {
+    let (pulling, layout) = incoming.pulling()?;
+    let SymbolHeader { block, symbol: index, unasked, .. } = symbol.header;
+    let needed = match *step {
+        Step::Needs { needed, .. } => needed,
+        Step::Again => layout.shape(block as usize)?.source_symbols(),
+        Step::BlockDone { .. } => {
+            pulling.on_block_done(now, block, layout);
+            return Some(0);
+        }
+        Step::MessageDone | Step::Corrupt => return None,
+    };
+    let arrival = Arrival {
+        block,
+        symbol: index,
+        unasked: unasked.into(),
+        number: symbol.prefix.number,
+        horizon: routes.horizon(),
+        needed: needed as u32,
+    };
+    Some(pulling.on_arrival(now, arrival, layout, round_trip))
 }

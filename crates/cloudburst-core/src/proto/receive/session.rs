@@ -8,6 +8,7 @@ use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::{PathMap, Via, address_of};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
+use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
@@ -40,6 +41,8 @@ pub(super) struct Session {
     pub(super) tally: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
+    /// From a pull to the symbol that it asks for.
+    pub(super) pull_round_trip: RoundTrip,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
     arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
 }
@@ -67,6 +70,7 @@ impl Session {
             tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             window: Window::new(),
             routes: Routes::default(),
+            pull_round_trip: RoundTrip::default(),
             arrivals: VecDeque::new(),
         }
     }

@@ -45,7 +45,7 @@ impl Receiver {
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
         let routes = session.learn_route(prefix.path, via, packet.len());
-        session.routes.count(prefix.path, prefix.class, header.path_number);
+        session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
@@ -65,6 +65,7 @@ impl Receiver {
                 packet_len: packet.len(),
             },
         );
+        self.pull(now);
         found
     }
 
@@ -101,6 +102,7 @@ impl Receiver {
             self.update(name, |session| session.window.raise_low_watermark(low_watermark));
         for (id, mut incoming) in dropped.into_iter().flatten() {
             self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+            self.pulls.leave(&mut incoming, (name, id));
             self.pool.put_message(incoming);
         }
     }

@@ -14,6 +14,7 @@ pub struct SenderCounters {
     pub unknown: u64,
     pub stops_received: u64,
     pub statuses_received: u64,
+    pub pulls_received: u64,
     pub busies_received: u64,
     pub false_stops: u64,
     pub late_answers: u64,

@@ -66,7 +66,6 @@ pub(super) struct Peer {
 pub(super) struct OpenSession {
     pub(super) remote: Incarnation,
     /// What its receiving half can do beyond this version.
-    #[expect(dead_code, reason = "nothing that a peer must declare is built so far")]
     pub(super) capabilities: Capabilities,
     pub(super) sealer: Sealer,
     pub(super) opener: Opener,

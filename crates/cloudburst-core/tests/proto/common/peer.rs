@@ -70,6 +70,7 @@ impl Liar {
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
+            unasked: 0,
         }
     }
 
@@ -90,6 +91,8 @@ impl Liar {
             ack_request,
             partial: self.partial,
             again: false,
+            pulled: false,
+            probe: false,
             role: self.role,
             class: 1,
             path: PathId(0),

@@ -26,7 +26,12 @@ const LOOK_AHEAD: usize = 32;
 
 /// IP and UDP headers, which a packet on the wire has beside its payload.
 pub(in crate::proto) const fn headers(via: &Via) -> usize {
-    if via.remote.is_ipv4() { 28 } else { 48 }
+    headers_to(&via.remote)
+}
+
+/// [`headers`] of a packet to, or from, an address.
+pub(in crate::proto) const fn headers_to(remote: &SocketAddr) -> usize {
+    if remote.is_ipv4() { 28 } else { 48 }
 }
 
 impl Sender {
