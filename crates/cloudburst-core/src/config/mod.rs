@@ -110,6 +110,14 @@ pub struct Config {
     /// `capacity` times `rate`. Endpoints that share a link must share it out, or together they pull
     /// more than it carries.
     pub downlink: Option<u64>,
+    /// Whether a small packet in the class of answers, a probe, follows what each block of a budgeted
+    /// message opens with, if that is two packets or more (Aeolus). Default false. Messages that are
+    /// pulled always have probes.
+    ///
+    /// The receiver answers it when what it follows has arrived, or should have: an opening that is lost
+    /// entirely then costs a round trip instead of a timeout. Set it where switches spare the class of
+    /// answers, as by a queue of its own or with `aeolus`; it costs a packet for each block.
+    pub probe: bool,
     /// How long a message may take that does not say so itself. Default 10 s.
     pub deadline: Duration,
     /// Packets for one block at most: this many times its source symbols, plus 256. Default 32.
@@ -181,6 +189,7 @@ impl Default for Config {
             pull_above: usize::MAX,
             pull_order: PullOrder::default(),
             downlink: None,
+            probe: false,
             deadline: Duration::from_secs(10),
             max_redundancy: 32,
             blocks_in_flight: 2,

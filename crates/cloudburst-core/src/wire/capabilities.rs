@@ -16,7 +16,7 @@ impl Capabilities {
     /// Its receiving half answers probes: it takes SYMBOLs with the flag *probe*.
     pub const PROBE: Self = Self(1 << 1);
     /// What this implementation declares.
-    pub const OURS: Self = Self::PULL;
+    pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0);
 
     /// Whether all of `others` are in the set.
     pub const fn has(self, others: Self) -> bool {

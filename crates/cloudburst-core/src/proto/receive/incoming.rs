@@ -2,6 +2,7 @@
 
 use super::answers::count_arrival;
 use super::pool::Pool;
+use super::probes::Probed;
 use super::pulling::Pulling;
 use crate::code::{Code, Decoder, Reception};
 use crate::id::{Digest, MessageId, PathId};
@@ -34,6 +35,10 @@ pub(super) struct Incoming {
     pub(super) pulled: bool,
     /// What is on its way, as long as the message is pulled.
     pub(super) pulling: Option<Box<Pulling>>,
+    /// The probe that is to be answered, if the message is not pulled.
+    pub(super) probed: Option<Probed>,
+    /// Where the timers of pulls and probes have it.
+    pub(super) pull_timer: Option<Instant>,
     pub(super) last_progress: Instant,
     /// When the last symbol came after the message was whole.
     pub(super) last_late: Instant,
@@ -84,6 +89,8 @@ impl Incoming {
             arrivals: Vec::new(),
             pulled: prefix.pulled,
             pulling: prefix.pulled.then(Box::default),
+            probed: None,
+            pull_timer: None,
             last_progress: now,
             last_late: now,
             timer: None,
@@ -113,6 +120,16 @@ impl Incoming {
 
     pub(super) const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Symbols that block `index` needs, if there is such a block and it is not done.
+    pub(super) fn needed(&self, index: u32) -> Option<usize> {
+        let shape = self.layout.shape(index as usize)?;
+        match self.blocks.get(index as usize) {
+            Some(Block::Done(_)) => None,
+            Some(Block::Decoding(decoder)) => Some(decoder.needed()),
+            Some(Block::Unseen) | None => Some(shape.source_symbols()),
+        }
     }
 
     /// What is on its way, and the layout, as long as the message is pulled.
@@ -287,7 +304,7 @@ impl Incoming {
             self.blocks = Vec::new();
         }
         self.arrivals.clear();
-        self.pulling = None;
+        (self.pulling, self.probed) = (None, None);
     }
 
     /// Uses the lists of a message that is over and [cleared](Self::clear).

@@ -14,6 +14,7 @@ mod incoming;
 mod invariants;
 mod peers;
 mod pool;
+mod probes;
 mod progress;
 mod pulling;
 mod pulls;

@@ -9,6 +9,7 @@ use super::room::Applicant;
 use super::routes::Routes;
 use super::symbols::Symbol;
 use super::window::Ending;
+use crate::id::{MessageId, SessionId};
 use crate::proto::limits::MESSAGE_WINDOW;
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
@@ -43,7 +44,7 @@ impl Receiver {
     }
 
     /// Handles a symbol of a message that needs no more. Returns whether it is one.
-    fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
+    pub(super) fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return true };
         let id = symbol.header.message;
         let verdict = if id < session.window.low_watermark() {
@@ -54,7 +55,8 @@ impl Receiver {
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
-                    let arrivals = session.count_late(id, symbol.prefix.path);
+                    let path = (!symbol.prefix.probe).then_some(symbol.prefix.path);
+                    let arrivals = session.count_late(id, path);
                     Verdict::Delivered { digest, arrivals }
                 }
                 Ending::Rejected(reason) => Verdict::Reject(reason),
@@ -76,6 +78,26 @@ impl Receiver {
     /// Begins to receive a message with its first symbol, or says why not.
     #[expect(clippy::result_large_err, reason = "few symbols are refused")]
     fn begin(&mut self, now: Instant, symbol: &Symbol<'_>) -> Result<Option<Step>, Verdict> {
+        let mut incoming = self.admit_message(now, symbol)?;
+        let Symbol { session: name, header, index_set, payload, .. } = symbol;
+        let Some(session) = self.sessions.get(name) else { return Err(Verdict::Busy) };
+        let (key, pool) = (&session.digest, &mut self.pool);
+        let step = incoming.receive(now, header, index_set, payload, key, pool);
+        if step.is_none() {
+            pool.put_message(incoming);
+        } else {
+            self.begin_message(now, *name, header.message, incoming);
+        }
+        Ok(step)
+    }
+
+    /// A message that may begin, as its first packet describes it, or why it may not.
+    #[expect(clippy::result_large_err, reason = "few symbols are refused")]
+    pub(super) fn admit_message(
+        &mut self,
+        now: Instant,
+        symbol: &Symbol<'_>,
+    ) -> Result<Incoming, Verdict> {
         let header = &symbol.header;
         if self.closing {
             return Err(Verdict::Reject(RejectReason::Closing));
@@ -101,21 +123,23 @@ impl Receiver {
         if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
             return Err(Verdict::Busy);
         }
-        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let (id, key, pool) = (header.message, &session.digest, &mut self.pool);
-        if let Some(over) = pool.take_message() {
+        if let Some(over) = self.pool.take_message() {
             incoming.inherit(over);
         }
-        let step = incoming.receive(now, header, symbol.index_set, symbol.payload, key, pool);
-        if step.is_none() {
-            pool.put_message(incoming);
-        } else {
-            let deadline = now + self.config.decode_timeout;
-            let timer = MessageTimer(symbol.session, id);
-            self.timers.set(&mut incoming.timer, Some(deadline), timer);
-            self.update(symbol.session, |session| session.window.begin(id, incoming));
-        }
-        Ok(step)
+        Ok(incoming)
+    }
+
+    /// A message is being received from now on.
+    pub(super) fn begin_message(
+        &mut self,
+        now: Instant,
+        name: SessionId,
+        id: MessageId,
+        mut incoming: Incoming,
+    ) {
+        let deadline = now + self.config.decode_timeout;
+        self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
+        self.update(name, |session| session.window.begin(id, incoming));
     }
 
     /// Counts what a symbol did, and answers it.

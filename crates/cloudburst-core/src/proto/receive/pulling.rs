@@ -34,9 +34,8 @@ pub(super) struct Pulling {
     since: Instant,
     /// How often nothing came for too long since.
     stalls: u32,
-    /// Where the queue of pulls has it, and the timers.
+    /// Where the queue of pulls has it.
     pub(super) place: Option<Place>,
-    pub(super) timer_key: Option<Instant>,
 }
 
 /// One block of it. Counts are of symbols.
@@ -53,6 +52,8 @@ struct Block {
     /// Those that count as sent and not under way any more; and how many of them arrived.
     passed: u32,
     settled: u32,
+    /// So many were sent when a probe was, and must have come by then.
+    probed: Option<(u32, Instant)>,
     /// Packet number and place in the block of arrivals beyond.
     recent: ArrayVec<(u64, u32), RECENT>,
 }
@@ -131,6 +132,7 @@ impl Pulling {
             arrived: 0,
             passed: 0,
             settled: 0,
+            probed: None,
             recent: ArrayVec::new(),
         });
         self.next += 1;
@@ -143,6 +145,40 @@ impl Pulling {
         self.begin_up_to(index, layout);
         self.blocks.retain(|block| block.index != index);
         self.timed.take_if(|(block, ..)| *block == index);
+    }
+
+    /// A probe says that `sent` symbols of block `index` have been sent, of `unasked` that are sent unasked.
+    /// They have arrived by `due`, or are lost.
+    pub(super) fn on_probe(
+        &mut self,
+        index: u32,
+        sent: u32,
+        unasked: u32,
+        due: Instant,
+        layout: &Layout,
+    ) {
+        self.begin_up_to(index, layout);
+        let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) else { return };
+        self.window += unasked.saturating_sub(block.unasked);
+        self.window = self.window.clamp(1, MAX_WINDOW);
+        block.on_sent(sent, unasked);
+        block.probed = Some((sent, due));
+    }
+
+    /// When symbols before a probe must have come.
+    pub(super) fn probes_due(&self) -> Option<Instant> {
+        self.blocks.iter().filter_map(|block| block.probed).map(|(_, due)| due).min()
+    }
+
+    /// Takes in which symbols before probes have not come by `now`. Says how many more are lost.
+    pub(super) fn on_probes_due(&mut self, now: Instant) -> u32 {
+        let lost_before = self.lost();
+        for block in &mut self.blocks {
+            if let Some((sent, _)) = block.probed.take_if(|(_, due)| *due <= now) {
+                block.pass_all(sent);
+            }
+        }
+        self.lost().saturating_sub(lost_before)
     }
 
     /// What has been pulled of block `index`.
@@ -220,10 +256,7 @@ impl Pulling {
 
 impl Block {
     fn on_arrival(&mut self, symbol: u32, unasked: u32, number: u64, needed: u32) {
-        let sent = symbol.saturating_add(1);
-        self.unasked = self.unasked.max(unasked);
-        // A message that was forgotten begins in the middle: what came has been pulled before.
-        self.credit = self.credit.max(sent.saturating_sub(self.unasked));
+        self.on_sent(symbol.saturating_add(1), unasked);
         self.needed = needed;
         self.arrived += 1;
         if symbol < self.passed {
@@ -236,6 +269,21 @@ impl Block {
         // Paths differ in length: what was sent first need not arrive first.
         let at = self.recent.partition_point(|&(before, _)| before < number);
         self.recent.insert(at, (number, symbol));
+    }
+
+    /// So many symbols have been sent, of which `unasked` are sent unasked.
+    fn on_sent(&mut self, sent: u32, unasked: u32) {
+        self.unasked = self.unasked.max(unasked);
+        // A message that was forgotten begins in the middle: what came has been pulled before.
+        self.credit = self.credit.max(sent.saturating_sub(self.unasked));
+    }
+
+    /// The first `sent` symbols are not under way any more.
+    fn pass_all(&mut self, sent: u32) {
+        while self.recent.first().is_some_and(|&(_, symbol)| symbol < sent) {
+            self.pass_first();
+        }
+        self.passed = self.passed.max(sent);
     }
 
     /// What was sent before packet `horizon` is not under way any more.

@@ -18,6 +18,10 @@ use std::collections::BTreeSet;
 const PATIENT_EVERY: u64 = 8;
 /// Packets that may be pulled at once, if none was for as long.
 const BUCKET_PACKETS: usize = 8;
+/// Packets at most that wait in front of one in a tiny queue, which a probe may overtake; and the least
+/// time that these are given, because hosts are not that exact.
+const GRACE_PACKETS: usize = 32;
+const MIN_GRACE: Duration = Duration::from_micros(100);
 /// Bytes of a packet's Ethernet frame beside the IP packet: header, checksum, preamble and gap. The
 /// sum of several senders must not exceed what the link takes.
 const FRAME: usize = 14 + 4 + 8 + 12;
@@ -40,9 +44,11 @@ pub(super) struct Place {
 pub(super) struct PullQueue {
     order: PullOrder,
     pacer: Pacer,
+    /// How long what was sent before a probe may come after it.
+    grace: Duration,
     shortest: BTreeSet<(u32, Key)>,
     waiting: BTreeSet<(u64, Key)>,
-    /// When too little has come of a message.
+    /// When too little has come of a message, or a probe of it is to be answered.
     pub(super) timers: Timers<Key>,
     /// The next `since`.
     clock: u64,
@@ -59,6 +65,7 @@ impl PullQueue {
         let depth = pacer.time_of(BUCKET_PACKETS * (config.mtu + FRAME));
         Self {
             order: config.pull_order,
+            grace: pacer.time_of(GRACE_PACKETS * (config.mtu + FRAME)).max(MIN_GRACE),
             pacer: pacer.with_depth(depth),
             shortest: BTreeSet::new(),
             waiting: BTreeSet::new(),
@@ -66,6 +73,11 @@ impl PullQueue {
             clock: 0,
             turns: 0,
         }
+    }
+
+    /// How long what was sent before a probe may come after it.
+    pub(super) const fn grace(&self) -> Duration {
+        self.grace
     }
 
     /// When the next symbol may be pulled; `None` if none is wanted.
@@ -107,22 +119,25 @@ impl PullQueue {
     }
 
     fn enter(&mut self, incoming: &mut Incoming, rto: Duration, key: Key, passed: bool) {
-        let Some((pulling, layout)) = incoming.pulling() else { return };
-        let missing = pulling.missing(layout);
-        let stalls_at = pulling.stalls_at(rto, layout);
-        if passed || pulling.place.map(|place| place.missing) != missing {
-            self.set(&mut pulling.place, missing, key, passed);
+        let mut due = incoming.probed.map(|probed| probed.due);
+        if let Some((pulling, layout)) = incoming.pulling() {
+            let missing = pulling.missing(layout);
+            if passed || pulling.place.map(|place| place.missing) != missing {
+                self.set(&mut pulling.place, missing, key, passed);
+            }
+            due =
+                [pulling.stalls_at(rto, layout), pulling.probes_due()].into_iter().flatten().min();
         }
-        self.timers.hasten(&mut pulling.timer_key, stalls_at, key);
+        self.timers.hasten(&mut incoming.pull_timer, due, key);
     }
 
     /// A message is not pulled any more.
     pub(super) fn leave(&mut self, incoming: &mut Incoming, key: Key) {
         if let Some(pulling) = &mut incoming.pulling {
             self.set(&mut pulling.place, None, key, false);
-            self.timers.set(&mut pulling.timer_key, None, key);
         }
-        incoming.pulling = None;
+        self.timers.set(&mut incoming.pull_timer, None, key);
+        (incoming.pulling, incoming.probed) = (None, None);
     }
 
     fn tick(&mut self) -> u64 {
@@ -134,6 +149,8 @@ impl PullQueue {
     pub(super) fn check_invariants<'a>(&self, messages: impl Iterator<Item = (Key, &'a Incoming)>) {
         let (mut places, mut timers) = (0, 0);
         for (key, incoming) in messages {
+            timers += usize::from(incoming.pull_timer.is_some());
+            assert!(self.timers.has(incoming.pull_timer, key), "{key:?}: its timer");
             let Some(pulling) = &incoming.pulling else { continue };
             pulling.check_invariants(incoming.layout());
             let missing = pulling.missing(incoming.layout());
@@ -143,8 +160,6 @@ impl PullQueue {
                 assert!(self.shortest.contains(&(missing, key)), "{key:?} has a place by length");
                 assert!(self.waiting.contains(&(since, key)), "{key:?} has a place by age");
             }
-            timers += usize::from(pulling.timer_key.is_some());
-            assert!(self.timers.has(pulling.timer_key, key), "{key:?}: its timer");
         }
         assert_eq!((self.shortest.len(), self.waiting.len()), (places, places), "places");
         assert_eq!(self.timers.len(), timers, "timers of messages that are pulled");
@@ -196,21 +211,24 @@ impl Receiver {
     /// Pulls anew what has not come of messages for too long.
     pub(super) fn handle_pull_timeout(&mut self, now: Instant) {
         while let Some(key) = self.pulls.timers.pop_due(now) {
-            self.on_stall(now, key);
+            self.on_pull_timeout(now, key);
+            self.answer_probe(now, key);
         }
         self.pull(now);
     }
 
-    fn on_stall(&mut self, now: Instant, key: Key) -> Option<()> {
+    fn on_pull_timeout(&mut self, now: Instant, key: Key) -> Option<()> {
         let (name, id) = key;
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let incoming = session.window.receiving(id)?;
-        let (pulling, layout) = incoming.pulling()?;
-        pulling.timer_key = None;
-        // The timer does not move with every symbol.
-        if pulling.stalls_at(rto, layout).is_some_and(|at| at <= now) {
-            self.counters.symbols_lost += u64::from(pulling.on_stall(now));
+        incoming.pull_timer = None;
+        if let Some((pulling, layout)) = incoming.pulling() {
+            self.counters.symbols_lost += u64::from(pulling.on_probes_due(now));
+            // The timer does not move with every symbol.
+            if pulling.stalls_at(rto, layout).is_some_and(|at| at <= now) {
+                self.counters.symbols_lost += u64::from(pulling.on_stall(now));
+            }
         }
         self.pulls.enter(incoming, rto, key, false);
         Some(())

@@ -131,14 +131,16 @@ impl Session {
         self.arrivals.push_back((id, kept));
     }
 
-    /// The arrivals of a message that was delivered, if it was one of the last, with a late one by `path`:
-    /// what came after the message was whole has arrived all the same.
-    pub(super) fn count_late(&mut self, id: MessageId, path: PathId) -> Counted {
+    /// The arrivals of a message that was delivered, if it was one of the last, with a late one by `path`,
+    /// unless nothing but a probe came: what came after the message was whole has arrived all the same.
+    pub(super) fn count_late(&mut self, id: MessageId, path: Option<PathId>) -> Counted {
         let Some((_, arrivals)) = self.arrivals.iter_mut().rev().find(|(kept, _)| *kept == id)
         else {
             return Counted::new();
         };
-        count_arrival(arrivals, path);
+        if let Some(path) = path {
+            count_arrival(arrivals, path);
+        }
         arrivals.iter().copied().collect()
     }
 }

@@ -9,6 +9,7 @@ pub struct SenderCounters {
     pub sessions_opened: u64,
     pub symbols_sent: u64,
     pub symbol_bytes_sent: u64,
+    pub probes_sent: u64,
     pub delivered: u64,
     pub rejected: u64,
     pub unknown: u64,

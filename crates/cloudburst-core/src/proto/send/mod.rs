@@ -33,7 +33,7 @@ use self::peer::Peer;
 use self::peers::{longest_headers, ways, with_port};
 use self::schedule::Schedule;
 use self::source::Source;
-use self::transmit::MAX_PARTS;
+use self::transmit::{MAX_PARTS, ProbeDue};
 pub(super) use self::transmit::{headers, headers_to};
 use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
@@ -93,6 +93,8 @@ pub(crate) struct Sender {
     /// Trains sent so far, and which messages were in the last of them.
     trains: u64,
     parts_sent: VecDeque<(u64, MessageId)>,
+    /// Probes to be sent.
+    probes_due: VecDeque<ProbeDue>,
     hellos: Hellos,
     /// Spaces probes of peers that have not answered for long.
     probes: Pacer,
@@ -163,6 +165,7 @@ impl Sender {
             round: None,
             trains: 0,
             parts_sent: VecDeque::with_capacity(MAX_PARTS),
+            probes_due: VecDeque::new(),
             symbols_are_next: false,
             next_id: 0,
             next_connect: 0,
@@ -333,7 +336,8 @@ impl Sender {
         let probes = self.schedule.next_probe().map(|_| self.probes.ready_at());
         let ready = [symbols, probes, self.hellos.ready_at()].into_iter().flatten().min();
         let transmit = ready.map(|at| at.max(self.pacer.ready_at()));
-        [transmit, self.next_timer()].into_iter().flatten().min()
+        let probe = (!self.probes_due.is_empty()).then_some(Instant::ZERO);
+        [transmit, probe, self.next_timer()].into_iter().flatten().min()
     }
 
     /// When the next timer is due.

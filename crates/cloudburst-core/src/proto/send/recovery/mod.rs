@@ -48,6 +48,8 @@ pub(super) struct Recovery {
     unanswered: u32,
     /// When to grant more if nobody answers.
     wake_at: Option<Instant>,
+    /// What it opened with was not all sent so far.
+    opening: bool,
 }
 
 #[derive(Debug)]
@@ -94,6 +96,7 @@ impl Recovery {
             probes: probes(paths),
             unanswered: 0,
             wake_at: None,
+            opening: opening > 1,
         }
     }
 
@@ -136,6 +139,21 @@ impl Recovery {
         if self.allowance() == 0 {
             let wait = self.wait(wait);
             self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
+        }
+    }
+
+    /// Whether a probe is to follow, because all has been sent that a block of several symbols opens with.
+    /// True once.
+    pub(super) const fn ends_opening(&mut self) -> bool {
+        let ends = self.opening && self.allowance() == 0;
+        self.opening &= !ends;
+        ends
+    }
+
+    /// Packet `number` is a probe.
+    pub(super) fn on_probe_sent(&mut self, number: u64) {
+        if let Policy::Budgeted(policy) = &mut self.policy {
+            policy.on_ack_request(number, self.credit.sent());
         }
     }
 

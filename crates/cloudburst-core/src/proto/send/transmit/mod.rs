@@ -1,8 +1,10 @@
 //! What goes on the wire, and in which order: HELLOs, and symbols in paced rounds.
 
 mod hello;
+mod probe;
 mod train;
 
+pub(super) use self::probe::ProbeDue;
 use self::train::{Limits, Part, Train};
 use super::{Outgoing, Round, Sender};
 use crate::error::LocalError;
@@ -38,6 +40,9 @@ impl Sender {
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         debug_assert!(buffer.is_empty());
+        if let Some(transmit) = self.transmit_probe_due(now, buffer) {
+            return Some(transmit);
+        }
         // A round whose message has nothing more to send gives way to the next one.
         if let Some(round) = self.round.take()
             && let Some(transmit) = self.transmit_turn(now, round, buffer)
@@ -199,6 +204,9 @@ impl Sender {
         let peer = self.peers.get_mut(&message.leg.peer)?;
         let requested = train.fill(now, part, message, peer, buffer)?;
         let wakes_peer = train.account_for(now, part, message, peer, requested);
+        if let Some(probe) = train.probe_due(&self.config, part, message) {
+            self.probes_due.push_back(probe);
+        }
         message.leg.last_train = self.trains;
         if self.parts_sent.len() == MAX_PARTS {
             self.parts_sent.pop_front();

@@ -1,6 +1,8 @@
 //! A packet train: packets of equal length, back to back on one path. They are symbols of one message, or of
 //! several to the same peer.
 
+use super::probe::ProbeDue;
+use crate::config::Config;
 use crate::id::PathId;
 use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
 use crate::proto::Marking;
@@ -144,6 +146,20 @@ impl Train {
         Some(requested)
     }
 
+    /// The probe that follows a part, if that ends what a block opened with.
+    pub(super) fn probe_due(
+        &self,
+        config: &Config,
+        part: Part,
+        Outgoing { source, leg }: &mut Outgoing,
+    ) -> Option<ProbeDue> {
+        let is_wanted = self.capabilities.has(Capabilities::PROBE)
+            && (config.probe || leg.is_pulled(self.capabilities));
+        let ends = leg.block_mut(part.block)?.recovery.ends_opening();
+        let Self { path, via, .. } = *self;
+        (is_wanted && ends).then_some(ProbeDue { message: source.id, block: part.block, path, via })
+    }
+
     /// Books a part with its message and its peer; `requested`: it requests an ACK. Says whether the
     /// peer is to be woken at another time because of it.
     pub(super) fn account_for(
@@ -196,7 +212,7 @@ fn packet_len(source: &Source, block: u32, pulled: bool) -> Option<usize> {
 
 /// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished
 /// message.
-fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
+pub(super) fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
     let age = source.id.0.saturating_sub(low_watermark);
     SymbolHeader {
         path_number: 0,
