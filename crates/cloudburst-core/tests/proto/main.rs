@@ -21,6 +21,7 @@ mod haunting;
 mod health;
 mod incast;
 mod liars;
+mod liars_pull;
 mod loss;
 mod malformed;
 mod many;

@@ -29,6 +29,8 @@ pub struct Liar {
     pub role: Role,
     /// Whether its symbols say that it knows of blocks that are done.
     pub partial: bool,
+    /// Whether its messages are pulled.
+    pub pulled: bool,
 }
 
 impl Liar {
@@ -56,7 +58,8 @@ impl Liar {
         let flow = keys.forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
-        Self { endpoint, now, flow, sealer, opener, via, role: Role::Plain, partial: false }
+        let (role, partial, pulled) = (Role::Plain, false, false);
+        Self { endpoint, now, flow, sealer, opener, via, role, partial, pulled }
     }
 
     /// A truthful header of symbol `symbol` of a one-block message.
@@ -74,7 +77,7 @@ impl Liar {
         }
     }
 
-    /// Seals and hands in one symbol; returns the answers.
+    /// Seals and hands in one symbol, or a probe if there is no payload; returns the answers.
     pub fn say(&mut self, header: &SymbolHeader, ack_request: bool, payload: &[u8]) -> Vec<Answer> {
         self.say_with(header, ack_request, &[], payload)
     }
@@ -91,8 +94,8 @@ impl Liar {
             ack_request,
             partial: self.partial,
             again: false,
-            pulled: false,
-            probe: false,
+            pulled: self.pulled,
+            probe: payload.is_empty(),
             role: self.role,
             class: 1,
             path: PathId(0),
@@ -109,7 +112,9 @@ impl Liar {
         self.endpoint.check_invariants();
         let answers = self.answers();
         self.endpoint.check_invariants();
-        assert!(answers.iter().all(|(len, _)| *len <= caused_by), "no answer is larger");
+        // Pulls are paced, and answer what came before.
+        let fits = |(len, _): &(usize, Answer)| self.pulled || *len <= caused_by;
+        assert!(answers.iter().all(fits), "no answer is larger");
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
