@@ -198,6 +198,7 @@ fn answers() -> Files {
         ("stop-most-arrivals", Verdict::Delivered { digest, arrivals: arrivals(255) }),
         ("status", Verdict::Status { needed: 2, arrivals: arrivals(3) }),
         ("status-no-arrivals", Verdict::Status { needed: u16::MAX, arrivals: Vec::new() }),
+        ("pull", Verdict::Pull { credit: 17, fin: true, arrivals: arrivals(3) }),
         ("busy", Verdict::Busy),
         ("forgotten", Verdict::Forgotten),
         ("reject-too-large", Verdict::Reject(RejectReason::TooLarge)),
@@ -219,7 +220,7 @@ fn answers() -> Files {
         .collect();
     files.push(("alive".to_owned(), answer([&alive])));
     files.push(("answer-of-all".to_owned(), answer(reports.iter().chain([&alive]).filter(short))));
-    files.push(("answer-of-many".to_owned(), answer([&reports[5]; 80])));
+    files.push(("answer-of-many".to_owned(), answer([&reports[6]; 80])));
     files.push(("answer-of-none".to_owned(), answer([])));
     files
 }

@@ -227,7 +227,11 @@ impl<'a> Report<ArrivalsView<'a>> {
             }
             PULL => Verdict::Pull {
                 credit: cursor.u32()?,
-                fin: cursor.u8()? & FLAG_FIN != 0,
+                fin: match cursor.u8()? {
+                    0 => false,
+                    FLAG_FIN => true,
+                    got => return Err(WireError::Undefined { field: "pull flags", got }),
+                },
                 arrivals: ArrivalsView::read(cursor)?,
             },
             BUSY => Verdict::Busy,

@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use super::routes::copies;
-use crate::id::{PathId, SessionId};
+use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_COUNTED_PATHS;
 use crate::proto::send::headers;
@@ -210,6 +210,27 @@ impl Receiver {
         let overhead = headers(&via) + self.path_map.overhead(via);
         self.pacer.charge(now, buffer.len() - batch.len + overhead);
         Transmit { len: buffer.len(), ..batch }
+    }
+
+    /// Raises the credit of a PULL that waits, if there is one on this block. Says whether there is.
+    pub(super) fn raise_waiting_pull(
+        &mut self,
+        name: SessionId,
+        id: MessageId,
+        block: u32,
+        raised: (u32, bool),
+    ) -> bool {
+        let Some(queue) = self.answers.queue(name) else { return false };
+        for waiting in queue.iter_mut().rev().take(LOOK_BACK) {
+            if let Report::Message(known) = &mut waiting.report
+                && (known.message, known.block) == (id, block)
+                && let Verdict::Pull { credit, fin, .. } = &mut known.verdict
+            {
+                (*credit, *fin) = raised;
+                return true;
+            }
+        }
+        false
     }
 
     /// Queues an answer, or several copies for different ways, of at most `limit` bytes in all.

@@ -1,7 +1,7 @@
 //! Pulls: which message is sent another symbol next, and when.
 
 use super::Receiver;
-use super::answers::{Answer, Counted, Verdict};
+use super::answers::{Answer, Verdict};
 use super::incoming::Incoming;
 use super::pulling::Credit;
 use crate::config::{Config, PullOrder};
@@ -191,21 +191,13 @@ impl Receiver {
         let headers = headers_to(&session.own);
         self.pulls.pacer.charge(now, packet + headers + FRAME);
         let arrivals = incoming.arrivals.iter().copied().collect();
-        self.answer_pull(name, id, credit, arrivals, packet);
+        let Credit { block, credit, fin } = credit;
+        if !self.raise_waiting_pull(name, id, block, (credit, fin)) {
+            let verdict = Verdict::Pull { credit, fin, arrivals };
+            let answer = Answer { message: id, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
+            self.answer(name, None, answer, packet);
+        }
         Some(())
-    }
-
-    fn answer_pull(
-        &mut self,
-        name: SessionId,
-        id: MessageId,
-        Credit { block, credit, fin }: Credit,
-        arrivals: Counted,
-        packet: usize,
-    ) {
-        let verdict = Verdict::Pull { credit, fin, arrivals };
-        let answer = Answer { message: id, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
-        self.answer(name, None, answer, packet);
     }
 
     /// Pulls anew what has not come of messages for too long.

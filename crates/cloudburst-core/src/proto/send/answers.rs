@@ -114,16 +114,16 @@ impl Sender {
                 leg.on_block_done(block, next, source);
                 leg.wait_for_pull(now);
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress();
+                leg.on_progress(now, peer.rtt.rto());
             }
             Verdict::Status { needed, arrivals } => {
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress();
+                leg.on_progress(now, peer.rtt.rto());
                 leg.on_feedback(block, acknowledged, u32::from(needed));
             }
             Verdict::Pull { credit, fin, arrivals } => {
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress();
+                leg.on_progress(now, peer.rtt.rto());
                 let pull = Pull { acknowledged, credit, fin };
                 leg.on_pull(now, block, pull, next, peer.rtt.rto());
             }

@@ -23,10 +23,10 @@ impl Leg {
         }
     }
 
-    /// The receiver works on the message (again).
-    pub(in crate::proto::send) fn on_progress(&mut self) {
+    /// The receiver works on the message (again). `wait` is how long an answer takes.
+    pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, wait: Duration) {
         if self.busy.end() {
-            self.active.iter_mut().for_each(|block| block.recovery.resume());
+            self.active.iter_mut().for_each(|block| block.recovery.resume(now, wait));
         }
     }
 

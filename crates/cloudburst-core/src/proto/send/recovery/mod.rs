@@ -137,8 +137,7 @@ impl Recovery {
             policy.on_ack_request(number, self.credit.sent());
         }
         if self.allowance() == 0 {
-            let wait = self.wait(wait);
-            self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
+            self.wake_in(now, wait);
         }
     }
 
@@ -167,6 +166,12 @@ impl Recovery {
         }
     }
 
+    /// Waits for an answer, which takes `wait`, if more may be sent without one.
+    fn wake_in(&mut self, now: Instant, wait: Duration) {
+        let wait = self.wait(wait);
+        self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
+    }
+
     /// How long to wait when all is sent, where an answer takes `wait`.
     fn wait(&self, wait: Duration) -> Duration {
         match &self.policy {
@@ -190,8 +195,8 @@ impl Recovery {
         self.unanswered = 0;
         if self.credit.add(more) {
             self.wake_at = None;
-        } else if self.wake_at.is_some() {
-            self.wake_at = Some(now + self.wait(wait));
+        } else if self.allowance() == 0 {
+            self.wake_in(now, wait);
         }
     }
 
@@ -249,10 +254,12 @@ impl Recovery {
     }
 
     /// The receiver has room again: the burst goes on as if it began, unless the receiver asks for what
-    /// it misses.
-    pub(super) fn resume(&mut self) {
+    /// it misses; it may not for as long as an answer takes, `wait`.
+    pub(super) fn resume(&mut self, now: Instant, wait: Duration) {
         self.wake_at = None;
-        if !matches!(self.policy, Policy::Pulled(_)) {
+        if matches!(self.policy, Policy::Pulled(_)) {
+            self.wake_in(now, wait);
+        } else {
             self.credit.resume();
         }
     }
