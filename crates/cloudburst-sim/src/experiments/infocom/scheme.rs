@@ -15,6 +15,7 @@ use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
+use cloudburst_core::config::BurstPolicy;
 use std::error::Error;
 
 /// The transport of messages, and that of background flows.
@@ -47,6 +48,8 @@ pub(super) enum Scheme {
         weight: u32,
         /// The share of the link's rate that a host sends at.
         rate: f64,
+        /// Whether receivers pull messages.
+        pulled: bool,
         /// Whether an endpoint is asked for packets only when its host's link is free.
         blocks: bool,
     },
@@ -74,7 +77,7 @@ pub(super) enum Scheme {
 const MANY: usize = 4_096;
 
 /// The names of all schemes.
-pub(super) const NAMES: [(&str, Scheme); 24] = [
+pub(super) const NAMES: [(&str, Scheme); 25] = [
     ("dctcp", Scheme::Dctcp { rto_min: None }),
     ("dctcp-fast", Scheme::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Scheme::Pias),
@@ -90,6 +93,7 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
     ("b-ours", ours(true, false)),
     ("c-ours", ours(false, true)),
     ("d-ours", ours(true, true)),
+    ("d-pull", PULLED),
     ("d-ours-blocking", BLOCKING),
     ("d-ours-weight-8", weighted(ours(true, true), 8)),
     ("d-weight-8", weighted(paper(true, true), 8)),
@@ -102,11 +106,21 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
 ];
 
 const fn paper(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: true, many_paths, tiny, weight: 1, rate: 1.0, blocks: true }
+    let (weight, rate) = (1, 1.0);
+    Scheme::Cloudburst { paper: true, many_paths, tiny, weight, rate, pulled: false, blocks: true }
 }
 
 const fn ours(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: false, many_paths, tiny, weight: 1, rate: 1.0, blocks: false }
+    let (weight, rate) = (1, 1.0);
+    Scheme::Cloudburst {
+        paper: false,
+        many_paths,
+        tiny,
+        weight,
+        rate,
+        pulled: false,
+        blocks: false,
+    }
 }
 
 /// Our defaults behind sockets that block at once.
@@ -116,13 +130,25 @@ const BLOCKING: Scheme = Scheme::Cloudburst {
     tiny: true,
     weight: 1,
     rate: 1.0,
+    pulled: false,
     blocks: true,
+};
+
+/// Our defaults, but for messages that are pulled.
+const PULLED: Scheme = Scheme::Cloudburst {
+    paper: false,
+    many_paths: true,
+    tiny: true,
+    weight: 1,
+    rate: 1.0,
+    pulled: true,
+    blocks: false,
 };
 
 const fn weighted(scheme: Scheme, weight: u32) -> Scheme {
     match scheme {
-        Scheme::Cloudburst { paper, many_paths, tiny, rate, blocks, .. } => {
-            Scheme::Cloudburst { paper, many_paths, tiny, weight, rate, blocks }
+        Scheme::Cloudburst { paper, many_paths, tiny, rate, pulled, blocks, .. } => {
+            Scheme::Cloudburst { paper, many_paths, tiny, weight, rate, pulled, blocks }
         }
         other => other,
     }
@@ -138,8 +164,8 @@ impl Scheme {
     /// The same, where Cloudburst sends at a share `rate` of the link.
     pub(super) fn at_rate(self, share: f64) -> Self {
         match self {
-            Self::Cloudburst { paper, many_paths, tiny, weight, blocks, .. } => {
-                Self::Cloudburst { paper, many_paths, tiny, weight, rate: share, blocks }
+            Self::Cloudburst { paper, many_paths, tiny, weight, pulled, blocks, .. } => {
+                Self::Cloudburst { paper, many_paths, tiny, weight, rate: share, pulled, blocks }
             }
             Self::Model { .. } => Self::Model { rate: share },
             other => other,
@@ -196,10 +222,13 @@ impl Scheme {
                 let subflows = site.shape.ways as u8;
                 [boxed(Mptcp::new(config, subflows)), boxed(Tcp::new(in_class(1)))]
             }
-            Self::Cloudburst { paper, many_paths, rate, blocks, .. } => {
+            Self::Cloudburst { paper, many_paths, rate, pulled, blocks, .. } => {
                 let link = site.edge.rate;
                 let mut settings = if paper { Settings::paper(link) } else { Settings::ours(link) };
                 settings.config.rate = rate;
+                if pulled {
+                    settings.config.policy = BurstPolicy::Pulled { window: None };
+                }
                 // Algorithm 1 sends when the link is free, and does not catch up after a pause.
                 settings.send_buffer = blocks.then_some(0);
                 if !many_paths {
