@@ -34,6 +34,8 @@ struct Incast {
     policy: BurstPolicy,
     order: PullOrder,
     probe: bool,
+    /// Whether probes share the queue with symbols.
+    one_queue: bool,
 }
 
 /// What came of it.
@@ -60,6 +62,7 @@ struct Switch {
     /// Symbols with lower numbers are openings; how many of them were dropped.
     window: u32,
     openings_dropped: usize,
+    one_queue: bool,
 }
 
 fn address(host: usize) -> SocketAddr {
@@ -103,6 +106,7 @@ impl Switch {
             hosts: (0..=incast.senders).map(host).collect(),
             window: 12,
             openings_dropped: 0,
+            one_queue: incast.one_queue,
         }
     }
 
@@ -128,7 +132,7 @@ impl Switch {
         let last = self.links.len() - 1;
         match (stage, data) {
             (0, _) => drop(self.links[from].send(at, &packet)),
-            (1, 0) => drop(self.links[last].send(at, &packet)),
+            (1, 0) if to > 0 || !self.one_queue => drop(self.links[last].send(at, &packet)),
             (1, _) => {
                 let link = &mut self.links[last - 1];
                 let before = link.stats().queue_dropped;
@@ -285,7 +289,15 @@ impl Tally {
 const PULLED: BurstPolicy = BurstPolicy::Pulled { window: None };
 
 const fn incast(senders: usize, bytes: usize) -> Incast {
-    Incast { senders, bytes, queue: 20, policy: PULLED, order: PullOrder::RoundRobin, probe: false }
+    Incast {
+        senders,
+        bytes,
+        queue: 20,
+        policy: PULLED,
+        order: PullOrder::RoundRobin,
+        probe: false,
+        one_queue: false,
+    }
 }
 
 #[test]
@@ -317,4 +329,13 @@ fn with_probes_no_short_message_waits_for_a_timer() {
     let (without, with) = (run(burst), run(Incast { probe: true, ..burst }));
     assert!(pulled.sent * 2 < without.sent);
     assert!(with.last() <= without.last().mul_f64(1.1), "{:?}", with.last());
+}
+
+#[test]
+fn where_probes_share_the_queue_timers_find_what_is_lost() {
+    for bytes in [70_000, 256_000] {
+        let tally = run(Incast { one_queue: true, ..incast(70, bytes) });
+        assert!(tally.excess() <= 1.35, "{:.3} beyond openings", tally.excess());
+        assert!(tally.last() <= tally.floor.mul_f64(1.6), "{:?}", tally.last());
+    }
 }
