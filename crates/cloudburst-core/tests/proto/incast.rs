@@ -131,8 +131,8 @@ impl Switch {
         packet[3] += 1;
         let last = self.links.len() - 1;
         match (stage, data) {
-            (0, _) => drop(self.links[from].send(at, &packet)),
-            (1, 0) if to > 0 || !self.one_queue => drop(self.links[last].send(at, &packet)),
+            (0, _) => self.links[from].send(at, &packet),
+            (1, 0) if to > 0 || !self.one_queue => self.links[last].send(at, &packet),
             (1, _) => {
                 let link = &mut self.links[last - 1];
                 let before = link.stats().queue_dropped;

@@ -49,10 +49,8 @@ impl Receiver {
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let incoming = session.window.receiving(id)?;
-        if incoming.needed(block).is_none() {
-            // It is done, as its sender was told, or there is no such block.
-            return None;
-        }
+        // Otherwise it is done, as its sender was told, or there is no such block.
+        let _ = incoming.needed(block)?;
         let Some((pulling, layout)) = incoming.pulling() else {
             let (prefix, packet_len) = (symbol.prefix, symbol.packet_len);
             incoming.probed = Some(Probed { prefix, block, packet_len, due });
