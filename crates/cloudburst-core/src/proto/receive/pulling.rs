@@ -1,25 +1,25 @@
 //! What a receiver knows of a message that it pulls: which symbols are on their way, and which are lost.
 
+use super::pulls::Place;
 use crate::proto::layout::Layout;
-use crate::proto::limits::MAX_BLOCKS_IN_FLIGHT as MAX_DECODING;
+use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_PAUSE};
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
 use arrayvec::ArrayVec;
 use core::time::Duration;
 
-use super::pulls::Place;
-use crate::proto::limits::MAX_PAUSE;
-
 /// Arrivals of a block that packets of other paths may still overtake; older ones count as overtaken.
 const RECENT: usize = 32;
 /// The largest window that a sender is believed to have.
 const MAX_WINDOW: u32 = 1_024;
+/// Symbols of a block that are accounted for: no sender that keeps to a packet cap sends as many.
+const MAX_SYMBOLS: u32 = 1 << 24;
 
 /// A message that is pulled.
 ///
 /// A symbol is *outstanding* if it was sent unasked or pulled, and neither arrived nor counts as lost.
-/// There are never more outstanding symbols than the sender's window, and of no block more than it
-/// needs.
+/// No symbol is pulled while as many are outstanding as the sender's window has, and none of a block of
+/// which as many are outstanding as it needs.
 #[derive(Debug, Default)]
 pub(super) struct Pulling {
     /// Blocks that have begun and are not done, in order.
@@ -92,8 +92,11 @@ impl Pulling {
         layout: &Layout,
         round_trip: &mut RoundTrip,
     ) -> u32 {
-        (self.since, self.stalls) = (now, 0);
         let Arrival { block: index, symbol, unasked, number, horizon, needed } = arrival;
+        if symbol >= MAX_SYMBOLS {
+            return 0;
+        }
+        (self.since, self.stalls) = (now, 0);
         if let Some((block, awaited, pulled_at)) = self.timed
             && block == index
             && symbol >= awaited
@@ -157,6 +160,9 @@ impl Pulling {
         due: Instant,
         layout: &Layout,
     ) {
+        if sent > MAX_SYMBOLS {
+            return;
+        }
         self.begin_up_to(index, layout);
         let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) else { return };
         self.window += unasked.saturating_sub(block.unasked);
@@ -205,7 +211,7 @@ impl Pulling {
             self.begin(layout);
         }
         let block = self.blocks.iter_mut().find(|block| block.wants())?;
-        block.credit += 1;
+        block.credit = block.credit.saturating_add(1);
         self.since = now;
         let awaited = block.sent() - 1;
         self.timed.get_or_insert((block.index, awaited, now));
@@ -236,7 +242,7 @@ impl Pulling {
     }
 
     fn lost(&self) -> u32 {
-        self.blocks.iter().map(Block::lost).sum()
+        self.blocks.iter().map(Block::lost).fold(0, u32::saturating_add)
     }
 
     fn outstanding(&self) -> u32 {
@@ -250,6 +256,7 @@ impl Pulling {
         for block in &self.blocks {
             assert!(block.index < self.next, "block {} has begun", block.index);
             assert!(block.settled <= block.arrived, "{block:?}: more came than arrived");
+            assert!(block.passed <= block.sent(), "{block:?}: more are over than were sent");
         }
     }
 }
@@ -329,5 +336,77 @@ impl Block {
 
     const fn credit(&self) -> Credit {
         Credit { block: self.index, credit: self.credit, fin: !self.wants() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten blocks of 100 symbols of 16 bytes, or nearly.
+    fn layout() -> Layout {
+        Layout::new(15_000, 16).unwrap()
+    }
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    /// A symbol of a block of which `needed` are missing then, on the only path.
+    fn arrive(pulling: &mut Pulling, symbol: u32, needed: u32) -> u32 {
+        let number = symbol.into();
+        let arrival = Arrival { block: 0, symbol, unasked: 4, number, horizon: number, needed };
+        pulling.on_arrival(at(symbol.into()), arrival, &layout(), &mut RoundTrip::default())
+    }
+
+    #[test]
+    fn each_arrival_and_each_loss_is_pulled_for_once() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        assert_eq!(arrive(&mut pulling, 0, 50), 0);
+        let credit = |pulling: &mut Pulling| pulling.pull(at(9), &layout).map(|it| it.credit);
+        assert_eq!([credit(&mut pulling), credit(&mut pulling)], [Some(1), None]);
+        // Symbols 1 and 2 were sent before, on the same path.
+        assert_eq!(arrive(&mut pulling, 3, 49), 2);
+        let more: Vec<_> = core::iter::from_fn(|| credit(&mut pulling)).collect();
+        assert_eq!(more, [2, 3, 4]);
+        pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn no_more_is_pulled_than_completes_the_block_and_then_of_the_next() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        arrive(&mut pulling, 0, 3);
+        let next = pulling.pull(at(9), &layout).unwrap();
+        assert_eq!(next, Credit { block: 1, credit: 1, fin: false });
+        assert!(pulling.credit(0).fin, "three are on their way");
+    }
+
+    #[test]
+    fn a_stall_gives_up_what_is_outstanding_and_the_next_ones_one_symbol_each() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        arrive(&mut pulling, 0, 50);
+        pulling.pull(at(9), &layout).unwrap();
+        let rto = Duration::from_micros(500);
+        assert_eq!(pulling.stalls_at(rto, &layout), Some(at(509)));
+        assert_eq!(pulling.on_stall(at(509)), 4);
+        assert_eq!(pulling.stalls_at(rto, &layout), None, "others are pulled instead");
+        while pulling.pull(at(600), &layout).is_some() {}
+        assert_eq!([pulling.on_stall(at(1_100)), pulling.on_stall(at(2_100))], [1, 1]);
+        // What was pulled last comes: of four pulled anew, the one that had not been given up is lost.
+        let before = pulling.credit(0).credit;
+        assert_eq!(arrive(&mut pulling, 4 + before - 1, 49), 1);
+        pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn a_probe_tells_what_was_lost_when_it_is_due() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        pulling.on_probe(0, 4, 4, at(100), &layout);
+        assert_eq!(pulling.probes_due(), Some(at(100)));
+        assert_eq!(pulling.missing(&layout), None, "all may still come");
+        assert_eq!(arrive(&mut pulling, 1, 90), 1);
+        assert_eq!(pulling.on_probes_due(at(100)), 2);
+        assert_eq!(pulling.probes_due(), None);
+        pulling.check_invariants(&layout);
     }
 }
