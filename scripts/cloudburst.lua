@@ -30,11 +30,11 @@ local KINDS = {
     [HELLO] = "HELLO", [RETRY] = "RETRY", [OPEN] = "OPEN", [ACCEPT] = "ACCEPT",
     [SYMBOL] = "SYMBOL", [ANSWER] = "ANSWER", [VERSIONS] = "VERSION",
 }
-local STOP_BLOCK, STOP_MESSAGE, STATUS, BUSY, REJECT, FORGOTTEN, ALIVE = 1, 2, 3, 4, 5, 6, 7
+local STOP_BLOCK, STOP_MESSAGE, STATUS, BUSY, REJECT, FORGOTTEN, ALIVE, PULL = 1, 2, 3, 4, 5, 6, 7, 8
 local REPORTS = {
     [STOP_BLOCK] = "STOP of a block", [STOP_MESSAGE] = "STOP of the message",
     [STATUS] = "STATUS", [BUSY] = "BUSY", [REJECT] = "REJECT", [FORGOTTEN] = "FORGOTTEN",
-    [ALIVE] = "ALIVE",
+    [ALIVE] = "ALIVE", [PULL] = "PULL",
 }
 local REASONS = { [1] = "TooLarge", [2] = "Unsupported", [3] = "Corrupt", [4] = "Closing" }
 local CODES = {
@@ -62,7 +62,7 @@ local LENGTHS = {
 -- Bytes of the reports without their arrivals.
 local REPORT_LENGTHS = {
     [STOP_BLOCK] = 33, [STOP_MESSAGE] = 33, [STATUS] = 19, [BUSY] = 16, [REJECT] = 17,
-    [FORGOTTEN] = 16, [ALIVE] = 9,
+    [FORGOTTEN] = 16, [ALIVE] = 9, [PULL] = 22,
 }
 
 local f = {
@@ -87,6 +87,8 @@ local f = {
     ack_request = ProtoField.bool("cbrst.flags.ack_request", "ACK request", 8, nil, 0x01),
     partial = ProtoField.bool("cbrst.flags.partial", "Partial", 8, nil, 0x02),
     again = ProtoField.bool("cbrst.flags.again", "Again", 8, nil, 0x04),
+    pulled = ProtoField.bool("cbrst.flags.pulled", "Pulled", 8, nil, 0x20),
+    probe = ProtoField.bool("cbrst.flags.probe", "Probe", 8, nil, 0x40),
     role = ProtoField.uint8("cbrst.flags.role", "Role", base.DEC, ROLES, 0x18),
     class = ProtoField.uint8("cbrst.class", "Class", base.DEC, nil, 0xf0),
     path = ProtoField.uint16("cbrst.path", "Path"),
@@ -103,6 +105,7 @@ local f = {
     symbol_size = ProtoField.uint16("cbrst.symbol_size", "Symbol size"),
     code = ProtoField.uint8("cbrst.code", "Code", base.HEX, CODES),
     parameter = ProtoField.uint8("cbrst.code.parameter", "Code parameter"),
+    unasked = ProtoField.uint16("cbrst.unasked", "Symbols sent unasked"),
     index_set = ProtoField.bytes("cbrst.index_set", "Index set"),
     payload = ProtoField.bytes("cbrst.payload", "Payload (encrypted)"),
     -- ANSWER.
@@ -110,6 +113,8 @@ local f = {
     acknowledged = ProtoField.uint64("cbrst.acknowledged", "Acknowledged packet"),
     digest = ProtoField.bytes("cbrst.digest", "Digest"),
     needed = ProtoField.uint16("cbrst.needed", "Symbols needed"),
+    credit = ProtoField.uint32("cbrst.credit", "Symbols asked for"),
+    fin = ProtoField.bool("cbrst.fin", "No more unless some are lost", 8, nil, 0x01),
     reason = ProtoField.uint8("cbrst.reason", "Reason", base.DEC, REASONS),
     arrivals = ProtoField.uint8("cbrst.arrivals", "Arrivals"),
     arrival_path = ProtoField.uint16("cbrst.arrival.path", "Arrived on path"),
@@ -146,7 +151,7 @@ local function false_flag(tvb, kind)
     if kind == VERSIONS and flags > MAX_VERSIONS then return flags .. " versions" end
     if kind == ANSWER and flags > 0 then return "a flag that is not defined" end
     if kind == SYMBOL then
-        if tvb(1, 1):bitfield(0, 3) > 0 then return "a flag that is not defined" end
+        if tvb(1, 1):bitfield(0, 1) > 0 then return "a flag that is not defined" end
         if not ROLES[tvb(1, 1):bitfield(3, 2)] then return "a role that is not defined" end
     end
     return nil
@@ -162,7 +167,7 @@ local function measure_report(tvb, at)
     if report == REJECT and not REASONS[tvb(at + 16, 1):uint()] then
         return nil, "a reason that is not defined"
     end
-    if report <= STATUS then len = len + 4 * tvb(at + len - 1, 1):uint() end
+    if report <= STATUS or report == PULL then len = len + 4 * tvb(at + len - 1, 1):uint() end
     return len
 end
 
@@ -179,13 +184,25 @@ local function ends_of_answer(tvb)
     return ends
 end
 
+local function is_pulled(tvb) return tvb(1, 1):bitfield(2) > 0 end
+
+local function is_probe(tvb) return tvb(1, 1):bitfield(1) > 0 end
+
+-- Bytes of a SYMBOL before its index set, and of its payload: probes have neither.
+local function parts_of_symbol(tvb)
+    local fields = LENGTHS[SYMBOL] - TAG + (is_pulled(tvb) and 2 or 0)
+    return fields, is_probe(tvb) and 0 or tvb(36, 2):uint()
+end
+
 -- Where a SYMBOL may end: its index set has any length up to the longest.
 local function ends_of_symbol(tvb)
     local size = tvb(36, 2):uint()
     if size < MIN_SYMBOL_SIZE then return {}, "symbols of " .. size .. " bytes" end
+    local fields, payload = parts_of_symbol(tvb)
+    if payload == 0 then return { fields + TAG } end
     local ends = {}
     for index_set = 0, MAX_INDEX_SET do
-        ends[#ends + 1] = LENGTHS[SYMBOL] + size + index_set
+        ends[#ends + 1] = fields + index_set + payload + TAG
     end
     return ends
 end
@@ -319,12 +336,15 @@ local function symbol_flags(tvb, tree)
     flags:add(f.partial, tvb(1, 1))
     flags:add(f.again, tvb(1, 1))
     flags:add(f.role, tvb(1, 1))
+    flags:add(f.pulled, tvb(1, 1))
+    flags:add(f.probe, tvb(1, 1))
 end
 
 local function symbol(tvb, tree)
     symbol_flags(tvb, tree)
     local info = "message=" .. tostring(tvb(16, 6):uint64()) .. " " .. prefix(tvb, tree)
-    local size, tag = tvb(36, 2):uint(), tvb:len() - TAG
+    local fields, payload = parts_of_symbol(tvb)
+    local tag = tvb:len() - TAG
     tree:add(f.path_number, tvb(14, 2))
     tree:add(f.message, tvb(16, 6))
     tree:add(f.length, tvb(22, 4))
@@ -336,11 +356,15 @@ local function symbol(tvb, tree)
     local code = tree:add(f.code, tvb(38, 1))
     if not CODES[tvb(38, 1):uint()] then code:add_proto_expert_info(false_code) end
     tree:add(f.parameter, tvb(39, 1))
-    if tag - size > 40 then tree:add(f.index_set, tvb(40, tag - size - 40)) end
-    tree:add(f.payload, tvb(tag - size, size))
+    if fields > 40 then tree:add(f.unasked, tvb(40, 2)) end
+    if tag - payload > fields then
+        tree:add(f.index_set, tvb(fields, tag - payload - fields))
+    end
+    if payload > 0 then tree:add(f.payload, tvb(tag - payload, payload)) end
     tree:add(f.tag, tvb(tag, TAG))
-    local ack_request = tvb(1, 1):uint() % 2 == 1 and " ack-request" or ""
-    return info .. " block=" .. tvb(29, 3):uint() .. " symbol=" .. tvb(32, 4):uint() .. ack_request
+    return info .. " block=" .. tvb(29, 3):uint() .. " symbol=" .. tvb(32, 4):uint()
+        .. (tvb(1, 1):bitfield(7) > 0 and " ack-request" or "") .. (is_pulled(tvb) and " pulled" or "")
+        .. (is_probe(tvb) and " probe" or "")
 end
 
 local function arrivals(tvb, tree, at)
@@ -365,6 +389,11 @@ local function report_on_message(tvb, tree, report)
         tree:add(f.needed, tvb(16, 2))
         arrivals(tvb, tree, 18)
         info = info .. " needed=" .. tvb(16, 2):uint()
+    elseif report == PULL then
+        tree:add(f.credit, tvb(16, 4))
+        tree:add(f.fin, tvb(20, 1))
+        arrivals(tvb, tree, 21)
+        info = info .. " credit=" .. tvb(16, 4):uint() .. (tvb(20, 1):uint() % 2 == 1 and " fin" or "")
     elseif report == REJECT then
         tree:add(f.reason, tvb(16, 1))
         info = info .. " (" .. REASONS[tvb(16, 1):uint()] .. ")"

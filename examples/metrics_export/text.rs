@@ -112,6 +112,7 @@ fn counters(page: &mut Page, counters: &Counters) {
         &[
             ("stop", sender.stops_received),
             ("status", sender.statuses_received),
+            ("pull", sender.pulls_received),
             ("busy", sender.busies_received),
         ],
     );
@@ -122,6 +123,7 @@ fn counters(page: &mut Page, counters: &Counters) {
         &[
             ("stop", receiver.stops_sent),
             ("status", receiver.statuses_sent),
+            ("pull", receiver.pulls_sent),
             ("busy", receiver.busies_sent),
             ("reject", receiver.rejects_sent),
             ("forgotten", receiver.forgottens_sent),

@@ -13,7 +13,7 @@ use cloudburst_core::wire::keys::SessionKeys;
 use cloudburst_core::wire::seal::{Sealer, TAG_LEN};
 use cloudburst_core::wire::symbol::NO_AGE;
 use cloudburst_core::wire::{
-    Answer, Arrivals, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
+    Answer, Arrivals, Capabilities, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
 };
 use std::fs;
 use std::io;
@@ -104,7 +104,7 @@ fn noise() -> [Vec<u8>; 2] {
         incarnation: Incarnation([0xa1; 16]),
         addressed: address,
         session: SessionId(0x2122_2324),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7001,
         more_ports: 3,
         translated: true,
@@ -113,7 +113,7 @@ fn noise() -> [Vec<u8>; 2] {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
         uptime_us: Some(1_000_000),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 1,
     };
@@ -161,6 +161,8 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         ack_request,
         partial: ack_request,
         again: !ack_request,
+        pulled: false,
+        probe: false,
         role: if ack_request { Role::Plain } else { Role::Response },
         class: 1,
         path: PathId(0x0abc),
@@ -176,6 +178,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
         symbol: 11,
         symbol_size,
         code,
+        unasked: 0,
     };
     let mut packet = Vec::new();
     header.write(&prefix, &vec![0xaa; index_set], &mut packet);
@@ -195,6 +198,7 @@ fn answers() -> Files {
         ("stop-most-arrivals", Verdict::Delivered { digest, arrivals: arrivals(255) }),
         ("status", Verdict::Status { needed: 2, arrivals: arrivals(3) }),
         ("status-no-arrivals", Verdict::Status { needed: u16::MAX, arrivals: Vec::new() }),
+        ("pull", Verdict::Pull { credit: 17, fin: true, arrivals: arrivals(3) }),
         ("busy", Verdict::Busy),
         ("forgotten", Verdict::Forgotten),
         ("reject-too-large", Verdict::Reject(RejectReason::TooLarge)),
@@ -216,7 +220,7 @@ fn answers() -> Files {
         .collect();
     files.push(("alive".to_owned(), answer([&alive])));
     files.push(("answer-of-all".to_owned(), answer(reports.iter().chain([&alive]).filter(short))));
-    files.push(("answer-of-many".to_owned(), answer([&reports[5]; 80])));
+    files.push(("answer-of-many".to_owned(), answer([&reports[6]; 80])));
     files.push(("answer-of-none".to_owned(), answer([])));
     files
 }

@@ -115,6 +115,11 @@ pub struct SendArgs {
     #[arg(long, value_name = "BITS")]
     pub capacity: Option<Bits>,
 
+    /// Let the receiver ask for the data as fast as its link takes those of all its senders: for many
+    /// senders to one receiver
+    #[arg(long)]
+    pub pull: bool,
+
     /// Code: rlf256, raptorq, lt, lt:d=9, lt-systematic, ... [default: rlf256]
     #[arg(long, value_name = "CODE")]
     pub code: Option<Code>,

@@ -82,7 +82,7 @@ pub(crate) struct Cloudburst {
     pub(crate) design: Design,
     /// `code=`: as `cbrst-send --code` has it.
     pub(crate) code: Code,
-    /// `policy=oblivious`, or `margin=` of a budgeted burst.
+    /// `policy=oblivious`, `margin=` of a budgeted burst, or `policy=pulled` and `window=`.
     pub(crate) policy: BurstPolicy,
     /// `order=`: as `cbrst-send --order` has it.
     pub(crate) order: Order,
@@ -246,10 +246,12 @@ impl Cloudburst {
                 self.policy = match value {
                     "oblivious" => BurstPolicy::Oblivious,
                     "budgeted" => BurstPolicy::default(),
-                    _ => return Err("expected oblivious or budgeted".into()),
+                    "pulled" => BurstPolicy::Pulled { window: None },
+                    _ => return Err("expected oblivious, budgeted or pulled".into()),
                 }
             }
             "margin" => self.policy = BurstPolicy::Budgeted { margin: parse(value)? },
+            "window" => self.policy = BurstPolicy::Pulled { window: Some(parse(value)?) },
             "order" => self.order = parse(value)?,
             // Records and command lines of earlier versions say `run`.
             "train" | "run" => self.train = parse(value)?,
@@ -265,7 +267,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, order, train, rate, paths and weight".into()
+                    "there are code, policy, margin, window, order, train, rate, paths and weight"
+                        .into(),
                 );
             }
         }
@@ -309,6 +312,10 @@ impl fmt::Display for Cloudburst {
             policy if policy == usual.policy => {}
             BurstPolicy::Oblivious => settings.push("policy=oblivious".into()),
             BurstPolicy::Budgeted { margin } => settings.push(format!("margin={margin}")),
+            BurstPolicy::Pulled { window: None } => settings.push("policy=pulled".into()),
+            BurstPolicy::Pulled { window: Some(window) } => {
+                settings.push(format!("window={window}"));
+            }
             _ => return Err(fmt::Error),
         }
         if self.order != usual.order {
@@ -353,6 +360,8 @@ mod tests {
         let all = Scheme::LIST.map(|(name, _)| name);
         let set = [
             "d:code=lt,policy=oblivious",
+            "d:policy=pulled",
+            "d:window=24",
             "c:margin=0.25,order=rb,train=1,rate=0.5,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
         ];

@@ -1,8 +1,9 @@
 //! Accounts of what a host received from each address and sent there: no host floods a third party.
 
 use crate::trace::hash;
-use cloudburst_core::wire::Kind;
+use cloudburst_core::wire::answer::{self, NONE_ACKNOWLEDGED};
 use cloudburst_core::wire::symbol::MIN_SYMBOL_LEN;
+use cloudburst_core::wire::{Answer, Kind, Report, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -43,13 +44,13 @@ impl Accounts {
 
     /// # Panics
     ///
-    /// If `host` sends more answers than genuine packets entitle it to, or too much to an address
-    /// that is not `known`, which has no host.
+    /// If `host` sends more answers than genuine packets entitle it to, pulls apart, or too much to an
+    /// address that is not `known`, which has no host.
     pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
         self.made.insert(hash(packet));
         if !matches!(Kind::of(packet), Ok(Kind::Hello | Kind::Open | Kind::Symbol)) {
             let (asked, answered) = self.answers.entry(host).or_default();
-            *answered += packet.len();
+            *answered += packet.len() - pulls(packet);
             assert!(answered <= asked, "host {host} answers {answered} bytes to {asked}");
         }
         let (received, sent) = self.traffic.entry((host, to)).or_default();
@@ -57,4 +58,18 @@ impl Accounts {
         let may = AMPLIFICATION * *received;
         assert!(known || *sent <= may, "host {host} sends {sent} bytes to {to} for {received}");
     }
+}
+
+/// Bytes of an ANSWER that answer no packet, because they pull: those are paced, and repeated when
+/// nothing comes.
+fn pulls(packet: &[u8]) -> usize {
+    let is_pull = |report: &&Report| match report {
+        Report::Message(Answer { verdict: Verdict::Pull { .. }, acknowledged, .. }) => {
+            *acknowledged == NONE_ACKNOWLEDGED
+        }
+        _ => false,
+    };
+    let Ok((_, reports)) = answer::parse(packet) else { return 0 };
+    let pulls: usize = reports.iter().filter(is_pull).map(Report::len).sum();
+    if reports.iter().all(|report| is_pull(&report)) { packet.len() } else { pulls }
 }

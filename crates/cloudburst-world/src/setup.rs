@@ -3,7 +3,7 @@
 use crate::choices::Choices;
 use crate::recipe::Recipe;
 use cloudburst_core::code::{Code, Degree};
-use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
@@ -66,7 +66,7 @@ impl Setup {
             egresses: 1 + u16::from(flags >> 2 & 3),
             start: Instant::from_nanos(if flags & 16 != 0 { 0 } else { 1_000_000_000 }),
             seed: choices.u8().into(),
-            configs: (0..hosts).map(|_| config(choices, hosts)).collect(),
+            configs: (0..hosts).map(|_| config(choices, flags, hosts)).collect(),
         }
     }
 
@@ -95,7 +95,7 @@ pub(crate) fn host_at(address: SocketAddr, hosts: usize) -> Option<usize> {
     (0..hosts).find(|&host| self::address(host, 0).ip() == address.ip())
 }
 
-fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
+fn config(choices: &mut Choices<'_>, flags: u8, hosts: usize) -> Config {
     let max_message = choices.pick(&[131_072, 2_000, 16_384]);
     let config = Config {
         max_message,
@@ -105,6 +105,8 @@ fn config(choices: &mut Choices<'_>, hosts: usize) -> Config {
         train: choices.pick(&[64, 1, 4]),
         code: choices.pick(&CODES),
         policy: choices.pick(&POLICIES),
+        pull_order: if flags & 32 != 0 { PullOrder::ShortestFirst } else { PullOrder::RoundRobin },
+        probe: flags & 64 != 0,
         deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),
         max_redundancy: choices.pick(&[32, 2, 8]),
         blocks_in_flight: choices.pick(&[2, 1, 3]),
@@ -146,9 +148,11 @@ const CODES: [Code; 6] = [
     Code::LtSystematic(Degree::IdealSoliton),
 ];
 
-const POLICIES: [BurstPolicy; 4] = [
+const POLICIES: [BurstPolicy; 6] = [
     BurstPolicy::Budgeted { margin: 1.0 / 16.0 },
     BurstPolicy::Budgeted { margin: 0.0 },
     BurstPolicy::Oblivious,
     BurstPolicy::Budgeted { margin: 4.0 },
+    BurstPolicy::Pulled { window: None },
+    BurstPolicy::Pulled { window: Some(3) },
 ];

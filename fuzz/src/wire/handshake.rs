@@ -9,7 +9,7 @@ use cloudburst_core::wire::handshake::{
 };
 use cloudburst_core::wire::keys::{FlowKeys, SessionKeys};
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
-use cloudburst_core::wire::{Kind, WireError};
+use cloudburst_core::wire::{Capabilities, Kind, WireError};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::LazyLock;
 
@@ -202,7 +202,7 @@ fn open_fields(input: &mut Input<'_>) -> OpenFields {
         incarnation: Incarnation([input.u8(); 16]),
         addressed: address(input),
         session: SessionId(input.u32().max(1)),
-        capabilities: input.u32(),
+        capabilities: Capabilities(input.u32()),
         port: input.u16(),
         more_ports: input.u8(),
         translated: input.u8() & 1 != 0,
@@ -214,7 +214,7 @@ fn accept_fields(input: &mut Input<'_>) -> AcceptFields {
         incarnation: Incarnation([input.u8(); 16]),
         session: SessionId(input.u32().max(1)),
         uptime_us: (input.u8() & 1 != 0).then(|| input.u32().into()),
-        capabilities: input.u32(),
+        capabilities: Capabilities(input.u32()),
         port: input.u16(),
         more_ports: input.u8(),
     }

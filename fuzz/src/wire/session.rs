@@ -4,7 +4,7 @@ use super::{DIRECTION, be, flipped};
 use cloudburst_core::wire::answer::{self, ANSWER_OVERHEAD};
 use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView};
+use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, UNASKED_LEN};
 use cloudburst_core::wire::{Kind, Prefix, Report, WireError};
 
 /// Bytes of the longest index set.
@@ -24,8 +24,10 @@ pub(super) fn check_prefix(data: &[u8], prefix: &Prefix) {
 pub(super) fn check_symbol(data: &[u8], view: &SymbolView<'_>) {
     assert_eq!((Ok(view.prefix), view.prefix.kind), (Prefix::parse(data), Kind::Symbol));
     let payload = data.len() - TAG_LEN - view.payload_at;
-    assert_eq!(payload, usize::from(view.header.symbol_size));
-    assert_eq!(data.len(), SYMBOL_OVERHEAD + view.index_set.len() + payload);
+    let size = if view.prefix.probe { 0 } else { view.header.symbol_size.into() };
+    assert_eq!(payload, size);
+    let overhead = SYMBOL_OVERHEAD + if view.prefix.pulled { UNASKED_LEN } else { 0 };
+    assert_eq!(data.len(), overhead + view.index_set.len() + payload);
     let mut again = Vec::new();
     view.header.write(&view.prefix, view.index_set, &mut again);
     assert_eq!(again, data[..view.payload_at]);
@@ -53,7 +55,7 @@ fn check_length_of_symbol(data: &[u8], view: &SymbolView<'_>) {
             assert_eq!(other.index_set.len(), index_set + 1);
         }
         Err(error) => {
-            assert_eq!(index_set, MAX_INDEX_SET);
+            assert_eq!(index_set, if view.prefix.probe { 0 } else { MAX_INDEX_SET });
             assert_eq!(error, WireError::TooLong { expected: len, got: len + 1 });
         }
     }

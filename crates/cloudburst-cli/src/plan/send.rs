@@ -18,6 +18,7 @@ pub(crate) struct SendPlan {
     pub(crate) order: Order,
     pub(crate) rate: f64,
     pub(crate) capacity: Option<u64>,
+    pub(crate) pull: bool,
     pub(crate) code: Option<Code>,
     pub(crate) common: CommonPlan,
 }
@@ -69,6 +70,7 @@ impl SendPlan {
             order: args.order,
             rate: args.rate,
             capacity: args.capacity.map(|bits| bits.0),
+            pull: args.pull,
             code: args.code,
             common: CommonPlan {
                 key,

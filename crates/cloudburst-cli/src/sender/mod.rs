@@ -15,7 +15,7 @@ use crate::plan::{Input, SendPlan};
 use crate::protocol::{Body, Frame, InvocationId, MAX_FRAME, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, Config, Endpoint, SendOptions};
+use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, SendOptions};
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -41,6 +41,8 @@ struct Session {
     deadline: Duration,
     /// Bytes in a chunk.
     chunk: usize,
+    /// How chunks are burst.
+    policy: BurstPolicy,
     courier: Courier<Tag>,
     /// Whether the receiver ever had a message of ours.
     is_known: bool,
@@ -98,7 +100,8 @@ impl Session {
         let courier = Courier::new(builder.build()?);
         let id = InvocationId(rand::random());
         let chunk = transfer::chunk_for(plan.capacity, plan.rate);
-        Ok(Self { id, peer, deadline, chunk, courier, is_known: false, interrupts, ui })
+        let policy = transfer::chunk_policy(plan.pull);
+        Ok(Self { id, peer, deadline, chunk, policy, courier, is_known: false, interrupts, ui })
     }
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {

@@ -35,6 +35,11 @@ pub(super) fn chunk_for(capacity: Option<u64>, rate: f64) -> usize {
     (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
 }
 
+/// How chunks are burst; `pull`: as the receiver asks for them.
+pub(super) const fn chunk_policy(pull: bool) -> BurstPolicy {
+    if pull { BurstPolicy::Pulled { window: None } } else { CHUNK_POLICY }
+}
+
 /// What a file cost, whether it arrived or not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
@@ -167,7 +172,9 @@ impl Transfer<'_> {
     fn transmit(&mut self, id: TransferId) -> Result<(), Failure> {
         while let Some((what, frame)) = self.outbound.poll_transmit() {
             let (deadline, policy, bytes) = match what {
-                What::Chunk(_) => (CHUNK_DEADLINE, Some(CHUNK_POLICY), Frame::chunk_len(&frame)),
+                What::Chunk(_) => {
+                    (CHUNK_DEADLINE, Some(self.session.policy), Frame::chunk_len(&frame))
+                }
                 _ => (self.session.deadline, None, 0),
             };
             let options =

@@ -48,6 +48,10 @@ impl Config {
         }
         self.policy.check()?;
         check_code(self.code)?;
+        if self.downlink.is_some_and(|downlink| downlink < 8_000) {
+            let downlink = self.downlink.unwrap_or_default();
+            return refuse("downlink", &downlink, "at least 8000 bits a second");
+        }
         if self.deadline.is_zero() {
             return refuse("deadline", &"0", "longer than nothing");
         }
@@ -104,6 +108,13 @@ impl BurstPolicy {
                 value: margin.to_string(),
                 expected: "between 0 and 4",
             }),
+            Self::Pulled { window: Some(window) } if !(1..=1_024).contains(window) => {
+                Err(ConfigError {
+                    field: "policy.window",
+                    value: window.to_string(),
+                    expected: "between 1 and 1024 symbols",
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -136,6 +147,8 @@ mod tests {
             Config { decode_bytes: 5, ..Config::default() },
             Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
             Config { capacity: 0, ..Config::default() },
+            Config { downlink: Some(0), ..Config::default() },
+            Config { policy: BurstPolicy::Pulled { window: Some(0) }, ..Config::default() },
             Config { deadline: Duration::ZERO, ..Config::default() },
             Config { max_redundancy: 1, ..Config::default() },
             Config { ports: 0, ..Config::default() },
@@ -156,6 +169,8 @@ mod tests {
                  never fits",
                 "setting `policy.margin` is -1: it must be between 0 and 4",
                 "setting `capacity` is 0: it must be at least 8000 bits a second",
+                "setting `downlink` is 0: it must be at least 8000 bits a second",
+                "setting `policy.window` is 0: it must be between 1 and 1024 symbols",
                 "setting `deadline` is 0: it must be longer than nothing",
                 "setting `max_redundancy` is 1: it must be between 2 and 1000",
                 "setting `ports` is 0: it must be between 1 and 64",

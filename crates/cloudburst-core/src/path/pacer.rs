@@ -41,10 +41,14 @@ impl Pacer {
         (time.as_nanos() as f64 / self.nanos_per_byte) as usize
     }
 
+    /// How long `bytes` take on the wire.
+    pub fn time_of(&self, bytes: usize) -> Duration {
+        Duration::from_nanos((bytes as f64 * self.nanos_per_byte) as u64)
+    }
+
     /// Charges `bytes` that go on the wire at `now`.
     pub fn charge(&mut self, now: Instant, bytes: usize) {
-        let cost = Duration::from_nanos((bytes as f64 * self.nanos_per_byte) as u64);
-        self.ready_at = self.ready_at.max(now - self.depth) + cost;
+        self.ready_at = self.ready_at.max(now - self.depth) + self.time_of(bytes);
     }
 }
 

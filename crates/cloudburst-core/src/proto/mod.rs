@@ -39,6 +39,7 @@ mod layout;
 mod limits;
 mod marking;
 mod receive;
+mod round_trip;
 mod send;
 mod session;
 mod stats;

@@ -1,6 +1,6 @@
 //! ANSWER: reports of a receiver on messages, of which one packet may carry many.
 //!
-//! STOP, STATUS, BUSY, REJECT and FORGOTTEN are reports on a message; ALIVE is one on the session.
+//! STOP, STATUS, PULL, BUSY, REJECT and FORGOTTEN are reports on a message; ALIVE is one on the session.
 
 use super::{
     cursor::Cursor,
@@ -23,6 +23,10 @@ const BUSY: u8 = 4;
 const REJECT: u8 = 5;
 const FORGOTTEN: u8 = 6;
 const ALIVE: u8 = 7;
+const PULL: u8 = 8;
+
+/// The flag of PULL that no more credit comes unless symbols are lost.
+const FLAG_FIN: u8 = 0b0000_0001;
 
 /// Bytes of a report's type, message, block and acknowledged packet number.
 const COMMON_LEN: usize = 16;
@@ -86,6 +90,17 @@ pub enum Verdict<A = Vec<Arrivals>> {
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
+    /// The block is not decoded yet, and its message is pulled: the receiver says how many symbols
+    /// may be sent.
+    Pull {
+        /// Symbols that the receiver has asked for since the block began, in all: so many may be
+        /// sent on top of those that the sender sends unasked.
+        credit: u32,
+        /// Symbols that are on their way complete the block, unless some of them are lost.
+        fin: bool,
+        /// Arrivals of the whole message so far.
+        arrivals: A,
+    },
     /// No room now: pause, then probe.
     Busy,
     /// Never.
@@ -142,6 +157,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
                     16 + 1 + ARRIVAL_LEN * arrivals.as_ref().len()
                 }
                 Verdict::Status { arrivals, .. } => 2 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
+                Verdict::Pull { arrivals, .. } => 4 + 1 + 1 + ARRIVAL_LEN * arrivals.as_ref().len(),
                 Verdict::Busy | Verdict::Forgotten => 0,
                 Verdict::Reject(_) => 1,
             }
@@ -160,6 +176,7 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
             Verdict::BlockDone { .. } => STOP_BLOCK,
             Verdict::Delivered { .. } => STOP_MESSAGE,
             Verdict::Status { .. } => STATUS,
+            Verdict::Pull { .. } => PULL,
             Verdict::Busy => BUSY,
             Verdict::Reject(_) => REJECT,
             Verdict::Forgotten => FORGOTTEN,
@@ -174,6 +191,11 @@ impl<A: AsRef<[Arrivals]>> Report<A> {
             }
             Verdict::Status { needed, arrivals } => {
                 out.extend_from_slice(&needed.to_be_bytes());
+                write_arrivals(arrivals.as_ref(), out);
+            }
+            Verdict::Pull { credit, fin, arrivals } => {
+                out.extend_from_slice(&credit.to_be_bytes());
+                out.push(if *fin { FLAG_FIN } else { 0 });
                 write_arrivals(arrivals.as_ref(), out);
             }
             Verdict::Busy | Verdict::Forgotten => {}
@@ -203,6 +225,15 @@ impl<'a> Report<ArrivalsView<'a>> {
             STATUS => {
                 Verdict::Status { needed: cursor.u16()?, arrivals: ArrivalsView::read(cursor)? }
             }
+            PULL => Verdict::Pull {
+                credit: cursor.u32()?,
+                fin: match cursor.u8()? {
+                    0 => false,
+                    FLAG_FIN => true,
+                    got => return Err(WireError::Undefined { field: "pull flags", got }),
+                },
+                arrivals: ArrivalsView::read(cursor)?,
+            },
             BUSY => Verdict::Busy,
             FORGOTTEN => Verdict::Forgotten,
             REJECT => Verdict::Reject(match cursor.u8()? {
@@ -231,6 +262,9 @@ impl<'a> Report<ArrivalsView<'a>> {
             }
             Verdict::Status { needed, arrivals } => {
                 Verdict::Status { needed, arrivals: arrivals.iter().collect() }
+            }
+            Verdict::Pull { credit, fin, arrivals } => {
+                Verdict::Pull { credit, fin, arrivals: arrivals.iter().collect() }
             }
             Verdict::Busy => Verdict::Busy,
             Verdict::Reject(reason) => Verdict::Reject(reason),

@@ -5,8 +5,9 @@
 //! ```text
 //! handshake  HELLO RETRY OPEN ACCEPT VERSION: the handshake that makes a session's secrets
 //! symbol     SYMBOL: one encoded symbol of one block of one message
-//! answer     ANSWER: reports on messages: STOP STATUS BUSY REJECT FORGOTTEN ALIVE
+//! answer     ANSWER: reports on messages: STOP STATUS PULL BUSY REJECT FORGOTTEN ALIVE
 //! packet     the first 14 bytes that SYMBOL and ANSWER share
+//! capabilities  what an end can do beyond the version
 //! keys       the secrets of a handshake -> the keys of both directions
 //! seal       authenticate headers, encrypt payloads
 //! window     which packet numbers were seen
@@ -31,6 +32,7 @@ macro_rules! opaque_debug {
 }
 
 pub mod answer;
+mod capabilities;
 mod cursor;
 mod error;
 pub mod handshake;
@@ -41,6 +43,7 @@ pub mod symbol;
 pub mod window;
 
 pub use answer::{Answer, Arrivals, RejectReason, Report, Verdict};
+pub use capabilities::Capabilities;
 pub use error::WireError;
 pub use packet::{Kind, Prefix, Role};
 pub use symbol::SymbolHeader;

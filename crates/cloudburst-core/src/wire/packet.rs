@@ -20,8 +20,12 @@ pub const MAX_CLASSES: u8 = 1 << 4;
 const FLAG_ACK_REQUEST: u8 = 0b0000_0001;
 const FLAG_PARTIAL: u8 = 0b0000_0010;
 const FLAG_AGAIN: u8 = 0b0000_0100;
+const FLAG_PULLED: u8 = 0b0010_0000;
+const FLAG_PROBE: u8 = 0b0100_0000;
 const ROLE_SHIFT: u32 = 3;
 const ROLE_MASK: u8 = 0b0001_1000;
+const SYMBOL_FLAGS: u8 =
+    FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK | FLAG_PULLED | FLAG_PROBE;
 
 /// What a packet is, in the low nibble of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,10 @@ pub struct Prefix {
     pub partial: bool,
     /// The sender has had no answer to its ACK requests for this block for long.
     pub again: bool,
+    /// The receiver is to pull what is missing of the message.
+    pub pulled: bool,
+    /// There is no symbol in it: it asks after those that went before.
+    pub probe: bool,
     /// What the message is; [`Role::Plain`] in answers.
     pub role: Role,
     /// The class of the packet, which switches know by its DSCP.
@@ -110,6 +118,8 @@ impl Prefix {
             ack_request: false,
             partial: false,
             again: false,
+            pulled: false,
+            probe: false,
             role: Role::Plain,
             class,
             path,
@@ -132,7 +142,7 @@ impl Prefix {
         let first = cursor.take(1)?;
         let kind = Kind::of(first)?;
         let defined = match kind {
-            Kind::Symbol => FLAG_ACK_REQUEST | FLAG_PARTIAL | FLAG_AGAIN | ROLE_MASK,
+            Kind::Symbol => SYMBOL_FLAGS,
             Kind::Answer => 0,
             Kind::Hello | Kind::Retry | Kind::Open | Kind::Accept => {
                 return Err(WireError::Undefined { field: "kind", got: kind as u8 });
@@ -154,6 +164,8 @@ impl Prefix {
             ack_request: flags & FLAG_ACK_REQUEST != 0,
             partial: flags & FLAG_PARTIAL != 0,
             again: flags & FLAG_AGAIN != 0,
+            pulled: flags & FLAG_PULLED != 0,
+            probe: flags & FLAG_PROBE != 0,
             role,
             class: (class_and_path >> 12) as u8,
             path: PathId(class_and_path % MAX_PATHS),
@@ -169,6 +181,8 @@ impl Prefix {
         let flags = flag(self.ack_request, FLAG_ACK_REQUEST)
             | flag(self.partial, FLAG_PARTIAL)
             | flag(self.again, FLAG_AGAIN)
+            | flag(self.pulled, FLAG_PULLED)
+            | flag(self.probe, FLAG_PROBE)
             | (self.role as u8) << ROLE_SHIFT;
         let class_and_path = (u16::from(self.class) << 12) | (self.path.0 % MAX_PATHS);
         out.extend_from_slice(&[self.kind.first_byte(), flags]);

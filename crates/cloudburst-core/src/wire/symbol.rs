@@ -17,9 +17,14 @@ pub const SYMBOL_OVERHEAD: usize = PREFIX_LEN + FIELDS_LEN + TAG_LEN;
 /// Bytes of the longest index set: a bit for each of 128 source symbols.
 const MAX_INDEX_SET: usize = 16;
 
+/// Bytes more of a SYMBOL whose message is pulled.
+pub const UNASKED_LEN: usize = 2;
+
 /// Bytes of the smallest symbol: a block ends in its digest, and the last symbol holds all of it.
 pub const MIN_SYMBOL_SIZE: usize = size_of::<Digest>();
-/// Bytes of the smallest SYMBOL packet.
+/// Bytes of a probe, which has no symbol in it, of a message that is not pulled.
+pub const PROBE_LEN: usize = SYMBOL_OVERHEAD;
+/// Bytes of the smallest SYMBOL packet with a symbol in it.
 pub const MIN_SYMBOL_LEN: usize = SYMBOL_OVERHEAD + MIN_SYMBOL_SIZE;
 
 /// Message ids are below this: they have 48 bits.
@@ -45,12 +50,16 @@ pub struct SymbolHeader {
     pub age: u32,
     /// Which block of the message, from 0; 24 bits.
     pub block: u32,
-    /// Which symbol of the block, from 0.
+    /// Which symbol of the block, from 0. Of a probe: how many were sent.
     pub symbol: u32,
-    /// Bytes in each symbol of the message; also the payload's length.
+    /// Bytes in each symbol of the message; also the payload's length, except in a probe, which has
+    /// none.
     pub symbol_size: u16,
     /// The code's number and parameter.
     pub code: [u8; 2],
+    /// Of a message that is pulled: how many symbols of the block are sent unasked, those that were
+    /// included; saturates. Absent, and 0, in others.
+    pub unasked: u16,
 }
 
 /// A SYMBOL packet whose shape was checked, its payload still sealed.
@@ -85,6 +94,9 @@ impl SymbolHeader {
         out.extend_from_slice(&self.symbol.to_be_bytes());
         out.extend_from_slice(&self.symbol_size.to_be_bytes());
         out.extend_from_slice(&self.code);
+        if prefix.pulled {
+            out.extend_from_slice(&self.unasked.to_be_bytes());
+        }
         out.extend_from_slice(index_set);
     }
 }
@@ -111,18 +123,21 @@ impl<'a> SymbolView<'a> {
             symbol: cursor.u32()?,
             symbol_size: cursor.u16()?,
             code: cursor.array()?,
+            unasked: if prefix.pulled { cursor.u16()? } else { 0 },
         };
         if usize::from(header.symbol_size) < MIN_SYMBOL_SIZE {
             let got = header.symbol_size as u8;
             return Err(WireError::Undefined { field: "symbol_size", got });
         }
-        let sealed = usize::from(header.symbol_size) + TAG_LEN;
+        let payload_len = if prefix.probe { 0 } else { header.symbol_size.into() };
+        let sealed = payload_len + TAG_LEN;
         let Some(index_set_len) = cursor.remaining().checked_sub(sealed) else {
             let needed = cursor.position() + sealed;
             return Err(WireError::TooShort { needed, got: packet.len() });
         };
-        if index_set_len > MAX_INDEX_SET {
-            let expected = cursor.position() + MAX_INDEX_SET + sealed;
+        let longest = if prefix.probe { 0 } else { MAX_INDEX_SET };
+        if index_set_len > longest {
+            let expected = cursor.position() + longest + sealed;
             return Err(WireError::TooLong { expected, got: packet.len() });
         }
         let index_set = cursor.take(index_set_len)?;

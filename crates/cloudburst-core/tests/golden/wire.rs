@@ -25,21 +25,39 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn symbol(header: &SymbolHeader, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut sealer = Sealer::new(keys().forward.symbols);
-    let prefix = Prefix {
+/// The prefix of the SYMBOLs.
+fn prefix() -> Prefix {
+    Prefix {
         kind: Kind::Symbol,
         ack_request: true,
         partial: false,
         again: false,
+        pulled: false,
+        probe: false,
         role: Role::Plain,
         class: 1,
         path: PathId(3),
-        session: sealer.session(),
-        number: sealer.next_number(),
-    };
+        session: keys().forward.symbols.session,
+        number: 0,
+    }
+}
+
+fn symbol(header: &SymbolHeader, index_set: &[u8], payload: &[u8]) -> Vec<u8> {
+    symbol_with(&prefix(), header, index_set, payload)
+}
+
+fn symbol_with(
+    prefix: &Prefix,
+    header: &SymbolHeader,
+    index_set: &[u8],
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut sealer = Sealer::new(keys().forward.symbols);
+    while sealer.next_number() < prefix.number {
+        sealer.seal(&mut vec![0; 4], 0, 4);
+    }
     let mut packet = Vec::new();
-    header.write(&prefix, index_set, &mut packet);
+    header.write(prefix, index_set, &mut packet);
     let payload_at = packet.len();
     packet.extend_from_slice(payload);
     sealer.seal(&mut packet, 0, payload_at);
@@ -57,6 +75,7 @@ fn header() -> SymbolHeader {
         symbol: 1,
         symbol_size: 16,
         code: [0x30, 0],
+        unasked: 0,
     }
 }
 
@@ -121,6 +140,29 @@ fn symbols() {
 }
 
 #[test]
+fn symbols_of_messages_that_are_pulled_and_probes() {
+    let header = SymbolHeader { unasked: 2, ..header() };
+    let pulled = Prefix { pulled: true, ..prefix() };
+    let packet = symbol_with(&pulled, &header, &[], &digest().0);
+    assert_eq!(hex(&packet), PULLED);
+    let view = SymbolView::parse(&packet).unwrap();
+    assert_eq!((view.prefix, view.header, view.payload_at), (pulled, header, 42));
+
+    let probe = Prefix { probe: true, class: 0, number: 1, ..pulled };
+    let header = SymbolHeader { symbol: 2, path_number: 0, ..header };
+    let packet = symbol_with(&probe, &header, &[], &[]);
+    assert_eq!((hex(&packet).as_str(), packet.len()), (PROBE, 58));
+    let view = SymbolView::parse(&packet).unwrap();
+    assert_eq!((view.prefix, view.header, view.payload_at), (probe, header, 42));
+    assert!(SymbolView::parse(&packet[1..]).is_err());
+    for len in [57, 59] {
+        let mut wrong = packet.clone();
+        wrong.resize(len, 0);
+        assert!(SymbolView::parse(&wrong).is_err(), "{len} bytes");
+    }
+}
+
+#[test]
 fn answers() {
     let digest = digest();
     let arrivals =
@@ -128,13 +170,14 @@ fn answers() {
     let all = [
         Verdict::BlockDone { digest, arrivals: arrivals.clone() },
         Verdict::Delivered { digest, arrivals: arrivals.clone() },
-        Verdict::Status { needed: 2, arrivals },
+        Verdict::Status { needed: 2, arrivals: arrivals.clone() },
         Verdict::Busy,
         Verdict::Reject(RejectReason::TooLarge),
         Verdict::Forgotten,
     ];
     let mut packets: Vec<Vec<u8>> = all.iter().map(|one| answer([one.clone()])).collect();
     packets.push(packet_of(vec![Report::Alive { nonce: 0x0102_0304_0506_0708 }]));
+    packets.push(answer([Verdict::Pull { credit: 5, fin: true, arrivals }]));
     packets.push(answer([all[1].clone(), all[3].clone()]));
     let got: Vec<String> = packets.iter().map(|packet| hex(packet)).collect();
     assert_eq!(got, ANSWERS);
@@ -145,7 +188,11 @@ const SYMBOL: &str = "25011003b1b2b3b400000000000000071122334455660000000b000005
     18dd5f41c9770f6c181fba566fc0dc0eee8fb35b3ffbf433809c9f08c461a06f";
 const SYMBOL_LT: &str = "25011003b1b2b3b400000000000000071122334455660000000b0000050000000000000100101005\
     4018dd5f41c9770f6c181fba566fc0dc0e91b2f75be0cc20d0aa673a3198c98d94";
-const ANSWERS: [&str; 8] = [
+const PULLED: &str = "25211003b1b2b3b400000000000000071122334455660000000b000005000000000000010010300\
+    0000218dd5f41c9770f6c181fba566fc0dc0ea4f15f2eed0f918bccb178de0918f9c0";
+const PROBE: &str = "25610003b1b2b3b400000000000100001122334455660000000b000005000000000000020010300\
+    000029b551a0e2d78465ffe52a6a14fd5702b";
+const ANSWERS: [&str; 9] = [
     "26000002a1a2a3a40000000000000111223344556600000000000000000061af9cbd8fe49364cc92\
      9fbe3479a6d9020000000200030001cf51be3209a3b4bcc4d86d350889dc2f",
     "26000002a1a2a3a40000000000000211223344556600000000000000000061af9cbd8fe49364cc92\
@@ -159,6 +206,8 @@ const ANSWERS: [&str; 8] = [
     "26000002a1a2a3a40000000000000611223344556600000000000000000062d9c8cca3568d5f8308\
      75a70012b2e4",
     "26000002a1a2a3a40000000000000701020304050607083e3637e7e39c8b911f0b68ae0a06076e",
+    "26000002a1a2a3a40000000000000811223344556600000000000000000000000005010200000002\
+     000300010c4b145794bedb9e33c1ced6dd347366",
     "26000002a1a2a3a40000000000000211223344556600000000000000000061af9cbd8fe49364cc92\
      9fbe3479a6d902000000020003000104112233445566000000000000000000ea262996486e9992da\
      88778d23009c63",

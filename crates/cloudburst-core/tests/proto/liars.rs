@@ -191,6 +191,8 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         ack_request: false,
         partial: false,
         again: false,
+        pulled: false,
+        probe: false,
         role: Role::Plain,
         class: 1,
         path: PathId(0),
@@ -206,6 +208,7 @@ fn a_peer_that_claims_the_port_of_another_takes_nothing_over() {
         symbol: 0,
         symbol_size: 17,
         code: [0x30, 0],
+        unasked: 0,
     };
     let mut packet = Vec::new();
     header.write(&prefix, &[], &mut packet);

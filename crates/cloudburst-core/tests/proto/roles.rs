@@ -130,6 +130,8 @@ fn roles_are_bits_3_and_4_of_the_flags() {
             ack_request: false,
             partial: false,
             again: false,
+            pulled: false,
+            probe: false,
             role,
             class: 0,
             path: PathId(0),
@@ -140,6 +142,6 @@ fn roles_are_bits_3_and_4_of_the_flags() {
     }
     packet[1] = 0x18;
     assert_eq!(Prefix::parse(&packet), Err(WireError::Undefined { field: "role", got: 0x18 }));
-    packet[1] = 0x20;
-    assert_eq!(Prefix::parse(&packet), Err(WireError::Undefined { field: "flags", got: 0x20 }));
+    packet[1] = 0x80;
+    assert_eq!(Prefix::parse(&packet), Err(WireError::Undefined { field: "flags", got: 0x80 }));
 }

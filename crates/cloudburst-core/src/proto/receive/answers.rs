@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use super::routes::copies;
-use crate::id::{PathId, SessionId};
+use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_COUNTED_PATHS;
 use crate::proto::send::headers;
@@ -212,6 +212,27 @@ impl Receiver {
         Transmit { len: buffer.len(), ..batch }
     }
 
+    /// Raises the credit of a PULL that waits, if there is one on this block. Says whether there is.
+    pub(super) fn raise_waiting_pull(
+        &mut self,
+        name: SessionId,
+        id: MessageId,
+        block: u32,
+        raised: (u32, bool),
+    ) -> bool {
+        let Some(queue) = self.answers.queue(name) else { return false };
+        for waiting in queue.iter_mut().rev().take(LOOK_BACK) {
+            if let Report::Message(known) = &mut waiting.report
+                && (known.message, known.block) == (id, block)
+                && let Verdict::Pull { credit, fin, .. } = &mut known.verdict
+            {
+                (*credit, *fin) = raised;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Queues an answer, or several copies for different ways, of at most `limit` bytes in all.
     pub(super) fn answer(
         &mut self,
@@ -222,7 +243,8 @@ impl Receiver {
     ) {
         if let Verdict::Delivered { arrivals, .. }
         | Verdict::BlockDone { arrivals, .. }
-        | Verdict::Status { arrivals, .. } = &mut answer.verdict
+        | Verdict::Status { arrivals, .. }
+        | Verdict::Pull { arrivals, .. } = &mut answer.verdict
         {
             arrivals.truncate(wire::Answer::arrivals_within(limit));
         }

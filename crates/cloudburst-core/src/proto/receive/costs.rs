@@ -13,7 +13,7 @@ use crate::wire::handshake::{OpenFields, shake_hands};
 use crate::wire::keys::DigestKey;
 use crate::wire::packet::Prefix;
 use crate::wire::seal::Sealer;
-use crate::wire::{Kind, Role, SymbolHeader};
+use crate::wire::{Capabilities, Kind, Role, SymbolHeader};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Crowd {
             incarnation: Incarnation(name),
             addressed: ([10, 0, 0, 1], 7000).into(),
             session: SessionId(2),
-            capabilities: 0,
+            capabilities: Capabilities::default(),
             port: 7000,
             more_ports: 0,
             translated: false,
@@ -82,12 +82,15 @@ impl Crowd {
             symbol: 0,
             symbol_size: 17,
             code: Code::Rlf256.to_wire(),
+            unasked: 0,
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
             ack_request: false,
             partial: false,
             again: false,
+            pulled: false,
+            probe: false,
             role: Role::Plain,
             class: 1,
             path: PathId(0),

@@ -22,6 +22,7 @@ impl Receiver {
             step();
             self.message_timeout(now, session, id);
         }
+        self.handle_pull_timeout(now);
         self.half_open.expire(now);
         while self.quiet_until().is_some_and(|at| at <= now) {
             step();
@@ -34,7 +35,8 @@ impl Receiver {
     /// to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let (timers, pool) = (self.timers.next(), self.pool.poll_timeout());
-        let forgets = [timers, self.half_open.next_expiry(), self.quiet_until(), pool];
+        let (half_open, pull) = (self.half_open.next_expiry(), self.next_pull());
+        let forgets = [timers, half_open, self.quiet_until(), pool, pull];
         forgets.into_iter().flatten().chain(self.next_transmit()).min()
     }
 

@@ -64,6 +64,7 @@ impl Receiver {
         let peer = session.key();
         let incoming = session.window.receiving(id)?;
         let (role, length) = (incoming.role, incoming.length());
+        self.pulls.leave(incoming, (name, id));
         if self.is_next(role) && self.has_room(role, length) {
             return self.deliver(name, id);
         }

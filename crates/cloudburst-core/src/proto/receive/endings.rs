@@ -22,6 +22,7 @@ impl Receiver {
     /// A message is held no more: nor are its deadline, and its place among those that wait.
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
         self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+        self.pulls.leave(incoming, (name, id));
         if let Some(place) = incoming.place.take() {
             self.inboxes[incoming.role as usize].remove(place);
         }

@@ -9,6 +9,7 @@ use crate::path::{Naming, Via, alias};
 use crate::proto::marking;
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
+use crate::wire::Capabilities;
 use crate::wire::handshake::{
     ANY_TURN, Accept, AcceptFields, Hello, Open, OpenFields, Retry, Versions, other_hello,
 };
@@ -44,9 +45,9 @@ pub(super) struct Unconfirmed {
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
     pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow, port, .. } = peering;
+        let Peering { peer, incarnation, flow, capabilities, port, .. } = peering;
         let name = flow.symbols.session;
-        let mut session = Session::new(now, peer, incarnation, flow);
+        let mut session = Session::new(now, peer, incarnation, flow, capabilities);
         session.own.set_port(port);
         self.enter(now, name, session);
     }
@@ -168,14 +169,15 @@ impl Receiver {
             incarnation: self.identity.incarnation,
             session: name,
             uptime_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
-            capabilities: 0,
+            capabilities: Capabilities::OURS,
             // Where nobody shares the port, the one that the peer uses is the one that works.
             port: if self.config.reuse_port { self.config.port } else { 0 },
             more_ports: if is_own { more_ports(self.config.ports) } else { 0 },
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
         let peer = name_of(via.remote, &fields);
-        let mut session = Session::new(now, peer, fields.incarnation, keys.forward);
+        let mut session =
+            Session::new(now, peer, fields.incarnation, keys.forward, fields.capabilities);
         session.translated = fields.translated;
         let unconfirmed = Unconfirmed {
             session,
@@ -288,10 +290,11 @@ impl Receiver {
             *self.half_open.get_mut(now, name)?.session.take()?;
         session.last_heard = now;
         let (peer, incarnation, port) = (session.peer, session.incarnation, session.peer.port());
+        let capabilities = session.capabilities;
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
-        let peering =
-            Peering { peer, incarnation, flow: backward, port, ports, local, routes: Vec::new() };
+        let (flow, routes) = (backward, Vec::new());
+        let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
         Some(Ok((opened, Some(peering))))
     }
 

@@ -2,13 +2,16 @@
 
 use super::answers::count_arrival;
 use super::pool::Pool;
+use super::probes::Probed;
+use super::pulling::Pulling;
 use crate::code::{Code, Decoder, Reception};
 use crate::id::{Digest, MessageId, PathId};
 use crate::proto::layout::Layout;
 use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_CORRUPT};
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
-use crate::wire::{Arrivals, Role, SymbolHeader};
+use crate::wire::symbol::{SYMBOL_OVERHEAD, UNASKED_LEN};
+use crate::wire::{Arrivals, Prefix, Role, SymbolHeader};
 use bytes::Bytes;
 use core::time::Duration;
 
@@ -29,6 +32,13 @@ pub(super) struct Incoming {
     decoding: usize,
     corrupt: u8,
     pub(super) arrivals: Vec<Arrivals>,
+    pub(super) pulled: bool,
+    /// What is on its way, as long as the message is pulled.
+    pub(super) pulling: Option<Box<Pulling>>,
+    /// The probe that is to be answered, if the message is not pulled.
+    pub(super) probed: Option<Probed>,
+    /// Where the timers of pulls and probes have it.
+    pub(super) pull_timer: Option<Instant>,
     pub(super) last_progress: Instant,
     /// When the last symbol came after the message was whole.
     pub(super) last_late: Instant,
@@ -63,20 +73,24 @@ pub(super) enum Step {
 
 impl Incoming {
     /// A message as its first symbol describes it; `None` where the description makes no sense.
-    pub(super) fn new(now: Instant, role: Role, header: &SymbolHeader) -> Option<Self> {
+    pub(super) fn new(now: Instant, prefix: &Prefix, header: &SymbolHeader) -> Option<Self> {
         let length = usize::try_from(header.length).ok()?;
         let layout = Layout::new(length, usize::from(header.symbol_size))?;
         let code = Code::from_wire(header.code)?;
         Some(Self {
             layout,
             code,
-            role,
+            role: prefix.role,
             blocks: Vec::new(),
             bytes: Vec::new(),
             done: 0,
             decoding: 0,
             corrupt: 0,
             arrivals: Vec::new(),
+            pulled: prefix.pulled,
+            pulling: prefix.pulled.then(Box::default),
+            probed: None,
+            pull_timer: None,
             last_progress: now,
             last_late: now,
             timer: None,
@@ -91,11 +105,43 @@ impl Incoming {
         let bytes = if blocks == 1 { 0 } else { self.layout.length() };
         let decoder = self.layout.shape(0).map_or(0, |shape| Decoder::memory(self.code, shape));
         let decoders = decoder * blocks.min(MAX_DECODING);
-        bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>()
+        let pulling = if self.pulled { size_of::<Pulling>() } else { 0 };
+        bytes + decoders + blocks * size_of::<Block>() + size_of::<Self>() + pulling
     }
 
     pub(super) fn length(&self) -> usize {
         self.layout.length()
+    }
+
+    /// Whether a symbol with this prefix says the same as the first one.
+    pub(super) fn agrees_with(&self, prefix: &Prefix) -> bool {
+        (self.role, self.pulled) == (prefix.role, prefix.pulled)
+    }
+
+    pub(super) const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Symbols that block `index` needs, if there is such a block and it is not done.
+    pub(super) fn needed(&self, index: u32) -> Option<usize> {
+        let shape = self.layout.shape(index as usize)?;
+        match self.blocks.get(index as usize) {
+            Some(Block::Done(_)) => None,
+            Some(Block::Decoding(decoder)) => Some(decoder.needed()),
+            Some(Block::Unseen) | None => Some(shape.source_symbols()),
+        }
+    }
+
+    /// What is on its way, and the layout, as long as the message is pulled.
+    pub(super) fn pulling(&mut self) -> Option<(&mut Pulling, &Layout)> {
+        Some((self.pulling.as_deref_mut()?, &self.layout))
+    }
+
+    /// Bytes of one of its packets.
+    pub(super) fn packet_len(&self) -> usize {
+        let n = self.layout.shape(0).map_or(1, |shape| shape.source_symbols());
+        let unasked = if self.pulled { UNASKED_LEN } else { 0 };
+        SYMBOL_OVERHEAD + unasked + self.code.index_set_len(n) + self.layout.symbol_size()
     }
 
     /// Takes an authentic symbol. `None`: it contradicts what the message's first symbol said, or
@@ -258,6 +304,7 @@ impl Incoming {
             self.blocks = Vec::new();
         }
         self.arrivals.clear();
+        (self.pulling, self.probed) = (None, None);
     }
 
     /// Uses the lists of a message that is over and [cleared](Self::clear).

@@ -19,6 +19,10 @@ impl Receiver {
         self.half_open.check_invariants();
         self.replies.check_invariants();
         self.answers.check_invariants();
+        let messages = self.sessions.iter().flat_map(|(name, session)| {
+            session.window.messages().map(|(id, incoming)| ((*name, id), incoming))
+        });
+        self.pulls.check_invariants(messages);
         for (name, session) in &self.sessions {
             assert_eq!(session.opener.session(), *name, "a session opens its own packets");
             session.window.check_invariants();

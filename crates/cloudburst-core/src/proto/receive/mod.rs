@@ -14,7 +14,10 @@ mod incoming;
 mod invariants;
 mod peers;
 mod pool;
+mod probes;
 mod progress;
+mod pulling;
+mod pulls;
 mod room;
 mod routes;
 mod session;
@@ -30,6 +33,7 @@ use self::held::{Held, PeerKey};
 use self::inbox::Inbox;
 use self::peers::Peer;
 use self::pool::Pool;
+use self::pulls::PullQueue;
 use self::room::RoomQueue;
 use self::session::Session;
 use self::turns::Turns;
@@ -96,6 +100,7 @@ pub(crate) struct Receiver {
     held: Held,
     room_queue: RoomQueue,
     pool: Pool,
+    pulls: PullQueue,
     /// The way back that an answer to a handshake took last.
     turn: u8,
     /// Answers to handshakes to be sent, by the address that these came from.
@@ -131,6 +136,7 @@ impl Receiver {
         Self {
             path_map,
             pool: Pool::new(&config),
+            pulls: PullQueue::new(&config),
             config,
             identity,
             sessions: HashMap::new(),

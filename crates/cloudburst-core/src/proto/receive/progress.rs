@@ -4,12 +4,16 @@ use super::Receiver;
 use super::answers::{Counted, Verdict};
 use super::deadlines::MessageTimer;
 use super::incoming::{Incoming, Step};
+use super::pulling::{Arrival, Credit};
 use super::room::Applicant;
+use super::routes::Routes;
 use super::symbols::Symbol;
 use super::window::Ending;
+use crate::id::{MessageId, SessionId};
 use crate::proto::limits::MESSAGE_WINDOW;
+use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
-use crate::wire::RejectReason;
+use crate::wire::{RejectReason, SymbolHeader};
 
 impl Receiver {
     pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
@@ -19,7 +23,7 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let step = match session.window.receiving(id) {
-            Some(incoming) if incoming.role != symbol.prefix.role => None,
+            Some(incoming) if !incoming.agrees_with(&symbol.prefix) => None,
             // Stragglers from before its sender knew of blocks that were done began it anew.
             Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
                 return self.answer_to(symbol, Verdict::Forgotten);
@@ -34,13 +38,13 @@ impl Receiver {
             },
         };
         match step {
-            Some(step) => self.after(step, symbol),
+            Some(step) => self.after(now, step, symbol),
             None => self.counters.nonsense += 1,
         }
     }
 
     /// Handles a symbol of a message that needs no more. Returns whether it is one.
-    fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
+    pub(super) fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return true };
         let id = symbol.header.message;
         let verdict = if id < session.window.low_watermark() {
@@ -51,7 +55,8 @@ impl Receiver {
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
-                    let arrivals = session.count_late(id, symbol.prefix.path);
+                    let path = (!symbol.prefix.probe).then_some(symbol.prefix.path);
+                    let arrivals = session.count_late(id, path);
                     Verdict::Delivered { digest, arrivals }
                 }
                 Ending::Rejected(reason) => Verdict::Reject(reason),
@@ -73,6 +78,26 @@ impl Receiver {
     /// Begins to receive a message with its first symbol, or says why not.
     #[expect(clippy::result_large_err, reason = "few symbols are refused")]
     fn begin(&mut self, now: Instant, symbol: &Symbol<'_>) -> Result<Option<Step>, Verdict> {
+        let mut incoming = self.admit_message(now, symbol)?;
+        let Symbol { session: name, header, index_set, payload, .. } = symbol;
+        let Some(session) = self.sessions.get(name) else { return Err(Verdict::Busy) };
+        let (key, pool) = (&session.digest, &mut self.pool);
+        let step = incoming.receive(now, header, index_set, payload, key, pool);
+        if step.is_none() {
+            pool.put_message(incoming);
+        } else {
+            self.begin_message(now, *name, header.message, incoming);
+        }
+        Ok(step)
+    }
+
+    /// A message that may begin, as its first packet describes it, or why it may not.
+    #[expect(clippy::result_large_err, reason = "few symbols are refused")]
+    pub(super) fn admit_message(
+        &mut self,
+        now: Instant,
+        symbol: &Symbol<'_>,
+    ) -> Result<Incoming, Verdict> {
         let header = &symbol.header;
         if self.closing {
             return Err(Verdict::Reject(RejectReason::Closing));
@@ -83,7 +108,7 @@ impl Receiver {
         if symbol.prefix.partial {
             return Err(Verdict::Forgotten);
         }
-        let Some(mut incoming) = Incoming::new(now, symbol.prefix.role, header) else {
+        let Some(mut incoming) = Incoming::new(now, &symbol.prefix, header) else {
             return Err(Verdict::Reject(RejectReason::Unsupported));
         };
         let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
@@ -98,29 +123,36 @@ impl Receiver {
         if session.window.span() >= MESSAGE_WINDOW || !self.admit(now, &applicant) {
             return Err(Verdict::Busy);
         }
-        let Some(session) = self.sessions.get(&symbol.session) else { return Err(Verdict::Busy) };
-        let (id, key, pool) = (header.message, &session.digest, &mut self.pool);
-        if let Some(over) = pool.take_message() {
+        if let Some(over) = self.pool.take_message() {
             incoming.inherit(over);
         }
-        let step = incoming.receive(now, header, symbol.index_set, symbol.payload, key, pool);
-        if step.is_none() {
-            pool.put_message(incoming);
-        } else {
-            let deadline = now + self.config.decode_timeout;
-            let timer = MessageTimer(symbol.session, id);
-            self.timers.set(&mut incoming.timer, Some(deadline), timer);
-            self.update(symbol.session, |session| session.window.begin(id, incoming));
-        }
-        Ok(step)
+        Ok(incoming)
+    }
+
+    /// A message is being received from now on.
+    pub(super) fn begin_message(
+        &mut self,
+        now: Instant,
+        name: SessionId,
+        id: MessageId,
+        mut incoming: Incoming,
+    ) {
+        let deadline = now + self.config.decode_timeout;
+        self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
+        self.update(name, |session| session.window.begin(id, incoming));
     }
 
     /// Counts what a symbol did, and answers it.
-    fn after(&mut self, step: Step, symbol: &Symbol<'_>) {
+    fn after(&mut self, now: Instant, step: Step, symbol: &Symbol<'_>) {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };
         incoming.count_arrival(symbol.prefix.path);
+        let round_trip = &mut session.pull_round_trip;
+        if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
+            self.counters.symbols_lost += u64::from(lost);
+            self.pulls.update(incoming, round_trip.rto(), (symbol.session, id));
+        }
         let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
         let arrivals: Counted =
             if says { incoming.arrivals.iter().copied().collect() } else { Counted::new() };
@@ -129,8 +161,14 @@ impl Receiver {
                 self.counters.useful_symbols += u64::from(useful);
                 if symbol.prefix.ack_request {
                     session.routes.doubt();
-                    let needed = needed as u16;
-                    self.answer_to(symbol, Verdict::Status { needed, arrivals });
+                    let verdict = match &incoming.pulling {
+                        Some(pulling) => {
+                            let Credit { credit, fin, .. } = pulling.credit(symbol.header.block);
+                            Verdict::Pull { credit, fin, arrivals }
+                        }
+                        None => Verdict::Status { needed: needed as u16, arrivals },
+                    };
+                    self.answer_to(symbol, verdict);
                 }
             }
             Step::Again => self.counters.corrupt_blocks += 1,
@@ -155,4 +193,36 @@ impl Receiver {
             }
         }
     }
+}
+
+/// Takes in what a symbol did to a message that is pulled. Says how many symbols more are lost; `None`: it
+/// is not pulled.
+fn note_pulled(
+    now: Instant,
+    incoming: &mut Incoming,
+    symbol: &Symbol<'_>,
+    step: &Step,
+    routes: &Routes,
+    round_trip: &mut RoundTrip,
+) -> Option<u32> {
+    let (pulling, layout) = incoming.pulling()?;
+    let SymbolHeader { block, symbol: index, unasked, .. } = symbol.header;
+    let needed = match *step {
+        Step::Needs { needed, .. } => needed,
+        Step::Again => layout.shape(block as usize)?.source_symbols(),
+        Step::BlockDone { .. } => {
+            pulling.on_block_done(now, block, layout);
+            return Some(0);
+        }
+        Step::MessageDone | Step::Corrupt => return None,
+    };
+    let arrival = Arrival {
+        block,
+        symbol: index,
+        unasked: unasked.into(),
+        number: symbol.prefix.number,
+        horizon: routes.horizon(),
+        needed: needed as u32,
+    };
+    Some(pulling.on_arrival(now, arrival, layout, round_trip))
 }

@@ -49,8 +49,18 @@ struct Route {
     passed: u32,
     /// Bytes that may leave by it, if nobody has shown that the peer receives there.
     credit: usize,
-    /// The class of the newest symbol, and its number among those.
-    newest: Option<(u8, u16)>,
+    /// The newest symbol.
+    newest: Option<Newest>,
+}
+
+/// The newest symbol of a path.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    class: u8,
+    /// Its number among those of the class.
+    path_number: u16,
+    /// Its number among all of the peer.
+    packet: u64,
 }
 
 /// Bytes that may be sent to an address for each byte that came from there, as long as nobody has shown
@@ -79,21 +89,35 @@ impl Routes {
         has_room
     }
 
-    /// A symbol came of the peer's path `path`, with this number among those of its class.
-    pub(super) fn count(&mut self, path: PathId, class: u8, number: u16) {
+    /// A symbol came of the peer's path `path`, with this number among those of its class, and with
+    /// packet number `packet`.
+    pub(super) fn count(&mut self, path: PathId, class: u8, path_number: u16, packet: u64) {
         let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
-        let Some((_, newest)) = route.newest.filter(|(of, _)| *of == class) else {
-            route.newest = Some((class, number));
+        let this = Newest { class, path_number, packet };
+        let Some(newest) = route.newest.filter(|newest| newest.class == class) else {
+            route.newest = Some(this);
             return;
         };
-        let ahead = number.wrapping_sub(newest).cast_signed();
+        let ahead = path_number.wrapping_sub(newest.path_number).cast_signed();
         if ahead > 0 {
             self.missing += u64::from(ahead.cast_unsigned()) - 1;
-            route.newest = Some((class, number));
+            route.newest = Some(this);
         } else {
             // It was missing, and is late.
             self.missing = self.missing.saturating_sub(1);
         }
+    }
+
+    /// The number of a packet before which none is under way any more, where paths keep the order: each
+    /// path that is not quiet has brought a later one.
+    pub(super) fn horizon(&self) -> u64 {
+        let heard = self.routes.iter().filter(|route| !self.is_quiet(route));
+        heard.filter_map(|route| Some(route.newest?.packet)).min().unwrap_or(0)
+    }
+
+    /// Whether others bring symbols, and this one does not any more.
+    fn is_quiet(&self, route: &Route) -> bool {
+        self.symbols - route.last_symbol >= QUIET_AFTER * self.routes.len() as u64
     }
 
     /// Symbols that others on their path have overtaken, and that have not come.

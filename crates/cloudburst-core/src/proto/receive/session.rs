@@ -8,12 +8,13 @@ use crate::id::{Incarnation, MessageId, PathId};
 use crate::path::{PathMap, Via, address_of};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
+use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Arrivals, Prefix};
+use crate::wire::{Arrivals, Capabilities, Prefix};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -29,6 +30,8 @@ pub(super) struct Session {
     /// What the sending half is told as soon as there is a way to the peer.
     pub(super) unadopted: Option<Peering>,
     pub(super) incarnation: Incarnation,
+    /// What the peer can do beyond this version.
+    pub(super) capabilities: Capabilities,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
@@ -38,6 +41,8 @@ pub(super) struct Session {
     pub(super) tally: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
+    /// From a pull to the symbol that it asks for.
+    pub(super) pull_round_trip: RoundTrip,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
     arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
 }
@@ -48,6 +53,7 @@ impl Session {
         peer: SocketAddr,
         incarnation: Incarnation,
         flow: FlowKeys,
+        capabilities: Capabilities,
     ) -> Self {
         Self {
             peer,
@@ -55,6 +61,7 @@ impl Session {
             translated: false,
             unadopted: None,
             incarnation,
+            capabilities,
             opener: Opener::new(flow.symbols),
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
@@ -63,6 +70,7 @@ impl Session {
             tally: ReceivedFrom { session_since: Some(now), ..ReceivedFrom::default() },
             window: Window::new(),
             routes: Routes::default(),
+            pull_round_trip: RoundTrip::default(),
             arrivals: VecDeque::new(),
         }
     }
@@ -123,14 +131,16 @@ impl Session {
         self.arrivals.push_back((id, kept));
     }
 
-    /// The arrivals of a message that was delivered, if it was one of the last, with a late one by `path`:
-    /// what came after the message was whole has arrived all the same.
-    pub(super) fn count_late(&mut self, id: MessageId, path: PathId) -> Counted {
+    /// The arrivals of a message that was delivered, if it was one of the last, with a late one by `path`,
+    /// unless nothing but a probe came: what came after the message was whole has arrived all the same.
+    pub(super) fn count_late(&mut self, id: MessageId, path: Option<PathId>) -> Counted {
         let Some((_, arrivals)) = self.arrivals.iter_mut().rev().find(|(kept, _)| *kept == id)
         else {
             return Counted::new();
         };
-        count_arrival(arrivals, path);
+        if let Some(path) = path {
+            count_arrival(arrivals, path);
+        }
         arrivals.iter().copied().collect()
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Symbol<'a> {
     pub(super) header: SymbolHeader,
     pub(super) index_set: &'a [u8],
     pub(super) payload: &'a [u8],
-    packet_len: usize,
+    pub(super) packet_len: usize,
 }
 
 impl Receiver {
@@ -45,7 +45,9 @@ impl Receiver {
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
         let routes = session.learn_route(prefix.path, via, packet.len());
-        session.routes.count(prefix.path, prefix.class, header.path_number);
+        if !prefix.probe {
+            session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
+        }
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
@@ -54,17 +56,20 @@ impl Receiver {
             self.raise_low_watermark(name, low_watermark);
         }
 
-        self.take_symbol(
-            now,
-            &Symbol {
-                session: name,
-                prefix,
-                header,
-                index_set: &packet[index_set_at..payload_at],
-                payload: &packet[payload_at..payload_at + payload_len],
-                packet_len: packet.len(),
-            },
-        );
+        let symbol = Symbol {
+            session: name,
+            prefix,
+            header,
+            index_set: &packet[index_set_at..payload_at],
+            payload: &packet[payload_at..payload_at + payload_len],
+            packet_len: packet.len(),
+        };
+        if prefix.probe {
+            self.take_probe(now, &symbol);
+        } else {
+            self.take_symbol(now, &symbol);
+        }
+        self.pull(now);
         found
     }
 
@@ -101,6 +106,7 @@ impl Receiver {
             self.update(name, |session| session.window.raise_low_watermark(low_watermark));
         for (id, mut incoming) in dropped.into_iter().flatten() {
             self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
+            self.pulls.leave(&mut incoming, (name, id));
             self.pool.put_message(incoming);
         }
     }

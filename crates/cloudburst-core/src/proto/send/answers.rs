@@ -1,5 +1,6 @@
 //! What comes back: ANSWERs with reports on messages.
 
+use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
 use crate::time::Instant;
@@ -66,6 +67,7 @@ impl Sender {
                 self.counters.stops_received += 1;
             }
             Verdict::Status { .. } => self.counters.statuses_received += 1,
+            Verdict::Pull { .. } => self.counters.pulls_received += 1,
             Verdict::Busy => self.counters.busies_received += 1,
             Verdict::Reject(_) | Verdict::Forgotten => {}
         }
@@ -110,13 +112,20 @@ impl Sender {
                     return self.counters.false_stops += 1;
                 }
                 leg.on_block_done(block, next, source);
+                leg.wait_for_pull(now);
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress();
+                leg.on_progress(now, peer.rtt.rto());
             }
             Verdict::Status { needed, arrivals } => {
                 leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
-                leg.on_progress();
+                leg.on_progress(now, peer.rtt.rto());
                 leg.on_feedback(block, acknowledged, u32::from(needed));
+            }
+            Verdict::Pull { credit, fin, arrivals } => {
+                leg.on_arrivals(now, acknowledged, arrivals, &mut peer.paths);
+                leg.on_progress(now, peer.rtt.rto());
+                let pull = Pull { acknowledged, credit, fin };
+                leg.on_pull(now, block, pull, next, peer.rtt.rto());
             }
             Verdict::Busy => leg.on_busy(now),
             Verdict::Forgotten => leg.on_forgotten(next, source),

@@ -9,6 +9,7 @@ use crate::proto::steps::steps_of;
 use crate::proto::{Contents, Endpoint, SendOptions};
 use crate::rng::Seed;
 use crate::time::Instant;
+use crate::wire::Capabilities;
 use crate::wire::handshake::{Accept, AcceptFields, Hello, HelloKey, Open, Retry, Token};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -97,7 +98,7 @@ impl Crowd {
             incarnation: Incarnation([9; 16]),
             session: SessionId(number + 1),
             uptime_us: None,
-            capabilities: 0,
+            capabilities: Capabilities::default(),
             port: 0,
             more_ports: 0,
         });

@@ -7,10 +7,13 @@ use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
 use crate::path::{Naming, is_alias};
-use crate::proto::session::{Chooser, Discovery, Invitation, Opening, Peering, more_ports, ports};
+use crate::proto::session::{
+    Chooser, Discovery, Invitation, Opening, Peering, Remote, more_ports, ports,
+};
 use crate::proto::steps::step;
 use crate::time::Instant;
-use crate::wire::handshake::{Accept, Initiation, OpenFields, Retry, Versions};
+use crate::wire::Capabilities;
+use crate::wire::handshake::{Accept, AcceptFields, Initiation, OpenFields, Retry, Versions};
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
 use core::time::Duration;
@@ -33,7 +36,7 @@ impl Sender {
     /// Takes up a session that the receiver half accepted, so that messages to its initiator
     /// need no handshake of their own.
     fn adopt(&mut self, now: Instant, peering: Peering) {
-        let Peering { peer, incarnation, flow, port, ports, local, routes } = peering;
+        let Peering { peer, incarnation, flow, capabilities, port, ports, local, routes } = peering;
         let entered = if is_alias(&peer) {
             self.enter_translated_peer(peer, &routes)
         } else {
@@ -45,7 +48,7 @@ impl Sender {
         self.learn_local(peer, local);
         match self.peers.get(&peer).and_then(|peer| peer.session.as_ref()) {
             None => {
-                self.install(now, peer, incarnation, flow, true, None);
+                self.install(now, peer, Remote { incarnation, capabilities }, flow, true, None);
                 self.learn_ports(peer, port, ports);
                 self.learn_routes(peer, routes);
             }
@@ -150,7 +153,7 @@ impl Sender {
             incarnation: self.identity.incarnation,
             addressed: with_port(address, peer.opening.as_ref()?.port),
             session,
-            capabilities: 0,
+            capabilities: Capabilities::OURS,
             port: self.config.port,
             more_ports: more_ports(self.config.ports),
             translated,
@@ -203,9 +206,19 @@ impl Sender {
         let ports = ports(fields.more_ports);
         self.learn_ports(address, port, ports);
         let keys = SessionKeys::new(&secrets, session, fields.session);
-        self.install(now, address, fields.incarnation, keys.forward, false, began_at);
-        let (peer, incarnation, flow) = (address, fields.incarnation, keys.backward);
-        Some(Peering { peer, incarnation, flow, port, ports, local: None, routes: Vec::new() })
+        let AcceptFields { incarnation, capabilities, .. } = fields;
+        let remote = Remote { incarnation, capabilities };
+        self.install(now, address, remote, keys.forward, false, began_at);
+        Some(Peering {
+            peer: address,
+            incarnation,
+            flow: keys.backward,
+            capabilities,
+            port,
+            ports,
+            local: None,
+            routes: Vec::new(),
+        })
     }
 
     /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was
@@ -259,7 +272,7 @@ impl Sender {
         &mut self,
         now: Instant,
         address: SocketAddr,
-        remote: Incarnation,
+        remote: Remote,
         flow: FlowKeys,
         confirmed: bool,
         began_at: Option<Instant>,
@@ -271,7 +284,7 @@ impl Sender {
             for id in peer.unfinished() {
                 step();
                 let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { continue };
-                let is_tried = leg.has_tried(remote);
+                let is_tried = leg.has_tried(remote.incarnation);
                 let Some(started_at) = leg.started_at else {
                     if is_tried {
                         self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
@@ -290,7 +303,7 @@ impl Sender {
         peer.install(now, remote, flow, confirmed);
         self.end_handshake(address);
         self.counters.sessions_opened += 1;
-        tracing::debug!(peer = %address, ?remote, "session opened");
+        tracing::debug!(peer = %address, remote = ?remote.incarnation, "session opened");
         self.reschedule_peer(address);
         self.go_on(now, address, GoOn::All);
         self.confirm_for_connects(now, address);

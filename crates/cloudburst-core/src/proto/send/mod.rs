@@ -33,14 +33,14 @@ use self::peer::Peer;
 use self::peers::{longest_headers, ways, with_port};
 use self::schedule::Schedule;
 use self::source::Source;
-use self::transmit::MAX_PARTS;
-pub(super) use self::transmit::headers;
+use self::transmit::{MAX_PARTS, ProbeDue};
+pub(super) use self::transmit::{headers, headers_to};
 use super::limits::MESSAGE_WINDOW;
 use super::session::Identity;
 use super::stats::SentTo;
 use super::steps::step;
 use super::timers::Timers;
-use crate::config::Config;
+use crate::config::{BurstPolicy, Config};
 use crate::error::{Outcome, Rejection, SendError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
@@ -48,7 +48,7 @@ use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
 use crate::wire::Role;
-use crate::wire::symbol::MAX_MESSAGE_ID;
+use crate::wire::symbol::{MAX_MESSAGE_ID, UNASKED_LEN};
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
@@ -93,6 +93,8 @@ pub(crate) struct Sender {
     /// Trains sent so far, and which messages were in the last of them.
     trains: u64,
     parts_sent: VecDeque<(u64, MessageId)>,
+    /// Probes to be sent.
+    probes_due: VecDeque<ProbeDue>,
     hellos: Hellos,
     /// Spaces probes of peers that have not answered for long.
     probes: Pacer,
@@ -163,6 +165,7 @@ impl Sender {
             round: None,
             trains: 0,
             parts_sent: VecDeque::with_capacity(MAX_PARTS),
+            probes_due: VecDeque::new(),
             symbols_are_next: false,
             next_id: 0,
             next_connect: 0,
@@ -213,8 +216,13 @@ impl Sender {
 
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
-        let mut source = Source::new(id, role, bytes, code, self.config.max_symbol(code, headers));
-        let mut leg = Leg::new(now, peer, source.layout, options, &self.config);
+        let policy = options.policy(len, &self.config);
+        // The peer may turn out not to pull: then its symbols are a little shorter than they might be.
+        let pulled = matches!(policy, BurstPolicy::Pulled { .. });
+        let more = if pulled { UNASKED_LEN } else { 0 };
+        let max_symbol = self.config.max_symbol(code, headers) - more;
+        let mut source = Source::new(id, role, bytes, code, max_symbol);
+        let mut leg = Leg::new(now, peer, source.layout, policy, options, &self.config);
         if let Some(ended) = self.ended.take(now) {
             source.inherit(ended.source);
             leg.inherit(ended.leg);
@@ -328,7 +336,8 @@ impl Sender {
         let probes = self.schedule.next_probe().map(|_| self.probes.ready_at());
         let ready = [symbols, probes, self.hellos.ready_at()].into_iter().flatten().min();
         let transmit = ready.map(|at| at.max(self.pacer.ready_at()));
-        [transmit, self.next_timer()].into_iter().flatten().min()
+        let probe = (!self.probes_due.is_empty()).then_some(Instant::ZERO);
+        [transmit, probe, self.next_timer()].into_iter().flatten().min()
     }
 
     /// When the next timer is due.

@@ -1,7 +1,7 @@
 //! The settings of one message.
 
 use crate::code::Code;
-use crate::config::{self, BurstPolicy, ConfigError};
+use crate::config::{self, BurstPolicy, Config, ConfigError};
 use core::time::Duration;
 
 /// The settings of one message, where they differ from the endpoint's configuration.
@@ -22,6 +22,21 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
+    /// The policy of a message of `len` bytes. What is to be pulled is budgeted if its code is not
+    /// systematic, because the receiver could not tell how far a block is.
+    pub(super) fn policy(&self, len: usize, config: &Config) -> BurstPolicy {
+        let code = self.code.unwrap_or(config.code);
+        let default = if len >= config.pull_above {
+            BurstPolicy::Pulled { window: None }
+        } else {
+            config.policy
+        };
+        match self.policy.unwrap_or(default) {
+            BurstPolicy::Pulled { .. } if !code.is_systematic() => BurstPolicy::default(),
+            policy => policy,
+        }
+    }
+
     /// The most urgent `priority`.
     pub const MAX_PRIORITY: u8 = 7;
 

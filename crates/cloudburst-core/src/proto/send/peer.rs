@@ -8,13 +8,13 @@ use crate::error::{LocalError, Outcome, Rejection};
 use crate::id::{ConnectId, Incarnation, MessageId};
 use crate::path::{PathSet, Via, is_alias};
 use crate::proto::limits::{KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
-use crate::proto::session::Opening;
+use crate::proto::session::{Opening, Remote};
 use crate::proto::stats::SentTo;
 use crate::time::Instant;
-use crate::wire::Arrivals;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
+use crate::wire::{Arrivals, Capabilities};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -65,6 +65,8 @@ pub(super) struct Peer {
 #[derive(Debug)]
 pub(super) struct OpenSession {
     pub(super) remote: Incarnation,
+    /// What its receiving half can do beyond this version.
+    pub(super) capabilities: Capabilities,
     pub(super) sealer: Sealer,
     pub(super) opener: Opener,
     pub(super) digest: DigestKey,
@@ -129,7 +131,7 @@ impl Peer {
     pub(super) fn install(
         &mut self,
         now: Instant,
-        remote: Incarnation,
+        Remote { incarnation, capabilities }: Remote,
         flow: FlowKeys,
         confirmed: bool,
     ) {
@@ -137,7 +139,8 @@ impl Peer {
         // Packet numbers begin anew.
         self.missing.clear();
         self.session = Some(OpenSession {
-            remote,
+            remote: incarnation,
+            capabilities,
             sealer: Sealer::new(flow.symbols),
             opener: Opener::new(flow.answers),
             digest: flow.digest,

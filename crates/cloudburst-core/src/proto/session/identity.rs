@@ -6,6 +6,7 @@ use crate::path::Via;
 use crate::proto::limits::MAX_PORTS;
 use crate::rng::Seed;
 use crate::time::Instant;
+use crate::wire::Capabilities;
 use crate::wire::handshake::{HelloKey, TokenKey};
 use crate::wire::keys::{FlowKeys, PresharedKey};
 use std::net::{IpAddr, SocketAddr};
@@ -75,6 +76,15 @@ impl Identity {
     }
 }
 
+/// The other end of a session.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto) struct Remote {
+    /// The peer's life.
+    pub(in crate::proto) incarnation: Incarnation,
+    /// What it can do beyond this version.
+    pub(in crate::proto) capabilities: Capabilities,
+}
+
 /// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Peering {
@@ -84,6 +94,8 @@ pub(in crate::proto) struct Peering {
     pub(in crate::proto) incarnation: Incarnation,
     /// The keys of the direction that the other half takes up.
     pub(in crate::proto) flow: FlowKeys,
+    /// What the peer can do beyond this version.
+    pub(in crate::proto) capabilities: Capabilities,
     /// The port at which it takes messages.
     pub(in crate::proto) port: u16,
     /// At how many ports it does: that one and those right after it.

@@ -5,5 +5,5 @@ mod identity;
 mod opening;
 
 pub(super) use half_open::HalfOpen;
-pub(super) use identity::{Chooser, Discovery, Identity, Peering, more_ports, ports};
+pub(super) use identity::{Chooser, Discovery, Identity, Peering, Remote, more_ports, ports};
 pub(super) use opening::{Invitation, Opening};

@@ -1,7 +1,7 @@
 //! What both ends tell each other in the Noise messages, sealed.
 
 use super::{
-    super::{cursor::Cursor, error::WireError},
+    super::{capabilities::Capabilities, cursor::Cursor, error::WireError},
     address,
 };
 use crate::id::{Incarnation, SessionId};
@@ -24,8 +24,8 @@ pub struct OpenFields {
     pub addressed: SocketAddr,
     /// What packets to the initiator carry; never 0.
     pub session: SessionId,
-    /// What the initiator can do beyond this version; a bit each.
-    pub capabilities: u32,
+    /// What the initiator can do beyond this version.
+    pub capabilities: Capabilities,
     /// The UDP port at which the initiator takes messages; 0 for the one it sends from.
     pub port: u16,
     /// How many ports right after that one take messages as well.
@@ -44,8 +44,8 @@ pub struct AcceptFields {
     pub session: SessionId,
     /// Microseconds since this incarnation began, if it says so.
     pub uptime_us: Option<u64>,
-    /// What the responder can do beyond this version; a bit each.
-    pub capabilities: u32,
+    /// What the responder can do beyond this version.
+    pub capabilities: Capabilities,
     /// The UDP port at which the responder takes messages; 0 for the one that OPEN was sent to.
     pub port: u16,
     /// How many ports right after that one take messages as well.
@@ -63,7 +63,7 @@ impl OpenFields {
         out.put_slice(&self.incarnation.0);
         address::write(self.addressed, &mut out);
         out.put_u32(self.session.0);
-        out.put_u32(self.capabilities);
+        out.put_u32(self.capabilities.0);
         out.put_u16(self.port);
         out.put_u8(self.more_ports);
         out.put_u8(if self.translated { FLAG_TRANSLATED } else { 0 });
@@ -77,7 +77,7 @@ impl OpenFields {
             incarnation: Incarnation(cursor.array()?),
             addressed: address::read(&mut cursor)?,
             session: read_session(&mut cursor)?,
-            capabilities: cursor.u32()?,
+            capabilities: Capabilities(cursor.u32()?),
             port: cursor.u16()?,
             more_ports: cursor.u8()?,
             translated: cursor.u8()? & FLAG_TRANSLATED != 0,
@@ -96,7 +96,7 @@ impl AcceptFields {
         out.put_slice(&self.incarnation.0);
         out.put_u32(self.session.0);
         out.put_u64(self.uptime_us.unwrap_or(UPTIME_UNKNOWN));
-        out.put_u32(self.capabilities);
+        out.put_u32(self.capabilities.0);
         out.put_u16(self.port);
         out.put_u8(self.more_ports);
         // The last byte has flags, none of which is defined.
@@ -110,7 +110,7 @@ impl AcceptFields {
             incarnation: Incarnation(cursor.array()?),
             session: read_session(&mut cursor)?,
             uptime_us: Some(cursor.u64()?).filter(|&age| age != UPTIME_UNKNOWN),
-            capabilities: cursor.u32()?,
+            capabilities: Capabilities(cursor.u32()?),
             port: cursor.u16()?,
             more_ports: cursor.u8()?,
         })
@@ -134,7 +134,7 @@ mod tests {
             incarnation: Incarnation([1; 16]),
             addressed: "[2001:db8::1]:7".parse().unwrap(),
             session: SessionId(1),
-            capabilities: 3,
+            capabilities: Capabilities(3),
             port: 4,
             more_ports: 5,
             translated: false,
@@ -150,7 +150,7 @@ mod tests {
             incarnation: Incarnation([2; 16]),
             session: SessionId(9),
             uptime_us: None,
-            capabilities: 8,
+            capabilities: Capabilities(8),
             port: 7,
             more_ports: 6,
         };

@@ -1,6 +1,7 @@
 //! Both ends of a handshake, packet by packet, and what must not come of strange packets.
 
 use super::*;
+use crate::wire::Capabilities;
 use crate::{
     id::{Incarnation, PathId, SessionId},
     wire::{
@@ -61,7 +62,7 @@ fn open_fields() -> OpenFields {
         incarnation: Incarnation([0xa1; 16]),
         addressed: "198.51.100.2:7000".parse().unwrap(),
         session: SessionId(0x2122_2324),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7001,
         more_ports: 3,
         translated: true,
@@ -73,7 +74,7 @@ fn accept_fields() -> AcceptFields {
         incarnation: Incarnation([0xb2; 16]),
         session: SessionId(0x3132_3334),
         uptime_us: Some(1_000_000),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 1,
     }

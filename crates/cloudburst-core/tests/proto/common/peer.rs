@@ -11,7 +11,9 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::handshake::{AcceptFields, OpenFields, answer_by_hand, shake_hands};
 use cloudburst_core::wire::keys::{DigestKey, FlowKeys, SessionKeys};
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
-use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Role, SymbolHeader, answer};
+use cloudburst_core::wire::{
+    Answer, Capabilities, Kind, Prefix, Report, Role, SymbolHeader, answer,
+};
 
 pub const KEY: [u8; 32] = [7; 32];
 
@@ -27,6 +29,8 @@ pub struct Liar {
     pub role: Role,
     /// Whether its symbols say that it knows of blocks that are done.
     pub partial: bool,
+    /// Whether its messages are pulled.
+    pub pulled: bool,
 }
 
 impl Liar {
@@ -54,7 +58,8 @@ impl Liar {
         let flow = keys.forward;
         let sealer = Sealer::new(flow.symbols.clone());
         let opener = Opener::new(flow.answers.clone());
-        Self { endpoint, now, flow, sealer, opener, via, role: Role::Plain, partial: false }
+        let (role, partial, pulled) = (Role::Plain, false, false);
+        Self { endpoint, now, flow, sealer, opener, via, role, partial, pulled }
     }
 
     /// A truthful header of symbol `symbol` of a one-block message.
@@ -68,10 +73,11 @@ impl Liar {
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
+            unasked: 0,
         }
     }
 
-    /// Seals and hands in one symbol; returns the answers.
+    /// Seals and hands in one symbol, or a probe if there is no payload; returns the answers.
     pub fn say(&mut self, header: &SymbolHeader, ack_request: bool, payload: &[u8]) -> Vec<Answer> {
         self.say_with(header, ack_request, &[], payload)
     }
@@ -88,6 +94,8 @@ impl Liar {
             ack_request,
             partial: self.partial,
             again: false,
+            pulled: self.pulled,
+            probe: payload.is_empty(),
             role: self.role,
             class: 1,
             path: PathId(0),
@@ -104,7 +112,9 @@ impl Liar {
         self.endpoint.check_invariants();
         let answers = self.answers();
         self.endpoint.check_invariants();
-        assert!(answers.iter().all(|(len, _)| *len <= caused_by), "no answer is larger");
+        // Pulls are paced, and answer what came before.
+        let fits = |(len, _): &(usize, Answer)| self.pulled || *len <= caused_by;
+        assert!(answers.iter().all(fits), "no answer is larger");
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
@@ -160,7 +170,7 @@ pub fn open_fields(incarnation: Incarnation) -> OpenFields {
         incarnation,
         addressed: ([10, 0, 0, 1], 7000).into(),
         session: SessionId(2),
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 7000,
         more_ports: 0,
         translated: false,
@@ -173,7 +183,7 @@ pub fn accept_fields(incarnation: Incarnation) -> AcceptFields {
         incarnation,
         session: SessionId(u32::from(incarnation.0[0])),
         uptime_us: None,
-        capabilities: 0,
+        capabilities: Capabilities::default(),
         port: 0,
         more_ports: 0,
     }

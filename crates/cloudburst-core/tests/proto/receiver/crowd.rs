@@ -257,12 +257,15 @@ impl Voice {
             symbol,
             symbol_size,
             code: Code::Rlf256.to_wire(),
+            unasked: 0,
         };
         let prefix = Prefix {
             kind: Kind::Symbol,
             ack_request,
             partial: false,
             again: false,
+            pulled: false,
+            probe: false,
             role: self.role,
             class: 1,
             path: PathId(path),

@@ -36,7 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn cells(scale: Scale) -> Vec<Cell> {
     let flows = scale.of(vec![4.0, 16.0, 32.0], (1..=16).map(|step| f64::from(4 * step)).collect());
-    let schemes = ["dctcp", "pias", "replicated-2", "mptcp", "d", "d-ours"];
+    let schemes = ["dctcp", "pias", "replicated-2", "mptcp", "d", "d-ours", "d-pull"];
     Cell::all(NAME, &schemes, &flows, &[0.0], scale.of(1, 20))
 }
 

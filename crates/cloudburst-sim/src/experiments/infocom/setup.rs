@@ -15,6 +15,7 @@ use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
+use cloudburst_core::config::BurstPolicy;
 use std::error::Error;
 
 /// The numbers of the transports of messages and of background flows.
@@ -70,6 +71,8 @@ pub(super) struct CloudburstSetup {
     pub(super) weight: u32,
     /// The rate at which a host sends, as a share of its link's.
     pub(super) rate: f64,
+    /// Whether receivers pull messages.
+    pub(super) pulled: bool,
     /// Whether an endpoint is polled for packets only when its host's link is free.
     pub(super) blocks: bool,
 }
@@ -78,7 +81,7 @@ pub(super) struct CloudburstSetup {
 const MANY: usize = 4_096;
 
 /// The setups of all schemes, by name.
-pub(super) const SETUPS: [(&str, Setup); 24] = [
+pub(super) const SETUPS: [(&str, Setup); 25] = [
     ("dctcp", Setup::Dctcp { rto_min: None }),
     ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Setup::Pias),
@@ -94,6 +97,7 @@ pub(super) const SETUPS: [(&str, Setup); 24] = [
     ("b-ours", ours(true, false)),
     ("c-ours", ours(false, true)),
     ("d-ours", ours(true, true)),
+    ("d-pull", Setup::Cloudburst(CloudburstSetup { pulled: true, ..OURS })),
     ("d-ours-blocking", Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS })),
     ("d-ours-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..OURS })),
     ("d-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..PAPER })),
@@ -112,6 +116,7 @@ const PAPER: CloudburstSetup = CloudburstSetup {
     tiny: true,
     weight: 1,
     rate: 1.0,
+    pulled: false,
     // Algorithm 1 sends when the link is free, and does not catch up after a pause.
     blocks: true,
 };
@@ -305,6 +310,9 @@ impl CloudburstSetup {
         let link = site.edge.rate;
         let mut settings = if self.paper { Settings::paper(link) } else { Settings::ours(link) };
         settings.config.rate = self.rate;
+        if self.pulled {
+            settings.config.policy = BurstPolicy::Pulled { window: None };
+        }
         settings.send_buffer = self.blocks.then_some(0);
         if !self.many_paths {
             settings.paths = Paths::Hashed { ports: 1 };

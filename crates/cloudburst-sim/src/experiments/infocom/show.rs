@@ -14,6 +14,7 @@ pub(super) fn title(scheme: &str) -> String {
     let letter = |letter: &str| match rest {
         "" => format!("Cloudburst {letter}, as in the paper"),
         "ours" => format!("Cloudburst {letter}, our defaults"),
+        "pull" => format!("Cloudburst {letter}, our defaults, pulled"),
         "ours-blocking" => format!("Cloudburst {letter}, our defaults, blocking"),
         "weight-8" => format!("Cloudburst {letter}, as in the paper, weight 8"),
         _ => format!("Cloudburst {letter}, our defaults, weight 8"),

@@ -3,12 +3,14 @@
 use super::{ArrivalLog, Leg};
 use crate::id::Incarnation;
 use crate::path::PathSet;
-use crate::proto::limits::MAX_RESTARTS;
+use crate::proto::limits::{MAX_PAUSE, MAX_RESTARTS};
+use crate::proto::send::recovery::Pull;
 use crate::proto::send::source::Source;
 use crate::time::Instant;
 use crate::wire::Answer;
 use crate::wire::answer::{ArrivalsView, NONE_ACKNOWLEDGED};
 use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
+use core::time::Duration;
 
 impl Leg {
     /// The receiver has no room for the message.
@@ -21,10 +23,10 @@ impl Leg {
         }
     }
 
-    /// The receiver works on the message (again).
-    pub(in crate::proto::send) fn on_progress(&mut self) {
+    /// The receiver works on the message (again). `wait` is how long an answer takes.
+    pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, wait: Duration) {
         if self.busy.end() {
-            self.active.iter_mut().for_each(|block| block.recovery.resume());
+            self.active.iter_mut().for_each(|block| block.recovery.resume(now, wait));
         }
     }
 
@@ -38,6 +40,38 @@ impl Leg {
     ) {
         if let Some(block) = self.block_mut(block) {
             block.recovery.on_feedback(acknowledged, needed);
+        }
+    }
+
+    /// The receiver pulls symbols of a block. `next` is the number of the next packet, and `wait` is how
+    /// long an answer takes.
+    pub(in crate::proto::send) fn on_pull(
+        &mut self,
+        now: Instant,
+        block: u32,
+        pull: Pull,
+        next: u64,
+        wait: Duration,
+    ) {
+        let Some(pulls) = &mut self.pulls else { return };
+        if block as usize == self.begun && self.begun < self.layout.blocks() {
+            // Of blocks further on nothing is noted: whoever asks for them has asked for this one, and
+            // will again.
+            let before = pulls.ahead.map_or(0, |ahead| ahead.credit);
+            if pull.credit > before {
+                pulls.ahead = Some(pull);
+            }
+        } else if let Some(block) = self.block_mut(block) {
+            block.recovery.on_pull(now, pull, next, wait);
+        }
+    }
+
+    /// A block is done. If none is under way, the receiver will pull the next one; but it may have
+    /// forgotten the message.
+    pub(in crate::proto::send) fn wait_for_pull(&mut self, now: Instant) {
+        let waits = self.active.is_empty() && self.begun < self.layout.blocks();
+        if let Some(pulls) = self.pulls.as_mut().filter(|_| waits) {
+            pulls.begin_at.get_or_insert(now + MAX_PAUSE);
         }
     }
 
@@ -60,6 +94,7 @@ impl Leg {
             self.busy.cut_short();
             self.active.drain(..).for_each(|block| source.end(block.index));
             self.arrivals.clear();
+            self.pulls = None;
             (self.begun, self.done) = (0, 0);
         }
     }
@@ -81,6 +116,7 @@ impl Leg {
         self.active.clear();
         source.start_over();
         self.arrivals.clear();
+        self.pulls = None;
         (self.begun, self.done, self.restarted_at) = (0, 0, 0);
         (self.started_at, self.answered) = (None, false);
         true
@@ -112,7 +148,8 @@ impl Leg {
         arrivals: ArrivalsView<'_>,
         paths: &mut PathSet,
     ) {
-        let none = acknowledged == NONE_ACKNOWLEDGED;
+        // Pulls answer no symbol, and have room for as much as if they answered one.
+        let none = acknowledged == NONE_ACKNOWLEDGED && self.pulls.is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let room = room_for_arrivals(symbol);
         self.arrivals.on_report(now, acknowledged, room, arrivals.iter(), paths);

@@ -9,7 +9,7 @@ mod trail;
 pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
 use super::SendOptions;
-use super::recovery::Recovery;
+use super::recovery::{Pull, Recovery, window};
 use super::schedule::{Place, Rank};
 use super::source::Source;
 use crate::config::{BurstPolicy, Config};
@@ -17,7 +17,9 @@ use crate::error::{LocalError, Receipt};
 use crate::id::{Incarnation, PathId};
 use crate::path::PathSet;
 use crate::proto::layout::Layout;
+use crate::proto::limits::MAX_BLOCKS_IN_FLIGHT;
 use crate::time::Instant;
+use crate::wire::Capabilities;
 use crate::wire::keys::DigestKey;
 use core::cmp::Reverse;
 use std::net::SocketAddr;
@@ -38,6 +40,8 @@ pub(super) struct Leg {
     layout: Layout,
     priority: u8,
     policy: BurstPolicy,
+    /// What is pulled of it, if its receiver pulls.
+    pulls: Option<Pulls>,
     max_redundancy: u32,
     blocks_in_flight: usize,
     accepted_at: Instant,
@@ -62,6 +66,17 @@ pub(super) struct Leg {
     pub(super) probe_key: Option<Instant>,
 }
 
+/// What a receiver that pulls leaves to the message, beside the credit of its blocks.
+#[derive(Debug)]
+struct Pulls {
+    /// Symbols that may still be sent unasked, of blocks that have not begun.
+    window: u32,
+    /// What the receiver has asked for of the block that begins next.
+    ahead: Option<Pull>,
+    /// No block is under way: when to begin the next one unasked.
+    begin_at: Option<Instant>,
+}
+
 /// One block on its way to one receiver.
 #[derive(Debug)]
 pub(super) struct LegBlock {
@@ -82,6 +97,7 @@ impl Leg {
         now: Instant,
         peer: SocketAddr,
         layout: Layout,
+        policy: BurstPolicy,
         options: &SendOptions,
         config: &Config,
     ) -> Self {
@@ -96,7 +112,13 @@ impl Leg {
             arrivals: ArrivalLog::default(),
             layout,
             priority: options.priority,
-            policy: options.policy.unwrap_or(config.policy),
+            policy: match policy {
+                BurstPolicy::Pulled { window: None } => {
+                    BurstPolicy::Pulled { window: Some(window(config.capacity) as u16) }
+                }
+                policy => policy,
+            },
+            pulls: None,
             max_redundancy: config.max_redundancy,
             blocks_in_flight: config.blocks_in_flight,
             accepted_at: now,
@@ -137,9 +159,14 @@ impl Leg {
     }
 
     fn may_begin(&self) -> bool {
-        self.busy.until().is_none()
-            && self.active.len() < self.blocks_in_flight
-            && self.begun < self.layout.blocks()
+        let has_place = match &self.pulls {
+            None => self.active.len() < self.blocks_in_flight,
+            Some(pulls) => {
+                self.active.len() < MAX_BLOCKS_IN_FLIGHT
+                    && (pulls.window > 0 || pulls.ahead.is_some())
+            }
+        };
+        self.busy.until().is_none() && has_place && self.begun < self.layout.blocks()
     }
 
     /// What decides its turn.
@@ -152,7 +179,11 @@ impl Leg {
     fn remaining(&self) -> usize {
         let granted: usize =
             self.active.iter().map(|block| block.recovery.allowance() as usize).sum();
-        let to_begin = self.layout.blocks() - self.begun;
+        // What is pulled has a place reserved for it downstream: it goes first.
+        let to_begin = match &self.pulls {
+            None => self.layout.blocks() - self.begun,
+            Some(pulls) => usize::from(pulls.ahead.is_some()),
+        };
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
 
@@ -170,6 +201,7 @@ impl Leg {
         source: &mut Source,
         key: &DigestKey,
         paths: &PathSet,
+        capabilities: Capabilities,
     ) -> Option<&mut LegBlock> {
         if let Some(at) = self.active.iter().position(|block| block.recovery.allowance() > 0) {
             return self.active.get_mut(at);
@@ -177,23 +209,50 @@ impl Leg {
         if !self.may_begin() {
             return None;
         }
+        if self.begun == 0 {
+            self.pulls = self.pulls_of(capabilities);
+        }
         let block = source.begin(self.begun as u32, key)?;
         self.begun += 1;
         let n = block.encoder.shape().source_symbols();
         let expected = block.encoder.code().expected_symbols(n);
-        self.active.push(LegBlock {
-            index: block.index,
-            first_symbol: block.first_symbol(),
-            recovery: Recovery::new(
-                self.policy,
-                n,
-                expected,
-                self.max_redundancy,
-                paths.len(),
-                paths.is_clean(),
-            ),
-        });
+        let (policy, ahead) = match &mut self.pulls {
+            Some(pulls) => {
+                let window = pulls.window.min(n as u32);
+                pulls.window -= window;
+                pulls.begin_at = None;
+                (BurstPolicy::Pulled { window: Some(window as u16) }, pulls.ahead.take())
+            }
+            None if matches!(self.policy, BurstPolicy::Pulled { .. }) => {
+                (BurstPolicy::default(), None)
+            }
+            None => (self.policy, None),
+        };
+        let (redundancy, clean) = (self.max_redundancy, paths.is_clean());
+        let mut recovery = Recovery::new(policy, n, expected, redundancy, paths.len(), clean);
+        if let Some(pull) = ahead {
+            recovery.grant_ahead(pull);
+        }
+        let first_symbol = block.first_symbol();
+        self.active.push(LegBlock { index: block.index, first_symbol, recovery });
         self.active.last_mut()
+    }
+
+    /// What may be sent unasked at first to a peer with these capabilities, if the message is pulled.
+    const fn pulls_of(&self, capabilities: Capabilities) -> Option<Pulls> {
+        match self.policy {
+            BurstPolicy::Pulled { window: Some(window) }
+                if capabilities.has(Capabilities::PULL) =>
+            {
+                Some(Pulls { window: window as u32, ahead: None, begin_at: None })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the message is pulled, by a peer with these capabilities.
+    pub(super) const fn is_pulled(&self, capabilities: Capabilities) -> bool {
+        self.pulls_of(capabilities).is_some()
     }
 
     /// `packets` go on `path`, after all that went before. The packet after them has number `next`.
@@ -223,7 +282,11 @@ impl Leg {
         if self.held.is_some() || self.probe_key.is_some() {
             return self.deadline;
         }
-        let recovery = || self.active.iter().filter_map(|block| block.recovery.next_wake()).min();
+        let recovery = || {
+            let begin_at = self.pulls.as_ref().and_then(|pulls| pulls.begin_at);
+            let wakes = self.active.iter().filter_map(|block| block.recovery.next_wake());
+            wakes.chain(begin_at).min()
+        };
         self.busy.until().or_else(recovery).map_or(self.deadline, |at| at.min(self.deadline))
     }
 
@@ -231,6 +294,13 @@ impl Leg {
     /// business. `all_well`: see [`PathSet::all_well`](crate::path::PathSet::all_well).
     pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
         let Some(until) = self.busy.until() else {
+            if let Some(pulls) = &mut self.pulls
+                && pulls.begin_at.is_some_and(|at| at <= now)
+                && limit > 0
+            {
+                (pulls.window, pulls.begin_at) = (1, None);
+                return 1;
+            }
             return self.active.iter_mut().fold(0, |granted, block| {
                 granted + block.recovery.on_timeout(now, all_well, limit - granted)
             });

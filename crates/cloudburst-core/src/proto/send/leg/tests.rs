@@ -3,9 +3,9 @@
 use super::*;
 use crate::id::{MessageId, SessionId};
 use crate::path::{Order, Via};
-use crate::wire::Role;
 use crate::wire::handshake::SessionSecrets;
 use crate::wire::keys::SessionKeys;
+use crate::wire::{Capabilities, Role};
 use bytes::Bytes;
 
 fn digest_key() -> DigestKey {
@@ -26,7 +26,14 @@ fn message(len: usize) -> (Source, Leg) {
     let max_symbol = config.max_symbol(config.code, 28);
     let bytes = Bytes::from(vec![7; len]);
     let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
-    let leg = Leg::new(Instant::ZERO, peer, source.layout, &SendOptions::default(), &config);
+    let leg = Leg::new(
+        Instant::ZERO,
+        peer,
+        source.layout,
+        config.policy,
+        &SendOptions::default(),
+        &config,
+    );
     (source, leg)
 }
 
@@ -36,7 +43,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
     let (mut source, mut leg) = message(300_000);
     let mut digests = Vec::new();
     for index in 0..source.layout.blocks() as u32 {
-        let block = leg.turn(&mut source, &key, &paths()).unwrap();
+        let block = leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap();
         assert_eq!(block.index, index);
         block.recovery.revoke();
         digests.push(source.block(index).unwrap().digest);
@@ -49,7 +56,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
     leg.on_forgotten(7, &mut source);
     assert!(!leg.is_partial());
     assert!(source.is(key.message(MessageId(9), &digests), &key));
-    let first = leg.turn(&mut source, &key, &paths()).unwrap().index;
+    let first = leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().index;
     assert_eq!(first, 0, "else it begins with the first");
     assert!(source.block(0).is_some() && source.block(1).is_none());
 }
@@ -58,7 +65,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
 fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     let key = digest_key();
     let (mut source, mut leg) = message(900_000);
-    leg.turn(&mut source, &key, &paths()).unwrap();
+    leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap();
     leg.on_block_done(0, 7, &mut source);
     leg.on_forgotten(7, &mut source);
     // It is of symbols that were sent before the news that all begins again.
@@ -72,7 +79,7 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     let (mut source, mut leg) = message(300_000);
     let blocks = source.layout.blocks() as u32;
     for index in 0..blocks {
-        leg.turn(&mut source, &key, &paths()).unwrap().recovery.revoke();
+        leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().recovery.revoke();
         if index + 1 < blocks {
             leg.on_block_done(index, 7, &mut source);
         }
@@ -80,7 +87,7 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     // It has the last block, and not the message: it has forgotten the others.
     leg.on_block_done(blocks - 1, 7, &mut source);
     assert!(!leg.is_partial());
-    assert_eq!(leg.turn(&mut source, &key, &paths()).unwrap().index, 0);
+    assert_eq!(leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().index, 0);
     // What answers packets from before that tells nothing of what the receiver has now.
     assert!(leg.is_outdated(6) && !leg.is_outdated(7));
 }

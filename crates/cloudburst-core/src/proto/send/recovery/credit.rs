@@ -52,6 +52,16 @@ impl Credit {
         self.left()
     }
 
+    /// Grants `more` symbols on top of what is granted. Returns whether that raised it.
+    pub(super) fn add(&mut self, more: u32) -> bool {
+        self.grant_up_to(self.granted.saturating_add(more))
+    }
+
+    /// Symbols that may have been sent by now.
+    pub(super) const fn granted(&self) -> u32 {
+        self.granted
+    }
+
     /// Takes back what was granted and not sent.
     pub(super) const fn revoke(&mut self) {
         self.granted = self.sent;

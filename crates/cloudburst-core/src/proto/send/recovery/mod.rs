@@ -8,10 +8,13 @@ mod backoff;
 mod budgeted;
 mod credit;
 mod oblivious;
+mod pulled;
 
 pub(super) use self::backoff::{backoff, probes};
 use self::budgeted::Budgeted;
 use self::credit::Credit;
+use self::pulled::Pulled;
+pub(super) use self::pulled::window;
 use crate::config::BurstPolicy;
 use crate::time::Instant;
 use core::time::Duration;
@@ -21,6 +24,17 @@ const ACK_REQUESTS: u32 = 2;
 /// The fewest symbols after which a burst that nobody answers slows to a trickle: several for each
 /// of several paths. Long blocks send more.
 const MIN_BURST: u32 = 32;
+
+/// What a receiver that pulls says of one block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pull {
+    /// The packet that it answers, or [`NONE_ACKNOWLEDGED`](crate::wire::answer::NONE_ACKNOWLEDGED).
+    pub(super) acknowledged: u64,
+    /// Symbols that it has asked for in all.
+    pub(super) credit: u32,
+    /// It asks for no more unless symbols are lost.
+    pub(super) fin: bool,
+}
 
 /// The sending side of one block: how far it went and how far it may go.
 #[derive(Debug)]
@@ -34,6 +48,8 @@ pub(super) struct Recovery {
     unanswered: u32,
     /// When to grant more if nobody answers.
     wake_at: Option<Instant>,
+    /// What it opened with was not all sent so far.
+    opening: bool,
 }
 
 #[derive(Debug)]
@@ -44,11 +60,13 @@ pub(super) struct Recovery {
 enum Policy {
     Oblivious,
     Budgeted(Budgeted),
+    Pulled(Pulled),
 }
 
 impl Recovery {
     /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost, for a
     /// peer to which there are `paths` paths. `is_clean`: nothing is lost on them, as far as is known.
+    /// The window of a pulled message is what is left of it for this block.
     pub(super) fn new(
         policy: BurstPolicy,
         source_symbols: usize,
@@ -67,6 +85,9 @@ impl Recovery {
                     if is_clean { expected as u32 } else { policy.opening(expected as u32) };
                 (Policy::Budgeted(policy), opening)
             }
+            BurstPolicy::Pulled { window } => {
+                (Policy::Pulled(Pulled::default()), window.map_or(0, u32::from).min(n))
+            }
         };
         Self {
             policy,
@@ -75,6 +96,7 @@ impl Recovery {
             probes: probes(paths),
             unanswered: 0,
             wake_at: None,
+            opening: opening > 1,
         }
     }
 
@@ -95,7 +117,11 @@ impl Recovery {
 
     /// Whether the next symbol should request an ACK.
     pub(super) const fn requests_ack(&self) -> bool {
-        self.allowance() <= ACK_REQUESTS || self.unanswered > 0
+        let last = match &self.policy {
+            Policy::Pulled(policy) => self.allowance() <= 1 && policy.requests_ack(),
+            Policy::Oblivious | Policy::Budgeted(_) => self.allowance() <= ACK_REQUESTS,
+        };
+        last || self.unanswered > 0
     }
 
     /// How many grants in a row nobody answered.
@@ -111,8 +137,22 @@ impl Recovery {
             policy.on_ack_request(number, self.credit.sent());
         }
         if self.allowance() == 0 {
-            let wait = backoff(wait, self.unanswered);
-            self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
+            self.wake_in(now, wait);
+        }
+    }
+
+    /// Whether a probe is to follow, because all has been sent that a block of several symbols opens with.
+    /// True once.
+    pub(super) const fn ends_opening(&mut self) -> bool {
+        let ends = self.opening && self.allowance() == 0;
+        self.opening &= !ends;
+        ends
+    }
+
+    /// Packet `number` is a probe.
+    pub(super) fn on_probe_sent(&mut self, number: u64) {
+        if let Policy::Budgeted(policy) = &mut self.policy {
+            policy.on_ack_request(number, self.credit.sent());
         }
     }
 
@@ -123,6 +163,48 @@ impl Recovery {
         let Some(total) = policy.on_feedback(acknowledged, needed) else { return };
         if self.credit.grant_up_to(total) {
             self.wake_at = None;
+        }
+    }
+
+    /// Waits for an answer, which takes `wait`, if more may be sent without one.
+    fn wake_in(&mut self, now: Instant, wait: Duration) {
+        let wait = self.wait(wait);
+        self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
+    }
+
+    /// How long to wait when all is sent, where an answer takes `wait`.
+    fn wait(&self, wait: Duration) -> Duration {
+        match &self.policy {
+            Policy::Pulled(policy) => policy.wait(wait, self.unanswered),
+            Policy::Oblivious | Policy::Budgeted(_) => backoff(wait, self.unanswered),
+        }
+    }
+
+    /// The receiver pulls: it said, answering packet `acknowledged`, that it has asked for `credit`
+    /// symbols in all, and by `fin` that it asks for no more unless some are lost. `next` is the number
+    /// of the next packet, and `wait` is how long an answer takes.
+    pub(super) fn on_pull(
+        &mut self,
+        now: Instant,
+        Pull { acknowledged, credit, fin }: Pull,
+        next: u64,
+        wait: Duration,
+    ) {
+        let Policy::Pulled(policy) = &mut self.policy else { return };
+        let more = policy.on_pull(acknowledged, next, credit, fin);
+        self.unanswered = 0;
+        if self.credit.add(more) {
+            self.wake_at = None;
+        } else if self.allowance() == 0 {
+            self.wake_in(now, wait);
+        }
+    }
+
+    /// Symbols that are sent without being asked for, those that were included.
+    pub(super) const fn unasked(&self) -> u32 {
+        match &self.policy {
+            Policy::Pulled(policy) => self.credit.granted().saturating_sub(policy.credit()),
+            Policy::Oblivious | Policy::Budgeted(_) => 0,
         }
     }
 
@@ -158,15 +240,28 @@ impl Recovery {
         self.credit.probe();
     }
 
+    /// Grants the receiver's credit for a block that it asked for before it began.
+    pub(super) fn grant_ahead(&mut self, Pull { acknowledged, credit, fin }: Pull) {
+        if let Policy::Pulled(policy) = &mut self.policy {
+            let more = policy.on_pull(acknowledged, 0, credit, fin);
+            self.credit.add(more);
+        }
+    }
+
     /// Grants one symbol more, for one that is not counted on: a probe of a path.
     pub(super) const fn spare(&mut self) {
         self.credit.spare();
     }
 
-    /// The receiver has room again: the burst goes on as if it began.
-    pub(super) fn resume(&mut self) {
+    /// The receiver has room again: the burst goes on as if it began, unless the receiver asks for what
+    /// it misses; it may not for as long as an answer takes, `wait`.
+    pub(super) fn resume(&mut self, now: Instant, wait: Duration) {
         self.wake_at = None;
-        self.credit.resume();
+        if matches!(self.policy, Policy::Pulled(_)) {
+            self.wake_in(now, wait);
+        } else {
+            self.credit.resume();
+        }
     }
 }
 

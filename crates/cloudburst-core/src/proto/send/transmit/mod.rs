@@ -1,8 +1,10 @@
 //! What goes on the wire, and in which order: HELLOs, and symbols in paced rounds.
 
 mod hello;
+mod probe;
 mod train;
 
+pub(super) use self::probe::ProbeDue;
 use self::train::{Limits, Part, Train};
 use super::{Outgoing, Round, Sender};
 use crate::error::LocalError;
@@ -26,13 +28,21 @@ const LOOK_AHEAD: usize = 32;
 
 /// IP and UDP headers, which a packet on the wire has beside its payload.
 pub(in crate::proto) const fn headers(via: &Via) -> usize {
-    if via.remote.is_ipv4() { 28 } else { 48 }
+    headers_to(&via.remote)
+}
+
+/// [`headers`] of a packet to, or from, an address.
+pub(in crate::proto) const fn headers_to(remote: &SocketAddr) -> usize {
+    if remote.is_ipv4() { 28 } else { 48 }
 }
 
 impl Sender {
     /// Fills `buffer`, which must be empty, with the next datagrams for one path.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         debug_assert!(buffer.is_empty());
+        if let Some(transmit) = self.transmit_probe_due(now, buffer) {
+            return Some(transmit);
+        }
         // A round whose message has nothing more to send gives way to the next one.
         if let Some(round) = self.round.take()
             && let Some(transmit) = self.transmit_turn(now, round, buffer)
@@ -194,6 +204,9 @@ impl Sender {
         let peer = self.peers.get_mut(&message.leg.peer)?;
         let requested = train.fill(now, part, message, peer, buffer)?;
         let wakes_peer = train.account_for(now, part, message, peer, requested);
+        if let Some(probe) = train.probe_due(&self.config, part, message) {
+            self.probes_due.push_back(probe);
+        }
         message.leg.last_train = self.trains;
         if self.parts_sent.len() == MAX_PARTS {
             self.parts_sent.pop_front();

@@ -1,6 +1,8 @@
 //! A packet train: packets of equal length, back to back on one path. They are symbols of one message, or of
 //! several to the same peer.
 
+use super::probe::ProbeDue;
+use crate::config::Config;
 use crate::id::PathId;
 use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
 use crate::proto::Marking;
@@ -9,8 +11,8 @@ use crate::proto::send::peer::Peer;
 use crate::proto::send::source::{Source, SourceBlock};
 use crate::time::Instant;
 use crate::wire::seal::Sealer;
-use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD};
-use crate::wire::{Kind, Prefix, SymbolHeader};
+use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD, UNASKED_LEN};
+use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
 
 /// Grants in a row without an answer that are no bad luck any more.
 const LASTING: u32 = 3;
@@ -25,6 +27,8 @@ pub(super) struct Train {
     pub(super) marking: Marking,
     /// Packets that it still takes.
     pub(super) room: usize,
+    /// What the peer can do beyond the version.
+    capabilities: Capabilities,
 }
 
 /// Symbols of one block in a train.
@@ -59,9 +63,11 @@ impl Train {
             return None;
         }
         let held = leg.held();
-        let key = &peer.session.as_ref()?.digest;
-        let block = leg.turn(source, key, &peer.paths)?;
-        let packet_len = packet_len(source, block.index)?;
+        let session = peer.session.as_ref()?;
+        let capabilities = session.capabilities;
+        let pulled = leg.is_pulled(capabilities);
+        let block = leg.turn(source, &session.digest, &peer.paths, capabilities)?;
+        let packet_len = packet_len(source, block.index, pulled)?;
         let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
         let ready = block.recovery.allowance().min(held) as usize;
         let unanswered = block.recovery.unanswered();
@@ -73,13 +79,15 @@ impl Train {
         // What follows a silence goes alone: little is known of the path.
         let room = if unanswered > 0 || held < u32::MAX { 0 } else { room };
         let part = Part { block: block.index, packets, is_retry: unanswered > 0, probe };
-        Some((Self { path, via, packet_len, marking, room }, part))
+        Some((Self { path, via, packet_len, marking, room, capabilities }, part))
     }
 
     /// Whether packets of a message are as long as those of the train.
     pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
         // Asked without beginning a block, because a block that is begun must be sent from in this session.
-        leg.next_block().and_then(|block| packet_len(source, block)) == Some(self.packet_len)
+        let pulled = leg.is_pulled(self.capabilities);
+        leg.next_block().and_then(|block| packet_len(source, block, pulled))
+            == Some(self.packet_len)
     }
 
     /// What a message that [fits](Self::fits) adds to the train; begins a block where that is needed.
@@ -89,7 +97,7 @@ impl Train {
         peer: &mut Peer,
     ) -> Option<Part> {
         let key = &peer.session.as_ref()?.digest;
-        let block = leg.turn(source, key, &peer.paths)?;
+        let block = leg.turn(source, key, &peer.paths, self.capabilities)?;
         let packets = self.room.min(block.recovery.allowance() as usize);
         self.room -= packets;
         peer.paths.charge_more(self.path, packets);
@@ -107,7 +115,7 @@ impl Train {
         buffer: &mut Vec<u8>,
     ) -> Option<bool> {
         let low_watermark = peer.low_watermark().unwrap_or(source.id);
-        let partial = leg.is_partial();
+        let (partial, pulled) = (leg.is_partial(), leg.is_pulled(self.capabilities));
         let (block, encoded) = (leg.block_mut(part.block)?, source.block(part.block)?);
         let session = peer.session.as_mut()?;
         let mut header = header(source, encoded, low_watermark.0);
@@ -116,11 +124,14 @@ impl Train {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
             header.path_number = peer.paths.next_number(self.path);
+            header.unasked = u16::try_from(block.recovery.unasked()).unwrap_or(u16::MAX);
             let prefix = Prefix {
                 kind: Kind::Symbol,
                 ack_request: block.recovery.requests_ack() || part.probe,
                 partial,
                 again: block.recovery.unanswered() >= LASTING,
+                pulled,
+                probe: false,
                 role: source.role,
                 class: self.marking.class.0,
                 path: self.path,
@@ -133,6 +144,20 @@ impl Train {
             block.recovery.on_sent(now, number, peer.rtt.rto());
         }
         Some(requested)
+    }
+
+    /// The probe that follows a part, if that ends what a block opened with.
+    pub(super) fn probe_due(
+        &self,
+        config: &Config,
+        part: Part,
+        Outgoing { source, leg }: &mut Outgoing,
+    ) -> Option<ProbeDue> {
+        let is_wanted = self.capabilities.has(Capabilities::PROBE)
+            && (config.probe || leg.is_pulled(self.capabilities));
+        let ends = leg.block_mut(part.block)?.recovery.ends_opening();
+        let Self { path, via, .. } = *self;
+        (is_wanted && ends).then_some(ProbeDue { message: source.id, block: part.block, path, via })
     }
 
     /// Books a part with its message and its peer; `requested`: it requests an ACK. Says whether the
@@ -178,15 +203,16 @@ fn take_opportunity(
 }
 
 /// Bytes of each packet of a block.
-fn packet_len(source: &Source, block: u32) -> Option<usize> {
+fn packet_len(source: &Source, block: u32, pulled: bool) -> Option<usize> {
     let n = source.layout.shape(block as usize)?.source_symbols();
     let index_set = source.code.index_set_len(n);
-    Some(SYMBOL_OVERHEAD + index_set + source.layout.symbol_size())
+    let unasked = if pulled { UNASKED_LEN } else { 0 };
+    Some(SYMBOL_OVERHEAD + unasked + index_set + source.layout.symbol_size())
 }
 
 /// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished
 /// message.
-fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
+pub(super) fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
     let age = source.id.0.saturating_sub(low_watermark);
     SymbolHeader {
         path_number: 0,
@@ -197,6 +223,7 @@ fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHea
         symbol: 0,
         symbol_size: source.layout.symbol_size() as u16,
         code: source.code.to_wire(),
+        unasked: 0,
     }
 }
 

@@ -1,0 +1,82 @@
+//! Probes: packets without a symbol, which ask after those that were sent before (Aeolus, section 3).
+
+use super::Receiver;
+use super::answers::{Answer, Verdict};
+use super::pulling::Credit;
+use super::symbols::Symbol;
+use crate::id::{MessageId, SessionId};
+use crate::time::Instant;
+use crate::wire::Prefix;
+
+/// A probe that is answered when what it follows must have come: its class may be faster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probed {
+    prefix: Prefix,
+    block: u32,
+    packet_len: usize,
+    pub(super) due: Instant,
+}
+
+impl Receiver {
+    /// Takes a probe, which may be the first that comes of its message.
+    pub(super) fn take_probe(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        if self.take_late(now, symbol) {
+            return;
+        }
+        let (name, id) = (symbol.session, symbol.header.message);
+        let Some(session) = self.sessions.get_mut(&name) else { return };
+        match session.window.receiving(id) {
+            Some(incoming) if !incoming.agrees_with(&symbol.prefix) => {
+                return self.counters.nonsense += 1;
+            }
+            Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
+                return self.answer_to(symbol, Verdict::Forgotten);
+            }
+            Some(_) => {}
+            None => match self.admit_message(now, symbol) {
+                Ok(incoming) => self.begin_message(now, name, id, incoming),
+                Err(verdict) => return self.answer_to(symbol, verdict),
+            },
+        }
+        self.note_probe(now, symbol);
+    }
+
+    /// Notes a probe of a message that is being received. That of a pulled one is answered at once, so
+    /// that its sender waits to be asked; others are answered when it is known what is missing.
+    fn note_probe(&mut self, now: Instant, symbol: &Symbol<'_>) -> Option<()> {
+        let (name, id) = (symbol.session, symbol.header.message);
+        let (block, due) = (symbol.header.block, now + self.pulls.grace());
+        let session = self.sessions.get_mut(&name)?;
+        let rto = session.pull_round_trip.rto();
+        let incoming = session.window.receiving(id)?;
+        // Otherwise it is done, as its sender was told, or there is no such block.
+        let _ = incoming.needed(block)?;
+        let Some((pulling, layout)) = incoming.pulling() else {
+            let (prefix, packet_len) = (symbol.prefix, symbol.packet_len);
+            incoming.probed = Some(Probed { prefix, block, packet_len, due });
+            self.pulls.update(incoming, rto, (name, id));
+            return Some(());
+        };
+        pulling.on_probe(block, symbol.header.symbol, symbol.header.unasked.into(), due, layout);
+        let Credit { credit, fin, .. } = pulling.credit(block);
+        let arrivals = incoming.arrivals.iter().copied().collect();
+        self.pulls.update(incoming, rto, (name, id));
+        self.answer_to(symbol, Verdict::Pull { credit, fin, arrivals });
+        Some(())
+    }
+
+    /// Answers the probe of a message that is not pulled, if that is due.
+    pub(super) fn answer_probe(&mut self, now: Instant, (name, id): (SessionId, MessageId)) {
+        let session = self.sessions.get_mut(&name);
+        let incoming = session.and_then(|session| session.window.receiving(id));
+        let Some(incoming) = incoming else { return };
+        let due = incoming.probed.take_if(|probed| probed.due <= now);
+        if let Some((probed, needed)) = due.and_then(|it| Some((it, incoming.needed(it.block)?))) {
+            let arrivals = incoming.arrivals.iter().copied().collect();
+            let verdict = Verdict::Status { needed: needed as u16, arrivals };
+            let Probed { prefix, block, packet_len, .. } = probed;
+            let answer = Answer { message: id, block, acknowledged: prefix.number, verdict };
+            self.answer(name, Some(prefix), answer, packet_len);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! What a receiver knows of a message that it pulls: which symbols are on their way, and which are lost.
+
+use super::pulls::Place;
+use crate::proto::layout::Layout;
+use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_PAUSE};
+use crate::proto::round_trip::RoundTrip;
+use crate::time::Instant;
+use arrayvec::ArrayVec;
+use core::time::Duration;
+
+/// Arrivals of a block that packets of other paths may still overtake; older ones count as overtaken.
+const RECENT: usize = 32;
+/// The largest window that a sender is believed to have.
+const MAX_WINDOW: u32 = 1_024;
+/// Symbols of a block that are accounted for: no sender that keeps to a packet cap sends as many.
+const MAX_SYMBOLS: u32 = 1 << 24;
+
+/// A message that is pulled.
+///
+/// A symbol is *outstanding* if it was sent unasked or pulled, and neither arrived nor counts as lost.
+/// No symbol is pulled while as many are outstanding as the sender's window has, and none of a block of
+/// which as many are outstanding as it needs.
+#[derive(Debug, Default)]
+pub(super) struct Pulling {
+    /// Blocks that have begun and are not done, in order.
+    blocks: ArrayVec<Block, MAX_DECODING>,
+    /// The first block that has not begun.
+    next: u32,
+    /// Symbols that the sender sends unasked.
+    window: u32,
+    /// The block and the symbol that answer a pull, and when that was made.
+    timed: Option<(u32, u32, Instant)>,
+    /// When something arrived or was pulled last.
+    since: Instant,
+    /// How often nothing came for too long since.
+    stalls: u32,
+    /// Where the queue of pulls has it.
+    pub(super) place: Option<Place>,
+}
+
+/// One block of it. Counts are of symbols.
+#[derive(Debug)]
+struct Block {
+    index: u32,
+    /// Missing from the block.
+    needed: u32,
+    /// Sent unasked.
+    unasked: u32,
+    /// Pulled.
+    credit: u32,
+    arrived: u32,
+    /// Those that count as sent and not under way any more; and how many of them arrived.
+    passed: u32,
+    settled: u32,
+    /// So many were sent when a probe was, and must have come by then.
+    probed: Option<(u32, Instant)>,
+    /// Packet number and place in the block of arrivals beyond.
+    recent: ArrayVec<(u64, u32), RECENT>,
+}
+
+/// A symbol of a message that is pulled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) block: u32,
+    /// Its place in the block.
+    pub(super) symbol: u32,
+    /// Symbols of the block that the sender sends unasked.
+    pub(super) unasked: u32,
+    /// Its packet number.
+    pub(super) number: u64,
+    /// What was sent before the packet with this number has arrived or is lost.
+    pub(super) horizon: u64,
+    /// Symbols that the block needs with it.
+    pub(super) needed: u32,
+}
+
+/// What is pulled of a block: how many symbols in all, and whether nothing more is needed unless some
+/// are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Credit {
+    pub(super) block: u32,
+    pub(super) credit: u32,
+    pub(super) fin: bool,
+}
+
+impl Pulling {
+    /// Takes in an arrival. Says how many symbols more are lost.
+    pub(super) fn on_arrival(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        layout: &Layout,
+        round_trip: &mut RoundTrip,
+    ) -> u32 {
+        let Arrival { block: index, symbol, unasked, number, horizon, needed } = arrival;
+        if symbol >= MAX_SYMBOLS {
+            return 0;
+        }
+        (self.since, self.stalls) = (now, 0);
+        if let Some((block, awaited, pulled_at)) = self.timed
+            && block == index
+            && symbol >= awaited
+        {
+            round_trip.sample(now.saturating_since(pulled_at));
+            self.timed = None;
+        }
+        self.begin_up_to(index, layout);
+        let lost_before = self.lost();
+        for block in &mut self.blocks {
+            if block.index == index {
+                self.window += unasked.saturating_sub(block.unasked);
+                self.window = self.window.clamp(1, MAX_WINDOW);
+                block.on_arrival(symbol, unasked, number, needed);
+            }
+            block.pass(horizon);
+        }
+        self.lost().saturating_sub(lost_before)
+    }
+
+    /// Begins the blocks up to `index`, as far as a sender that keeps to the limit may have.
+    fn begin_up_to(&mut self, index: u32, layout: &Layout) {
+        while self.next <= index && self.begin(layout) {}
+    }
+
+    /// Begins the next block. Says whether there is one that may.
+    fn begin(&mut self, layout: &Layout) -> bool {
+        let shape = layout.shape(self.next as usize).filter(|_| !self.blocks.is_full());
+        let Some(shape) = shape else { return false };
+        let (index, needed) = (self.next, shape.source_symbols() as u32);
+        self.blocks.push(Block {
+            index,
+            needed,
+            unasked: 0,
+            credit: 0,
+            arrived: 0,
+            passed: 0,
+            settled: 0,
+            probed: None,
+            recent: ArrayVec::new(),
+        });
+        self.next += 1;
+        true
+    }
+
+    /// Block `index` is done: what is outstanding of it is forgotten.
+    pub(super) fn on_block_done(&mut self, now: Instant, index: u32, layout: &Layout) {
+        (self.since, self.stalls) = (now, 0);
+        self.begin_up_to(index, layout);
+        self.blocks.retain(|block| block.index != index);
+        self.timed.take_if(|(block, ..)| *block == index);
+    }
+
+    /// A probe says that `sent` symbols of block `index` have been sent, of `unasked` that are sent unasked.
+    /// They have arrived by `due`, or are lost.
+    pub(super) fn on_probe(
+        &mut self,
+        index: u32,
+        sent: u32,
+        unasked: u32,
+        due: Instant,
+        layout: &Layout,
+    ) {
+        if sent > MAX_SYMBOLS {
+            return;
+        }
+        self.begin_up_to(index, layout);
+        let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) else { return };
+        self.window += unasked.saturating_sub(block.unasked);
+        self.window = self.window.clamp(1, MAX_WINDOW);
+        block.on_sent(sent, unasked);
+        block.probed = Some((sent, due));
+    }
+
+    /// When symbols before a probe must have come.
+    pub(super) fn probes_due(&self) -> Option<Instant> {
+        self.blocks.iter().filter_map(|block| block.probed).map(|(_, due)| due).min()
+    }
+
+    /// Takes in which symbols before probes have not come by `now`. Says how many more are lost.
+    pub(super) fn on_probes_due(&mut self, now: Instant) -> u32 {
+        let lost_before = self.lost();
+        for block in &mut self.blocks {
+            if let Some((sent, _)) = block.probed.take_if(|(_, due)| *due <= now) {
+                block.pass_all(sent);
+            }
+        }
+        self.lost().saturating_sub(lost_before)
+    }
+
+    /// What has been pulled of block `index`.
+    pub(super) fn credit(&self, index: u32) -> Credit {
+        let block = self.blocks.iter().find(|block| block.index == index);
+        block.map_or(Credit { block: index, credit: 0, fin: false }, Block::credit)
+    }
+
+    /// Symbols that are missing from the message, if one may be pulled now.
+    pub(super) fn missing(&self, layout: &Layout) -> Option<u32> {
+        let may_begin = (self.next as usize) < layout.blocks() && !self.blocks.is_full();
+        let wants = may_begin || self.blocks.iter().any(Block::wants);
+        let may_pull = wants && self.outstanding() < self.window.max(1);
+        let begun: u32 = self.blocks.iter().map(|block| block.needed).sum();
+        let left = layout.blocks() - (self.next as usize).min(layout.blocks());
+        let symbols = left * layout.source_symbols() / layout.blocks();
+        may_pull.then(|| begun.saturating_add(symbols as u32))
+    }
+
+    /// Pulls one symbol more, of the first block that needs one.
+    pub(super) fn pull(&mut self, now: Instant, layout: &Layout) -> Option<Credit> {
+        self.missing(layout)?;
+        if !self.blocks.iter().any(Block::wants) {
+            self.begin(layout);
+        }
+        let block = self.blocks.iter_mut().find(|block| block.wants())?;
+        block.credit = block.credit.saturating_add(1);
+        self.since = now;
+        let awaited = block.sent() - 1;
+        self.timed.get_or_insert((block.index, awaited, now));
+        Some(block.credit())
+    }
+
+    /// When [`on_stall`](Self::on_stall) is due, if nothing comes by then; pulls are answered within
+    /// `rto`.
+    pub(super) fn stalls_at(&self, rto: Duration, layout: &Layout) -> Option<Instant> {
+        let waits = self.outstanding() > 0 && self.missing(layout).is_none();
+        let wait = rto.saturating_mul(1 << (self.stalls / 2).min(8)).min(MAX_PAUSE);
+        waits.then(|| self.since + wait)
+    }
+
+    /// Nothing has come for too long: all that is outstanding counts as lost. If still nothing comes,
+    /// one symbol does each time, so that a sender that is heard again has not been asked for many times
+    /// its window. Says how many.
+    pub(super) fn on_stall(&mut self, now: Instant) -> u32 {
+        let lost_before = self.lost();
+        let most = if self.stalls == 0 { u32::MAX } else { 1 };
+        for block in &mut self.blocks {
+            block.give_up(most);
+        }
+        self.timed = None;
+        self.since = now;
+        self.stalls = self.stalls.saturating_add(1);
+        self.lost().saturating_sub(lost_before)
+    }
+
+    fn lost(&self) -> u32 {
+        self.blocks.iter().map(Block::lost).fold(0, u32::saturating_add)
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.blocks.iter().map(Block::outstanding).fold(0, u32::saturating_add)
+    }
+
+    /// Panics unless what is outstanding was sent unasked or is needed.
+    pub(super) fn check_invariants(&self, layout: &Layout) {
+        assert!(self.blocks.is_sorted_by_key(|block| block.index), "blocks in order");
+        assert!((self.next as usize) <= layout.blocks(), "block {} of {layout:?}", self.next);
+        for block in &self.blocks {
+            assert!(block.index < self.next, "block {} has begun", block.index);
+            assert!(block.settled <= block.arrived, "{block:?}: more came than arrived");
+            assert!(block.passed <= block.sent(), "{block:?}: more are over than were sent");
+        }
+    }
+}
+
+impl Block {
+    fn on_arrival(&mut self, symbol: u32, unasked: u32, number: u64, needed: u32) {
+        self.on_sent(symbol.saturating_add(1), unasked);
+        self.needed = needed;
+        self.arrived += 1;
+        if symbol < self.passed {
+            self.settled += 1;
+            return;
+        }
+        if self.recent.is_full() {
+            self.pass_first();
+        }
+        // Paths differ in length: what was sent first need not arrive first.
+        let at = self.recent.partition_point(|&(before, _)| before < number);
+        self.recent.insert(at, (number, symbol));
+    }
+
+    /// So many symbols have been sent, of which `unasked` are sent unasked.
+    fn on_sent(&mut self, sent: u32, unasked: u32) {
+        self.unasked = self.unasked.max(unasked);
+        // A message that was forgotten begins in the middle: what came has been pulled before.
+        self.credit = self.credit.max(sent.saturating_sub(self.unasked));
+    }
+
+    /// The first `sent` symbols are not under way any more.
+    fn pass_all(&mut self, sent: u32) {
+        while self.recent.first().is_some_and(|&(_, symbol)| symbol < sent) {
+            self.pass_first();
+        }
+        self.passed = self.passed.max(sent);
+    }
+
+    /// What was sent before packet `horizon` is not under way any more.
+    fn pass(&mut self, horizon: u64) {
+        while self.recent.first().is_some_and(|&(number, _)| number <= horizon) {
+            self.pass_first();
+        }
+    }
+
+    fn pass_first(&mut self) {
+        if let Some((_, symbol)) = self.recent.pop_at(0) {
+            self.passed = self.passed.max(symbol.saturating_add(1));
+            self.settled += 1;
+        }
+    }
+
+    /// Nothing more comes of what is outstanding, or of `most` of it.
+    fn give_up(&mut self, most: u32) {
+        while !self.recent.is_empty() {
+            self.pass_first();
+        }
+        let outstanding = self.outstanding();
+        self.passed = self.passed.max(self.settled).saturating_add(outstanding.min(most));
+    }
+
+    /// Symbols that may have been sent.
+    const fn sent(&self) -> u32 {
+        self.unasked.saturating_add(self.credit)
+    }
+
+    const fn lost(&self) -> u32 {
+        self.passed.saturating_sub(self.settled)
+    }
+
+    const fn outstanding(&self) -> u32 {
+        self.sent().saturating_sub(self.arrived).saturating_sub(self.lost())
+    }
+
+    /// Whether what is outstanding does not complete the block.
+    const fn wants(&self) -> bool {
+        self.outstanding() < self.needed
+    }
+
+    const fn credit(&self) -> Credit {
+        Credit { block: self.index, credit: self.credit, fin: !self.wants() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten blocks of 100 symbols of 16 bytes, or nearly.
+    fn layout() -> Layout {
+        Layout::new(15_000, 16).unwrap()
+    }
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    /// A symbol of a block of which `needed` are missing then, on the only path.
+    fn arrive(pulling: &mut Pulling, symbol: u32, needed: u32) -> u32 {
+        let number = symbol.into();
+        let arrival = Arrival { block: 0, symbol, unasked: 4, number, horizon: number, needed };
+        pulling.on_arrival(at(symbol.into()), arrival, &layout(), &mut RoundTrip::default())
+    }
+
+    #[test]
+    fn each_arrival_and_each_loss_is_pulled_for_once() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        assert_eq!(arrive(&mut pulling, 0, 50), 0);
+        let credit = |pulling: &mut Pulling| pulling.pull(at(9), &layout).map(|it| it.credit);
+        assert_eq!([credit(&mut pulling), credit(&mut pulling)], [Some(1), None]);
+        // Symbols 1 and 2 were sent before, on the same path.
+        assert_eq!(arrive(&mut pulling, 3, 49), 2);
+        let more: Vec<_> = core::iter::from_fn(|| credit(&mut pulling)).collect();
+        assert_eq!(more, [2, 3, 4]);
+        pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn no_more_is_pulled_than_completes_the_block_and_then_of_the_next() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        arrive(&mut pulling, 0, 3);
+        let next = pulling.pull(at(9), &layout).unwrap();
+        assert_eq!(next, Credit { block: 1, credit: 1, fin: false });
+        assert!(pulling.credit(0).fin, "three are on their way");
+    }
+
+    #[test]
+    fn a_stall_gives_up_what_is_outstanding_and_the_next_ones_one_symbol_each() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        arrive(&mut pulling, 0, 50);
+        pulling.pull(at(9), &layout).unwrap();
+        let rto = Duration::from_micros(500);
+        assert_eq!(pulling.stalls_at(rto, &layout), Some(at(509)));
+        assert_eq!(pulling.on_stall(at(509)), 4);
+        assert_eq!(pulling.stalls_at(rto, &layout), None, "others are pulled instead");
+        while pulling.pull(at(600), &layout).is_some() {}
+        assert_eq!([pulling.on_stall(at(1_100)), pulling.on_stall(at(2_100))], [1, 1]);
+        // What was pulled last comes: of four pulled anew, the one that had not been given up is lost.
+        let before = pulling.credit(0).credit;
+        assert_eq!(arrive(&mut pulling, 4 + before - 1, 49), 1);
+        pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn a_probe_tells_what_was_lost_when_it_is_due() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        pulling.on_probe(0, 4, 4, at(100), &layout);
+        assert_eq!(pulling.probes_due(), Some(at(100)));
+        assert_eq!(pulling.missing(&layout), None, "all may still come");
+        assert_eq!(arrive(&mut pulling, 1, 90), 1);
+        assert_eq!(pulling.on_probes_due(at(100)), 2);
+        assert_eq!(pulling.probes_due(), None);
+        pulling.check_invariants(&layout);
+    }
+}

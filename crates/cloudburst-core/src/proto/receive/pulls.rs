@@ -1,0 +1,233 @@
+//! Pulls: which message is sent another symbol next, and when.
+
+use super::Receiver;
+use super::answers::{Answer, Verdict};
+use super::incoming::Incoming;
+use super::pulling::Credit;
+use crate::config::{Config, PullOrder};
+use crate::id::{MessageId, SessionId};
+use crate::path::Pacer;
+use crate::proto::send::headers_to;
+use crate::proto::timers::Timers;
+use crate::time::Instant;
+use crate::wire::answer::NONE_ACKNOWLEDGED;
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+/// Of so many pulls, one is of the message that has waited longest.
+const PATIENT_EVERY: u64 = 8;
+/// Packets that may be pulled at once, if none was for as long.
+const BUCKET_PACKETS: usize = 8;
+/// Packets at most that wait in front of one in a tiny queue, which a probe may overtake; and the least
+/// time that these are given, because hosts are not that exact.
+const GRACE_PACKETS: usize = 32;
+const MIN_GRACE: Duration = Duration::from_micros(100);
+/// Bytes of a packet's Ethernet frame beside the IP packet: header, checksum, preamble and gap. The
+/// sum of several senders must not exceed what the link takes.
+const FRAME: usize = 14 + 4 + 8 + 12;
+
+/// A message that is pulled.
+pub(super) type Key = (SessionId, MessageId);
+
+/// Where the queue has a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Symbols that are missing from it.
+    missing: u32,
+    /// When it entered, or had its last turn, as a count of such events.
+    since: u64,
+}
+
+/// The messages of which a symbol may be pulled, of all sessions: one queue, because they share the
+/// link (SCDP, section IV-C).
+#[derive(Debug)]
+pub(super) struct PullQueue {
+    order: PullOrder,
+    pacer: Pacer,
+    /// How long what was sent before a probe may come after it.
+    grace: Duration,
+    shortest: BTreeSet<(u32, Key)>,
+    waiting: BTreeSet<(u64, Key)>,
+    /// When too little has come of a message, or a probe of it is to be answered.
+    pub(super) timers: Timers<Key>,
+    /// The next `since`.
+    clock: u64,
+    turns: u64,
+}
+
+impl PullQueue {
+    pub(super) fn new(config: &Config) -> Self {
+        let (downlink, rate) = match config.downlink {
+            Some(downlink) => (downlink, 1.0),
+            None => (config.capacity, config.rate),
+        };
+        let pacer = Pacer::new(downlink, rate);
+        let depth = pacer.time_of(BUCKET_PACKETS * (config.mtu + FRAME));
+        Self {
+            order: config.pull_order,
+            grace: pacer.time_of(GRACE_PACKETS * (config.mtu + FRAME)).max(MIN_GRACE),
+            pacer: pacer.with_depth(depth),
+            shortest: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            timers: Timers::default(),
+            clock: 0,
+            turns: 0,
+        }
+    }
+
+    /// How long what was sent before a probe may come after it.
+    pub(super) const fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// When the next symbol may be pulled; `None` if none is wanted.
+    pub(super) fn ready_at(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then(|| self.pacer.ready_at())
+    }
+
+    /// The message whose turn it is.
+    fn next(&mut self) -> Option<Key> {
+        let oldest = self.waiting.first().map(|&(_, key)| key)?;
+        self.turns += 1;
+        match self.order {
+            PullOrder::ShortestFirst if !self.turns.is_multiple_of(PATIENT_EVERY) => {
+                self.shortest.first().map(|&(_, key)| key)
+            }
+            PullOrder::ShortestFirst | PullOrder::RoundRobin => Some(oldest),
+        }
+    }
+
+    /// Gives the message at `place` the place of one from which `missing` symbols are missing; `None`: no
+    /// symbol of it may be pulled. `passed`: it has had its turn.
+    fn set(&mut self, place: &mut Option<Place>, missing: Option<u32>, key: Key, passed: bool) {
+        let old = place.take();
+        if let Some(old) = old {
+            self.shortest.remove(&(old.missing, key));
+            self.waiting.remove(&(old.since, key));
+        }
+        *place = missing.map(|missing| {
+            let since = old.filter(|_| !passed).map_or_else(|| self.tick(), |old| old.since);
+            self.shortest.insert((missing, key));
+            self.waiting.insert((since, key));
+            Place { missing, since }
+        });
+    }
+
+    /// Enters a message as it is now.
+    pub(super) fn update(&mut self, incoming: &mut Incoming, rto: Duration, key: Key) {
+        self.enter(incoming, rto, key, false);
+    }
+
+    fn enter(&mut self, incoming: &mut Incoming, rto: Duration, key: Key, passed: bool) {
+        let mut due = incoming.probed.map(|probed| probed.due);
+        if let Some((pulling, layout)) = incoming.pulling() {
+            let missing = pulling.missing(layout);
+            if passed || pulling.place.map(|place| place.missing) != missing {
+                self.set(&mut pulling.place, missing, key, passed);
+            }
+            due =
+                [pulling.stalls_at(rto, layout), pulling.probes_due()].into_iter().flatten().min();
+        }
+        self.timers.hasten(&mut incoming.pull_timer, due, key);
+    }
+
+    /// A message is not pulled any more.
+    pub(super) fn leave(&mut self, incoming: &mut Incoming, key: Key) {
+        if let Some(pulling) = &mut incoming.pulling {
+            self.set(&mut pulling.place, None, key, false);
+        }
+        self.timers.set(&mut incoming.pull_timer, None, key);
+        (incoming.pulling, incoming.probed) = (None, None);
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Panics unless `messages`, which are all that are pulled, and the queue agree.
+    pub(super) fn check_invariants<'a>(&self, messages: impl Iterator<Item = (Key, &'a Incoming)>) {
+        let (mut places, mut timers) = (0, 0);
+        for (key, incoming) in messages {
+            timers += usize::from(incoming.pull_timer.is_some());
+            assert!(self.timers.has(incoming.pull_timer, key), "{key:?}: its timer");
+            let Some(pulling) = &incoming.pulling else { continue };
+            pulling.check_invariants(incoming.layout());
+            let missing = pulling.missing(incoming.layout());
+            assert_eq!(pulling.place.map(|place| place.missing), missing, "{key:?}: its place");
+            if let Some(Place { missing, since }) = pulling.place {
+                places += 1;
+                assert!(self.shortest.contains(&(missing, key)), "{key:?} has a place by length");
+                assert!(self.waiting.contains(&(since, key)), "{key:?} has a place by age");
+            }
+        }
+        assert_eq!((self.shortest.len(), self.waiting.len()), (places, places), "places");
+        assert_eq!(self.timers.len(), timers, "timers of messages that are pulled");
+    }
+}
+
+impl Receiver {
+    /// Pulls as many symbols as the link takes by now.
+    pub(super) fn pull(&mut self, now: Instant) {
+        while self.pulls.pacer.ready_at() <= now
+            && let Some(key) = self.pulls.next()
+        {
+            if self.pull_one(now, key).is_none() {
+                break;
+            }
+        }
+    }
+
+    /// Pulls a symbol of a message.
+    fn pull_one(&mut self, now: Instant, key: Key) -> Option<()> {
+        let (name, id) = key;
+        let session = self.sessions.get_mut(&name)?;
+        let rto = session.pull_round_trip.rto();
+        let incoming = session.window.receiving(id)?;
+        let packet = incoming.packet_len();
+        let (pulling, layout) = incoming.pulling()?;
+        let credit = pulling.pull(now, layout)?;
+        self.pulls.enter(incoming, rto, key, true);
+        let headers = headers_to(&session.own);
+        self.pulls.pacer.charge(now, packet + headers + FRAME);
+        let arrivals = incoming.arrivals.iter().copied().collect();
+        let Credit { block, credit, fin } = credit;
+        if !self.raise_waiting_pull(name, id, block, (credit, fin)) {
+            let verdict = Verdict::Pull { credit, fin, arrivals };
+            let answer = Answer { message: id, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
+            self.answer(name, None, answer, packet);
+        }
+        Some(())
+    }
+
+    /// Pulls anew what has not come of messages for too long.
+    pub(super) fn handle_pull_timeout(&mut self, now: Instant) {
+        while let Some(key) = self.pulls.timers.pop_due(now) {
+            self.on_pull_timeout(now, key);
+            self.answer_probe(now, key);
+        }
+        self.pull(now);
+    }
+
+    fn on_pull_timeout(&mut self, now: Instant, key: Key) -> Option<()> {
+        let (name, id) = key;
+        let session = self.sessions.get_mut(&name)?;
+        let rto = session.pull_round_trip.rto();
+        let incoming = session.window.receiving(id)?;
+        incoming.pull_timer = None;
+        if let Some((pulling, layout)) = incoming.pulling() {
+            self.counters.symbols_lost += u64::from(pulling.on_probes_due(now));
+            // The timer does not move with every symbol.
+            if pulling.stalls_at(rto, layout).is_some_and(|at| at <= now) {
+                self.counters.symbols_lost += u64::from(pulling.on_stall(now));
+            }
+        }
+        self.pulls.enter(incoming, rto, key, false);
+        Some(())
+    }
+
+    /// When pulls have something to do next.
+    pub(super) fn next_pull(&self) -> Option<Instant> {
+        [self.pulls.ready_at(), self.pulls.timers.next()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,62 @@
+//! The round-trip estimate and the retransmission timeout (RTO) of RFC 6298, section 2.
+
+use super::limits::MAX_PAUSE;
+use core::time::Duration;
+
+/// The shortest RTO: threads that wake late must not look like loss.
+const MIN_RTO: Duration = Duration::from_micros(500);
+const MAX_RTO: Duration = MAX_PAUSE;
+/// Packets that took longer have waited for a process that slept, at either end. Such a sample would
+/// govern the next dozens.
+const MAX_SAMPLE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundTrip {
+    smoothed: Duration,
+    variation: Duration,
+}
+
+impl RoundTrip {
+    pub(super) fn sample(&mut self, rtt: Duration) {
+        if rtt > MAX_SAMPLE {
+            return;
+        }
+        if self.smoothed.is_zero() {
+            (self.smoothed, self.variation) = (rtt, rtt / 2);
+        } else {
+            self.variation = (self.variation * 3 + self.smoothed.abs_diff(rtt)) / 4;
+            self.smoothed = (self.smoothed * 7 + rtt) / 8;
+        }
+    }
+
+    /// The smoothed round-trip time; `None` before the first sample.
+    pub(super) fn smoothed(&self) -> Option<Duration> {
+        (!self.smoothed.is_zero()).then_some(self.smoothed)
+    }
+
+    /// After how long what was not answered has probably been lost.
+    pub(super) fn rto(&self) -> Duration {
+        if self.smoothed.is_zero() {
+            return MAX_RTO / 10;
+        }
+        // Twice the variation, not four times as in RFC 6298: to be wrong costs two packets.
+        (self.smoothed + self.variation * 2).clamp(MIN_RTO, MAX_RTO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_samples_but_for_those_of_processes_that_slept() {
+        let mut round_trip = RoundTrip::default();
+        assert_eq!(round_trip.rto(), Duration::from_millis(10));
+        round_trip.sample(Duration::from_millis(1));
+        assert_eq!(round_trip.rto(), Duration::from_millis(2));
+        round_trip.sample(Duration::from_secs(5));
+        assert_eq!(round_trip.rto(), Duration::from_millis(2));
+        round_trip.sample(MAX_SAMPLE);
+        assert_eq!(round_trip.rto(), MAX_RTO);
+    }
+}

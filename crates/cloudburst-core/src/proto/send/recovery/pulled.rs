@@ -1,0 +1,106 @@
+//! Bursts that wait to be asked: an opening, then as many symbols as the receiver pulls (SCDP, section
+//! IV-C).
+
+use super::backoff;
+use crate::proto::limits::MAX_PAUSE;
+use crate::wire::answer::NONE_ACKNOWLEDGED;
+use core::time::Duration;
+
+#[derive(Debug, Default)]
+pub(super) struct Pulled {
+    /// Symbols that the receiver has asked for.
+    credit: u32,
+    /// The number of the next packet when it last asked for more.
+    raised_at: u64,
+    /// The receiver has the message, and asks for what it misses.
+    known: bool,
+    /// It asks for no more unless symbols are lost.
+    fin: bool,
+}
+
+impl Pulled {
+    /// The receiver said, answering packet `acknowledged`, that it has asked for `credit` symbols in
+    /// all. `next` is the number of the next packet. Says how many these are more.
+    pub(super) fn on_pull(&mut self, acknowledged: u64, next: u64, credit: u32, fin: bool) -> u32 {
+        let is_newer = acknowledged != NONE_ACKNOWLEDGED && acknowledged >= self.raised_at;
+        self.known = true;
+        if credit < self.credit && !is_newer {
+            // It was overtaken.
+            return 0;
+        }
+        // A receiver that answers a later packet with less has forgotten what it had.
+        let more = credit.saturating_sub(self.credit);
+        if more > 0 {
+            self.raised_at = next;
+        }
+        (self.credit, self.fin) = (credit, fin);
+        more
+    }
+
+    /// Symbols that the receiver has asked for.
+    pub(super) const fn credit(&self) -> u32 {
+        self.credit
+    }
+
+    /// Whether the last symbol that may be sent requests an ACK: as long as nobody answers, and at the
+    /// end of the block. In between, the receiver looks for what is lost.
+    pub(super) const fn requests_ack(&self) -> bool {
+        !self.known || self.fin
+    }
+
+    /// How long to wait for the receiver, which answers within `wait`, after so many waits in a row in
+    /// vain.
+    pub(super) fn wait(&self, wait: Duration, unanswered: u32) -> Duration {
+        match (self.known, self.fin) {
+            (false, _) => backoff(wait, unanswered),
+            // Its own timers come first.
+            (true, true) => backoff(wait * 2, unanswered),
+            // It has its reasons: others are served, or it has no room.
+            (true, false) => MAX_PAUSE,
+        }
+    }
+}
+
+/// Symbols that a message opens with, by the capacity of the sender's link in bits a second: as
+/// measured for SCDP (sections V-F and V-I) at 1, 5 and 10 Gb/s, and between these by proportion.
+pub(in crate::proto::send) fn window(capacity: u64) -> u32 {
+    const GBPS: u64 = 1_000_000_000;
+    let measured = [(GBPS, 12), (5 * GBPS, 24), (10 * GBPS, 32)];
+    let capacity = capacity.clamp(GBPS, 10 * GBPS);
+    let at = measured.partition_point(|&(rate, _)| rate < capacity).max(1);
+    let ((below, least), (above, most)) = (measured[at - 1], measured[at]);
+    least + ((capacity - below) * u64::from(most - least) / (above - below)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_counts_once_in_whatever_order_it_comes() {
+        let mut pulled = Pulled::default();
+        assert!(pulled.requests_ack());
+        let mut more = |credit| pulled.on_pull(NONE_ACKNOWLEDGED, 20, credit, false);
+        assert_eq!([1, 4, 2, 4, 7].map(&mut more), [1, 3, 0, 0, 3]);
+        assert!(!pulled.requests_ack());
+        assert_eq!(pulled.wait(Duration::from_millis(1), 0), MAX_PAUSE);
+        assert_eq!(pulled.on_pull(NONE_ACKNOWLEDGED, 20, 8, true), 1);
+        assert!(pulled.requests_ack());
+        assert_eq!(pulled.wait(Duration::from_millis(1), 0), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn a_receiver_that_forgot_the_message_begins_to_count_anew() {
+        let mut pulled = Pulled::default();
+        assert_eq!(pulled.on_pull(3, 20, 9, false), 9);
+        assert_eq!(pulled.on_pull(19, 30, 0, false), 0, "it answers what it got before it asked");
+        assert_eq!(pulled.on_pull(20, 30, 0, false), 0);
+        assert_eq!(pulled.on_pull(NONE_ACKNOWLEDGED, 30, 2, false), 2);
+    }
+
+    #[test]
+    fn the_window_grows_with_the_link() {
+        let windows = [1, 10, 30, 50, 75, 100, 400].map(|tenths| window(tenths * 100_000_000));
+        assert_eq!(windows, [12, 12, 18, 24, 28, 32, 32]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Probes: a packet without a symbol that asks after those that went before it (Aeolus, section 3).
+
+use super::super::{Outgoing, Sender};
+use super::train::header;
+use crate::id::{MessageId, PathId};
+use crate::path::Via;
+use crate::proto::{Contents, Transmit, marking};
+use crate::time::Instant;
+use crate::wire::{Capabilities, Kind, Prefix};
+
+/// A probe that is to follow the last packets of a block.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::proto::send) struct ProbeDue {
+    pub(super) message: MessageId,
+    pub(super) block: u32,
+    /// The way of those packets.
+    pub(super) path: PathId,
+    pub(super) via: Via,
+}
+
+impl Sender {
+    /// The next probe that is due. It does not wait for the rate: it is of what was just sent.
+    pub(super) fn transmit_probe_due(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        while let Some(due) = self.probes_due.pop_front() {
+            // The block may be done by now, or the session another.
+            if self.write_probe(now, due, buffer).is_some() {
+                let (via, len) = (due.via, buffer.len());
+                self.counters.probes_sent += 1;
+                self.pacer.charge(now, len + self.overhead(&via));
+                let contents = Contents::Symbols { train: self.trains };
+                let marking = marking::control(&self.config);
+                return Some(Transmit { contents, via, segment_size: len, len, marking });
+            }
+        }
+        None
+    }
+
+    fn write_probe(&mut self, now: Instant, due: ProbeDue, buffer: &mut Vec<u8>) -> Option<()> {
+        let Outgoing { source, leg } = self.messages.get_mut(&due.message)?;
+        let peer = self.peers.get_mut(&leg.peer).filter(|peer| peer.usable)?;
+        let low_watermark = peer.low_watermark().unwrap_or(source.id);
+        let session = peer.session.as_mut()?;
+        let capabilities = session.capabilities;
+        if !capabilities.has(Capabilities::PROBE) {
+            return None;
+        }
+        let (partial, pulled) = (leg.is_partial(), leg.is_pulled(capabilities));
+        let block = leg.block_mut(due.block)?;
+        let number = session.sealer.next_number();
+        let mut header = header(source, source.block(due.block)?, low_watermark.0);
+        header.symbol = block.recovery.sent();
+        header.unasked = u16::try_from(block.recovery.unasked()).unwrap_or(u16::MAX);
+        let prefix = Prefix {
+            kind: Kind::Symbol,
+            ack_request: true,
+            partial,
+            again: false,
+            pulled,
+            probe: true,
+            role: source.role,
+            class: marking::control(&self.config).class.0,
+            path: due.path,
+            session: session.sealer.session(),
+            number,
+        };
+        header.write(&prefix, &[], buffer);
+        let len = buffer.len();
+        session.sealer.seal(buffer, 0, len);
+        block.recovery.on_probe_sent(number);
+        let address = leg.peer;
+        if peer.silence.on_asked(now) {
+            self.reschedule_peer(address);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,46 @@
+//! Capabilities: what an end can do beyond the version, as it says in the handshake.
+
+use core::ops::BitOr;
+
+/// A set of capabilities, a bit each. Bits that this implementation does not know are kept and mean
+/// nothing.
+///
+/// An end never uses towards a peer what the peer has not declared. What is declared holds for the
+/// session; the two directions are independent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Capabilities(pub u32);
+
+impl Capabilities {
+    /// Its receiving half pulls messages: it takes the flag *pulled*, and sends PULL.
+    pub const PULL: Self = Self(1 << 0);
+    /// Its receiving half answers probes: it takes SYMBOLs with the flag *probe*.
+    pub const PROBE: Self = Self(1 << 1);
+    /// What this implementation declares.
+    pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0);
+
+    /// Whether all of `others` are in the set.
+    pub const fn has(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
+impl BitOr for Capabilities {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_is_in_it_and_unknown_bits_mean_nothing() {
+        let set = Capabilities::PULL | Capabilities(1 << 31);
+        assert!(set.has(Capabilities::PULL) && !set.has(Capabilities::PROBE));
+        assert!(!set.has(Capabilities::PULL | Capabilities::PROBE));
+        assert!(set.has(Capabilities::default()));
+    }
+}

@@ -1,0 +1,341 @@
+//! Many senders to one receiver, whose port of the switch has a tiny queue.
+//!
+//! ```text
+//!   hosts 1..=N, a link each == switch == the receiver's link, 1 Gb/s, behind the queue
+//! ```
+//!
+//! What does not carry symbols has a queue of its own, as in every fabric whose switches tell classes
+//! apart.
+
+use crate::common::{KEY, message};
+use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
+use cloudburst_core::error::{Outcome, Receipt};
+use cloudburst_core::path::Via;
+use cloudburst_core::proto::{Class, SendOptions, Transmit};
+use cloudburst_core::time::Instant;
+use cloudburst_netem::{Link, LinkConfig};
+use cloudburst_world::{Host, Recipe};
+use core::time::Duration;
+use std::net::SocketAddr;
+
+const RATE: u64 = 1_000_000_000;
+const DELAY: Duration = Duration::from_micros(5);
+/// Headers and frame of a packet. The switch notes there: from which host, to which, in which class, and how
+/// many links are behind the packet.
+const HEADERS: usize = 28 + 38;
+
+/// What all senders do at the same time.
+#[derive(Clone, Copy, Debug)]
+struct Incast {
+    senders: usize,
+    bytes: usize,
+    /// Packets that the receiver's port holds.
+    queue: usize,
+    policy: BurstPolicy,
+    order: PullOrder,
+    probe: bool,
+    /// Whether probes share the queue with symbols.
+    one_queue: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Tally {
+    /// Packets sent and needed, and those sent before anybody could have answered.
+    sent: usize,
+    needed: usize,
+    openings: usize,
+    openings_dropped: usize,
+    dropped: usize,
+    /// Packets sent because nobody had answered for too long.
+    retries: u64,
+    times: Vec<Duration>,
+    /// How long the receiver's link takes for what is needed.
+    floor: Duration,
+}
+
+struct Switch {
+    now: Instant,
+    hosts: Vec<Host>,
+    /// Of each host, of the receiver, and of what carries no symbols.
+    links: Vec<Link>,
+    /// Symbols with lower numbers are openings; how many of them were dropped.
+    window: u32,
+    openings_dropped: usize,
+    one_queue: bool,
+}
+
+fn address(host: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8], 7000))
+}
+
+impl Switch {
+    fn new(incast: &Incast) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let config = Config {
+            capacity: RATE,
+            port: 7000,
+            pull_order: incast.order,
+            probe: incast.probe,
+            ..Config::default()
+        };
+        let host = |number| {
+            Host::new(
+                now,
+                Recipe {
+                    config: config.clone(),
+                    security: Security::pre_shared(KEY),
+                    secret: [number as u8 + 1; 32],
+                    egresses: 1,
+                    addr: address(number),
+                    ports: 1,
+                    shared: None,
+                },
+            )
+        };
+        let link = |seed, queue, rate| {
+            let config = LinkConfig { delay: DELAY, rate, queue, ..LinkConfig::default() };
+            Link::new(config, seed).unwrap()
+        };
+        let uplinks = (0..=incast.senders).map(|host| link(host as u64, 100_000, Some(RATE)));
+        Self {
+            now,
+            links: uplinks
+                .chain([link(100, incast.queue, Some(RATE)), link(101, 100_000, None)])
+                .collect(),
+            hosts: (0..=incast.senders).map(host).collect(),
+            window: 12,
+            openings_dropped: 0,
+            one_queue: incast.one_queue,
+        }
+    }
+
+    fn put(&mut self, from: usize, transmit: Transmit, packet: &[u8]) {
+        let SocketAddr::V4(remote) = transmit.via.remote else { return };
+        let mut bytes = vec![0; HEADERS];
+        let class = transmit.marking.class;
+        bytes[..4].copy_from_slice(&[
+            from as u8,
+            remote.ip().octets()[3],
+            (class == Class::DATA).into(),
+            0,
+        ]);
+        bytes.extend_from_slice(packet);
+        self.forward(bytes);
+    }
+
+    /// Puts a packet on its next link, or hands it in where there is none.
+    fn forward(&mut self, mut packet: Vec<u8>) {
+        let at = self.now.saturating_since(Instant::ZERO);
+        let [from, to, data, stage] = [0, 1, 2, 3].map(|at| usize::from(packet[at]));
+        packet[3] += 1;
+        let last = self.links.len() - 1;
+        match (stage, data) {
+            (0, _) => self.links[from].send(at, &packet),
+            (1, 0) if to > 0 || !self.one_queue => self.links[last].send(at, &packet),
+            (1, _) => {
+                let link = &mut self.links[last - 1];
+                let before = link.stats().queue_dropped;
+                link.send(at, &packet);
+                let symbol =
+                    packet[HEADERS + 32..].first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+                let is_opening = symbol.is_some_and(|symbol| symbol < self.window);
+                let dropped = (link.stats().queue_dropped - before) as usize;
+                self.openings_dropped += if is_opening { dropped } else { 0 };
+            }
+            _ => {
+                let via = Via { egress: 0, local: None, remote: address(from) };
+                let now = self.now;
+                self.serve(to, |host, out| host.handle(now, via, packet[HEADERS..].to_vec(), out));
+            }
+        }
+    }
+
+    fn serve(
+        &mut self,
+        number: usize,
+        input: impl FnOnce(&mut Host, &mut dyn FnMut(Transmit, &[u8])),
+    ) {
+        let mut sent = Vec::new();
+        input(&mut self.hosts[number], &mut |transmit, packet| {
+            sent.push((transmit, packet.to_vec()));
+        });
+        for (transmit, packet) in sent {
+            self.put(number, transmit, &packet);
+        }
+    }
+
+    /// Sends a message of `bytes` from host `from`, and returns its receipt when all have ended.
+    fn send(&mut self, from: usize, bytes: usize, policy: Option<BurstPolicy>) {
+        let options = SendOptions { policy, ..SendOptions::default() };
+        let now = self.now;
+        let endpoint = &mut self.hosts[from].endpoint;
+        endpoint.send(now, address(0), message(bytes, from as u64), &options).unwrap();
+        self.serve(from, |host, out| host.drain(now, out));
+    }
+
+    /// Runs until all messages have ended.
+    fn settle(&mut self) -> Vec<Receipt> {
+        while self.hosts.iter().any(|host| host.endpoint.unfinished() > 0) {
+            self.advance();
+        }
+        self.hosts.iter().for_each(|host| host.endpoint.check_invariants());
+        let outcomes = self.hosts.iter_mut().flat_map(|host| core::mem::take(&mut host.outcomes));
+        let receipt = |(_, outcome)| match outcome {
+            Outcome::Delivered(receipt) => receipt,
+            other => panic!("{other:?}"),
+        };
+        outcomes.map(receipt).collect()
+    }
+
+    fn advance(&mut self) {
+        let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
+        let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
+        let next = timeouts.chain(arrivals).min();
+        self.now = self.now.max(next.expect("something is under way"));
+        let at = self.now.saturating_since(Instant::ZERO);
+        for link in 0..self.links.len() {
+            while let Some(packet) = self.links[link].poll(at) {
+                self.forward(packet);
+            }
+        }
+        for number in 0..self.hosts.len() {
+            if self.hosts[number].poll_timeout().is_some_and(|timeout| timeout <= self.now) {
+                let now = self.now;
+                self.serve(number, |host, out| host.handle_timeout(now, out));
+            }
+        }
+    }
+
+    fn retries(&self) -> u64 {
+        let peers = self.hosts.iter().flat_map(|host| host.endpoint.peers());
+        peers.map(|peer| peer.sent.retries).sum()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.links.iter().map(|link| link.stats().queue_dropped).sum()
+    }
+}
+
+fn run(incast: Incast) -> Tally {
+    let mut switch = Switch::new(&incast);
+    for sender in 1..=incast.senders {
+        switch.send(sender, 5_000, None);
+        switch.settle();
+    }
+    let (before, retries) = (switch.dropped(), switch.retries());
+    switch.openings_dropped = 0;
+    for sender in 1..=incast.senders {
+        switch.send(sender, incast.bytes, Some(incast.policy));
+    }
+    let receipts = switch.settle();
+    let needed: usize = receipts.iter().map(|receipt| receipt.source_symbols).sum();
+    let Receipt { bytes, blocks, source_symbols, .. } = receipts[0];
+    let payload = (bytes + 16 * blocks).div_ceil(source_symbols);
+    let openings = match incast.policy {
+        BurstPolicy::Pulled { window } => {
+            let window = window.map_or(12, usize::from);
+            incast.senders * window.min(source_symbols)
+        }
+        _ => 0,
+    };
+    let mut times: Vec<Duration> = receipts.iter().map(|receipt| receipt.completed_in).collect();
+    times.sort_unstable();
+    let wire = (needed * (payload + 58 + HEADERS) * 8) as u64;
+    let tally = Tally {
+        sent: receipts.iter().map(|receipt| receipt.packets).sum(),
+        needed,
+        openings,
+        openings_dropped: switch.openings_dropped,
+        dropped: (switch.dropped() - before) as usize,
+        retries: switch.retries() - retries,
+        floor: Duration::from_nanos(wire * 1_000_000_000 / RATE),
+        times,
+    };
+    let counters = switch.hosts[0].endpoint.counters().receiver;
+    let (median, last) = (tally.median(), tally.last());
+    println!(
+        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped, p50 {median:?}, \
+         last {last:?} of {:?}, {:.3}; {} pulls, {} lost, {} retries",
+        tally.sent,
+        tally.sent as f64 / needed as f64,
+        tally.excess(),
+        tally.dropped,
+        tally.floor,
+        last.as_secs_f64() / tally.floor.as_secs_f64(),
+        counters.pulls_sent,
+        counters.symbols_lost,
+        tally.retries,
+    );
+    tally
+}
+
+impl Tally {
+    fn median(&self) -> Duration {
+        self.times[self.times.len() / 2]
+    }
+
+    fn last(&self) -> Duration {
+        self.times[self.times.len() - 1]
+    }
+
+    /// Packets sent beside the openings, for each that was needed beside those of them that arrived.
+    fn excess(&self) -> f64 {
+        let left = self.needed - (self.openings - self.openings_dropped.min(self.openings));
+        (self.sent - self.openings) as f64 / left as f64
+    }
+}
+
+const PULLED: BurstPolicy = BurstPolicy::Pulled { window: None };
+
+const fn incast(senders: usize, bytes: usize) -> Incast {
+    Incast {
+        senders,
+        bytes,
+        queue: 20,
+        policy: PULLED,
+        order: PullOrder::RoundRobin,
+        probe: false,
+        one_queue: false,
+    }
+}
+
+#[test]
+fn pulled_messages_lose_hardly_more_than_openings_and_fill_the_link() {
+    for senders in [8, 16, 70] {
+        for bytes in [70_000, 256_000] {
+            let tally = run(incast(senders, bytes));
+            assert!(tally.excess() <= 1.05, "{:.3} beyond openings", tally.excess());
+            assert!(tally.last() <= tally.floor.mul_f64(1.03), "{:?}", tally.last());
+        }
+    }
+}
+
+#[test]
+fn what_has_the_fewest_missing_symbols_first_ends_earlier_on_average() {
+    let fair = run(incast(70, 70_000));
+    let shortest = run(Incast { order: PullOrder::ShortestFirst, ..incast(70, 70_000) });
+    assert!(shortest.last() <= shortest.floor.mul_f64(1.03), "{:?}", shortest.last());
+    assert!(shortest.median() * 3 < fair.median() * 2, "{:?}", shortest.median());
+}
+
+#[test]
+fn with_probes_no_short_message_waits_for_a_timer() {
+    // Fourteen symbols each: most of them are the opening.
+    let pulled = run(Incast { queue: 8, ..incast(16, 20_000) });
+    assert!(pulled.last() <= pulled.floor.mul_f64(1.03), "{:?}", pulled.last());
+    assert_eq!(pulled.retries, 0, "nobody sent what was not asked for");
+    let burst = Incast { queue: 8, policy: BurstPolicy::default(), ..incast(16, 20_000) };
+    let (without, with) = (run(burst), run(Incast { probe: true, ..burst }));
+    assert!(pulled.sent * 2 < without.sent);
+    assert!(with.last() <= without.last().mul_f64(1.1), "{:?}", with.last());
+}
+
+#[test]
+fn where_probes_share_the_queue_timers_find_what_is_lost() {
+    for bytes in [70_000, 256_000] {
+        let tally = run(Incast { one_queue: true, ..incast(70, bytes) });
+        assert!(tally.excess() <= 1.35, "{:.3} beyond openings", tally.excess());
+        assert!(tally.last() <= tally.floor.mul_f64(1.6), "{:?}", tally.last());
+    }
+}

@@ -1,0 +1,194 @@
+//! Peers that hold the key and lie about what is pulled: they harm nothing but their own messages.
+
+use crate::common::peer::{Liar, accept_by_hand, accept_fields};
+use crate::common::{KEY, Pair, Setup, Side, message};
+use bytes::Bytes;
+use cloudburst_core::config::{BurstPolicy, Config, Security};
+use cloudburst_core::error::Outcome;
+use cloudburst_core::id::{Incarnation, MessageId, PathId};
+use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::proto::{Endpoint, Event, SendOptions};
+use cloudburst_core::rng::{Seed, SplitMix64};
+use cloudburst_core::time::Instant;
+use cloudburst_core::wire::answer::NONE_ACKNOWLEDGED;
+use cloudburst_core::wire::handshake::AcceptFields;
+use cloudburst_core::wire::seal::Sealer;
+use cloudburst_core::wire::{Answer, Capabilities, Kind, Prefix, Report, Verdict};
+use core::time::Duration;
+
+const OPTIONS: SendOptions = SendOptions {
+    deadline: Some(Duration::from_secs(1)),
+    code: None,
+    policy: Some(BurstPolicy::Pulled { window: Some(4) }),
+    priority: 4,
+};
+
+/// An endpoint with a message of 500 KB, in three blocks, to a receiver that a test speaks for.
+struct Victim {
+    sender: Endpoint,
+    now: Instant,
+    sealer: Sealer,
+    via: Via,
+    message: MessageId,
+}
+
+impl Victim {
+    fn new(capabilities: Capabilities) -> Self {
+        let config = Config { port: 7000, ..Config::default() };
+        let security = Security::pre_shared(KEY);
+        let map = Box::new(Egresses(1));
+        let mut sender =
+            Endpoint::new(Instant::ZERO, config, &security, Seed::new([3; 32]), map).unwrap();
+        let now = Instant::from_nanos(1_000_000_000);
+        let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 2], 7000).into() };
+        let bytes = Bytes::from(vec![1; 500_000]);
+        let message = sender.send(now, via.remote, bytes, &OPTIONS).unwrap();
+        let fields = AcceptFields { capabilities, ..accept_fields(Incarnation([9; 16])) };
+        let flow = accept_by_hand(&mut sender, now, PathId(0), &fields).forward;
+        Self { sender, now, sealer: Sealer::new(flow.answers), via, message }
+    }
+
+    /// Symbols that leave within `time`.
+    fn symbols(&mut self, time: Duration) -> usize {
+        let (until, mut symbols) = (self.now + time, 0);
+        loop {
+            let mut packet = Vec::new();
+            while let Some(transmit) = self.sender.poll_transmit(self.now, &mut packet) {
+                let is_symbol = Kind::of(&packet) == Ok(Kind::Symbol) && transmit.segment_size > 58;
+                symbols += if is_symbol { transmit.len / transmit.segment_size } else { 0 };
+                packet.clear();
+            }
+            self.sender.check_invariants();
+            let next = self.sender.poll_timeout().unwrap_or(until).max(self.now);
+            if next >= until {
+                self.now = until;
+                return symbols;
+            }
+            self.now = next;
+            self.sender.handle_timeout(self.now);
+        }
+    }
+
+    fn pull(&mut self, block: u32, credit: u32, fin: bool) {
+        let verdict = Verdict::Pull { credit, fin, arrivals: Vec::new() };
+        let message = self.message;
+        let answer = Answer { message, block, acknowledged: NONE_ACKNOWLEDGED, verdict };
+        let (session, number) = (self.sealer.session(), self.sealer.next_number());
+        let mut packet = Vec::new();
+        Prefix::answer(0, PathId(0), session, number).write(&mut packet);
+        Report::Message(answer).write(&mut packet);
+        let payload_at = packet.len();
+        self.sealer.seal(&mut packet, 0, payload_at);
+        self.sender.handle_datagram(self.now, self.via, &mut packet);
+        self.sender.check_invariants();
+    }
+}
+
+const FEW: Duration = Duration::from_micros(400);
+
+#[test]
+fn credit_without_end_is_bounded_by_the_cap_of_a_block() {
+    let mut victim = Victim::new(Capabilities::OURS);
+    assert_eq!(victim.symbols(FEW), 4);
+    victim.pull(0, u32::MAX, false);
+    let sent = victim.symbols(Duration::from_millis(900));
+    // Of 118 symbols: 32 times as many, and 256, of which 4 were the opening.
+    assert_eq!(sent, 118 * 32 + 256 - 4);
+}
+
+#[test]
+fn credit_for_blocks_that_are_far_off_or_are_none_begins_nothing() {
+    let mut victim = Victim::new(Capabilities::OURS);
+    assert_eq!(victim.symbols(FEW), 4);
+    for block in [2, 3, u32::MAX >> 8] {
+        victim.pull(block, 5, true);
+    }
+    assert_eq!(victim.symbols(FEW), 0);
+    victim.pull(1, 5, true);
+    assert_eq!(victim.symbols(FEW), 5);
+}
+
+#[test]
+fn a_receiver_that_gives_no_credit_is_asked_ten_times_a_second() {
+    let mut victim = Victim::new(Capabilities::OURS);
+    assert_eq!(victim.symbols(FEW), 4);
+    for _ in 0..9 {
+        victim.pull(0, 0, false);
+        let sent = victim.symbols(Duration::from_millis(100));
+        assert!(sent <= 8, "{sent} in 100 ms");
+    }
+    victim.symbols(Duration::from_millis(200));
+    let ended = core::iter::from_fn(|| victim.sender.poll_event());
+    let outcomes: Vec<_> = ended
+        .filter_map(|event| match event {
+            Event::Ended(_, outcome) => Some(outcome),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(outcomes[..], [Outcome::Unknown(_)]), "{outcomes:?}");
+}
+
+#[test]
+fn a_peer_that_does_not_pull_gets_the_whole_block_at_once() {
+    for capabilities in [Capabilities::default(), Capabilities::PROBE] {
+        let mut victim = Victim::new(capabilities);
+        assert!(victim.symbols(Duration::from_millis(2)) > 118);
+    }
+}
+
+#[test]
+fn credit_for_messages_that_are_not_pulled_changes_nothing() {
+    let mut victim = Victim::new(Capabilities::default());
+    victim.symbols(Duration::from_millis(5));
+    let before = victim.symbols(Duration::from_millis(1));
+    victim.pull(0, 1_000, false);
+    assert!(victim.symbols(Duration::from_millis(1)) <= before.max(8));
+}
+
+/// A receiver that pulls, and a sender that keeps to no window.
+#[test]
+fn a_sender_that_ignores_windows_delays_nobody_else() {
+    let mut liar = Liar::meet(Config::default());
+    liar.pulled = true;
+    let mut rng = SplitMix64::new(7);
+    for id in 0..50 {
+        let bytes = vec![7; 100_000];
+        for _ in 0..40 {
+            let mut header = liar.header(id, &bytes, 1_400, rng.below(200) as u32);
+            header.symbol = match rng.below(8) {
+                0 => u32::MAX - rng.below(2) as u32,
+                _ => header.symbol.wrapping_mul(1 << rng.below(30)),
+            };
+            header.unasked = rng.next_u64() as u16 >> rng.below(16);
+            let payload = if rng.below(4) == 0 { Vec::new() } else { vec![0; 1_400] };
+            liar.say(&header, rng.below(2) == 0, &payload);
+            liar.now += Duration::from_micros(rng.below(300));
+            liar.endpoint.handle_timeout(liar.now);
+            liar.endpoint.check_invariants();
+        }
+    }
+    // Pulls are as fast as the link at most, and end with the messages.
+    let pulls = liar.endpoint.counters().receiver.pulls_sent;
+    assert!(pulls < 3_000, "{pulls} for 2,000 symbols");
+    liar.now += Duration::from_secs(20);
+    liar.endpoint.handle_timeout(liar.now);
+    liar.endpoint.check_invariants();
+    assert_eq!(liar.endpoint.receive_memory(), 0);
+}
+
+#[test]
+fn pulled_messages_both_ways_do_not_delay_each_other() {
+    let mut pair = Pair::new(Setup::default());
+    pair.deliver(message(5_000, 1));
+    let options = SendOptions { policy: Some(BurstPolicy::Pulled { window: None }), ..OPTIONS };
+    for seed in 0..4 {
+        pair.send_from(Side::A, message(256_000, seed), options);
+        pair.send_from(Side::B, message(256_000, seed), options);
+    }
+    let began = pair.now;
+    pair.settle();
+    // A link takes 2.3 ms for each.
+    let took = pair.now.saturating_since(began);
+    assert!(took < Duration::from_millis(11), "{took:?}");
+    assert_eq!((pair.a.delivered(), pair.b.delivered()), (5, 4));
+}
