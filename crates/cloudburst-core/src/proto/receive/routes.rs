@@ -3,6 +3,7 @@
 use crate::id::PathId;
 use crate::path::{PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
+use crate::wire::packet::MAX_CLASSES;
 use std::net::IpAddr;
 
 /// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
@@ -49,8 +50,8 @@ struct Route {
     passed: u32,
     /// Bytes that may leave by it, if nobody has shown that the peer receives there.
     credit: usize,
-    /// The class of the newest symbol, and its number among those.
-    newest: Option<(u8, u16)>,
+    /// The number of the newest symbol of each class: classes may overtake each other.
+    newest: [Option<u16>; MAX_CLASSES as usize],
 }
 
 /// Bytes that may be sent to an address for each byte that came from there, as long as nobody has shown
@@ -74,7 +75,14 @@ impl Routes {
         }
         let has_room = self.routes.len() < MAX_ROUTES;
         if has_room {
-            self.routes.push(Route { path, via, last_symbol, passed: 0, credit, newest: None });
+            self.routes.push(Route {
+                path,
+                via,
+                last_symbol,
+                passed: 0,
+                credit,
+                newest: [None; MAX_CLASSES as usize],
+            });
         }
         has_room
     }
@@ -82,15 +90,13 @@ impl Routes {
     /// A symbol came of the peer's path `path`, with this number among those of its class.
     pub(super) fn count(&mut self, path: PathId, class: u8, number: u16) {
         let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
-        let Some((_, newest)) = route.newest.filter(|(of, _)| *of == class) else {
-            route.newest = Some((class, number));
-            return;
-        };
+        let Some(last) = route.newest.get_mut(usize::from(class)) else { return };
+        let newest = *last.get_or_insert(number);
         let ahead = number.wrapping_sub(newest).cast_signed();
         if ahead > 0 {
             self.missing += u64::from(ahead.cast_unsigned()) - 1;
-            route.newest = Some((class, number));
-        } else {
+            *last = Some(number);
+        } else if ahead < 0 {
             // It was missing, and is late.
             self.missing = self.missing.saturating_sub(1);
         }
