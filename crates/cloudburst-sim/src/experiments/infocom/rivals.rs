@@ -8,11 +8,13 @@ use cloudburst_report::statistics::mean;
 
 const NAME: &str = "rivals";
 /// Cloudburst's settings, with what is added to its name.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("as in the paper", ""),
     ("as in the paper, weight 8", "-weight-8"),
     ("our defaults", "-ours"),
     ("our defaults, weight 8", "-ours-weight-8"),
+    ("our defaults, two classes", "-ours-classes"),
+    ("our defaults, two classes, weight 8", "-ours-weight-8-classes"),
 ];
 
 /// The experiment.
@@ -22,7 +24,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     what: "All-to-all requests beside background flows on the paper's testbed. DCTCP has K = 65 and a \
            smallest timeout of 10 ms; PIAS demotes after 95 KB; copies take different paths; MPTCP has a \
            subflow a path in the queue of messages. The paper does not say how the two queues are weighted: \
-           they have equal weights, and 8 to 1 where it says so.",
+           they have equal weights, and 8 to 1 where it says so. With two classes, those of a message with at most \
+           20 KB to go have a queue of their own that comes first; both queues are tiny and have one weight.",
     minutes: [0.2, 100.0],
     cells,
     run,
@@ -41,6 +44,8 @@ fn cells(scale: Scale) -> Vec<Cell> {
         "d-weight-8",
         "d-ours",
         "d-ours-weight-8",
+        "d-ours-classes",
+        "d-ours-weight-8-classes",
     ];
     let loads = scale.of(&LOADS[2..], &LOADS[..]);
     Cell::all(NAME, &schemes, &[0.0], loads, scale.of(1, 5))

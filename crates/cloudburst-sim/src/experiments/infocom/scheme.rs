@@ -15,6 +15,7 @@ use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
+use cloudburst_core::config::{self, ConfigError, Thresholds};
 use std::error::Error;
 
 /// The transport of messages, and that of background flows.
@@ -43,8 +44,10 @@ pub(super) enum Scheme {
         many_paths: bool,
         /// Whether its queue is tiny.
         tiny: bool,
-        /// The weight of its queue beside the background's.
+        /// The weight of its queue, or of its queues together, beside the background's.
         weight: u32,
+        /// Bytes left up to which symbols are in a class that comes first; `None`: there is one class.
+        urgent: Option<u32>,
         /// The share of the link's rate that a host sends at.
         rate: f64,
         /// Whether an endpoint is asked for packets only when its host's link is free.
@@ -74,7 +77,7 @@ pub(super) enum Scheme {
 const MANY: usize = 4_096;
 
 /// The names of all schemes.
-pub(super) const NAMES: [(&str, Scheme); 24] = [
+pub(super) const NAMES: [(&str, Scheme); 26] = [
     ("dctcp", Scheme::Dctcp { rto_min: None }),
     ("dctcp-fast", Scheme::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Scheme::Pias),
@@ -92,6 +95,8 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
     ("d-ours", ours(true, true)),
     ("d-ours-blocking", BLOCKING),
     ("d-ours-weight-8", weighted(ours(true, true), 8)),
+    ("d-ours-classes", classified(ours(true, true))),
+    ("d-ours-weight-8-classes", classified(weighted(ours(true, true), 8))),
     ("d-weight-8", weighted(paper(true, true), 8)),
     ("model", Scheme::Model { rate: 1.0 }),
     ("pfabric", Scheme::PFabric),
@@ -101,12 +106,17 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
     ("expresspass-half", Scheme::ExpressPass { initial_rate: 0.5 }),
 ];
 
+/// Bytes left up to which messages go first, where there are two classes: the three smaller sizes of the paper.
+const URGENT: u32 = 20_000;
+
 const fn paper(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: true, many_paths, tiny, weight: 1, rate: 1.0, blocks: true }
+    let (weight, urgent, rate) = (1, None, 1.0);
+    Scheme::Cloudburst { paper: true, many_paths, tiny, weight, urgent, rate, blocks: true }
 }
 
 const fn ours(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: false, many_paths, tiny, weight: 1, rate: 1.0, blocks: false }
+    let (weight, urgent, rate) = (1, None, 1.0);
+    Scheme::Cloudburst { paper: false, many_paths, tiny, weight, urgent, rate, blocks: false }
 }
 
 /// Our defaults behind sockets that block at once.
@@ -115,14 +125,26 @@ const BLOCKING: Scheme = Scheme::Cloudburst {
     many_paths: true,
     tiny: true,
     weight: 1,
+    urgent: None,
     rate: 1.0,
     blocks: true,
 };
 
 const fn weighted(scheme: Scheme, weight: u32) -> Scheme {
     match scheme {
-        Scheme::Cloudburst { paper, many_paths, tiny, rate, blocks, .. } => {
-            Scheme::Cloudburst { paper, many_paths, tiny, weight, rate, blocks }
+        Scheme::Cloudburst { paper, many_paths, tiny, urgent, rate, blocks, .. } => {
+            Scheme::Cloudburst { paper, many_paths, tiny, weight, urgent, rate, blocks }
+        }
+        other => other,
+    }
+}
+
+/// The same with two classes.
+const fn classified(scheme: Scheme) -> Scheme {
+    match scheme {
+        Scheme::Cloudburst { paper, many_paths, tiny, weight, rate, blocks, .. } => {
+            let urgent = Some(URGENT);
+            Scheme::Cloudburst { paper, many_paths, tiny, weight, urgent, rate, blocks }
         }
         other => other,
     }
@@ -138,8 +160,8 @@ impl Scheme {
     /// The same, where Cloudburst sends at a share `rate` of the link.
     pub(super) fn at_rate(self, share: f64) -> Self {
         match self {
-            Self::Cloudburst { paper, many_paths, tiny, weight, blocks, .. } => {
-                Self::Cloudburst { paper, many_paths, tiny, weight, rate: share, blocks }
+            Self::Cloudburst { paper, many_paths, tiny, weight, urgent, blocks, .. } => {
+                Self::Cloudburst { paper, many_paths, tiny, weight, urgent, rate: share, blocks }
             }
             Self::Model { .. } => Self::Model { rate: share },
             other => other,
@@ -157,6 +179,21 @@ impl Scheme {
             }
             _ => None,
         }
+    }
+
+    /// The classes of its messages, that of the background aside.
+    fn classes(self) -> Result<config::Classes, ConfigError> {
+        match self {
+            Self::Cloudburst { urgent: Some(bytes), .. } => {
+                Thresholds::new(&[bytes]).map(config::Classes::ByLeft)
+            }
+            _ => Ok(config::Classes::One),
+        }
+    }
+
+    /// How many queues its messages have.
+    fn queues(self) -> usize {
+        if matches!(self, Self::Cloudburst { urgent: Some(_), .. }) { 2 } else { 1 }
     }
 
     /// The transports of messages and background.
@@ -200,13 +237,14 @@ impl Scheme {
                 let link = site.edge.rate;
                 let mut settings = if paper { Settings::paper(link) } else { Settings::ours(link) };
                 settings.config.rate = rate;
+                settings.config.classes = self.classes()?;
                 // Algorithm 1 sends when the link is free, and does not catch up after a pause.
                 settings.send_buffer = blocks.then_some(0);
                 if !many_paths {
                     settings.paths = Paths::Hashed { ports: 1 };
                 }
                 let cloudburst = Cloudburst::new(settings, &site.shape)?;
-                [boxed(cloudburst), boxed(Tcp::new(in_class(1)))]
+                [boxed(cloudburst), boxed(Tcp::new(in_class(self.queues() as u8)))]
             }
             Self::Model { rate } => {
                 let config =
@@ -242,8 +280,9 @@ impl Scheme {
         // Each class of a port has as much memory of its own as the tiny queue, and shares the rest. A leaf has
         // the most ports.
         let ports = u64::from(shape.hosts_per_leaf + shape.ways);
-        let classes = if matches!(self, Self::Dctcp { .. } | Self::Replicated(_)) { 1 } else { 2 };
-        let reserved = ports * classes * site.tiny as u64;
+        let is_one = matches!(self, Self::Dctcp { .. } | Self::Replicated(_));
+        let classes = if is_one { 1 } else { self.queues() + 1 };
+        let reserved = ports * (classes * site.tiny) as u64;
         let shared = site.buffer.saturating_sub(reserved);
         let mut switches: Vec<Option<SharedBuffer>> = Vec::new();
         Clos::with_switches(
@@ -278,7 +317,9 @@ impl Scheme {
                 Strict::new(within(classes)).into()
             }
             Self::Mptcp | Self::Cloudburst { .. } | Self::Model { .. } if buffer.is_none() => {
-                Strict::new(Classes::new(link, &[Limits::NONE, k])).into()
+                let mut limits = vec![Limits::NONE; self.queues()];
+                limits.push(k);
+                Strict::new(Classes::new(link, &limits)).into()
             }
             Self::Mptcp => {
                 let classes = Classes::new(link, &[Limits::new(limit), k]);
@@ -293,7 +334,11 @@ impl Scheme {
                     true => Limits::new(Depth::Bytes(site.tiny)),
                     false => Limits::new(limit),
                 };
-                Weighted::new(within(Classes::new(link, &[own, k])), &[weight, 1]).into()
+                let strict = self.queues();
+                let mut limits = vec![own; strict];
+                limits.push(k);
+                let classes = within(Classes::new(link, &limits));
+                Weighted::with_strict(classes, strict, &[weight, 1]).into()
             }
             Self::PFabric => {
                 PFabricQueue::new(if buffer.is_some() { PFABRIC } else { MANY }).into()
