@@ -14,6 +14,9 @@ const EXPECTED: &str = "1 to 3 numbers of bytes above 0, in ascending order";
 /// How symbols are sorted into classes, of which the first is the most urgent. Switches know classes by
 /// their DSCP, and may serve them by strict priority.
 ///
+/// A message that nobody has answered for three waits in a row is of the first class from then on, whatever this says:
+/// so overload in the classes before its own does not starve it.
+///
 /// Written `one`, `left:20000` or `sent:10000/100000`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -37,6 +37,8 @@ pub(super) struct Leg {
     arrivals: ArrivalLog,
     /// The class of the last packet, counted from the most urgent one.
     level: u8,
+    /// Nobody has answered a block of it for long: more urgent classes may leave nothing to its own.
+    starved: bool,
     layout: Layout,
     priority: u8,
     policy: BurstPolicy,
@@ -97,6 +99,7 @@ impl Leg {
             answered: false,
             arrivals: ArrivalLog::default(),
             level: 0,
+            starved: false,
             layout,
             priority: options.priority,
             policy: options.policy.unwrap_or(config.policy),
@@ -163,14 +166,12 @@ impl Leg {
     pub(super) fn level(&self, classes: &Classes) -> u8 {
         let sent = || self.packets as u64 * self.layout.symbol_size() as u64;
         let level = classes.level(sent, || self.bytes_left());
-        if level > 0 && self.is_starved() { 0 } else { level }
+        if level > 0 && (self.starved || self.is_starving()) { 0 } else { level }
     }
 
-    /// Whether nobody has answered the block whose turn it is for so long that more urgent classes may leave
-    /// nothing to its own.
-    fn is_starved(&self) -> bool {
-        let block = self.active.iter().find(|block| block.recovery.allowance() > 0);
-        block.is_some_and(|block| block.recovery.unanswered() >= LASTING)
+    /// Whether nobody has answered a block for long.
+    fn is_starving(&self) -> bool {
+        self.active.iter().any(|block| block.recovery.unanswered() >= LASTING)
     }
 
     /// Bytes that the receiver needs, as far as it has said so.
@@ -237,6 +238,7 @@ impl Leg {
             self.arrivals.forgive();
         }
         self.level = level;
+        self.starved |= self.is_starving();
         self.arrivals.on_sent(path, packets, next);
         self.packets += packets;
         self.started_at.get_or_insert(now);
