@@ -2,7 +2,7 @@
 //! plan is made of them.
 
 use clap::{Args, Parser};
-use cloudburst_net::{Code, Order, PathMap};
+use cloudburst_net::{Classes, Code, Order, PathMap};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -245,9 +245,16 @@ pub struct CommonArgs {
     #[arg(long, value_name = "MAP", default_value = "ecmp:16")]
     pub paths: PathMap,
 
-    /// DSCP of all packets, 0 to 63 [default: the library's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
-    pub dscp: Option<u8>,
+    /// DSCP of all packets, 0 to 63 [default: the library's]. Several, up to 8, are those of answers,
+    /// and of each of --classes
+    #[arg(long, value_name = "N,...", value_delimiter = ',',
+        value_parser = clap::value_parser!(u8).range(0..64))]
+    pub dscp: Vec<u8>,
+
+    /// Which packets switches should send first, by bytes of a message left to send: left:20000 makes
+    /// two classes, left:20000/100000 three, each with a DSCP of its own. Or by bytes sent: sent:10000
+    #[arg(long, value_name = "BY", default_value_t)]
+    pub classes: Classes,
 
     /// Mark packets for switches that drop those of new messages first and spare the others
     /// (Aeolus: RED with ECN at one low threshold). Both ends should say so

@@ -244,6 +244,8 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--insecure", "--paths", "ecmp:0", "h:1", path], "ecmp:N"),
         (vec!["--insecure", "--code", "zip", "h:1", path], "rlf256"),
         (vec!["--insecure", "--dscp", "64", "h:1", path], "0..64"),
+        (vec!["--insecure", "--dscp", "43,64", "h:1", path], "0..64"),
+        (vec!["--insecure", "--classes", "left:0", "h:1", path], "ascending order"),
         (vec!["--insecure", "--capacity", "fast", "h:1", path], "100M"),
         (vec!["--key-file", "/nonexistent", "h:1", path], "cannot read the key file"),
         (vec!["--key-file", path, "h:1", path], "64 hexadecimal digits"),

@@ -83,6 +83,8 @@ pub(crate) struct Listen {
     pub(crate) hosts: Vec<Peer>,
     /// The DSCP of short messages, for schemes whose packets have it.
     pub(crate) dscp: u8,
+    /// The DSCP of their later classes.
+    pub(crate) low_dscp: u8,
     /// Bits a second of the host's link.
     pub(crate) link_rate: u64,
     /// Of Cloudburst, drawn for the turn.
@@ -287,7 +289,7 @@ impl Agent {
 }
 
 fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
-    let Listen { me, scheme, hosts, dscp, link_rate, key } = listen;
+    let Listen { me, scheme, hosts, dscp, low_dscp, link_rate, key } = listen;
     let dscp = if scheme.is_marked() { *dscp } else { 0 };
     let tcp = |congestion: Congestion, copies, multipath| {
         let congestion = congestion.name().into();
@@ -305,7 +307,8 @@ fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
         Scheme::Mptcp => Arc::new(tcp(Congestion::Cubic, 1, true)?),
         Scheme::Quic => Arc::new(transport::Quic::open()?),
         Scheme::Cloudburst(settings) => {
-            Arc::new(transport::Cloudburst::open(settings, *link_rate, hosts, dscp, *key)?)
+            let dscps = (dscp, *low_dscp);
+            Arc::new(transport::Cloudburst::open(settings, *link_rate, hosts, dscps, *key)?)
         }
     }))
 }

@@ -3,7 +3,7 @@
 use cloudburst_core::code::{Code, Degree};
 use cloudburst_core::config::BurstPolicy;
 use cloudburst_core::path::Order;
-use cloudburst_net::{Config, PathMap};
+use cloudburst_net::{Classes, Config, PathMap};
 use cloudburst_testbed::{Queues, Weights};
 use core::fmt;
 use core::str::FromStr;
@@ -92,6 +92,8 @@ pub(crate) struct Cloudburst {
     pub(crate) rate: f64,
     /// `paths=explicit`, or `paths=ecmp:N`.
     pub(crate) paths: Paths,
+    /// `classes=`: as `cbrst-send --classes` has it. Classes beyond the first share a queue.
+    pub(crate) classes: Classes,
     /// `weight=`: of the queue of short messages, against 1 of everything else.
     pub(crate) weight: u32,
 }
@@ -153,6 +155,11 @@ impl Scheme {
         }
     }
 
+    /// Whether it has packets for the tiny queue that comes second.
+    pub(crate) fn has_classes(&self) -> bool {
+        matches!(self, Self::Cloudburst(Cloudburst { classes, .. }) if *classes != Classes::One)
+    }
+
     /// Whether it wants an address for each path.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self, Self::Cloudburst(Cloudburst { paths: Paths::Explicit, .. }))
@@ -178,17 +185,18 @@ impl Scheme {
 
 impl Default for Cloudburst {
     fn default() -> Self {
-        let Config { code, policy, order, train, rate, .. } = Config::default();
+        let Config { code, policy, order, train, rate, classes, .. } = Config::default();
         let paths = Paths::Map(PathMap::default());
-        Self { design: Design::D, code, policy, order, train, rate, paths, weight: WEIGHT }
+        let (design, weight) = (Design::D, WEIGHT);
+        Self { design, code, policy, order, train, rate, paths, classes, weight }
     }
 }
 
 impl Cloudburst {
     /// As an endpoint takes it.
     pub(crate) fn config(&self) -> Config {
-        let Self { code, policy, order, train, rate, .. } = *self;
-        Config { code, policy, order, train, rate, ..Config::default() }
+        let Self { code, policy, order, train, rate, classes, .. } = *self;
+        Config { code, policy, order, train, rate, classes, ..Config::default() }
     }
 
     /// Whether a message has several paths.
@@ -259,6 +267,7 @@ impl Cloudburst {
             "paths" if value == "explicit" => self.paths = Paths::Explicit,
             "paths" if value.starts_with("ecmp:") => self.paths = Paths::Map(parse(value)?),
             "paths" => return Err("expected explicit or ecmp:N".into()),
+            "classes" => self.classes = parse(value)?,
             "weight" => {
                 self.weight = parse(value)?;
                 if !(1..=100).contains(&self.weight) {
@@ -267,7 +276,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, window, order, train, rate, paths and weight"
+                    "there are code, policy, margin, window, order, train, rate, paths, classes and \
+                     weight"
                         .into(),
                 );
             }
@@ -332,6 +342,9 @@ impl fmt::Display for Cloudburst {
             Paths::Explicit => settings.push("paths=explicit".into()),
             Paths::Map(map) => settings.push(format!("paths={map}")),
         }
+        if self.classes != usual.classes {
+            settings.push(format!("classes={}", self.classes));
+        }
         if self.weight != usual.weight {
             settings.push(format!("weight={}", self.weight));
         }
@@ -364,6 +377,7 @@ mod tests {
             "d:window=24",
             "c:margin=0.25,order=rb,train=1,rate=0.5,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
+            "d:classes=left:20000/50000,weight=1",
         ];
         for text in all.into_iter().chain(set) {
             assert_eq!(text.parse::<Scheme>().unwrap().to_string(), text);
@@ -379,7 +393,7 @@ mod tests {
         let wrong = |text: &str| text.parse::<Scheme>().unwrap_err();
         assert!(wrong("tcp").contains("cbrst-eval schemes"));
         assert!(wrong("pias:train=3").contains("no scheme is called \"pias:train=3\""));
-        assert!(wrong("d:colour=red").ends_with("rate, paths and weight"));
+        assert!(wrong("d:colour=red").ends_with("rate, paths, classes and weight"));
         assert!(wrong("d:train=x").contains("scheme \"d:train=x\", train=x: invalid digit"));
         assert!(wrong("d:weight=0").contains("1 to 100"));
     }

@@ -131,6 +131,7 @@ fn open(site: &Site, case: &Case) -> Result<Vec<u16>, Failure> {
             scheme: case.scheme.clone(),
             hosts: site.hosts.clone(),
             dscp: site.dscp,
+            low_dscp: site.low_dscp,
             link_rate: site.link_rate,
             key,
         })

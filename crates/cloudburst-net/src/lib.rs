@@ -126,7 +126,9 @@ pub use sending::Sending;
 
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;
-pub use cloudburst_core::config::{BurstPolicy, Config, ConfigError, PullOrder, Security};
+pub use cloudburst_core::config::{
+    BurstPolicy, Classes, Config, ConfigError, PullOrder, Security, Thresholds,
+};
 pub use cloudburst_core::error::{
     Indeterminate, LocalError, Receipt, Rejection, SendError as Refusal,
 };

@@ -15,6 +15,9 @@ pub struct Port {
     pub neighbour: Node,
     /// The way out, for packets with the fabric's DSCP.
     pub tiny: Queue,
+    /// The way out, for packets with one of [`Topology::low_dscps`](crate::Topology::low_dscps), in that
+    /// order.
+    pub low: Vec<Queue>,
     /// The way out, for everything else.
     pub default: Queue,
     /// The way in: packets that the link has lost by chance.
@@ -64,11 +67,12 @@ struct Options {
     limit: u64,
 }
 
-/// The ports of `node`, in the order of `neighbours`, from what `tc -j -s qdisc show` and
+/// The ports of `node`, in the order of `neighbours`, with `low` further tiny queues, from what `tc -j -s qdisc show` and
 /// `nft -j list counters` print.
 pub(crate) fn parse(
     node: Node,
     neighbours: &[Node],
+    low: usize,
     qdiscs: &str,
     counters: &str,
     place: &str,
@@ -107,6 +111,7 @@ pub(crate) fn parse(
             node,
             neighbour,
             tiny: queue(plan::TINY)?,
+            low: (0..low).map(|place| queue(&plan::low(place))).collect::<Result<_, _>>()?,
             default: queue(plan::DEFAULT)?,
             lost: counter("lost")?,
             failed: counter("failed")?,
@@ -132,7 +137,7 @@ mod tests {
     #[test]
     fn what_tc_and_nft_print_is_read() {
         let (leaf, spine) = (Node::Leaf(1), Node::Spine(1));
-        let ports = parse(leaf, &[spine], QDISCS, COUNTERS, "x-l1").unwrap();
+        let ports = parse(leaf, &[spine], 0, QDISCS, COUNTERS, "x-l1").unwrap();
         let tiny =
             Queue { limit: 8, sent: 2, bytes: 3028, dropped: 5, backlog: 1, backlog_bytes: 1514 };
         assert_eq!((ports[0].tiny, ports[0].default.limit), (tiny, 256));
@@ -141,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_port_that_is_missing_is_named() {
-        let error = parse(Node::Leaf(1), &[Node::Spine(2)], QDISCS, COUNTERS, "x-l1").unwrap_err();
+        let error =
+            parse(Node::Leaf(1), &[Node::Spine(2)], 0, QDISCS, COUNTERS, "x-l1").unwrap_err();
         assert_eq!(
             error.to_string(),
             "tc in x-l1 printed what is not understood: no queue 11: on s2"

@@ -24,7 +24,11 @@ pub struct Topology {
     pub uplink_rate: Option<u64>,
     /// DSCP of the packets that belong into the tiny queue, 0 to 63. Default 43.
     pub dscp: u8,
-    /// Packets that the tiny queue of a switch's port holds. Default 8. Deeper delays what
+    /// DSCPs of further tiny queues, at most 3, each with its own. Default none. The queue of
+    /// [`dscp`](Self::dscp) comes first, strictly, then these in order; all of them have one weight.
+    #[serde(default)]
+    pub low_dscps: Vec<u8>,
+    /// Packets that each tiny queue of a switch's port holds. Default 8. Deeper delays what
     /// arrives, shallower drops bursts that a moment would have carried.
     pub tiny_packets: u32,
     /// Packets with that DSCP which a host's own port holds. Default 128, the largest block: what
@@ -50,11 +54,14 @@ pub struct Topology {
     pub seed: u32,
 }
 
+/// Tiny queues beside the first one, at most.
+const MAX_LOW: u64 = 3;
+
 /// Weighted round robin: the share of a busy link that each queue is sure of. What one does not
 /// use the other has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Of the tiny queue, 1 to 100. Default 1.
+    /// Of the tiny queue, or of all of them together, 1 to 100. Default 1.
     pub tiny: u32,
     /// Of the queue of everything else, 1 to 100. Default 1.
     pub default: u32,
@@ -81,6 +88,7 @@ impl Default for Topology {
             rate: 100_000_000,
             uplink_rate: None,
             dscp: 43,
+            low_dscps: Vec::new(),
             tiny_packets: 8,
             host_tiny_packets: 128,
             default_packets: 256,
@@ -114,6 +122,13 @@ impl Topology {
         within("rate", self.rate, 1_000_000, 10_000_000_000)?;
         within("uplink_rate", self.uplink_rate(), 1_000_000, 10_000_000_000)?;
         within("dscp", self.dscp.into(), 0, 63)?;
+        within("low_dscps", self.low_dscps.len() as u64, 0, MAX_LOW)?;
+        for (place, &dscp) in self.low_dscps.iter().enumerate() {
+            within("low_dscps", dscp.into(), 0, 63)?;
+            if dscp == self.dscp || self.low_dscps[..place].contains(&dscp) {
+                return Err(parameter("low_dscps", dscp, "a DSCP for each queue".into()));
+            }
+        }
         within("tiny_packets", self.tiny_packets.into(), 1, 100_000)?;
         within("host_tiny_packets", self.host_tiny_packets.into(), 1, 100_000)?;
         within("default_packets", self.default_packets.into(), 1, 100_000)?;

@@ -13,7 +13,7 @@ pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
 
 use crate::protocol::NameError;
-use cloudburst_net::PathMap;
+use cloudburst_net::{Classes, PathMap};
 use core::time::Duration;
 use std::io;
 use std::path::PathBuf;
@@ -24,7 +24,9 @@ pub(crate) struct CommonPlan {
     pub(crate) key: Key,
     pub(crate) deadline: Duration,
     pub(crate) paths: PathMap,
-    pub(crate) dscp: Option<u8>,
+    /// By class; empty: the library's.
+    pub(crate) dscps: Vec<u8>,
+    pub(crate) classes: Classes,
     pub(crate) aeolus: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,

@@ -13,7 +13,7 @@ use self::pipe::Writer;
 use self::serve::Server;
 use self::store::Store;
 use crate::Exit;
-use crate::plan::{Destination, Key, ReceivePlan};
+use crate::plan::{CommonPlan, Destination, Key, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Ui};
@@ -95,8 +95,8 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
 }
 
 fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
-    let config =
-        Config { deadline: plan.common.deadline, max_message: MAX_FRAME, ..Config::default() };
+    let CommonPlan { deadline, classes, .. } = plan.common;
+    let config = Config { deadline, classes, max_message: MAX_FRAME, ..Config::default() };
     let mut builder = Endpoint::builder()
         .bind(plan.listen)
         .known_as(plan.known_as.iter().copied())
@@ -106,8 +106,8 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         .security(plan.common.key.security_with(&plan.also_accept))
         .config(config)
         .aeolus(plan.common.aeolus);
-    if let Some(dscp) = plan.common.dscp {
-        builder = builder.dscp(dscp);
+    if !plan.common.dscps.is_empty() {
+        builder = builder.dscps(plan.common.dscps.iter().copied());
     }
     builder.build().map_err(|error| match error {
         BuildError::Bind { addr, source } if !after_bind(&source).is_empty() => {

@@ -75,7 +75,7 @@ impl Server {
             once: plan.once.then(|| Once::new(patience)),
             patience,
             max_size: plan.max_size,
-            dscp: plan.common.dscp.unwrap_or(DEFAULT_DSCP),
+            dscp: plan.common.dscps.first().copied().unwrap_or(DEFAULT_DSCP),
             interrupts,
             ui,
             stored,

@@ -81,6 +81,7 @@ impl Session {
             deadline,
             max_message: MAX_FRAME,
             code: plan.code.unwrap_or_default(),
+            classes: plan.common.classes,
             ..Config::default()
         };
         let mut builder = Endpoint::builder()
@@ -94,8 +95,8 @@ impl Session {
         if let Some(capacity) = plan.capacity {
             builder = builder.capacity(capacity);
         }
-        if let Some(dscp) = plan.common.dscp {
-            builder = builder.dscp(dscp);
+        if !plan.common.dscps.is_empty() {
+            builder = builder.dscps(plan.common.dscps.iter().copied());
         }
         let courier = Courier::new(builder.build()?);
         let id = InvocationId(rand::random());

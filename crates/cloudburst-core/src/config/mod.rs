@@ -1,10 +1,13 @@
 //! Settings of an endpoint, with defaults and trade-offs.
 
 mod check;
+mod classes;
 mod security;
 
 pub use self::check::ConfigError;
 pub(crate) use self::check::check_code;
+pub(crate) use self::classes::MAX_LEVELS;
+pub use self::classes::{Classes, Thresholds};
 pub use self::security::Security;
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
@@ -97,6 +100,12 @@ pub struct Config {
     /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,
     /// the more so the smaller `train` is. It must fit the path map, or every send is refused.
     pub order: Order,
+    /// How symbols are sorted into classes. Default one class.
+    ///
+    /// Several let short messages overtake long ones, if switches serve the classes' DSCPs by strict priority
+    /// and the endpoint has a DSCP for each. Ends need not agree. Where they all have one DSCP, or one
+    /// queue, they gain nothing.
+    pub classes: Classes,
     /// The code of messages that do not choose their own.
     pub code: Code,
     /// The burst policy of messages that do not choose their own.
@@ -184,6 +193,7 @@ impl Default for Config {
             rate: 1.0,
             train: MAX_TRAIN,
             order: Order::default(),
+            classes: Classes::default(),
             code: Code::default(),
             policy: BurstPolicy::default(),
             pull_above: usize::MAX,

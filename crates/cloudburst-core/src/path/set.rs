@@ -4,6 +4,7 @@ use super::map::Via;
 use super::order::{Order, OrderError};
 use super::sequence::Sequence;
 use super::train::{SHORTEST_TRAIN, TrainLength};
+use crate::config::MAX_LEVELS;
 use crate::id::PathId;
 use crate::time::Instant;
 use core::time::Duration;
@@ -99,8 +100,8 @@ pub struct PathSet {
 /// What the judgement of one path rests on, and the number of its next packet.
 #[derive(Clone, Debug, Default)]
 struct Health {
-    /// Packets that were numbered, modulo 2^16.
-    numbered: u16,
+    /// Packets that were numbered in each class, modulo 2^16.
+    numbered: [u16; MAX_LEVELS],
     /// Packets missing since the path was last heard of.
     missing: u32,
     /// Turns that it did not get since it was degraded, or probed.
@@ -334,11 +335,16 @@ impl PathSet {
         }
     }
 
-    /// The number of the next packet on `path`, whose receiver can tell a loss by a gap.
-    pub fn next_number(&mut self, path: PathId) -> u16 {
-        let Some(health) = self.health.get_mut(usize::from(path.0)) else { return 0 };
-        let number = health.numbered;
-        health.numbered = number.wrapping_add(1);
+    /// The number of the next packet on `path` in the class `level`, counted from the most urgent one, whose
+    /// receiver can tell a loss by a gap.
+    pub fn next_number(&mut self, path: PathId, level: u8) -> u16 {
+        let health = self.health.get_mut(usize::from(path.0));
+        let Some(next) = health.and_then(|health| health.numbered.get_mut(usize::from(level)))
+        else {
+            return 0;
+        };
+        let number = *next;
+        *next = number.wrapping_add(1);
         number
     }
 

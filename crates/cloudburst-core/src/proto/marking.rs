@@ -9,7 +9,7 @@ pub struct Class(pub u8);
 impl Class {
     /// Handshakes and answers.
     pub const CONTROL: Self = Self(0);
-    /// Symbols.
+    /// The most urgent symbols. Less urgent ones have higher numbers ([`Config::classes`]).
     pub const DATA: Self = Self(1);
 }
 
@@ -36,18 +36,19 @@ pub(super) const fn control(config: &Config) -> Marking {
     Marking { class: Class::CONTROL, ecn: ecn(config.aeolus) }
 }
 
-/// The marking of symbols of a message; `answered` says whether its receiver has answered any.
+/// The marking of symbols of a message; `answered` says whether its receiver has answered any. `level` is
+/// that of [`Config::classes`].
 ///
 /// Before the first answer, nobody knows whether the receiver listens, so packets of other messages
 /// take precedence (Aeolus).
-pub(super) const fn symbols(config: &Config, answered: bool) -> Marking {
-    Marking { class: Class::DATA, ecn: ecn(config.aeolus && answered) }
+pub(super) const fn symbols(config: &Config, level: u8, answered: bool) -> Marking {
+    Marking { class: Class(Class::DATA.0 + level), ecn: ecn(config.aeolus && answered) }
 }
 
 /// Whether an answer may leave in a batch of symbols with this marking and take its class. It may
-/// not if switches may drop the batch but would spare the answer.
+/// not if switches may drop the batch, or make it wait, but would spare the answer.
 pub(super) fn may_carry_answers(config: &Config, batch: Marking) -> bool {
-    batch.ecn == control(config).ecn
+    batch.ecn == control(config).ecn && batch.class <= Class::DATA
 }
 
 const fn ecn(capable: bool) -> Ecn {
@@ -63,9 +64,10 @@ mod tests {
         let config = Config::default();
         assert_eq!(control(&config).class, Class::CONTROL);
         for answered in [false, true] {
-            let marking = symbols(&config, answered);
+            let marking = symbols(&config, 0, answered);
             assert_eq!(marking, Marking { class: Class::DATA, ecn: Ecn::NotEct });
             assert!(may_carry_answers(&config, marking));
+            assert!(!may_carry_answers(&config, symbols(&config, 1, answered)), "answers go first");
         }
     }
 
@@ -74,7 +76,7 @@ mod tests {
         let config = Config { aeolus: true, ..Config::default() };
         assert_eq!(control(&config).ecn, Ecn::Ect0);
         for (answered, ecn) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
-            let marking = symbols(&config, answered);
+            let marking = symbols(&config, 0, answered);
             assert_eq!(marking.ecn, ecn);
             assert_eq!(may_carry_answers(&config, marking), answered);
         }

@@ -7,6 +7,7 @@ mod addresses;
 mod aeolus;
 mod allocations;
 mod blackhole;
+mod classes;
 mod common;
 mod connect;
 mod copies;

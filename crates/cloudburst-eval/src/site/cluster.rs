@@ -32,6 +32,8 @@ struct Document {
     /// Of the packets of short messages.
     #[serde(default = "usual_dscp")]
     dscp: u8,
+    /// Of those that come second, with `classes=`; if that is another one.
+    low_dscp: Option<u8>,
     host: Vec<Row>,
 }
 
@@ -59,8 +61,10 @@ impl Document {
             let (low, high) = (RATES.start(), RATES.end());
             return Err(format!("link_rate {}: expected {low} to {high} bit/s", self.link_rate));
         }
-        if self.dscp > 63 {
-            return Err(format!("dscp {}: expected 0 to 63", self.dscp));
+        for (key, dscp) in [("dscp", Some(self.dscp)), ("low_dscp", self.low_dscp)] {
+            if let Some(dscp) = dscp.filter(|&dscp| dscp > 63) {
+                return Err(format!("{key} {dscp}: expected 0 to 63"));
+            }
         }
         let of_first_rack = self.host.iter().filter(|row| row.rack == self.host[0].rack).count();
         if of_first_rack == self.host.len() {
@@ -100,7 +104,8 @@ impl Cluster {
         let hosts = document.host.into_iter().map(peer).collect();
         let network = Network::Cluster(Self { endpoint, agents });
         let (link_rate, dscp) = (document.link_rate, document.dscp);
-        Ok(Site { hosts, racks, link_rate, dscp, network })
+        let low_dscp = document.low_dscp.unwrap_or(dscp);
+        Ok(Site { hosts, racks, link_rate, dscp, low_dscp, network })
     }
 
     pub(super) fn tell(

@@ -43,8 +43,9 @@ impl Local {
         let racks = (1..=topology.hosts).map(|host| topology.leaf_of(host)).collect();
         let agents = hosts.iter().map(|_| Agent::new(interrupted.clone())).collect();
         let (link_rate, dscp) = (topology.rate, topology.dscp);
+        let low_dscp = topology.low_dscps.first().copied().unwrap_or(dscp);
         let network = Network::Local(Self { fabric, agents, min_rto });
-        Ok((Site { hosts, racks, link_rate, dscp, network }, lacks))
+        Ok((Site { hosts, racks, link_rate, dscp, low_dscp, network }, lacks))
     }
 
     pub(super) fn tell(&self, commands: Vec<Command>) -> Vec<Result<Answer, Failure>> {
@@ -85,8 +86,10 @@ impl Local {
         let mut sum = QueueCounters::default();
         for port in self.fabric.ports()? {
             if !matches!(port.node, Node::Host(_)) {
-                sum.tiny_sent += port.tiny.sent;
-                sum.tiny_dropped += port.tiny.dropped;
+                for tiny in port.low.iter().chain([&port.tiny]) {
+                    sum.tiny_sent += tiny.sent;
+                    sum.tiny_dropped += tiny.dropped;
+                }
                 sum.default_sent += port.default.sent;
                 sum.default_dropped += port.default.dropped;
             }
@@ -111,11 +114,11 @@ fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>,
             lacks.push(format!("net.ipv4.{key} could not be set to {value}: {why}."));
         }
     }
-    // What quinn cannot write by itself. Cloudburst writes the same, and nothing else is UDP.
+    // What quinn cannot write by itself. Cloudburst writes its own, and nothing else is UDP.
     let dscp = fabric.topology().dscp;
     let rules = format!(
         "table ip eval {{ chain out {{ type filter hook output priority mangle; \
-         ip protocol udp ip dscp set {dscp}; }}; }}"
+         ip protocol udp ip dscp cs0 ip dscp set {dscp}; }}; }}"
     );
     let marked = host.command("nft").arg(rules).output().map_err(Failure::io("nft"))?;
     if !marked.status.success() {

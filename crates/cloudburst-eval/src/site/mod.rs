@@ -22,6 +22,8 @@ pub(crate) struct Site {
     pub(crate) link_rate: u64,
     /// Of short messages.
     pub(crate) dscp: u8,
+    /// That of their later classes.
+    pub(crate) low_dscp: u8,
     pub(crate) network: Network,
 }
 

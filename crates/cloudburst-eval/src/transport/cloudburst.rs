@@ -38,12 +38,13 @@ struct Replies {
 }
 
 impl Cloudburst {
-    /// `hosts` are those of whom [`Transport::connect`] will say where they listen.
+    /// `hosts` are those of whom [`Transport::connect`] will say where they listen. The DSCPs are those of the first
+    /// class and of others.
     pub(crate) fn open(
         settings: &Settings,
         capacity: u64,
         hosts: &[Peer],
-        dscp: u8,
+        (dscp, low_dscp): (u8, u8),
         key: [u8; 32],
     ) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
@@ -54,7 +55,8 @@ impl Cloudburst {
             Endpoint::builder()
                 .bind((Ipv4Addr::UNSPECIFIED, 0).into())
                 .capacity(capacity)
-                .dscp(dscp)
+                // Answers and the first class share a queue.
+                .dscps([dscp, dscp, low_dscp])
                 .paths(map.clone())
                 .config(settings.config())
                 .security(Security::pre_shared(key))

@@ -4,7 +4,7 @@
 use crate::common::tap::{Packet, Tap};
 use crate::common::{builder_on, bytes};
 use cloudburst_core::wire::Kind;
-use cloudburst_net::PathMap;
+use cloudburst_net::{Config, PathMap};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn through_tap(ip: &str, configure: fn(cloudburst_net::Builder) -> cloudburst_net::Builder) -> Tap {
@@ -76,6 +76,24 @@ fn symbols_and_all_else_carry_the_dscps_of_their_classes() {
         }
         let io = client.counters().io;
         assert!(io.batches_sent < io.datagrams_sent, "symbols go in batches");
+    }
+}
+
+#[test]
+fn each_class_of_symbols_carries_its_dscp() {
+    for ip in ["127.0.0.1", "::1"] {
+        let config = Config { classes: "left:20000".parse().unwrap(), ..Config::default() };
+        let build = || builder_on(ip).config(config.clone()).dscps([46, 46, 45]);
+        let client = build().build().unwrap();
+        let (_server, tap) = Tap::in_front_of(build(), ip);
+        client.blocking().send(tap.addr(), bytes(5_000, 1)).unwrap();
+        let short = tap.seen();
+        assert!(short.up.iter().chain(&short.down).all(|packet| packet.tos == Some(46 << 2)));
+        client.blocking().send(tap.addr(), bytes(50_000, 2)).unwrap();
+        let both = tap.seen();
+        let is_low = |packet: &&Packet| packet.tos == Some(45 << 2);
+        assert!(both.up.iter().filter(is_low).count() > 30, "{ip}");
+        assert_eq!(both.down.iter().filter(is_low).count(), 0, "answers go first: {ip}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Weighted round robin between classes.
+//! Weighted round robin between classes, of which the first few may share a turn by strict priority.
 
 use super::{Classes, Next, Queue};
 use crate::engine::{Handle, Packets, Time};
@@ -7,8 +7,10 @@ use crate::engine::{Handle, Packets, Time};
 #[derive(Debug)]
 pub struct Weighted {
     classes: Classes,
+    /// So many classes, the first ones, have the first turn together: the lowest-numbered with packets is served.
+    strict: usize,
     weights: Vec<u32>,
-    /// The class whose turn it is.
+    /// Whose turn it is.
     turn: usize,
     /// Packets that it may still send in this turn.
     left: u32,
@@ -17,10 +19,25 @@ pub struct Weighted {
 impl Weighted {
     /// Weighted round robin between `classes`. A weight that is 0 or missing counts as 1.
     pub fn new(classes: Classes, weights: &[u32]) -> Self {
-        let weight = |class| weights.get(class).copied().unwrap_or(1).max(1);
-        let weights: Vec<u32> = (0..classes.len()).map(weight).collect();
+        Self::with_strict(classes, 1, weights)
+    }
+
+    /// The same where the first `strict` classes, at least 1, have the first weight together, and strict priority
+    /// among themselves.
+    pub fn with_strict(classes: Classes, strict: usize, weights: &[u32]) -> Self {
+        let weight = |turn| weights.get(turn).copied().unwrap_or(1).max(1);
+        let strict = strict.clamp(1, classes.len());
+        let weights: Vec<u32> = (0..=classes.len() - strict).map(weight).collect();
         let left = weights[0];
-        Self { classes, weights, turn: 0, left }
+        Self { classes, strict, weights, turn: 0, left }
+    }
+
+    /// The class to serve now.
+    fn class(&self) -> usize {
+        match self.turn {
+            0 => (0..self.strict).find(|&class| self.classes.waits(class)).unwrap_or(0),
+            turn => self.strict + turn - 1,
+        }
     }
 }
 
@@ -32,14 +49,14 @@ impl Queue for Weighted {
     fn dequeue(&mut self, now: Time, packets: &mut Packets) -> Next {
         self.classes.settle(now);
         // Once around, and back to a class whose turn was over.
-        for _ in 0..=self.classes.len() {
+        for _ in 0..=self.weights.len() {
             if self.left > 0
-                && let Some(packet) = self.classes.pop(now, self.turn, packets)
+                && let Some(packet) = self.classes.pop(now, self.class(), packets)
             {
                 self.left -= 1;
                 return Next::Send(packet);
             }
-            self.turn = (self.turn + 1) % self.classes.len();
+            self.turn = (self.turn + 1) % self.weights.len();
             self.left = self.weights[self.turn];
         }
         Next::Idle

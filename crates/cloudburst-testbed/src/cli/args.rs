@@ -148,7 +148,11 @@ pub(super) struct Up {
     #[arg(long, value_name = "N", default_value_t = Topology::default().dscp)]
     dscp: u8,
 
-    /// Packets that the tiny queue of a switch's port holds
+    /// DSCPs of further tiny queues, which come after that one, in this order
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    low_dscps: Vec<u8>,
+
+    /// Packets that each tiny queue of a switch's port holds
     #[arg(long, value_name = "N", default_value_t = Topology::default().tiny_packets)]
     tiny_packets: u32,
 
@@ -160,7 +164,7 @@ pub(super) struct Up {
     #[arg(long, value_name = "N", default_value_t = Topology::default().default_packets)]
     default_packets: u32,
 
-    /// Shares of a busy link: of the tiny queue and of the other
+    /// Shares of a busy link: of the tiny queues together, and of the other
     #[arg(long, value_name = "TINY:OTHER", default_value = "1:1")]
     weights: Weights,
 
@@ -197,6 +201,7 @@ impl Up {
             rate: self.rate.0,
             uplink_rate: self.uplink_rate.map(|rate| rate.0),
             dscp: self.dscp,
+            low_dscps: self.low_dscps.clone(),
             tiny_packets: self.tiny_packets,
             host_tiny_packets: self.host_tiny_packets,
             default_packets: self.default_packets,

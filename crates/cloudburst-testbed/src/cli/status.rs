@@ -153,6 +153,9 @@ impl fmt::Display for Status {
             };
             let name = format!("{}>{}", port.node, port.neighbour);
             row(name, "tiny", &port.tiny, port.lost.to_string(), port.failed.to_string());
+            for low in &port.low {
+                row(String::new(), "low", low, String::new(), String::new());
+            }
             row(String::new(), "default", &port.default, String::new(), String::new());
         }
         write!(f, "{ports}")

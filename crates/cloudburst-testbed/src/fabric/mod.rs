@@ -318,7 +318,8 @@ impl Fabric {
     fn read(&self, node: Node, place: &str) -> Result<Vec<Port>, Error> {
         let qdiscs = namespace::run("tc", &["-j", "-s", "qdisc", "show"], "", place)?;
         let losses = namespace::run("nft", &["-j", "list", "counters"], "", place)?;
-        counters::parse(node, &self.topology.neighbours(node), &qdiscs, &losses, place)
+        let low = self.topology.low_dscps.len();
+        counters::parse(node, &self.topology.neighbours(node), low, &qdiscs, &losses, place)
     }
 
     /// Whether packets that are addressed to spines are decapsulated.

@@ -13,9 +13,15 @@ use crate::address::mac;
 use crate::state::{Failure, State};
 use crate::topology::{Link, Node, Topology};
 use core::fmt::Write as _;
+use core::iter;
 
 /// The handle of the qdisc that is the tiny queue, as `tc` prints it.
 pub(crate) const TINY: &str = "11:";
+/// The same for the further tiny queue at `place`.
+pub(crate) fn low(place: usize) -> String {
+    format!("{}:", 12 + place)
+}
+
 /// The same for the queue of everything else.
 pub(crate) const DEFAULT: &str = "21:";
 
@@ -98,10 +104,12 @@ pub(crate) fn settle(topology: &Topology, node: Node) -> String {
     lines(ports.map(|port| format!("link show dev {port}")))
 }
 
-/// `tc`: the two queues of each port.
+/// `tc`: the queues of each port.
 ///
 /// HTB with two classes that both may borrow up to the link's rate: each is sure of its weight's
-/// share, and where both borrow, their quanta make them take turns in the same proportion.
+/// share, and where both borrow, their quanta make them take turns in the same proportion. Where there are
+/// further tiny queues, the class of the tiny queue has a class for each inside, which own nothing and borrow
+/// in the order of their priorities.
 pub(crate) fn queues(topology: &Topology, node: Node) -> String {
     let mut text = String::new();
     let is_host = matches!(node, Node::Host(_));
@@ -119,25 +127,27 @@ pub(crate) fn queues(topology: &Topology, node: Node) -> String {
         ));
         line(shares(topology, node, neighbour, "add"));
         if is_host {
-            for id in ["1", "2"] {
+            for Leaf { class, shaper, .. } in leaves(topology) {
                 // What a host sends as one super-packet (UDP_SEGMENT) is cut before it is queued:
                 // TBF cuts what is larger than its burst. Its rate is such that it never waits.
                 let rate = (4 * rate).max(10_000_000_000);
                 line(format!(
-                    "qdisc add dev {neighbour} parent 1:{id}0 handle {id}0: \
+                    "qdisc add dev {neighbour} parent 1:{class} handle {shaper}: \
                      tbf rate {rate}bit burst {} limit 100000000",
                     frame + 100
                 ));
             }
         }
         line(limits(topology, node, neighbour, "add"));
-        // The upper six bits of the byte; the lower two are ECN's.
-        let dscp = topology.dscp << 2;
-        for (order, protocol, field) in [(1, "ip", "ip dsfield"), (2, "ipv6", "ip6 priority")] {
-            line(format!(
-                "filter add dev {neighbour} parent 1: prio {order} protocol {protocol} \
-                 u32 match {field} {dscp:#04x} 0xfc flowid 1:10"
-            ));
+        for (Leaf { class, .. }, dscp) in leaves(topology).into_iter().zip(dscps(topology)) {
+            // The upper six bits of the byte; the lower two are ECN's.
+            let byte = dscp << 2;
+            for (order, protocol, field) in [(1, "ip", "ip dsfield"), (2, "ipv6", "ip6 priority")] {
+                line(format!(
+                    "filter add dev {neighbour} parent 1: prio {order} protocol {protocol} \
+                     u32 match {field} {byte:#04x} 0xfc flowid 1:{class}"
+                ));
+            }
         }
     }
     text
@@ -151,7 +161,31 @@ pub(crate) fn requeue(topology: &Topology, node: Node) -> String {
     }))
 }
 
-/// The two classes of a port.
+/// A queue of a port: its class, what cuts super-packets at hosts, and the queue itself.
+struct Leaf {
+    class: u32,
+    shaper: u32,
+    queue: u32,
+}
+
+/// The tiny queues, in the order of [`dscps`], and the one of everything else. `tc` reads all numbers as
+/// hexadecimal.
+fn leaves(topology: &Topology) -> Vec<Leaf> {
+    let leaf = |class, shaper, queue| Leaf { class, shaper, queue };
+    let mut leaves = match topology.low_dscps.len() as u32 {
+        0 => vec![leaf(10, 10, 11)],
+        low => (0..=low).map(|place| leaf(11 + place, 110 + 10 * place, 11 + place)).collect(),
+    };
+    leaves.push(leaf(20, 20, 21));
+    leaves
+}
+
+/// The DSCPs of the tiny queues, the most urgent first.
+fn dscps(topology: &Topology) -> impl Iterator<Item = u8> {
+    iter::once(topology.dscp).chain(topology.low_dscps.iter().copied())
+}
+
+/// The classes of a port.
 fn shares(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> String {
     let rate = topology.link_rate(Link::between(node, neighbour));
     let weights = topology.weights;
@@ -162,28 +196,49 @@ fn shares(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> Strin
             htb(share, rate, topology.mtu, weight)
         )
     };
-    [("10", weights.tiny), ("20", weights.default)].map(class).join("\n")
+    let mut lines = [("10", weights.tiny), ("20", weights.default)].map(class).to_vec();
+    if !topology.low_dscps.is_empty() {
+        // A frame a second and a half of its own: HTB has no class without a rate.
+        let frame = topology.mtu + 14;
+        let ceiling = burst(rate, frame);
+        let inner =
+            format!("htb rate 8kbit ceil {rate}bit burst {frame} cburst {ceiling} quantum {frame}");
+        lines.extend((0..).zip(dscps(topology)).map(|(priority, _)| {
+            let class = 11 + priority;
+            format!(
+                "class {verb} dev {neighbour} parent 1:10 classid 1:{class} {inner} prio {priority}"
+            )
+        }));
+    }
+    lines.join("\n")
 }
 
 fn htb(share: u64, rate: u64, mtu: u32, weight: u32) -> String {
     let frame = mtu + 14;
-    // What a timer that is late by 100 us must be able to make up for.
-    let burst = 2 * u64::from(frame) + rate / 8 / 10_000;
+    let burst = burst(rate, frame);
     format!(
         "htb rate {share}bit ceil {rate}bit burst {burst} cburst {burst} quantum {}",
         weight * frame
     )
 }
 
-/// How many packets the two queues of a port hold.
+/// Bytes that a class may send at once: what a timer that is late by 100 us must be able to make up for.
+fn burst(rate: u64, frame: u32) -> u64 {
+    2 * u64::from(frame) + rate / 8 / 10_000
+}
+
+/// How many packets the queues of a port hold.
 fn limits(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> String {
     let is_host = matches!(node, Node::Host(_));
     let tiny_packets = if is_host { topology.host_tiny_packets } else { topology.tiny_packets };
-    let limit = |(id, packets): (&str, u32)| {
-        let parent = if is_host { format!("{id}0:1") } else { format!("1:{id}0") };
-        format!("qdisc {verb} dev {neighbour} parent {parent} handle {id}1: pfifo limit {packets}")
+    let limit = |Leaf { class, shaper, queue }: Leaf| {
+        let parent = if is_host { format!("{shaper}:1") } else { format!("1:{class}") };
+        let packets = if queue == 21 { topology.default_packets } else { tiny_packets };
+        format!(
+            "qdisc {verb} dev {neighbour} parent {parent} handle {queue}: pfifo limit {packets}"
+        )
     };
-    [("1", tiny_packets), ("2", topology.default_packets)].map(limit).join("\n")
+    leaves(topology).into_iter().map(limit).collect::<Vec<_>>().join("\n")
 }
 
 /// `nft`: for each port, a place for what it loses, with counters.
@@ -241,6 +296,26 @@ mod tests {
         assert!(text.contains("match ip dsfield 0x28 0xfc flowid 1:10"), "{text}");
         assert!(text.contains("dev l2 parent 1:10 handle 11: pfifo limit 3\n"), "{text}");
         assert!(text.contains("dev l2 parent 1:20 handle 21: pfifo limit 256\n"), "{text}");
+    }
+
+    #[test]
+    fn further_tiny_queues_are_inside_the_class_of_the_first() {
+        let topology = Topology { low_dscps: vec![45, 47], ..Topology::default() };
+        let text = queues(&topology, Node::Spine(1));
+        for (place, dscp) in [43, 45, 47].into_iter().enumerate() {
+            let (class, byte) = (11 + place, dscp << 2);
+            for part in [
+                format!("dev l2 parent 1:10 classid 1:{class} htb rate 8kbit ceil 100000000bit "),
+                format!("dev l2 parent 1:{class} handle {class}: pfifo limit 8\n"),
+                format!("match ip dsfield {byte:#04x} 0xfc flowid 1:{class}\n"),
+            ] {
+                assert!(text.contains(&part), "{part}\n{text}");
+            }
+            assert!(text.contains(&format!(" prio {place}\n")), "{text}");
+        }
+        let host = queues(&topology, Node::Host(1));
+        assert!(host.contains("parent 1:12 handle 120: tbf "), "{host}");
+        assert!(host.contains("parent 120:1 handle 12: pfifo limit 128\n"), "{host}");
     }
 
     #[test]

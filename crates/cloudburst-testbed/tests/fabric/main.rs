@@ -50,6 +50,10 @@ fn main() {
         ("path_ids_share_their_spine", routes::path_ids_share_their_spine),
         ("the_tiny_queue_is_for_one_dscp", queues::the_tiny_queue_is_for_one_dscp),
         ("a_flood_leaves_tcp_its_share", queues::a_flood_leaves_tcp_its_share),
+        (
+            "tiny_queues_have_one_weight_and_an_order",
+            queues::tiny_queues_have_one_weight_and_an_order,
+        ),
         ("queues_change_while_the_fabric_is_up", queues::queues_change_while_the_fabric_is_up),
         ("a_super_packet_is_queued_in_pieces", queues::a_super_packet_is_queued_in_pieces),
         ("a_silent_spine_loses_its_share", failures::a_silent_spine_loses_its_share),

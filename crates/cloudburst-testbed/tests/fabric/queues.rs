@@ -152,6 +152,67 @@ pub(crate) fn a_flood_leaves_tcp_its_share() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Floods in the first tiny queue, in the second and in the default queue meet in one uplink. Then the first flood
+/// ends.
+pub(crate) fn tiny_queues_have_one_weight_and_an_order() -> Result<(), Failed> {
+    const LOW: u8 = 45;
+    let topology = Topology {
+        rate: 40_000_000,
+        uplink_rate: Some(20_000_000),
+        low_dscps: vec![LOW],
+        weights: Weights { tiny: 3, default: 1 },
+        ..small()
+    };
+    let fabric = Fabric::up(&topology)?;
+    let (first, second, to) = (fabric.host(1)?, fabric.host(2)?, fabric.host(3)?);
+    let _sink = bound(&to, false, PORT)?;
+    let flood_to = (to.path_address(1)?, PORT);
+    let sender = |from, byte| -> Result<UdpSocket, Failed> {
+        let socket = bound(from, false, 0)?;
+        marked(&socket, byte)?;
+        Ok(socket)
+    };
+    let urgent = sender(&first, DSCP << 2)?;
+    let others = [sender(&second, u32::from(LOW) << 2)?, sender(&second, 0)?];
+    let (over, urgent_over) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    let flood = |socket: UdpSocket, is_over: &AtomicBool| {
+        while !is_over.load(Ordering::Relaxed) {
+            // More than any port carries, however late the thread wakes.
+            for _ in 0..32 {
+                let _ = socket.send_to(&[0; 1400], flood_to);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    // Mb/s of the three queues.
+    let rates = || -> Result<[f64; 3], Failed> {
+        thread::sleep(Duration::from_millis(500));
+        let sent = || -> Result<[u64; 3], Failed> {
+            let port = fabric.port(Node::Leaf(1), Node::Spine(1))?;
+            assert!(port.low[0].limit == port.tiny.limit && port.low[0].backlog <= 8, "{port:?}");
+            Ok([port.tiny, port.low[0], port.default].map(|queue| queue.bytes))
+        };
+        let (before, start) = (sent()?, Instant::now());
+        thread::sleep(Duration::from_millis(1500));
+        let (after, seconds) = (sent()?, start.elapsed().as_secs_f64());
+        Ok([0, 1, 2].map(|queue| (after[queue] - before[queue]) as f64 * 8.0 / seconds / 1e6))
+    };
+    let (with, without) = thread::scope(|scope| -> Result<_, Failed> {
+        let (_ends, _urgent_ends) = (Ends(over), Ends(urgent_over));
+        scope.spawn(move || flood(urgent, urgent_over));
+        for socket in others {
+            scope.spawn(move || flood(socket, over));
+        }
+        let with = rates()?;
+        urgent_over.store(true, Ordering::Relaxed);
+        Ok((with, rates()?))
+    })?;
+    println!("Mb/s of 20 at weights 3:1, two tiny queues and the other: {with:.1?}, {without:.1?}");
+    assert!(with[0] > 11.0 && with[1] < 2.0 && with[2] > 3.0, "{with:?}");
+    assert!(without[0] < 0.1 && without[1] > 11.0 && without[2] > 3.0, "{without:?}");
+    Ok(())
+}
+
 pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
     let fabric = Fabric::up(&small())?;
     let (from, to) = (fabric.host(1)?, fabric.host(4)?);

@@ -221,7 +221,7 @@ fn note_pulled(
         symbol: index,
         unasked: unasked.into(),
         number: symbol.prefix.number,
-        horizon: routes.horizon(),
+        horizon: routes.horizon(symbol.prefix.class),
         needed: needed as u32,
     };
     Some(pulling.on_arrival(now, arrival, layout, round_trip))

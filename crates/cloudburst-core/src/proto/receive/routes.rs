@@ -3,6 +3,7 @@
 use crate::id::PathId;
 use crate::path::{PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
+use crate::wire::packet::MAX_CLASSES;
 use std::net::IpAddr;
 
 /// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
@@ -49,15 +50,14 @@ struct Route {
     passed: u32,
     /// Bytes that may leave by it, if nobody has shown that the peer receives there.
     credit: usize,
-    /// The newest symbol.
-    newest: Option<Newest>,
+    /// The newest symbol of each class: those of a more urgent class may overtake others.
+    newest: [Option<Newest>; MAX_CLASSES as usize],
 }
 
-/// The newest symbol of a path.
+/// The newest symbol of a path and a class.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    class: u8,
-    /// Its number among those of the class.
+    /// Its number among those of the path and the class.
     path_number: u16,
     /// Its number among all of the peer.
     packet: u64,
@@ -84,7 +84,14 @@ impl Routes {
         }
         let has_room = self.routes.len() < MAX_ROUTES;
         if has_room {
-            self.routes.push(Route { path, via, last_symbol, passed: 0, credit, newest: None });
+            self.routes.push(Route {
+                path,
+                via,
+                last_symbol,
+                passed: 0,
+                credit,
+                newest: [None; MAX_CLASSES as usize],
+            });
         }
         has_room
     }
@@ -93,26 +100,29 @@ impl Routes {
     /// packet number `packet`.
     pub(super) fn count(&mut self, path: PathId, class: u8, path_number: u16, packet: u64) {
         let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
-        let this = Newest { class, path_number, packet };
-        let Some(newest) = route.newest.filter(|newest| newest.class == class) else {
-            route.newest = Some(this);
-            return;
-        };
+        let Some(last) = route.newest.get_mut(usize::from(class)) else { return };
+        let this = Newest { path_number, packet };
+        let newest = *last.get_or_insert(this);
         let ahead = path_number.wrapping_sub(newest.path_number).cast_signed();
         if ahead > 0 {
             self.missing += u64::from(ahead.cast_unsigned()) - 1;
-            route.newest = Some(this);
-        } else {
+            *last = Some(this);
+        } else if ahead < 0 {
             // It was missing, and is late.
             self.missing = self.missing.saturating_sub(1);
         }
     }
 
-    /// The number of a packet before which none is under way any more, where paths keep the order: each
-    /// path that is not quiet has brought a later one.
-    pub(super) fn horizon(&self) -> u64 {
+    /// The number of a packet before which none of `class` is under way any more, where paths keep the order
+    /// of packets that are equally urgent: each path that is not quiet has brought a later one, of that class
+    /// or of a less urgent one.
+    pub(super) fn horizon(&self, class: u8) -> u64 {
         let heard = self.routes.iter().filter(|route| !self.is_quiet(route));
-        heard.filter_map(|route| Some(route.newest?.packet)).min().unwrap_or(0)
+        let newest = heard.filter_map(|route| {
+            let as_slow = route.newest.get(usize::from(class)..)?;
+            as_slow.iter().flatten().map(|newest| newest.packet).max()
+        });
+        newest.min().unwrap_or(0)
     }
 
     /// Whether others bring symbols, and this one does not any more.

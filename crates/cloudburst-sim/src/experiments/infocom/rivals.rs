@@ -8,11 +8,13 @@ use cloudburst_report::statistics::mean;
 
 const NAME: &str = "rivals";
 /// Cloudburst's settings: their names, and the suffixes of their schemes.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("as in the paper", ""),
     ("as in the paper, weight 8", "-weight-8"),
     ("our defaults", "-ours"),
     ("our defaults, weight 8", "-ours-weight-8"),
+    ("our defaults, two classes", "-ours-classes"),
+    ("our defaults, two classes, weight 8", "-ours-weight-8-classes"),
 ];
 
 /// The experiment.
@@ -23,8 +25,10 @@ pub const EXPERIMENT: Experiment = Experiment {
                   queues mark from 65 packets on, and its minimum retransmission timeout is 10 ms. PIAS demotes \
                   a message after 95 KB. The copies of replicated DCTCP take different paths. MPTCP has a \
                   subflow on each path, in the queue of messages. The paper does not give the weights of the \
-                  two queues: they are equal, except in the schemes named weight 8, where they are 8 to 1.",
-    minutes: [0.2, 13.0, 100.0],
+                  two queues: they are equal, except in the schemes named weight 8, where they are 8 to 1. \
+                  With two classes, packets of a message with at most 20 KB left have a queue of their own, which \
+                  has strict priority over that of the others. Both are tiny, and share one weight.",
+    minutes: [0.2, 20.0, 140.0],
     cells,
     run,
     report,
@@ -42,6 +46,8 @@ fn cells(scale: Scale) -> Vec<Cell> {
         "d-weight-8",
         "d-ours",
         "d-ours-weight-8",
+        "d-ours-classes",
+        "d-ours-weight-8-classes",
     ];
     let loads = scale.of(&LOADS[2..], &LOADS[..]);
     Cell::all(NAME, &schemes, &[0.0], loads, scale.of(1, 5))

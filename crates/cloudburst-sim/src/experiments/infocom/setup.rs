@@ -15,7 +15,7 @@ use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
-use cloudburst_core::config::BurstPolicy;
+use cloudburst_core::config::{self, BurstPolicy, ConfigError, Thresholds};
 use std::error::Error;
 
 /// The numbers of the transports of messages and of background flows.
@@ -67,8 +67,10 @@ pub(super) struct CloudburstSetup {
     pub(super) many_paths: bool,
     /// Whether its queue is tiny. Otherwise it has the limit of any port.
     pub(super) tiny: bool,
-    /// The weight of its queue; the background's is 1.
+    /// The weight of its queue, or of its queues together; the background's is 1.
     pub(super) weight: u32,
+    /// Bytes left up to which symbols are in a class that comes first. Otherwise there is one class.
+    pub(super) urgent: Option<u32>,
     /// The rate at which a host sends, as a share of its link's.
     pub(super) rate: f64,
     /// Whether receivers pull messages.
@@ -81,7 +83,7 @@ pub(super) struct CloudburstSetup {
 const MANY: usize = 4_096;
 
 /// The setups of all schemes, by name.
-pub(super) const SETUPS: [(&str, Setup); 25] = [
+pub(super) const SETUPS: [(&str, Setup); 27] = [
     ("dctcp", Setup::Dctcp { rto_min: None }),
     ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Setup::Pias),
@@ -100,6 +102,8 @@ pub(super) const SETUPS: [(&str, Setup); 25] = [
     ("d-pull", Setup::Cloudburst(CloudburstSetup { pulled: true, ..OURS })),
     ("d-ours-blocking", Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS })),
     ("d-ours-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..OURS })),
+    ("d-ours-classes", Setup::Cloudburst(CLASSES)),
+    ("d-ours-weight-8-classes", Setup::Cloudburst(CloudburstSetup { weight: 8, ..CLASSES })),
     ("d-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..PAPER })),
     ("model", Setup::Model { rate: 1.0 }),
     ("pfabric", Setup::PFabric),
@@ -115,6 +119,7 @@ const PAPER: CloudburstSetup = CloudburstSetup {
     many_paths: true,
     tiny: true,
     weight: 1,
+    urgent: None,
     rate: 1.0,
     pulled: false,
     // Algorithm 1 sends when the link is free, and does not catch up after a pause.
@@ -123,6 +128,9 @@ const PAPER: CloudburstSetup = CloudburstSetup {
 
 /// D with this project's defaults.
 const OURS: CloudburstSetup = CloudburstSetup { paper: false, blocks: false, ..PAPER };
+
+/// The same with two classes, of which the three smaller sizes of the paper are in the first.
+const CLASSES: CloudburstSetup = CloudburstSetup { urgent: Some(20_000), ..OURS };
 
 const fn paper(many_paths: bool, tiny: bool) -> Setup {
     Setup::Cloudburst(CloudburstSetup { many_paths, tiny, ..PAPER })
@@ -151,8 +159,16 @@ impl Setup {
     /// The code of its messages, if they are encoded.
     pub(super) fn code(self, site: &Site) -> Option<Code> {
         match self {
-            Self::Cloudburst(setup) => Some(setup.settings(site).config.code),
+            Self::Cloudburst(setup) => Some(setup.settings(site).ok()?.config.code),
             _ => None,
+        }
+    }
+
+    /// How many queues its messages have.
+    const fn queues(self) -> usize {
+        match self {
+            Self::Cloudburst(CloudburstSetup { urgent: Some(_), .. }) => 2,
+            _ => 1,
         }
     }
 
@@ -194,8 +210,8 @@ impl Setup {
                 [boxed(Mptcp::new(config, subflows)), boxed(Tcp::new(in_class(1)))]
             }
             Self::Cloudburst(setup) => {
-                let cloudburst = Cloudburst::new(setup.settings(site), &site.shape)?;
-                [boxed(cloudburst), boxed(Tcp::new(in_class(1)))]
+                let cloudburst = Cloudburst::new(setup.settings(site)?, &site.shape)?;
+                [boxed(cloudburst), boxed(Tcp::new(in_class(self.queues() as u8)))]
             }
             Self::Model { rate } => {
                 let config =
@@ -231,8 +247,9 @@ impl Setup {
         // Each class of a port has a reserve of the size of the tiny queue, and shares the rest of the memory. A
         // leaf has the most ports.
         let ports = u64::from(shape.hosts_per_leaf + shape.ways);
-        let classes = if matches!(self, Self::Dctcp { .. } | Self::Replicated(_)) { 1 } else { 2 };
-        let reserved = ports * classes * site.tiny as u64;
+        let is_one = matches!(self, Self::Dctcp { .. } | Self::Replicated(_));
+        let classes = if is_one { 1 } else { self.queues() + 1 };
+        let reserved = ports * (classes * site.tiny) as u64;
         let shared = site.buffer.saturating_sub(reserved);
         let mut switches: Vec<Option<SharedBuffer>> = Vec::new();
         Clos::with_switches(
@@ -267,7 +284,9 @@ impl Setup {
                 Strict::new(within(classes)).into()
             }
             Self::Mptcp | Self::Cloudburst(_) | Self::Model { .. } if buffer.is_none() => {
-                Strict::new(Classes::new(link, &[Limits::NONE, k])).into()
+                let mut limits = vec![Limits::NONE; self.queues()];
+                limits.push(k);
+                Strict::new(Classes::new(link, &limits)).into()
             }
             Self::Mptcp => {
                 let classes = Classes::new(link, &[Limits::new(limit), k]);
@@ -282,7 +301,11 @@ impl Setup {
                     true => Limits::new(Depth::Bytes(site.tiny)),
                     false => Limits::new(limit),
                 };
-                Weighted::new(within(Classes::new(link, &[own, k])), &[weight, 1]).into()
+                let strict = self.queues();
+                let mut limits = vec![own; strict];
+                limits.push(k);
+                let classes = within(Classes::new(link, &limits));
+                Weighted::with_strict(classes, strict, &[weight, 1]).into()
             }
             Self::PFabric => {
                 PFabricQueue::new(if buffer.is_some() { PFABRIC } else { MANY }).into()
@@ -306,10 +329,13 @@ impl Setup {
 
 impl CloudburstSetup {
     /// The settings of all hosts.
-    fn settings(self, site: &Site) -> Settings {
+    fn settings(self, site: &Site) -> Result<Settings, ConfigError> {
         let link = site.edge.rate;
         let mut settings = if self.paper { Settings::paper(link) } else { Settings::ours(link) };
         settings.config.rate = self.rate;
+        if let Some(bytes) = self.urgent {
+            settings.config.classes = config::Classes::ByLeft(Thresholds::new(&[bytes])?);
+        }
         if self.pulled {
             settings.config.policy = BurstPolicy::Pulled { window: None };
         }
@@ -317,7 +343,7 @@ impl CloudburstSetup {
         if !self.many_paths {
             settings.paths = Paths::Hashed { ports: 1 };
         }
-        settings
+        Ok(settings)
     }
 }
 

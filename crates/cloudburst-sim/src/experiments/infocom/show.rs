@@ -16,6 +16,10 @@ pub(super) fn title(scheme: &str) -> String {
         "ours" => format!("Cloudburst {letter}, our defaults"),
         "pull" => format!("Cloudburst {letter}, our defaults, pulled"),
         "ours-blocking" => format!("Cloudburst {letter}, our defaults, blocking"),
+        "ours-classes" => format!("Cloudburst {letter}, our defaults, two classes"),
+        "ours-weight-8-classes" => {
+            format!("Cloudburst {letter}, our defaults, two classes, weight 8")
+        }
         "weight-8" => format!("Cloudburst {letter}, as in the paper, weight 8"),
         _ => format!("Cloudburst {letter}, our defaults, weight 8"),
     };

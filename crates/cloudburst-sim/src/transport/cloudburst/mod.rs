@@ -60,7 +60,7 @@ pub struct Settings {
     pub paths: Paths,
     /// Which sessions are opened at the beginning.
     pub sessions: Sessions,
-    /// The class of all packets.
+    /// The class of control packets and of the most urgent symbols. Those of `Config::classes` follow.
     pub class: u8,
     /// Bytes that may wait in the port of a host before its endpoint is blocked, as by a socket buffer. `None`:
     /// unlimited.
@@ -292,6 +292,7 @@ impl Cloudburst {
             proto::Ecn::NotEct => Ecn::NotCapable,
             proto::Ecn::Ect0 => Ecn::Capable,
         };
+        let class = transmit.marking.class.0.saturating_sub(proto::Class::DATA.0);
         let (from, to) = ((source, host.paths.port(egress)), (destination, remote.port()));
         self.datagram.clear();
         wire::write(from, to, ecn, payload, &mut self.datagram);
@@ -302,7 +303,7 @@ impl Cloudburst {
             path: host.paths.path(egress, to),
             size: self.datagram.len() as u16 + self.settings.framing,
             transport: self.number,
-            class: self.settings.class,
+            class: self.settings.class + class,
             kind: if transmit.contents == Contents::Answers { Kind::Ack } else { Kind::Data },
             ecn,
             sequence: host.packets,

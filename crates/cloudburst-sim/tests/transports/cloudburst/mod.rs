@@ -1,5 +1,6 @@
 //! Cloudburst: the protocol's own endpoints, and the burst model.
 
+mod classes;
 mod engine;
 mod idle;
 mod model;

@@ -87,6 +87,36 @@ fn strict_classes_starve_and_weighted_ones_share() {
 }
 
 #[test]
+fn strict_classes_in_one_turn_have_one_weight_together() {
+    let limits = [Limits::with_ecn(Depth::Packets(300), Depth::Packets(65)); 3];
+    let tcp = |class| -> Box<dyn Transport> {
+        Box::new(Tcp::new(Config { tagging: Tagging::Fixed(class), ..Config::dctcp() }))
+    };
+    // Both of the first two classes want all of the link, and so does the last.
+    let flows = (0..3).map(|class| {
+        let what = NewFlow {
+            source: class,
+            destination: 3,
+            transport: class as u8,
+            bytes: 1 << 40,
+            tag: 0,
+        };
+        (0, what)
+    });
+    let queue = |link| Weighted::with_strict(Classes::new(link, &limits), 2, &[3, 1]).into();
+    let workload = List::new(flows.collect());
+    let transports = vec![tcp(0), tcp(1), tcp(2)];
+    let clos = switch(4, 10 * GBPS, queue);
+    let mut simulation = Simulation::new(clos, transports, Box::new(workload), 1);
+    simulation.run(100 * MS);
+    let received = [0, 1, 2].map(|flow| simulation.network().flows()[flow].received as f64);
+    let all: f64 = received.iter().sum();
+    let shares = received.map(|received| received / all);
+    assert!((shares[0] - 0.75).abs() < 0.02 && shares[1] < 0.01, "{shares:?}");
+    assert!((shares[2] - 0.25).abs() < 0.02, "{shares:?}");
+}
+
+#[test]
 fn pias_lets_a_short_flow_pass_a_long_one() {
     let config = Config::pias(vec![95_000]);
     let limits = [Limits::NONE; 2];

@@ -41,8 +41,9 @@ impl ArrivalLog {
         self.trail.on_sent(path, packets, next);
     }
 
-    /// The receiver has no room for the message.
-    pub(super) fn on_busy(&mut self) {
+    /// What was sent so far is never missed: the receiver may have had no room for it, or what is sent
+    /// next overtakes it.
+    pub(super) fn forgive(&mut self) {
         self.trail.forgive_all();
     }
 

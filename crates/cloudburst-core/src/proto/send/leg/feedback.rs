@@ -18,7 +18,7 @@ impl Leg {
         // Without a block under way it is late, or there would be nothing to probe with.
         if self.busy.until().is_none() && !self.active.is_empty() {
             self.busy.pause(now);
-            self.arrivals.on_busy();
+            self.arrivals.forgive();
             self.active.iter_mut().for_each(|block| block.recovery.revoke());
         }
     }

@@ -9,10 +9,10 @@ mod trail;
 pub(super) use self::arrivals::ArrivalLog;
 use self::busy::Busy;
 use super::SendOptions;
-use super::recovery::{Pull, Recovery, window};
+use super::recovery::{LASTING, Pull, Recovery, window};
 use super::schedule::{Place, Rank};
 use super::source::Source;
-use crate::config::{BurstPolicy, Config};
+use crate::config::{BurstPolicy, Classes, Config};
 use crate::error::{LocalError, Receipt};
 use crate::id::{Incarnation, PathId};
 use crate::path::PathSet;
@@ -37,6 +37,10 @@ pub(super) struct Leg {
     /// The receiver has said something of this message. It stays so.
     pub(super) answered: bool,
     arrivals: ArrivalLog,
+    /// The class of the last packet, counted from the most urgent one.
+    level: u8,
+    /// Nobody has answered a block of it for long: more urgent classes may leave nothing to its own.
+    starved: bool,
     layout: Layout,
     priority: u8,
     policy: BurstPolicy,
@@ -110,6 +114,8 @@ impl Leg {
             not_sent: None,
             answered: false,
             arrivals: ArrivalLog::default(),
+            level: 0,
+            starved: false,
             layout,
             priority: options.priority,
             policy: match policy {
@@ -187,6 +193,27 @@ impl Leg {
         granted + to_begin * self.layout.source_symbols() / self.layout.blocks()
     }
 
+    /// The class of the next symbol, counted from the most urgent one.
+    pub(super) fn level(&self, classes: &Classes) -> u8 {
+        let sent = || self.packets as u64 * self.layout.symbol_size() as u64;
+        let level = classes.level(sent, || self.bytes_left());
+        if level > 0 && (self.starved || self.is_starving()) { 0 } else { level }
+    }
+
+    /// Whether nobody has answered a block for long.
+    fn is_starving(&self) -> bool {
+        self.active.iter().any(|block| block.recovery.unanswered() >= LASTING)
+    }
+
+    /// Bytes that the receiver needs, as far as it has said so.
+    fn bytes_left(&self) -> u64 {
+        let active: usize = self.active.iter().map(|block| block.recovery.needed() as usize).sum();
+        let to_begin = self.layout.blocks() - self.begun;
+        let symbols = self.layout.source_symbols();
+        let left = active + to_begin * symbols / self.layout.blocks();
+        left as u64 * self.layout.length() as u64 / symbols as u64
+    }
+
     /// The number of the block whose turn it is, if that has not waited for an answer in vain.
     pub(super) fn next_block(&self) -> Option<u32> {
         match self.active.iter().find(|block| block.recovery.allowance() > 0) {
@@ -255,8 +282,22 @@ impl Leg {
         self.pulls_of(capabilities).is_some()
     }
 
-    /// `packets` go on `path`, after all that went before. The packet after them has number `next`.
-    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, packets: usize, next: u64) {
+    /// `packets` go on `path` in the class `level`, after all that went before. The packet after them has
+    /// number `next`.
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        level: u8,
+        packets: usize,
+        next: u64,
+    ) {
+        // They may overtake what went before in a less urgent class.
+        if level < self.level {
+            self.arrivals.forgive();
+        }
+        self.level = level;
+        self.starved |= self.is_starving();
         self.arrivals.on_sent(path, packets, next);
         self.packets += packets;
         self.started_at.get_or_insert(now);

@@ -5,7 +5,7 @@ use crate::id::{MessageId, SessionId};
 use crate::path::{Order, Via};
 use crate::wire::handshake::SessionSecrets;
 use crate::wire::keys::SessionKeys;
-use crate::wire::{Capabilities, Role};
+use crate::wire::{Arrivals, Capabilities, Role};
 use bytes::Bytes;
 
 fn digest_key() -> DigestKey {
@@ -90,4 +90,26 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
     assert_eq!(leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().index, 0);
     // What answers packets from before that tells nothing of what the receiver has now.
     assert!(leg.is_outdated(6) && !leg.is_outdated(7));
+}
+
+#[test]
+fn what_a_more_urgent_class_overtakes_is_not_missing() {
+    // 20 packets in class 1, then 2 in class `second`. The answer acknowledges the last.
+    let degraded_by = |second: u8| {
+        let (_, mut leg) = message(300_000);
+        let (mut paths, path) = (paths(), PathId(0));
+        leg.on_sent(Instant::ZERO, path, 1, 20, 20);
+        leg.on_sent(Instant::ZERO, path, second, 2, 22);
+        leg.arrivals.on_report(
+            Instant::ZERO,
+            21,
+            5,
+            [Arrivals { path, count: 2 }].into_iter(),
+            &mut paths,
+        );
+        paths.stats()[0].loss_permille
+    };
+    assert!(degraded_by(1) > 900);
+    assert_eq!(degraded_by(0), 0, "they wait behind it");
+    assert!(degraded_by(2) > 900, "nothing less urgent overtakes");
 }

@@ -84,7 +84,7 @@ impl Trail {
         }
     }
 
-    /// The receiver may have had no room for what was sent so far: none of it is missed.
+    /// None of what was sent so far is missed.
     pub(super) fn forgive_all(&mut self) {
         self.forgive(self.turns.len());
     }

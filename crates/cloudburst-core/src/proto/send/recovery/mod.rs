@@ -19,6 +19,8 @@ use crate::config::BurstPolicy;
 use crate::time::Instant;
 use core::time::Duration;
 
+/// Grants in a row without an answer that are no bad luck any more.
+pub(super) const LASTING: u32 = 3;
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
 const ACK_REQUESTS: u32 = 2;
 /// The fewest symbols after which a burst that nobody answers slows to a trickle: several for each
@@ -41,6 +43,8 @@ pub(super) struct Pull {
 pub(super) struct Recovery {
     policy: Policy,
     source_symbols: u32,
+    /// Symbols that the receiver needs, as it said last.
+    needed: u32,
     credit: Credit,
     /// Symbols that are granted after a silence that is not mere lateness.
     probes: u32,
@@ -92,6 +96,7 @@ impl Recovery {
         Self {
             policy,
             source_symbols: n,
+            needed: n,
             credit: Credit::new(opening, n * max_redundancy + 256),
             probes: probes(paths),
             unanswered: 0,
@@ -108,6 +113,11 @@ impl Recovery {
     /// When [`on_timeout`](Self::on_timeout) is due, if at all.
     pub(super) const fn next_wake(&self) -> Option<Instant> {
         if self.allowance() > 0 { None } else { self.wake_at }
+    }
+
+    /// Symbols that the receiver needs, as far as it has said so.
+    pub(super) const fn needed(&self) -> u32 {
+        self.needed
     }
 
     /// Symbols sent so far.
@@ -159,6 +169,7 @@ impl Recovery {
     /// The receiver said, answering packet `acknowledged`, that it needs `needed` symbols more.
     pub(super) fn on_feedback(&mut self, acknowledged: u64, needed: u32) {
         self.unanswered = 0;
+        self.needed = needed.min(self.source_symbols);
         let Policy::Budgeted(policy) = &self.policy else { return };
         let Some(total) = policy.on_feedback(acknowledged, needed) else { return };
         if self.credit.grant_up_to(total) {

@@ -7,10 +7,11 @@ mod train;
 pub(super) use self::probe::ProbeDue;
 use self::train::{Limits, Part, Train};
 use super::{Outgoing, Round, Sender};
+use crate::config::Config;
 use crate::error::LocalError;
 use crate::id::MessageId;
 use crate::path::{SHORTEST_TRAIN, Via};
-use crate::proto::{Contents, Transmit, marking};
+use crate::proto::{Contents, Marking, Transmit, marking};
 use crate::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -34,6 +35,11 @@ pub(in crate::proto) const fn headers(via: &Via) -> usize {
 /// [`headers`] of a packet to, or from, an address.
 pub(in crate::proto) const fn headers_to(remote: &SocketAddr) -> usize {
     if remote.is_ipv4() { 28 } else { 48 }
+}
+
+/// The marking of what a message sends next.
+fn marking_of(config: &Config, Outgoing { leg, .. }: &Outgoing) -> Marking {
+    marking::symbols(config, leg.level(&config.classes), leg.answered)
 }
 
 impl Sender {
@@ -145,7 +151,7 @@ impl Sender {
         let address = message.leg.peer;
         let peer = self.peers.get_mut(&address)?;
         // Until it is known that the receiver listens, others' packets go first (Aeolus).
-        let marking = marking::symbols(&self.config, message.leg.answered);
+        let marking = marking_of(&self.config, message);
         let (mut train, first) = Train::begin(now, message, peer, limits, marking)?;
         self.trains += 1;
         let mut wakes_peer = self.put_part(now, &train, first, id, buffer)?;
@@ -182,7 +188,7 @@ impl Sender {
         let fits = |id: &MessageId| {
             messages.get(id).is_some_and(|message| {
                 message.leg.peer == peer
-                    && marking::symbols(config, message.leg.answered) == train.marking
+                    && marking_of(config, message) == train.marking
                     && train.fits(message)
             })
         };

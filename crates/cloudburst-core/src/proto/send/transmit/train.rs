@@ -5,17 +5,15 @@ use super::probe::ProbeDue;
 use crate::config::Config;
 use crate::id::PathId;
 use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
-use crate::proto::Marking;
 use crate::proto::send::Outgoing;
 use crate::proto::send::peer::Peer;
+use crate::proto::send::recovery::LASTING;
 use crate::proto::send::source::{Source, SourceBlock};
+use crate::proto::{Class, Marking};
 use crate::time::Instant;
 use crate::wire::seal::Sealer;
 use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD, UNASKED_LEN};
 use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
-
-/// Grants in a row without an answer that are no bad luck any more.
-const LASTING: u32 = 3;
 
 /// The path of a train, and what is the same of all of its packets.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +80,11 @@ impl Train {
         Some((Self { path, via, packet_len, marking, room, capabilities }, part))
     }
 
+    /// Its class, counted from the most urgent one of symbols.
+    const fn level(&self) -> u8 {
+        self.marking.class.0 - Class::DATA.0
+    }
+
     /// Whether packets of a message are as long as those of the train.
     pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
         // Asked without beginning a block, because a block that is begun must be sent from in this session.
@@ -123,7 +126,7 @@ impl Train {
         for _ in 0..part.packets {
             let number = session.sealer.next_number();
             header.symbol = block.next_symbol();
-            header.path_number = peer.paths.next_number(self.path);
+            header.path_number = peer.paths.next_number(self.path, self.level());
             header.unasked = u16::try_from(block.recovery.unasked()).unwrap_or(u16::MAX);
             let prefix = Prefix {
                 kind: Kind::Symbol,
@@ -171,7 +174,7 @@ impl Train {
         requested: bool,
     ) -> bool {
         let next = peer.session.as_ref().map_or(0, |session| session.sealer.next_number());
-        leg.on_sent(now, self.path, part.packets, next);
+        leg.on_sent(now, self.path, self.level(), part.packets, next);
         peer.tally.symbols_sent += part.packets as u64;
         peer.tally.retries += if part.is_retry { part.packets as u64 } else { 0 };
         // An answer is due from the first question on.

@@ -1,0 +1,169 @@
+//! Classes of symbols, which switches may serve in an order of priority.
+
+use super::ConfigError;
+use core::fmt;
+use core::str::FromStr;
+
+/// Thresholds at most.
+const MAX_THRESHOLDS: usize = 3;
+/// Classes of symbols at most.
+pub(crate) const MAX_LEVELS: usize = MAX_THRESHOLDS + 1;
+/// What thresholds must be.
+const EXPECTED: &str = "1 to 3 numbers of bytes above 0, in ascending order";
+
+/// How symbols are sorted into classes, of which the first is the most urgent. Switches know classes by
+/// their DSCP, and may serve them by strict priority.
+///
+/// A message that nobody has answered for three waits in a row is of the first class from then on, whatever this says:
+/// so overload in the classes before its own does not starve it.
+///
+/// Written `one`, `left:20000` or `sent:10000/100000`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Classes {
+    /// All symbols are of the first class.
+    #[default]
+    One,
+    /// By the bytes of the message that are left: those that the receiver has not said to need no longer.
+    /// A message with at most as many as the first threshold is of the first class, and so on; one with more than the
+    /// last is of the last class. Whole messages of the same size thus are of the same class, and so is what
+    /// repairs little, whatever the size of its message.
+    ByLeft(Thresholds),
+    /// By the bytes of the message that were sent, as in PIAS (NSDI 2015, 4.1) and SCDP (IV-B): the first
+    /// class until as many as the first threshold were sent, and so on. For networks that already have
+    /// such thresholds: sizes need not be guessed here.
+    BySent(Thresholds),
+}
+
+/// One to three numbers of bytes, in ascending order, between classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    bytes: [u32; MAX_THRESHOLDS],
+    count: usize,
+}
+
+impl Thresholds {
+    /// Thresholds between as many classes and one more.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] unless there are 1 to 3, above 0 and in ascending order.
+    pub fn new(bytes: &[u32]) -> Result<Self, ConfigError> {
+        let ascends =
+            bytes.first().is_some_and(|&first| first > 0) && bytes.is_sorted_by(|a, b| a < b);
+        let mut all = [0; MAX_THRESHOLDS];
+        match all.get_mut(..bytes.len()) {
+            Some(slots) if ascends => slots.copy_from_slice(bytes),
+            _ => return Err(refuse(format!("{bytes:?}"))),
+        }
+        Ok(Self { bytes: all, count: bytes.len() })
+    }
+
+    /// The thresholds, in ascending order.
+    pub fn bytes(&self) -> &[u32] {
+        &self.bytes[..self.count]
+    }
+
+    /// How many of them `is_passed` holds for, from the first on.
+    fn passed(&self, is_passed: impl Fn(u64) -> bool) -> u8 {
+        self.bytes().iter().take_while(|&&bytes| is_passed(bytes.into())).count() as u8
+    }
+}
+
+impl Classes {
+    /// How many classes there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::ByLeft(thresholds) | Self::BySent(thresholds) => thresholds.count + 1,
+        }
+    }
+
+    /// The class of what a message sends next, counted from 0, the most urgent. The arguments are the bytes
+    /// `sent` and `left`.
+    pub(crate) fn level(&self, sent: impl FnOnce() -> u64, left: impl FnOnce() -> u64) -> u8 {
+        match self {
+            Self::One => 0,
+            Self::ByLeft(thresholds) => {
+                let left = left();
+                thresholds.passed(|bytes| left > bytes)
+            }
+            Self::BySent(thresholds) => {
+                let sent = sent();
+                thresholds.passed(|bytes| sent >= bytes)
+            }
+        }
+    }
+}
+
+impl FromStr for Classes {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let thresholds = |list: &str| {
+            let numbers = list.split('/').map(str::parse).collect::<Result<Vec<u32>, _>>();
+            Thresholds::new(&numbers.map_err(|_| refuse(list.to_owned()))?)
+        };
+        match text.split_once(':') {
+            None if text == "one" => Ok(Self::One),
+            Some(("left", list)) => thresholds(list).map(Self::ByLeft),
+            Some(("sent", list)) => thresholds(list).map(Self::BySent),
+            _ => Err(ConfigError {
+                field: "classes",
+                value: text.to_owned(),
+                expected: "`one`, or `left:` or `sent:` with thresholds in bytes, such as left:20000",
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Classes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, thresholds) = match self {
+            Self::One => return f.write_str("one"),
+            Self::ByLeft(thresholds) => ("left", thresholds),
+            Self::BySent(thresholds) => ("sent", thresholds),
+        };
+        f.write_str(name)?;
+        for (place, bytes) in thresholds.bytes().iter().enumerate() {
+            let separator = if place == 0 { ':' } else { '/' };
+            write!(f, "{separator}{bytes}")?;
+        }
+        Ok(())
+    }
+}
+
+const fn refuse(value: String) -> ConfigError {
+    ConfigError { field: "classes", value, expected: EXPECTED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(text: &str) -> Classes {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_message_of_a_threshold_is_still_of_the_class_below_it() {
+        let level = |left: u64| classes("left:10000/20000").level(|| unreachable!(), || left);
+        assert_eq!([0, 10_000, 10_001, 20_000, 20_001, u64::MAX].map(level), [0, 0, 1, 1, 2, 2]);
+        let level = |sent: u64| classes("sent:10000").level(|| sent, || unreachable!());
+        assert_eq!([0, 9_999, 10_000].map(level), [0, 0, 1]);
+        assert_eq!(Classes::One.level(|| unreachable!(), || unreachable!()), 0);
+    }
+
+    #[test]
+    fn classes_are_written_as_they_are_read() {
+        for (text, count) in [("one", 1), ("left:20000", 2), ("sent:10000/100000/1000000", 4)] {
+            assert_eq!((classes(text).to_string().as_str(), classes(text).count()), (text, count));
+        }
+        for wrong in
+            ["", "two", "left", "left:", "left:0", "sent:2/1", "sent:1/2/3/4", "left:5000000000"]
+        {
+            let said = wrong.parse::<Classes>().unwrap_err();
+            assert_eq!(said.field, "classes", "{said}");
+        }
+    }
+}
