@@ -15,6 +15,7 @@ use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
+use cloudburst_core::path::Order;
 use std::error::Error;
 
 /// The transport of messages, and that of background flows.
@@ -39,8 +40,10 @@ pub(super) enum Scheme {
     Cloudburst {
         /// The paper's code and algorithm, or this project's defaults.
         paper: bool,
-        /// Whether its symbols take all paths.
-        many_paths: bool,
+        /// How its symbols are mapped to paths.
+        paths: Paths,
+        /// The order in which they take them.
+        order: Order,
         /// Whether its queue is tiny.
         tiny: bool,
         /// The weight of its queue beside the background's.
@@ -74,7 +77,7 @@ pub(super) enum Scheme {
 const MANY: usize = 4_096;
 
 /// The names of all schemes.
-pub(super) const NAMES: [(&str, Scheme); 24] = [
+pub(super) const NAMES: [(&str, Scheme); 29] = [
     ("dctcp", Scheme::Dctcp { rto_min: None }),
     ("dctcp-fast", Scheme::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Scheme::Pias),
@@ -91,6 +94,11 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
     ("c-ours", ours(false, true)),
     ("d-ours", ours(true, true)),
     ("d-ours-blocking", BLOCKING),
+    ("d-ours-hashed", over(Paths::Hashed { ports: 16 }, Order::RoundRobin)),
+    ("d-ours-known", over(Paths::Fixed { path: 3 }, Order::RoundRobin)),
+    ("d-ours-recycled", over(Paths::Explicit, Order::Recycled)),
+    ("d-ours-recycled-hashed", over(Paths::Hashed { ports: 16 }, Order::Recycled)),
+    ("d-ours-rb", over(Paths::Explicit, Order::Random)),
     ("d-ours-weight-8", weighted(ours(true, true), 8)),
     ("d-weight-8", weighted(paper(true, true), 8)),
     ("model", Scheme::Model { rate: 1.0 }),
@@ -102,27 +110,34 @@ pub(super) const NAMES: [(&str, Scheme); 24] = [
 ];
 
 const fn paper(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: true, many_paths, tiny, weight: 1, rate: 1.0, blocks: true }
+    cloudburst(true, paths(many_paths), Order::RoundRobin, tiny, true)
 }
 
 const fn ours(many_paths: bool, tiny: bool) -> Scheme {
-    Scheme::Cloudburst { paper: false, many_paths, tiny, weight: 1, rate: 1.0, blocks: false }
+    cloudburst(false, paths(many_paths), Order::RoundRobin, tiny, false)
+}
+
+/// Our defaults over other paths, or in another order.
+const fn over(paths: Paths, order: Order) -> Scheme {
+    cloudburst(false, paths, order, true, false)
+}
+
+/// All paths, or one that is hashed.
+const fn paths(many: bool) -> Paths {
+    if many { Paths::Explicit } else { Paths::Hashed { ports: 1 } }
+}
+
+const fn cloudburst(paper: bool, paths: Paths, order: Order, tiny: bool, blocks: bool) -> Scheme {
+    Scheme::Cloudburst { paper, paths, order, tiny, weight: 1, rate: 1.0, blocks }
 }
 
 /// Our defaults behind sockets that block at once.
-const BLOCKING: Scheme = Scheme::Cloudburst {
-    paper: false,
-    many_paths: true,
-    tiny: true,
-    weight: 1,
-    rate: 1.0,
-    blocks: true,
-};
+const BLOCKING: Scheme = cloudburst(false, Paths::Explicit, Order::RoundRobin, true, true);
 
 const fn weighted(scheme: Scheme, weight: u32) -> Scheme {
     match scheme {
-        Scheme::Cloudburst { paper, many_paths, tiny, rate, blocks, .. } => {
-            Scheme::Cloudburst { paper, many_paths, tiny, weight, rate, blocks }
+        Scheme::Cloudburst { paper, paths, order, tiny, rate, blocks, .. } => {
+            Scheme::Cloudburst { paper, paths, order, tiny, weight, rate, blocks }
         }
         other => other,
     }
@@ -138,8 +153,8 @@ impl Scheme {
     /// The same, where Cloudburst sends at a share `rate` of the link.
     pub(super) fn at_rate(self, share: f64) -> Self {
         match self {
-            Self::Cloudburst { paper, many_paths, tiny, weight, blocks, .. } => {
-                Self::Cloudburst { paper, many_paths, tiny, weight, rate: share, blocks }
+            Self::Cloudburst { paper, paths, order, tiny, weight, blocks, .. } => {
+                Self::Cloudburst { paper, paths, order, tiny, weight, rate: share, blocks }
             }
             Self::Model { .. } => Self::Model { rate: share },
             other => other,
@@ -196,15 +211,13 @@ impl Scheme {
                 let subflows = site.shape.ways as u8;
                 [boxed(Mptcp::new(config, subflows)), boxed(Tcp::new(in_class(1)))]
             }
-            Self::Cloudburst { paper, many_paths, rate, blocks, .. } => {
+            Self::Cloudburst { paper, paths, order, rate, blocks, .. } => {
                 let link = site.edge.rate;
                 let mut settings = if paper { Settings::paper(link) } else { Settings::ours(link) };
                 settings.config.rate = rate;
                 // Algorithm 1 sends when the link is free, and does not catch up after a pause.
                 settings.send_buffer = blocks.then_some(0);
-                if !many_paths {
-                    settings.paths = Paths::Hashed { ports: 1 };
-                }
+                (settings.paths, settings.config.order) = (paths, order);
                 let cloudburst = Cloudburst::new(settings, &site.shape)?;
                 [boxed(cloudburst), boxed(Tcp::new(in_class(1)))]
             }
