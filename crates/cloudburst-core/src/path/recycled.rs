@@ -16,7 +16,7 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// A ring of paths on which trains arrived without loss, each good for one train more.
 ///
-/// Some 60 bytes for a peer. It survives messages, and is emptied when nothing was added for a second.
+/// Some 80 bytes for a peer. It survives messages, and is emptied when nothing was added for a second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recycled {
     ring: [u16; ENTRIES],
