@@ -24,12 +24,12 @@ use cloudburst_core::path::{Egresses, Via};
 use cloudburst_core::proto::Endpoint;
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::Kind;
 use cloudburst_core::wire::handshake::{
     AcceptFields, HELLO_LEN, Hello, HelloKey, Initiation, OpenFields, Retry, answer_by_hand,
     shake_hands,
 };
 use cloudburst_core::wire::seal::Sealer;
+use cloudburst_core::wire::{Capabilities, Kind};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -203,7 +203,7 @@ fn answer(packet: &[u8], kind: Kind) -> Vec<u8> {
         incarnation: Incarnation([2; 16]),
         session: SessionId(1),
         uptime_us: None,
-        capabilities: 0,
+        capabilities: Capabilities::OURS,
         port: 0,
         more_ports: 0,
     };
@@ -218,7 +218,7 @@ fn fields() -> OpenFields {
         incarnation: Incarnation([1; 16]),
         addressed: RESPONDER,
         session: SessionId(2),
-        capabilities: 0,
+        capabilities: Capabilities::OURS,
         port: 7000,
         more_ports: 0,
         translated: false,

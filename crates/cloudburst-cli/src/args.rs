@@ -102,8 +102,9 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Order in which packets visit the paths: rrb (round robin), rb (random) or, where the paths
-    /// are numbered by layer, drb:AxB... (digit reversal), e.g. drb:2x2
+    /// Order in which packets visit the paths: rrb (round robin), rb (random), recycled (those on
+    /// which packets arrived again, others at random) or, where the paths are numbered by layer,
+    /// drb:AxB... (digit reversal), e.g. drb:2x2
     #[arg(long, value_name = "ORDER", default_value = "rrb")]
     pub order: Order,
 

@@ -308,7 +308,7 @@ impl Builder {
         let opened = UdpIo::open(&UdpConfig {
             bind,
             reuse_port: config.reuse_port,
-            sockets: needs.sockets,
+            sockets: needs.sockets + needs.spares,
             ports: needs.ports,
             flow_labels: needs.labels,
             encapsulates: !needs.outer.is_empty(),

@@ -77,8 +77,8 @@ impl Resolved {
         &self.whole
     }
 
-    /// The paths of `map` to `peer`.
-    fn of(&self, map: &PathMap, peer: SocketAddr, ports: u16) -> Vec<Via> {
+    /// The paths of `map` to `peer`, which were drawn anew `draw` times.
+    fn of(&self, map: &PathMap, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
         let ip = peer.ip();
         let egresses = &self.egresses;
         let Some((prefix, map)) = map.to(ip) else { return Vec::new() };
@@ -89,8 +89,12 @@ impl Resolved {
                     to.set_port(peer.port().checked_add(more)?);
                     Some(to)
                 });
+                let sockets = u32::from(egresses.sockets);
+                let first = u32::from(source_ports) * (draw % sockets);
                 let pool = |remote| {
-                    (0..source_ports).map(move |egress| Via { egress, local: None, remote })
+                    let egress = move |nth| ((first + u32::from(nth)) % sockets) as u16;
+                    let via = move |nth| Via { egress: egress(nth), local: None, remote };
+                    (0..source_ports).map(via)
                 };
                 to.flat_map(pool).collect()
             }
@@ -123,11 +127,19 @@ impl CorePathMap for Resolved {
         if peer.port() == 0 || !(self.reaches)(peer.ip()) {
             return Vec::new();
         }
-        self.of(&self.map, peer, ports)
+        self.of(&self.map, peer, ports, 0)
     }
 
     fn places(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
-        self.of(&self.whole, peer, ports)
+        self.of(&self.whole, peer, ports, 0)
+    }
+
+    /// With hashed ports, the next ones of all sockets, without end.
+    fn redraw(&self, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
+        match self.map.to(peer.ip()) {
+            Some((_, Uniform::Ecmp { .. })) => self.of(&self.map, peer, ports, draw),
+            _ => Vec::new(),
+        }
     }
 
     fn overhead(&self, via: Via) -> usize {
@@ -175,6 +187,20 @@ mod tests {
         assert_eq!(vias("ecmp:1x4", "10.0.0.1:65534", 4).len(), 2, "no such ports");
         let last = vias("ecmp:2x2", "10.0.0.1:7000", 2).pop();
         assert_eq!(last, Some((1, "10.0.0.1:7001".into())));
+    }
+
+    #[test]
+    fn other_ports_are_drawn_from_all_sockets_in_turn() {
+        let drawn = |map: &str, draw| {
+            let paths =
+                resolved(map.parse().unwrap()).redraw("10.0.0.1:7".parse().unwrap(), 1, draw);
+            paths.iter().map(|via| via.egress).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn("ecmp:3", 1), [3, 4, 5]);
+        assert_eq!(drawn("ecmp:3", 2), [6, 7, 0]);
+        assert_eq!(drawn("ecmp:3", 8), [0, 1, 2]);
+        assert_eq!(drawn("ecmp:3", u32::MAX), [5, 6, 7]);
+        assert!(drawn("xpath:10.0.0.1,10.1.0.1", 1).is_empty());
     }
 
     #[test]

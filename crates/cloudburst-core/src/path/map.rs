@@ -51,6 +51,13 @@ pub trait PathMap: Send + Sync {
         self.paths(peer, ports)
     }
 
+    /// Other paths to a peer, in place of [`paths`](Self::paths), where everything that goes on those seems to
+    /// be lost: with hashed ports, all of them may lead over dead switches. `draw` counts from 1 on, and each
+    /// may name others. Empty: there are none.
+    fn redraw(&self, _peer: SocketAddr, _ports: u16, _draw: u32) -> Vec<Via> {
+        Vec::new()
+    }
+
     /// Bytes that packets have on the wire by `via` beyond their IP and UDP headers.
     fn overhead(&self, _via: Via) -> usize {
         0

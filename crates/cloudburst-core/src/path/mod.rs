@@ -6,7 +6,7 @@
 //!
 //! # Orders
 //!
-//! The orders are those of the DRB paper (section 3.1.2). In a Fat-tree of four ports, where paths
+//! All orders but one are those of the DRB paper (section 3.1.2). In a Fat-tree of four ports, where paths
 //! 0 and 1 share the uplink A of the sender's TOR, and 2 and 3 its uplink B:
 //!
 //! ```text
@@ -14,6 +14,7 @@
 //!   rrb         0 1 2 3 0 1 2 3    A A B B A A B B
 //!   drb:2x2     0 2 1 3 0 2 1 3    A B A B A B A B
 //!   rb          drawn              drawn
+//!   recycled    those that delivered, else drawn
 //! ```
 //!
 //! Digit reversal counts turns in a number system with a digit for each layer of switches, and lets
@@ -22,6 +23,9 @@
 //! where fj are the ways up at layer j, and whatever the start. It must know how the paths share
 //! links, which is a [`Shape`]; where they share none below the spines, as in a leaf-spine, it is
 //! round robin.
+//!
+//! [`Order::Recycled`] is that of REPS (arXiv 2407.21625): a path that delivered a train has another one, and
+//! where no such path is left, one is drawn.
 //!
 //! What takes a turn is a packet train: these distances are between trains, and between packets only if
 //! `Config::train` is 1.
@@ -42,6 +46,7 @@ mod alias;
 mod map;
 mod order;
 mod pacer;
+mod recycled;
 mod sequence;
 mod set;
 mod shape;

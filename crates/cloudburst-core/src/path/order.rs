@@ -24,6 +24,12 @@ pub enum Order {
     /// DRB, digit reversal: paths that share an uplink are visited as far apart as can be. Wants
     /// paths numbered as [`Shape`] says; other numbers make it one more round robin.
     DigitReversal(Shape),
+    /// REPS (arXiv 2407.21625): each train that arrives whole gives its path one train more, oldest first; other
+    /// trains go on paths that are drawn, as one of 16 does in any case. No path has two of four trains in
+    /// a row if four are alive. So paths that lose packets are left alone, and those that carry more get
+    /// more, whoever else uses them. Right where paths differ; where they do not, they are drawn
+    /// until answers have come, as for [`Random`](Self::Random).
+    Recycled,
 }
 
 /// Why an order cannot be used. The blame is on whoever configured it.
@@ -56,7 +62,7 @@ pub enum OrderError {
     NoPaths,
 }
 
-const ACCEPTED: &str = "rb, rrb, drb:fat-tree:<ports of a switch>, drb:vl2:<d0>,<d1>,<d2> (uplinks \
+const ACCEPTED: &str = "rb, rrb, recycled, drb:fat-tree:<ports of a switch>, drb:vl2:<d0>,<d1>,<d2> (uplinks \
     of a TOR, ports of an aggregation and of a spine switch), or drb:<fan-out>[x<fan-out>...] from \
     the TOR on";
 
@@ -64,7 +70,7 @@ impl Order {
     /// How many paths there must be; `None` if any number will do.
     pub fn paths(&self) -> Option<usize> {
         match self {
-            Self::Random | Self::RoundRobin => None,
+            Self::Random | Self::RoundRobin | Self::Recycled => None,
             Self::DigitReversal(shape) => Some(shape.paths()),
         }
     }
@@ -91,6 +97,7 @@ impl fmt::Display for Order {
         match self {
             Self::Random => f.write_str("rb"),
             Self::RoundRobin => f.write_str("rrb"),
+            Self::Recycled => f.write_str("recycled"),
             Self::DigitReversal(shape) => write!(f, "drb:{shape}"),
         }
     }
@@ -104,6 +111,7 @@ impl FromStr for Order {
         let shape = match given {
             "rb" => return Ok(Self::Random),
             "rrb" => return Ok(Self::RoundRobin),
+            "recycled" => return Ok(Self::Recycled),
             _ => given.strip_prefix("drb:").and_then(parse_shape),
         };
         match shape {
@@ -144,6 +152,7 @@ mod tests {
         let orders = [
             ("rb", Order::Random),
             ("rrb", Order::default()),
+            ("recycled", Order::Recycled),
             ("drb:fat-tree:8", Order::DigitReversal(Shape::fat_tree(8).unwrap())),
             ("drb:vl2:4,64,24", Order::DigitReversal(Shape::vl2(4, 64, 24).unwrap())),
             ("drb:2x3x4", Order::DigitReversal(Shape::layers(&[2, 3, 4]).unwrap())),
@@ -176,6 +185,7 @@ mod tests {
             "drb:vl2:4,8",
             "drb:vl2:2,4,4,4",
             "rrb:4",
+            "recycled:4",
         ];
         for text in texts {
             let error = text.parse::<Order>().unwrap_err();
@@ -183,8 +193,8 @@ mod tests {
         }
         assert_eq!(
             "drb:tree".parse::<Order>().unwrap_err().to_string(),
-            "setting `order` is \"drb:tree\": it must be rb, rrb, drb:fat-tree:<ports of a \
-             switch>, drb:vl2:<d0>,<d1>,<d2> (uplinks of a TOR, ports of an aggregation and of a \
+            "setting `order` is \"drb:tree\": it must be rb, rrb, recycled, \
+             drb:fat-tree:<ports of a switch>, drb:vl2:<d0>,<d1>,<d2> (uplinks of a TOR, ports of an aggregation and of a \
              spine switch), or drb:<fan-out>[x<fan-out>...] from the TOR on"
         );
     }
@@ -228,7 +238,7 @@ mod tests {
             "setting `order` is drb:fat-tree:8, of 16 paths: it must fit the path map, which has 4"
         );
         assert_eq!(order.check_paths(0), Err(OrderError::NoPaths));
-        for order in [Order::Random, Order::RoundRobin] {
+        for order in [Order::Random, Order::RoundRobin, Order::Recycled] {
             assert_eq!(order.check_paths(7), Ok(()));
             assert_eq!(order.check_paths(0), Err(OrderError::NoPaths));
         }

@@ -11,7 +11,7 @@ use crate::rng::SplitMix64;
 pub struct Sequence {
     order: Order,
     paths: u64,
-    /// The next turn, below `paths`; for the random order, the state of its generator.
+    /// The next turn, below `paths`; for orders that draw, the state of the generator.
     state: u64,
 }
 
@@ -28,17 +28,17 @@ impl Sequence {
         order.check_paths(paths)?;
         let paths = paths as u64;
         let state = match order {
-            Order::Random => seed,
+            Order::Random | Order::Recycled => seed,
             Order::RoundRobin | Order::DigitReversal(_) => seed % paths,
         };
         Ok(Self { order, paths, state })
     }
 
-    /// The path of the next packet.
+    /// The path of the next packet; where paths are recycled, of one that explores.
     pub fn next_path(&mut self) -> usize {
         let turn = self.state;
         let path = match self.order {
-            Order::Random => {
+            Order::Random | Order::Recycled => {
                 let mut rng = SplitMix64::new(turn);
                 let path = rng.below(self.paths);
                 self.state = rng.state();

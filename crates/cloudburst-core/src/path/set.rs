@@ -2,6 +2,7 @@
 
 use super::map::Via;
 use super::order::{Order, OrderError};
+use super::recycled::Recycled;
 use super::sequence::Sequence;
 use super::train::{SHORTEST_TRAIN, TrainLength};
 use crate::config::MAX_LEVELS;
@@ -89,6 +90,8 @@ pub struct PathSet {
     used: usize,
     degraded: usize,
     sequence: Sequence,
+    /// If paths are recycled.
+    recycled: Option<Recycled>,
     hopeful: bool,
     /// Packets that arrived since one was missing, whatever their paths.
     clean: u32,
@@ -129,6 +132,7 @@ impl PathSet {
             places: Vec::new(),
             used: 0,
             degraded: 0,
+            recycled: (order == Order::Recycled).then(Recycled::default),
             hopeful: false,
             clean: 0,
             missing: 0,
@@ -159,6 +163,7 @@ impl PathSet {
         let same = places.iter().eq(self.places.iter().map(|&at| &self.paths[at].via));
         if !same {
             self.sequence = Sequence::new(order, places.len(), start)?;
+            self.recycled = (order == Order::Recycled).then(Recycled::default);
             self.place(places);
         }
         self.use_only(vias);
@@ -195,6 +200,9 @@ impl PathSet {
         };
         if let Some(at) = spare {
             (self.paths[at], self.health[at]) = (fresh, Health::default());
+            if let Some(recycled) = &mut self.recycled {
+                recycled.forget(at);
+            }
             return at;
         }
         self.paths.push(fresh);
@@ -223,9 +231,11 @@ impl PathSet {
         self.used
     }
 
-    /// Whether every path in use has been heard of, and none is degraded.
+    /// Whether every path in use has been heard of, and none is degraded. Where paths are recycled, some may
+    /// never have been drawn.
     pub fn all_well(&self) -> bool {
-        let mut in_use = self.paths.iter().filter(|path| !path.removed);
+        let untried = |path: &PathStats| self.recycled.is_some() && path.sent == 0;
+        let mut in_use = self.paths.iter().filter(|path| !path.removed && !untried(path));
         self.degraded == 0 && in_use.all(|path| path.last_heard.is_some())
     }
 
@@ -247,7 +257,7 @@ impl PathSet {
     ) -> Opportunity {
         loop {
             // This ends: a path that is passed over so often is probed.
-            let at = self.next_path();
+            let at = self.next_turn(now);
             let path = &self.paths[at];
             if !path.degraded || self.degraded == self.used {
                 let fresh = |at| now.saturating_since(at) < FRESH_FOR;
@@ -270,9 +280,11 @@ impl PathSet {
     }
 
     /// The next path in the order, degraded or not, charged with `packets`: for when nothing is
-    /// heard on any.
+    /// heard on any. Where paths are recycled, those that worked last are repeated.
     pub fn take_any_opportunity(&mut self, packets: usize) -> Opportunity {
-        let at = self.next_path();
+        let in_use = |at: usize| !self.paths[at].removed;
+        let repeated = self.recycled.as_mut().and_then(|recycled| recycled.repeat(in_use));
+        let at = repeated.unwrap_or_else(|| self.next_path());
         self.charge(at, packets, false)
     }
 
@@ -284,7 +296,10 @@ impl PathSet {
         let last = known.filter(|(_, path)| path.last_heard.is_some());
         match last.max_by_key(|(_, path)| path.last_heard) {
             Some((at, _)) if self.hopeful => self.charge(at, packets, false),
-            _ => self.take_any_opportunity(packets),
+            _ => {
+                let at = self.next_path();
+                self.charge(at, packets, false)
+            }
         }
     }
 
@@ -311,15 +326,35 @@ impl PathSet {
 
     /// The next path in the order that is in use.
     fn next_path(&mut self) -> usize {
+        next_of(&mut self.sequence, &self.places, &self.paths)
+    }
+
+    /// The path whose turn it is: one that delivered, if paths are recycled, or else the next in the order.
+    fn next_turn(&mut self, now: Instant) -> usize {
+        let Some(recycled) = &mut self.recycled else { return self.next_path() };
+        let (paths, living) = (&self.paths, self.used - self.degraded);
+        let alive = if living == 0 { self.used } else { living };
+        let usable = |at: usize| !paths[at].removed && !paths[at].degraded;
+        let explores = recycled.explores();
+        if !explores && let Some(at) = recycled.take(now, alive, usable) {
+            return at;
+        }
         loop {
-            let at = self.places[self.sequence.next_path()];
-            if !self.paths[at].removed {
+            let at = next_of(&mut self.sequence, &self.places, paths);
+            if explores && paths[at].degraded {
+                // So a degraded path is probed as often as in other orders.
+                self.health[at].passed = PROBE_EVERY;
+            }
+            if recycled.may_follow(at, alive) {
                 return at;
             }
         }
     }
 
     fn charge(&mut self, at: usize, packets: usize, probe: bool) -> Opportunity {
+        if let Some(recycled) = &mut self.recycled {
+            recycled.on_train(at);
+        }
         let path = &mut self.paths[at];
         path.sent += packets as u64;
         self.health[at].train.on_sent(packets);
@@ -410,6 +445,11 @@ impl PathSet {
                 health.train.on_late(-missing);
             }
             0 => {
+                if due > 0
+                    && let Some(recycled) = &mut self.recycled
+                {
+                    recycled.add(now, at, due / health.train.now() as u32);
+                }
                 self.clean = self.clean.saturating_add(due);
                 if self.clean >= CLEAN_AFTER {
                     self.missing = 0;
@@ -435,6 +475,16 @@ impl PathSet {
     /// The counts, by path number, of removed paths too.
     pub fn stats(&self) -> &[PathStats] {
         &self.paths
+    }
+}
+
+/// The next path in the order that is in use.
+fn next_of(sequence: &mut Sequence, places: &[usize], paths: &[PathStats]) -> usize {
+    loop {
+        let at = places[sequence.next_path()];
+        if !paths[at].removed {
+            return at;
+        }
     }
 }
 

@@ -236,3 +236,59 @@ fn symbols_go_to_the_port_of_the_peer_where_the_order_fits_only_one() {
     let all: BTreeSet<(u16, u16)> = (0..4).map(|egress| (egress, 2)).collect();
     assert_eq!(vias(&pair, Side::A, Kind::Symbol), all);
 }
+
+/// Sixteen ports, eight of which are used at a time.
+struct Spares;
+
+impl PathMap for Spares {
+    fn paths(&self, peer: SocketAddr, ports: u16) -> Vec<Via> {
+        self.redraw(peer, ports, 0)
+    }
+
+    fn redraw(&self, peer: SocketAddr, _ports: u16, draw: u32) -> Vec<Via> {
+        let first = (draw % 2) as u16 * 8;
+        (first..first + 8).map(|egress| Via { egress, local: None, remote: peer }).collect()
+    }
+
+    fn naming(&self, _address: SocketAddr) -> Naming {
+        Naming::Own
+    }
+}
+
+/// Both ends use ports 0 to 7, which all lead over dead switches; of the others, 11 does not.
+fn pair_with_spares() -> Pair {
+    let mut pair = Pair::new(Setup { paths: 16, ..Setup::default() });
+    for host in [&mut pair.a, &mut pair.b] {
+        host.endpoint.set_path_map(Arc::new(Spares)).unwrap();
+    }
+    pair
+}
+
+fn all_but_one_die(pair: &mut Pair) {
+    (0..16).filter(|&path| path != 11).for_each(|path| pair.set_down(path, true));
+}
+
+#[test]
+fn a_pair_whose_ports_are_all_dead_meets_by_others() {
+    let mut pair = pair_with_spares();
+    all_but_one_die(&mut pair);
+    let receipt = pair.deliver(message(20_000, 1));
+    assert!(receipt.completed_in < Duration::from_secs(2), "{receipt:?}");
+    let receipt = pair.deliver(message(20_000, 2));
+    assert!(receipt.completed_in < Duration::from_millis(20), "{receipt:?}");
+}
+
+#[test]
+fn a_pair_that_talks_when_all_its_ports_die_goes_on_by_others() {
+    let mut pair = pair_with_spares();
+    pair.deliver(message(20_000, 1));
+    let used = |pair: &Pair| {
+        let paths = pair.a.endpoint.paths(Side::B.address(0)).iter();
+        paths.filter(|path| !path.removed).map(|path| path.via.egress).collect::<Vec<_>>()
+    };
+    assert_eq!(used(&pair), (0..8).collect::<Vec<_>>());
+    all_but_one_die(&mut pair);
+    let receipt = pair.deliver(message(20_000, 2));
+    assert!(receipt.completed_in < Duration::from_secs(2), "{receipt:?}");
+    assert_eq!(used(&pair), (8..16).collect::<Vec<_>>());
+}

@@ -3,7 +3,7 @@
 //! An egress is a socket; or, for packets that leave, a flow label or an outer header of packets that
 //! egress 0 sends. Egress 0 has the address that peers send to. The next ones have the ports right
 //! after it, if messages are taken there too; the others have ports that the system picks, and
-//! exist so that switches hash their packets onto other paths.
+//! exist so that switches hash their packets onto other paths. The last ones are spares.
 //!
 //! With `reuse_port`, the address that peers send to is that of one more socket, which takes
 //! handshakes; egress 0 then has a port that the system picks.

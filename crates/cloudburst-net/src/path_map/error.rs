@@ -102,7 +102,7 @@ pub enum PathMapError {
     /// A digit reversal of nobody knows how many paths.
     #[error(
         "path map `{given}` has as many paths as the peer has ports, which no shape fits: order \
-         {order} cannot be used, but rrb or rb can"
+         {order} cannot be used, but rrb, rb or recycled can"
     )]
     NoShape {
         /// What came.

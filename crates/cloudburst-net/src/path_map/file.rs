@@ -87,6 +87,7 @@ impl Table {
         let one = Needs { sockets: 1, ports: 1, ..Needs::default() };
         self.rows.values().map(Uniform::needs).fold(one, |mut all, needs| {
             all.sockets = all.sockets.max(needs.sockets);
+            all.spares = all.spares.max(needs.spares);
             all.ports = all.ports.max(needs.ports);
             all.labels = all.labels.max(needs.labels);
             all.outer.extend(needs.outer);

@@ -41,6 +41,8 @@ pub(crate) enum Encapsulation {
 pub(crate) struct Needs {
     /// UDP source ports.
     pub(crate) sockets: u16,
+    /// More of them, for peers to which all of those lead over dead switches.
+    pub(crate) spares: u16,
     /// Ports in a row, of these, that take messages.
     pub(crate) ports: u16,
     pub(crate) labels: u16,
@@ -65,7 +67,9 @@ impl Uniform {
         match self {
             &Self::Ecmp { source_ports, destination_ports } => {
                 let sockets = source_ports.max(destination_ports);
-                Needs { sockets, ports: destination_ports, ..one }
+                // One socket is no pool: whoever wants one path gets it.
+                let spares = if sockets > 1 { sockets.min(MAX_PATHS - sockets) } else { 0 };
+                Needs { sockets, spares, ports: destination_ports, ..one }
             }
             &Self::FlowLabel { labels } => Needs { labels, ..one },
             Self::XPath { .. } => one,

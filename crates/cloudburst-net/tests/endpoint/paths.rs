@@ -33,7 +33,7 @@ fn each_port_of_the_pool_meets_each_port_that_the_peer_has() {
     let server = builder().paths(PathMap::ecmp_pairs(1, 4)).build().unwrap();
     let first = server.local_addr().port();
     let ports: Vec<u16> = server.local_addrs().iter().map(|addr| addr.port()).collect();
-    assert_eq!(ports, [first, first + 1, first + 2, first + 3]);
+    assert_eq!(ports[..4], [first, first + 1, first + 2, first + 3]);
     let server = server.blocking();
     let client = builder().paths(PathMap::ecmp_pairs(2, 8)).build().unwrap().blocking();
     let peer = server.local_addr();

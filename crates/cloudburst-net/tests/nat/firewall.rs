@@ -2,8 +2,8 @@
 
 use crate::Test;
 use crate::rig::{
-    Exchange, PORT, SOON, answers_calls, client, converse, delivers, endpoint, replies, server,
-    server_address, within,
+    Exchange, PORT, SOON, answers_calls, client, converse, delivers, endpoint, open, replies,
+    server, server_address, within,
 };
 use cloudburst_net::{Rejection, SendError};
 use cloudburst_testbed::Gateway;
@@ -31,6 +31,7 @@ pub(crate) fn tests() -> Vec<Test> {
         let name = format!("a_second_address_through_a_firewall_to_{there}");
         tests.push(Test::new(name, move || a_second_address(there)));
     }
+    tests.push(Test::new("ports_that_all_lead_nowhere_give_way_to_others", drawn_anew));
     tests.push(Test::new("who_was_not_asked_cannot_begin", who_was_not_asked_cannot_begin));
     tests
 }
@@ -53,6 +54,28 @@ fn a_second_address(there: &str) -> Result<(), Failed> {
     let to = ([10, 9, 3, 3], PORT).into();
     replies(&client, &server, to)?;
     converse(&client, &server, to)
+}
+
+/// All ports in use are dropped on the way, as if switches hashed them onto dead paths.
+fn drawn_anew() -> Result<(), Failed> {
+    let gateway = Gateway::up()?;
+    let client = open(&gateway.clients[0], "ecmp:8", |on| on)?;
+    let used = client.local_addrs()[..8].iter().map(|addr| addr.port().to_string());
+    let used = used.collect::<Vec<_>>().join(", ");
+    let client = client.blocking();
+    let server = server(&gateway.server, "ecmp:8")?;
+    let to = server_address(&gateway);
+    let rules = format!(
+        "table inet holes {{ chain output {{ type filter hook output priority 0; \
+         udp sport {{ {used} }} drop; }}; chain input {{ type filter hook input priority 0; \
+         udp dport {{ {used} }} drop; }}; }}"
+    );
+    delivers(&client, &server, to)?;
+    gateway.clients[0].command("nft", &rules)?;
+    delivers(&client, &server, to)?;
+    let paths = client.paths(to);
+    assert_eq!(paths.iter().filter(|path| !path.removed && path.sent > 0).count(), 8, "{paths:?}");
+    Ok(())
 }
 
 /// And is told so at the deadline; the firewall says nothing.

@@ -39,13 +39,22 @@ pub(crate) fn endpoint(
     paths: &str,
     settings: impl FnOnce(Builder) -> Builder,
 ) -> Result<blocking::Endpoint, Failed> {
+    Ok(open(end, paths, settings)?.blocking())
+}
+
+/// The same, for whoever wants to know its ports.
+pub(crate) fn open(
+    end: &End,
+    paths: &str,
+    settings: impl FnOnce(Builder) -> Builder,
+) -> Result<Endpoint, Failed> {
     let builder = Endpoint::builder()
         .bind((end.address(), 0).into())
         .paths(paths.parse()?)
         .capacity(100_000_000)
         .security(Security::pre_shared(KEY));
     let builder = settings(builder);
-    Ok(end.run(|| builder.build())?.blocking())
+    Ok(end.run(|| builder.build())?)
 }
 
 /// Where the server of the gateway is.

@@ -217,3 +217,38 @@ fn a_train_that_was_overtaken_costs_its_path_nothing() {
     grow(&mut set);
     assert!(set.is_clean());
 }
+
+#[test]
+fn recycled_paths_are_those_that_deliver() {
+    let mut set = set(8, "recycled", 3).unwrap();
+    let mut sent = [0_u32; 8];
+    for millis in 1..=400 {
+        let path = set.take_opportunity(at(millis), 1, 1, 64).path;
+        sent[usize::from(path.0)] += 1;
+        // Path 0 loses every second packet, and path 1 all.
+        let missing = match path.0 {
+            0 => i64::from(sent[0] % 2),
+            1 => 1,
+            _ => 0,
+        };
+        if missing == 0 {
+            set.heard(at(millis), path, 1);
+        }
+        set.account(at(millis), path, 1, missing);
+    }
+    let good = *sent[2..].iter().min().unwrap();
+    assert!(good > 30 && sent[0] < good / 2, "{sent:?}");
+    assert!((1..good / 3).contains(&sent[1]), "it is explored, and found dead: {sent:?}");
+}
+
+#[test]
+fn while_no_answer_comes_recycled_paths_are_repeated() {
+    let mut set = set(16, "recycled", 3).unwrap();
+    for path in [4, 9] {
+        set.heard(at(1), PathId(path), 1);
+        set.account(at(1), PathId(path), 1, 0);
+    }
+    let mut paths = || set.take_any_opportunity(1).path.0;
+    let paths = [paths(), paths(), paths(), paths()];
+    assert_eq!(paths, [9, 4, 9, 4]);
+}

@@ -266,7 +266,7 @@ impl Sender {
                 continue;
             }
             let to = with_port(address, peer.port);
-            let (places, vias) = ways(&*path_map, to, peer.ports, peer.local);
+            let (places, vias) = ways(&*path_map, to, peer.ports, peer.local, peer.draw);
             let mut paths = peer.paths.clone();
             if !vias.is_empty() {
                 paths.replace(&places, &vias, self.config.order, self.rng.next_u64())?;

@@ -36,6 +36,8 @@ pub(super) struct Peer {
     pub(super) local: Option<IpAddr>,
     /// At how many ports it does, that one and those right after it, as far as it has said so.
     pub(super) ports: u16,
+    /// How often its paths were drawn anew, because nobody answered.
+    pub(super) draw: u32,
     pub(super) rtt: Rtt,
     /// What was counted; the rest of it is filled in when asked for.
     pub(super) tally: SentTo,
@@ -89,6 +91,7 @@ impl Peer {
             port,
             local,
             ports: 1,
+            draw: 0,
             rtt: Rtt::new(),
             tally: SentTo::default(),
             not_sent: None,

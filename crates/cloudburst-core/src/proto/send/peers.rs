@@ -31,7 +31,10 @@ impl Sender {
         if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
-                self.try_routes(address);
+                // These and those in turn, while nothing is answered.
+                if !self.try_routes(address) {
+                    self.redraw_paths(address);
+                }
             }
             self.begin_handshake(now, address);
         }
@@ -51,7 +54,7 @@ impl Sender {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let (to, order, start) = (with_port(address, port), self.config.order, self.rng.next_u64());
         for ports in [ports, 1] {
-            let (places, vias) = ways(&*self.path_map, to, ports, peer.local);
+            let (places, vias) = ways(&*self.path_map, to, ports, peer.local, peer.draw);
             if peer.paths.replace(&places, &vias, order, start).is_ok() {
                 (peer.port, peer.ports) = (port, ports);
                 peer.headers = longest_headers(&peer.paths, &*self.path_map);
@@ -85,7 +88,7 @@ impl Sender {
             None if is_alias(&address) => return Err(SendError::Gone(address)),
             None => {}
         }
-        let (places, vias) = ways(&*self.path_map, address, 1, local);
+        let (places, vias) = ways(&*self.path_map, address, 1, local, 0);
         if vias.is_empty() {
             return Err(SendError::NoPath(address));
         }
@@ -122,14 +125,33 @@ impl Sender {
     }
 
     /// Reaches a peer by the ways by which its packets come if nothing that was sent to it in this
-    /// session was answered: perhaps a firewall lets nothing else pass.
-    pub(super) fn try_routes(&mut self, address: SocketAddr) {
-        let Some(peer) = self.peers.get_mut(&address) else { return };
+    /// session was answered: perhaps a firewall lets nothing else pass. Returns whether that is new.
+    pub(super) fn try_routes(&mut self, address: SocketAddr) -> bool {
+        let Some(peer) = self.peers.get_mut(&address) else { return false };
         let answered = peer.session.as_ref().is_none_or(|session| session.answered);
-        if !answered && !peer.by_routes && !peer.routes.is_empty() {
+        let tries = !answered && !peer.by_routes && !peer.routes.is_empty();
+        if tries {
             tracing::debug!(peer = %address, "no answer: using the ways by which its packets come");
             peer.by_routes = true;
             self.use_routes(address);
+        }
+        tries
+    }
+
+    /// Reaches a peer by other paths of our own, if there are any: perhaps all that it had are dead. Ways by
+    /// which its packets come are left for them only if nothing that went there was answered.
+    fn redraw_paths(&mut self, address: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
+            return;
+        };
+        let answered = peer.session.as_ref().is_some_and(|session| session.answered);
+        let (port, ports, draw) = (peer.port, peer.ports, peer.draw.wrapping_add(1).max(1));
+        let others = self.path_map.redraw(with_port(address, port), ports, draw);
+        let works = peer.by_routes && answered;
+        if !others.is_empty() && !works {
+            tracing::debug!(peer = %address, draw, "no answer: using other paths");
+            (peer.draw, peer.by_routes) = (draw, false);
+            self.use_ports(address, port, ports);
         }
     }
 
@@ -208,14 +230,23 @@ pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize 
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
-/// What the order counts, and the paths, to `to` from `local`.
+/// What the order counts, and the paths, to `to` from `local`, which were drawn anew `draw` times.
 pub(super) fn ways(
     path_map: &dyn PathMap,
     to: SocketAddr,
     ports: u16,
     local: Option<IpAddr>,
+    draw: u32,
 ) -> (Vec<Via>, Vec<Via>) {
-    let from = |vias: Vec<Via>| vias.into_iter().map(|via| via.leaving_from(local)).collect();
+    let from = |vias: Vec<Via>| -> Vec<Via> {
+        vias.into_iter().map(|via| via.leaving_from(local)).collect()
+    };
+    if draw > 0 {
+        let others = from(path_map.redraw(to, ports, draw));
+        if !others.is_empty() {
+            return (others.clone(), others);
+        }
+    }
     (from(path_map.places(to, ports)), from(path_map.paths(to, ports)))
 }
 

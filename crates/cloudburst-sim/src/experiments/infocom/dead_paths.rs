@@ -27,7 +27,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn cells(scale: Scale) -> Vec<Cell> {
     let dead = scale.of(vec![0.0, 3.0], vec![0.0, 1.0, 2.0, 3.0]);
-    Cell::all(NAME, &["d", "d-ours"], &dead, &[LOAD], scale.of(1, 5))
+    Cell::all(
+        NAME,
+        &["d", "d-ours", "d-ours-hashed", "d-ours-recycled", "d-ours-known"],
+        &dead,
+        &[LOAD],
+        scale.of(1, 5),
+    )
 }
 
 fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {

@@ -8,6 +8,7 @@
 //! | `dead_paths` | dead spines | V-C, Figure 16 |
 //! | `large` | 144 hosts at 10 Gb/s | V-D, Figure 17 |
 //! | `oversubscribed` | the rate r at an over-subscription of 2:1 | V-D, Figure 18 |
+//! | `path_orders` | round robin, random and recycled orders of paths where spines differ | none |
 //! | `site`, `setup`, `traffic`, `show` | shared: the networks, the schemes, the requests, figures and tables | |
 
 mod dead_paths;
@@ -15,6 +16,7 @@ mod design_choices;
 mod incast;
 mod large;
 mod oversubscribed;
+mod path_orders;
 mod rivals;
 mod setup;
 mod show;
@@ -26,4 +28,5 @@ pub use design_choices::EXPERIMENT as DESIGN_CHOICES;
 pub use incast::EXPERIMENT as INCAST;
 pub use large::EXPERIMENT as LARGE;
 pub use oversubscribed::EXPERIMENT as OVERSUBSCRIBED;
+pub use path_orders::EXPERIMENT as PATH_ORDERS;
 pub use rivals::EXPERIMENT as RIVALS;

@@ -16,6 +16,7 @@ use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp, Throttle};
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{self, BurstPolicy, ConfigError, Thresholds};
+use cloudburst_core::path::Order;
 use std::error::Error;
 
 /// The numbers of the transports of messages and of background flows.
@@ -63,8 +64,10 @@ pub(super) enum Setup {
 pub(super) struct CloudburstSetup {
     /// Whether it has the paper's code and algorithm. Otherwise it has this project's defaults.
     pub(super) paper: bool,
-    /// Whether symbols take all paths. Otherwise they take one.
-    pub(super) many_paths: bool,
+    /// How symbols are mapped to paths.
+    pub(super) paths: Paths,
+    /// The order in which they take them.
+    pub(super) order: Order,
     /// Whether its queue is tiny. Otherwise it has the limit of any port.
     pub(super) tiny: bool,
     /// The weight of its queue, or of its queues together; the background's is 1.
@@ -83,7 +86,7 @@ pub(super) struct CloudburstSetup {
 const MANY: usize = 4_096;
 
 /// The setups of all schemes, by name.
-pub(super) const SETUPS: [(&str, Setup); 27] = [
+pub(super) const SETUPS: [(&str, Setup); 32] = [
     ("dctcp", Setup::Dctcp { rto_min: None }),
     ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Setup::Pias),
@@ -101,6 +104,11 @@ pub(super) const SETUPS: [(&str, Setup); 27] = [
     ("d-ours", ours(true, true)),
     ("d-pull", Setup::Cloudburst(CloudburstSetup { pulled: true, ..OURS })),
     ("d-ours-blocking", Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS })),
+    ("d-ours-hashed", over(Paths::Hashed { ports: 16 }, Order::RoundRobin)),
+    ("d-ours-known", over(Paths::Fixed { path: 3 }, Order::RoundRobin)),
+    ("d-ours-recycled", over(Paths::Explicit, Order::Recycled)),
+    ("d-ours-recycled-hashed", over(Paths::Hashed { ports: 16 }, Order::Recycled)),
+    ("d-ours-rb", over(Paths::Explicit, Order::Random)),
     ("d-ours-weight-8", Setup::Cloudburst(CloudburstSetup { weight: 8, ..OURS })),
     ("d-ours-classes", Setup::Cloudburst(CLASSES)),
     ("d-ours-weight-8-classes", Setup::Cloudburst(CloudburstSetup { weight: 8, ..CLASSES })),
@@ -116,7 +124,8 @@ pub(super) const SETUPS: [(&str, Setup); 27] = [
 /// D with the paper's settings.
 const PAPER: CloudburstSetup = CloudburstSetup {
     paper: true,
-    many_paths: true,
+    paths: Paths::Explicit,
+    order: Order::RoundRobin,
     tiny: true,
     weight: 1,
     urgent: None,
@@ -133,11 +142,21 @@ const OURS: CloudburstSetup = CloudburstSetup { paper: false, blocks: false, ..P
 const CLASSES: CloudburstSetup = CloudburstSetup { urgent: Some(20_000), ..OURS };
 
 const fn paper(many_paths: bool, tiny: bool) -> Setup {
-    Setup::Cloudburst(CloudburstSetup { many_paths, tiny, ..PAPER })
+    Setup::Cloudburst(CloudburstSetup { paths: paths(many_paths), tiny, ..PAPER })
 }
 
 const fn ours(many_paths: bool, tiny: bool) -> Setup {
-    Setup::Cloudburst(CloudburstSetup { many_paths, tiny, ..OURS })
+    Setup::Cloudburst(CloudburstSetup { paths: paths(many_paths), tiny, ..OURS })
+}
+
+/// Our defaults over other paths, or in another order.
+const fn over(paths: Paths, order: Order) -> Setup {
+    Setup::Cloudburst(CloudburstSetup { paths, order, ..OURS })
+}
+
+/// All paths, or one that is hashed.
+const fn paths(many: bool) -> Paths {
+    if many { Paths::Explicit } else { Paths::Hashed { ports: 1 } }
 }
 
 impl Setup {
@@ -340,9 +359,7 @@ impl CloudburstSetup {
             settings.config.policy = BurstPolicy::Pulled { window: None };
         }
         settings.send_buffer = self.blocks.then_some(0);
-        if !self.many_paths {
-            settings.paths = Paths::Hashed { ports: 1 };
-        }
+        (settings.paths, settings.config.order) = (self.paths, self.order);
         Ok(settings)
     }
 }

@@ -23,8 +23,14 @@ pub enum Paths {
     Explicit,
     /// Each egress is a source port, and switches hash addresses and ports onto a path (ECMP).
     Hashed {
-        /// The number of ports, at least 1. Several may share a path, and some paths may have none.
+        /// The number of ports, at least 1. Several may share a path, and some paths may have none. As many
+        /// more are spares, for peers to which all of those lead over dead switches.
         ports: u16,
+    },
+    /// All packets take one path of the fabric: a host knows which one works.
+    Fixed {
+        /// The path between the most distant hosts.
+        path: u16,
     },
 }
 
@@ -51,6 +57,7 @@ impl Paths {
         match self {
             Self::Explicit => shape.ways.max(1) * shape.ups.max(1),
             Self::Hashed { ports } => ports.max(1),
+            Self::Fixed { .. } => 1,
         }
     }
 }
@@ -63,7 +70,7 @@ impl HostPaths {
     /// The UDP port that packets leave from by `egress`.
     pub(super) const fn port(&self, egress: u16) -> u16 {
         match self.paths {
-            Paths::Explicit => PORT,
+            Paths::Explicit | Paths::Fixed { .. } => PORT,
             Paths::Hashed { .. } => PORT + egress,
         }
     }
@@ -75,6 +82,8 @@ impl HostPaths {
             (_, Meet::Leaf) => 0,
             (Paths::Explicit, Meet::Pod) => egress / ups,
             (Paths::Explicit, Meet::Top) => egress,
+            (Paths::Fixed { path }, Meet::Pod) => path / ups,
+            (Paths::Fixed { path }, Meet::Top) => path,
             (Paths::Hashed { .. }, meet) => {
                 let paths = if matches!(meet, Meet::Pod) { ways } else { ways * ups };
                 let hosts = u64::from(self.host) << 48 | u64::from(peer) << 32;
@@ -89,7 +98,7 @@ impl HostPaths {
     pub(super) fn arrival(&self, packet: &Packet, port: u16) -> u16 {
         match (self.paths, self.meet(packet.source)) {
             (Paths::Hashed { .. }, _) => port.saturating_sub(PORT),
-            (Paths::Explicit, Meet::Leaf) => 0,
+            (Paths::Explicit, Meet::Leaf) | (Paths::Fixed { .. }, _) => 0,
             (Paths::Explicit, Meet::Pod) => packet.path * self.shape.ups.max(1),
             (Paths::Explicit, Meet::Top) => packet.path,
         }
@@ -112,11 +121,18 @@ impl PathMap for HostPaths {
             return Vec::new();
         };
         let step = match (self.paths, self.meet(host)) {
-            (Paths::Hashed { .. }, _) | (Paths::Explicit, Meet::Top) => 1,
+            (Paths::Hashed { .. } | Paths::Fixed { .. }, _) | (Paths::Explicit, Meet::Top) => 1,
             (Paths::Explicit, Meet::Pod) => self.shape.ups,
             (Paths::Explicit, Meet::Leaf) => self.paths.egresses(&self.shape),
         };
         let egresses = (0..self.paths.egresses(&self.shape)).step_by(step.into());
+        egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()
+    }
+
+    fn redraw(&self, peer: SocketAddr, _ports: u16, draw: u32) -> Vec<Via> {
+        let Paths::Hashed { ports } = self.paths else { return Vec::new() };
+        let first = if draw.is_multiple_of(2) { 0 } else { ports };
+        let egresses = first..first + ports;
         egresses.map(|egress| Via { egress, local: None, remote: peer }).collect()
     }
 
@@ -127,7 +143,7 @@ impl PathMap for HostPaths {
     }
 
     fn naming(&self, address: SocketAddr) -> Naming {
-        let ports = PORT..=self.port(self.paths.egresses(&self.shape) - 1);
+        let ports = PORT..=self.port(2 * self.paths.egresses(&self.shape) - 1);
         let is_own = address.ip() == wire::address(self.host) && ports.contains(&address.port());
         if is_own { Naming::Own } else { Naming::Foreign }
     }

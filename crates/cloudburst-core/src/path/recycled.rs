@@ -1,0 +1,166 @@
+//! Paths that are used again because what was sent on them arrived (REPS, arXiv 2407.21625).
+
+use crate::time::Instant;
+use arrayvec::ArrayVec;
+use core::time::Duration;
+
+/// Entries of the ring; the paper has 8, for packets that are acknowledged one by one. A report here speaks of
+/// a whole message.
+const ENTRIES: usize = 16;
+/// So many trains in a row go on different paths, where as many are alive.
+const SPREAD: usize = 4;
+/// Of so many trains one explores, though the ring has paths.
+const EXPLORE_EVERY: u32 = 16;
+/// What arrived so long ago says nothing about the path.
+const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// A ring of paths on which trains arrived without loss, each good for one train more.
+///
+/// Some 80 bytes for a peer. It survives messages, and is emptied when nothing was added for a second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recycled {
+    ring: [u16; ENTRIES],
+    /// Bit i: entry i was not used since it was written.
+    unused: u16,
+    /// Entries that were written, and the one that is written next.
+    len: usize,
+    head: usize,
+    /// The entry that is repeated next.
+    repeated: usize,
+    /// Trains of which a path was asked for.
+    trains: u32,
+    /// The paths of the last trains, oldest first.
+    recent: ArrayVec<u16, { SPREAD - 1 }>,
+    added_at: Instant,
+}
+
+impl Recycled {
+    /// Adds `path` for as many `trains` as arrived on it, but no more than leave room for other paths.
+    pub(super) fn add(&mut self, now: Instant, path: usize, trains: u32) {
+        for _ in 0..trains.clamp(1, (ENTRIES / SPREAD) as u32) {
+            self.ring[self.head] = path as u16;
+            self.unused |= 1 << self.head;
+            self.head = (self.head + 1) % ENTRIES;
+            self.len = (self.len + 1).min(ENTRIES);
+        }
+        self.added_at = now;
+    }
+
+    /// Whether the next train explores in any case.
+    pub(super) const fn explores(&mut self) -> bool {
+        self.trains = self.trains.wrapping_add(1);
+        self.trains.is_multiple_of(EXPLORE_EVERY)
+    }
+
+    /// The oldest path that may follow the last trains, where `alive` paths are, and is `usable`.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        alive: usize,
+        usable: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if now.saturating_since(self.added_at) >= MAX_AGE {
+            (self.unused, self.len, self.head) = (0, 0, 0);
+        }
+        let oldest_first = (0..ENTRIES).map(|back| (self.head + back) % ENTRIES);
+        let unused = oldest_first.filter(|entry| self.unused & (1 << entry) != 0);
+        let mut paths = unused.map(|entry| (entry, usize::from(self.ring[entry])));
+        let (entry, path) =
+            paths.find(|&(_, path)| usable(path) && self.may_follow(path, alive))?;
+        self.unused &= !(1 << entry);
+        Some(path)
+    }
+
+    /// The next `usable` path of the ring, used or not: for when no answer comes, and exploring would lose
+    /// what is known to have worked.
+    pub(super) fn repeat(&mut self, usable: impl Fn(usize) -> bool) -> Option<usize> {
+        (0..self.len).find_map(|_| {
+            self.repeated = (self.repeated + 1) % self.len;
+            let path = usize::from(self.ring[self.repeated]);
+            usable(path).then_some(path)
+        })
+    }
+
+    /// Whether none of the last trains went on `path`: of the last three, or of half of `alive`, so that paths
+    /// can be left alone.
+    pub(super) fn may_follow(&self, path: usize, alive: usize) -> bool {
+        let mut last = self.recent.iter().rev().take(alive / 2);
+        last.all(|&last| usize::from(last) != path)
+    }
+
+    /// Notes that a train goes on `path`.
+    pub(super) fn on_train(&mut self, path: usize) {
+        if self.recent.is_full() {
+            self.recent.pop_at(0);
+        }
+        self.recent.push(path as u16);
+    }
+
+    /// Forgets a path whose number another one gets.
+    pub(super) fn forget(&mut self, path: usize) {
+        if self.ring[..self.len].iter().any(|&known| usize::from(known) == path) {
+            (self.unused, self.len, self.head) = (0, 0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_nanos(60_000_000_000);
+
+    fn ring(paths: &[usize]) -> Recycled {
+        let mut ring = Recycled::default();
+        paths.iter().for_each(|&path| ring.add(NOW, path, 1));
+        ring
+    }
+
+    fn take(ring: &mut Recycled, alive: usize) -> Option<usize> {
+        let path = ring.take(NOW, alive, |_| true)?;
+        ring.on_train(path);
+        Some(path)
+    }
+
+    #[test]
+    fn each_entry_is_used_once_the_oldest_first() {
+        let mut ring = ring(&[3, 1, 4, 5, 9]);
+        let taken: Vec<_> = (0..6).map(|_| take(&mut ring, 16)).collect();
+        assert_eq!(taken, [Some(3), Some(1), Some(4), Some(5), Some(9), None]);
+    }
+
+    #[test]
+    fn trains_are_spread_over_four_paths_if_so_many_are_alive() {
+        let mut alike = ring(&[7; 5]);
+        assert_eq!([take(&mut alike, 4), take(&mut alike, 4)], [Some(7), None]);
+        let mut ring = ring(&[7, 7, 8, 8]);
+        let taken: Vec<_> = (0..4).map(|_| take(&mut ring, 2)).collect();
+        assert_eq!(taken, [Some(7), Some(8), Some(7), Some(8)]);
+        assert_eq!([take(&mut alike, 1), take(&mut alike, 1)], [Some(7), Some(7)]);
+    }
+
+    #[test]
+    fn one_path_has_a_quarter_of_the_ring_at_most_for_one_report() {
+        let mut ring = Recycled::default();
+        ring.add(NOW, 2, 1_000);
+        assert_eq!((0..9).filter(|_| take(&mut ring, 1).is_some()).count(), 4);
+    }
+
+    #[test]
+    fn the_oldest_entries_give_way_and_all_of_them_age() {
+        let mut full = ring(&(0..20).collect::<Vec<_>>());
+        assert_eq!(take(&mut full, 16), Some(4));
+        assert_eq!(full.take(NOW + MAX_AGE, 16, |_| true), None);
+        assert_eq!(full.repeat(|_| true), None);
+    }
+
+    #[test]
+    fn a_frozen_ring_repeats_what_was_used() {
+        let mut ring = ring(&[1, 2, 3]);
+        while take(&mut ring, 16).is_some() {}
+        let repeated: Vec<_> = (0..4).map(|_| ring.repeat(|path| path != 2)).collect();
+        assert_eq!(repeated, [Some(3), Some(1), Some(3), Some(1)]);
+        ring.forget(3);
+        assert_eq!(ring.repeat(|_| true), None);
+    }
+}
