@@ -102,8 +102,8 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Order in which packets visit the paths: rrb (round robin), rb (random), recycled (those on
-    /// which packets arrived again, others at random) or, where the paths are numbered by layer,
+    /// Order in which packets visit the paths: rrb (round robin), rb (random), recycled (paths on
+    /// which packets arrived, others at random) or, where the paths are numbered by layer,
     /// drb:AxB... (digit reversal), e.g. drb:2x2
     #[arg(long, value_name = "ORDER", default_value = "rrb")]
     pub order: Order,
@@ -116,8 +116,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "BITS")]
     pub capacity: Option<Bits>,
 
-    /// Let the receiver ask for the data as fast as its link takes those of all its senders: for many
-    /// senders to one receiver
+    /// Let the receiver request the data at the rate of its link: for many senders to one receiver
     #[arg(long)]
     pub pull: bool,
 
@@ -246,14 +245,15 @@ pub struct CommonArgs {
     #[arg(long, value_name = "MAP", default_value = "ecmp:16")]
     pub paths: PathMap,
 
-    /// DSCP of all packets, 0 to 63 [default: the library's]. Several, up to 8, are those of answers,
-    /// and of each of --classes
+    /// DSCP of all packets, 0 to 63 [default: the library's]. With a list of up to 8: of answers,
+    /// then of each of --classes
     #[arg(long, value_name = "N,...", value_delimiter = ',',
         value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Vec<u8>,
 
-    /// Which packets switches should send first, by bytes of a message left to send: left:20000 makes
-    /// two classes, left:20000/100000 three, each with a DSCP of its own. Or by bytes sent: sent:10000
+    /// Classes of packets for switches to serve in order of priority, by bytes of a message left to
+    /// send: left:20000 makes two classes, left:20000/100000 three, each with a DSCP of its own. Or
+    /// by bytes sent: sent:10000
     #[arg(long, value_name = "BY", default_value_t)]
     pub classes: Classes,
 

@@ -24,8 +24,9 @@ pub struct Topology {
     pub uplink_rate: Option<u64>,
     /// DSCP of the packets that belong into the tiny queue, 0 to 63. Default 43.
     pub dscp: u8,
-    /// DSCPs of further tiny queues, at most 3, each with its own. Default none. The queue of
-    /// [`dscp`](Self::dscp) comes first, strictly, then these in order; all of them have one weight.
+    /// DSCPs of further tiny queues, at most 3, one for each queue. Default none. Ports serve the
+    /// queue of [`dscp`](Self::dscp) first, by strict priority, then these in order; all of them
+    /// share one weight.
     #[serde(default)]
     pub low_dscps: Vec<u8>,
     /// Packets that each tiny queue of a switch's port holds. Default 8. Deeper delays what
@@ -54,14 +55,14 @@ pub struct Topology {
     pub seed: u32,
 }
 
-/// Tiny queues beside the first one, at most.
+/// The most tiny queues beside the first one.
 const MAX_LOW: u64 = 3;
 
 /// Weighted round robin: the share of a busy link that each queue is sure of. What one does not
 /// use the other has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Of the tiny queue, or of all of them together, 1 to 100. Default 1.
+    /// Of the tiny queue, or of all tiny queues together, 1 to 100. Default 1.
     pub tiny: u32,
     /// Of the queue of everything else, 1 to 100. Default 1.
     pub default: u32,
@@ -126,7 +127,7 @@ impl Topology {
         for (place, &dscp) in self.low_dscps.iter().enumerate() {
             within("low_dscps", dscp.into(), 0, 63)?;
             if dscp == self.dscp || self.low_dscps[..place].contains(&dscp) {
-                return Err(parameter("low_dscps", dscp, "a DSCP for each queue".into()));
+                return Err(parameter("low_dscps", dscp, "different from other DSCPs".into()));
             }
         }
         within("tiny_packets", self.tiny_packets.into(), 1, 100_000)?;

@@ -24,7 +24,7 @@ pub(crate) struct CommonPlan {
     pub(crate) key: Key,
     pub(crate) deadline: Duration,
     pub(crate) paths: PathMap,
-    /// By class; empty: the library's.
+    /// In the order of classes; empty for the library's default.
     pub(crate) dscps: Vec<u8>,
     pub(crate) classes: Classes,
     pub(crate) aeolus: bool,

@@ -41,7 +41,7 @@ struct Session {
     deadline: Duration,
     /// Bytes in a chunk.
     chunk: usize,
-    /// How chunks are burst.
+    /// The burst policy of chunks.
     policy: BurstPolicy,
     courier: Courier<Tag>,
     /// Whether the receiver ever had a message of ours.

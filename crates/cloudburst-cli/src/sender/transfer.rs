@@ -35,7 +35,7 @@ pub(super) fn chunk_for(capacity: Option<u64>, rate: f64) -> usize {
     (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
 }
 
-/// How chunks are burst; `pull`: as the receiver asks for them.
+/// The burst policy of chunks, which the receiver pulls if `pull` is set.
 pub(super) const fn chunk_policy(pull: bool) -> BurstPolicy {
     if pull { BurstPolicy::Pulled { window: None } } else { CHUNK_POLICY }
 }

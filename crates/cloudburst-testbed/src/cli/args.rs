@@ -148,7 +148,7 @@ pub(super) struct Up {
     #[arg(long, value_name = "N", default_value_t = Topology::default().dscp)]
     dscp: u8,
 
-    /// DSCPs of further tiny queues, which come after that one, in this order
+    /// DSCPs of further tiny queues, which switches serve after that one, in this order
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     low_dscps: Vec<u8>,
 
