@@ -83,7 +83,7 @@ pub(crate) struct Listen {
     pub(crate) hosts: Vec<Peer>,
     /// The DSCP of short messages, for schemes whose packets have it.
     pub(crate) dscp: u8,
-    /// The DSCP of their later classes.
+    /// The DSCP of Cloudburst's later classes.
     pub(crate) low_dscp: u8,
     /// Bits a second of the host's link.
     pub(crate) link_rate: u64,

@@ -82,7 +82,7 @@ pub(crate) struct Cloudburst {
     pub(crate) design: Design,
     /// `code=`: as `cbrst-send --code` has it.
     pub(crate) code: Code,
-    /// `policy=oblivious`, `margin=` of a budgeted burst, or `policy=pulled` and `window=`.
+    /// `policy=oblivious`, `margin=` for a budgeted burst, or `policy=pulled` and `window=`.
     pub(crate) policy: BurstPolicy,
     /// `order=`: as `cbrst-send --order` has it.
     pub(crate) order: Order,
@@ -92,7 +92,7 @@ pub(crate) struct Cloudburst {
     pub(crate) rate: f64,
     /// `paths=explicit`, or `paths=ecmp:N`.
     pub(crate) paths: Paths,
-    /// `classes=`: as `cbrst-send --classes` has it. Classes beyond the first share a queue.
+    /// `classes=`, as in `cbrst-send --classes`. All classes beyond the first share a queue.
     pub(crate) classes: Classes,
     /// `weight=`: of the queue of short messages, against 1 of everything else.
     pub(crate) weight: u32,
@@ -155,7 +155,7 @@ impl Scheme {
         }
     }
 
-    /// Whether it has packets for the tiny queue that comes second.
+    /// Whether it sends packets for the second tiny queue.
     pub(crate) fn has_classes(&self) -> bool {
         matches!(self, Self::Cloudburst(Cloudburst { classes, .. }) if *classes != Classes::One)
     }

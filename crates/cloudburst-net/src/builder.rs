@@ -166,11 +166,11 @@ impl Builder {
     /// The DSCP of each class of packets, from one to eight of them, each from 0 to 63. Default
     /// [`DEFAULT_DSCP`] for all.
     ///
-    /// Class 0 is control: handshakes and answers. Class 1 is symbols, or the most urgent ones where
-    /// [`Config::classes`] has several, and the others follow. Classes beyond the last DSCP share it.
-    /// So `dscps([46, 43])` lets switches prefer answers, which are small and end bursts, to symbols,
-    /// and `dscps([43, 43, 45])` prefers answers and short messages to long ones with two queues. An
-    /// answer that leaves in one batch with symbols of class 1 has their DSCP.
+    /// Class 0 is control: handshakes and answers. Class 1 is symbols, or the most urgent ones if
+    /// [`Config::classes`] has several; the less urgent ones follow. Classes beyond the last DSCP
+    /// share it. With `dscps([46, 43])`, switches can prefer answers, which are small and end
+    /// bursts, to symbols; with `dscps([43, 43, 45])`, answers and short messages to long ones in
+    /// two queues. An answer that leaves in one batch with symbols of class 1 has their DSCP.
     ///
     /// Both ends should have the same DSCPs: each warns, once, of packets that come with none of
     /// them.

@@ -77,7 +77,7 @@ impl Resolved {
         &self.whole
     }
 
-    /// The paths of `map` to `peer`, which were drawn anew `draw` times.
+    /// The paths of `map` to `peer`, redrawn `draw` times.
     fn of(&self, map: &PathMap, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
         let ip = peer.ip();
         let egresses = &self.egresses;
@@ -134,7 +134,7 @@ impl CorePathMap for Resolved {
         self.of(&self.whole, peer, ports, 0)
     }
 
-    /// With hashed ports, the next ones of all sockets, without end.
+    /// With hashed ports, the next window of all sockets, cyclically.
     fn redraw(&self, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
         match self.map.to(peer.ip()) {
             Some((_, Uniform::Ecmp { .. })) => self.of(&self.map, peer, ports, draw),

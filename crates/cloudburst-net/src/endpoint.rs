@@ -83,10 +83,10 @@ impl Endpoint {
     }
 
     /// The addresses that packets leave from. In a pool of source ports, the `k`-th is the address
-    /// of path `k`; after them come the spares, which are used to reach peers that do not answer. They belong
-    /// to this endpoint alone. With
-    /// [`Builder::reuse_port`](crate::Builder::reuse_port), [`local_addr`] is none of them, and
-    /// messages to the first one reach this endpoint and no other.
+    /// of path `k`; the spares, which reach peers that do not answer, come after them. They belong
+    /// to this endpoint alone. With [`Builder::reuse_port`](crate::Builder::reuse_port),
+    /// [`local_addr`] is none of them, and messages to the first one reach this endpoint and no
+    /// other.
     ///
     /// [`local_addr`]: Self::local_addr
     pub fn local_addrs(&self) -> &[SocketAddr] {

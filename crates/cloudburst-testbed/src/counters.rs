@@ -15,8 +15,8 @@ pub struct Port {
     pub neighbour: Node,
     /// The way out, for packets with the fabric's DSCP.
     pub tiny: Queue,
-    /// The way out, for packets with one of [`Topology::low_dscps`](crate::Topology::low_dscps), in that
-    /// order.
+    /// The egress queues of packets with [`Topology::low_dscps`](crate::Topology::low_dscps), in
+    /// that order.
     pub low: Vec<Queue>,
     /// The way out, for everything else.
     pub default: Queue,
@@ -67,8 +67,8 @@ struct Options {
     limit: u64,
 }
 
-/// The ports of `node`, in the order of `neighbours`, with `low` further tiny queues, from what `tc -j -s qdisc show` and
-/// `nft -j list counters` print.
+/// The ports of `node`, in the order of `neighbours`, with `low` further tiny queues, from what
+/// `tc -j -s qdisc show` and `nft -j list counters` print.
 pub(crate) fn parse(
     node: Node,
     neighbours: &[Node],

@@ -13,7 +13,8 @@
 //!                 +-- others --> default queue ----------+
 //! ```
 //!
-//! With [`Topology::low_dscps`] there are several tiny queues, in an order of priority, in place of the one.
+//! With [`Topology::low_dscps`], each port has several tiny queues, which it serves in order of
+//! priority.
 //!
 //! Each host and switch is a namespace, each link a veth pair, each queue a `pfifo` under HTB, and
 //! loss is nftables on the way in. [`Topology`] says what to build, [`Fabric`] is what was built:

@@ -44,8 +44,8 @@ impl Accounts {
 
     /// # Panics
     ///
-    /// If `host` sends more answers than genuine packets entitle it to, pulls apart, or too much to an
-    /// address that is not `known`, which has no host.
+    /// If `host` sends more answers than genuine packets entitle it to, apart from PULLs, or too
+    /// much to an address that is not `known`, which has no host.
     pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
         self.made.insert(hash(packet));
         if !matches!(Kind::of(packet), Ok(Kind::Hello | Kind::Open | Kind::Symbol)) {
@@ -60,8 +60,8 @@ impl Accounts {
     }
 }
 
-/// Bytes of an ANSWER that answer no packet, because they pull: those are paced, and repeated when
-/// nothing comes.
+/// Bytes of an ANSWER that answer no packet, because they are PULLs: those are paced, and repeated
+/// when nothing arrives.
 fn pulls(packet: &[u8]) -> usize {
     let is_pull = |report: &&Report| match report {
         Report::Message(Answer { verdict: Verdict::Pull { .. }, acknowledged, .. }) => {

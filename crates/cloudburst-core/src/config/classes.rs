@@ -1,21 +1,21 @@
-//! Classes of symbols, which switches may serve in an order of priority.
+//! Classes of symbols, which switches may serve in order of priority.
 
 use super::ConfigError;
 use core::fmt;
 use core::str::FromStr;
 
-/// Thresholds at most.
+/// The most thresholds.
 const MAX_THRESHOLDS: usize = 3;
-/// Classes of symbols at most.
+/// The most classes of symbols.
 pub(crate) const MAX_LEVELS: usize = MAX_THRESHOLDS + 1;
-/// What thresholds must be.
+/// What an error says of the thresholds.
 const EXPECTED: &str = "1 to 3 numbers of bytes above 0, in ascending order";
 
-/// How symbols are sorted into classes, of which the first is the most urgent. Switches know classes by
-/// their DSCP, and may serve them by strict priority.
+/// How symbols are sorted into classes, the first of which is the most urgent. Switches recognise a
+/// class by its DSCP, and may serve classes by strict priority.
 ///
-/// A message that nobody has answered for three waits in a row is of the first class from then on, whatever this says:
-/// so overload in the classes before its own does not starve it.
+/// When three waits in a row bring no answer to a message, all of it moves to the first class, so
+/// that overload in more urgent classes does not starve it.
 ///
 /// Written `one`, `left:20000` or `sent:10000/100000`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,18 +24,18 @@ pub enum Classes {
     /// All symbols are of the first class.
     #[default]
     One,
-    /// By the bytes of the message that are left: those that the receiver has not said to need no longer.
-    /// A message with at most as many as the first threshold is of the first class, and so on; one with more than the
-    /// last is of the last class. Whole messages of the same size thus are of the same class, and so is what
-    /// repairs little, whatever the size of its message.
+    /// By the bytes of the message that are left, as far as the receiver has said. A message with
+    /// at most as many bytes left as the first threshold is of the first class, and so on; one with
+    /// more than the last is of the last class. Messages of the same size thus begin in the same
+    /// class, and the few symbols that repair a long message are urgent.
     ByLeft(Thresholds),
-    /// By the bytes of the message that were sent, as in PIAS (NSDI 2015, 4.1) and SCDP (IV-B): the first
-    /// class until as many as the first threshold were sent, and so on. For networks that already have
-    /// such thresholds: sizes need not be guessed here.
+    /// By the bytes of the message that were sent, as in PIAS (NSDI 2015, 4.1) and SCDP (IV-B): the
+    /// first class until as many as the first threshold were sent, and so on. For networks that
+    /// already have such thresholds; Cloudburst knows the sizes of messages and does not need them.
     BySent(Thresholds),
 }
 
-/// One to three numbers of bytes, in ascending order, between classes.
+/// One to three thresholds between classes, in bytes and in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     bytes: [u32; MAX_THRESHOLDS],
@@ -43,7 +43,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Thresholds between as many classes and one more.
+    /// Makes thresholds, one fewer than there are classes.
     ///
     /// # Errors
     ///
@@ -64,14 +64,14 @@ impl Thresholds {
         &self.bytes[..self.count]
     }
 
-    /// How many of them `is_passed` holds for, from the first on.
+    /// The number of leading thresholds for which `is_passed` holds.
     fn passed(&self, is_passed: impl Fn(u64) -> bool) -> u8 {
         self.bytes().iter().take_while(|&&bytes| is_passed(bytes.into())).count() as u8
     }
 }
 
 impl Classes {
-    /// How many classes there are.
+    /// The number of classes.
     pub fn count(&self) -> usize {
         match self {
             Self::One => 1,
@@ -79,8 +79,8 @@ impl Classes {
         }
     }
 
-    /// The class of what a message sends next, counted from 0, the most urgent. The arguments are the bytes
-    /// `sent` and `left`.
+    /// The class of the next symbol of a message of which `sent` bytes were sent and `left` are
+    /// left. Counted from 0, the most urgent.
     pub(crate) fn level(&self, sent: impl FnOnce() -> u64, left: impl FnOnce() -> u64) -> u8 {
         match self {
             Self::One => 0,

@@ -39,16 +39,18 @@ pub enum BurstPolicy {
         /// without a round trip, and costs as much more load.
         margin: f32,
     },
-    /// Opens with a few symbols, then sends what the receiver pulls: one symbol for each that arrived
-    /// or was lost, as fast as the receiver's link takes those of all its senders (SCDP, section IV-C).
-    /// Many senders of long messages to one receiver then lose hardly anything but openings; each pull
-    /// costs the way back a small packet, and a single message is no faster than a window a round trip.
+    /// Opens with a few symbols, then sends what the receiver pulls: one symbol for each that
+    /// arrived or was lost, at the rate of the receiver's link, which all senders share (SCDP,
+    /// section IV-C). Many senders to one receiver then lose little beyond their openings. Pulls
+    /// cost small packets in the reverse direction, and a message that is alone gets one window per
+    /// round trip.
     ///
-    /// A message is budgeted, with the default margin, if the peer does not pull or if the code is not
-    /// systematic.
+    /// The message is budgeted instead, with the default margin, if the peer does not support
+    /// pulling or if the code is not systematic.
     Pulled {
-        /// Symbols that the message opens with, and that are under way at a time; 1 to 1,024. `None`: by
-        /// the capacity of the link, 12 at 1 Gb/s, 24 at 5 Gb/s and 32 from 10 Gb/s on.
+        /// Symbols that the message opens with, and the most that are in flight; 1 to 1,024. With
+        /// `None`, the capacity of the link decides: 12 at 1 Gb/s, 24 at 5 Gb/s and 32 from 10 Gb/s
+        /// on.
         window: Option<u16>,
     },
 }
@@ -59,15 +61,15 @@ impl Default for BurstPolicy {
     }
 }
 
-/// In which order a receiver pulls the messages that arrive.
+/// The order in which a receiver pulls the messages that are arriving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullOrder {
-    /// A symbol of each in turn (SCDP, section IV-C).
+    /// One symbol of each message in turn (SCDP, section IV-C).
     #[default]
     RoundRobin,
-    /// The message with the fewest missing symbols first; every eighth symbol is of the one that has
-    /// waited longest.
+    /// The message with the fewest missing symbols first; every eighth symbol is of the message
+    /// that has waited longest.
     ShortestFirst,
 }
 
@@ -100,32 +102,33 @@ pub struct Config {
     /// round robin. Digit reversal keeps queues shorter where paths share links below the spines,
     /// the more so the smaller `train` is. It must fit the path map, or every send is refused.
     pub order: Order,
-    /// How symbols are sorted into classes. Default one class.
+    /// How symbols are sorted into classes. Default: one class.
     ///
-    /// Several let short messages overtake long ones, if switches serve the classes' DSCPs by strict priority
-    /// and the endpoint has a DSCP for each. Ends need not agree. Where they all have one DSCP, or one
-    /// queue, they gain nothing.
+    /// With several classes, short messages overtake long ones if switches serve the classes' DSCPs
+    /// by strict priority and the endpoint has a DSCP for each. The two ends need not agree. With
+    /// one DSCP, or one queue for all, several classes gain nothing.
     pub classes: Classes,
     /// The code of messages that do not choose their own.
     pub code: Code,
     /// The burst policy of messages that do not choose their own.
     pub policy: BurstPolicy,
-    /// Bytes from which on messages are pulled ([`BurstPolicy::Pulled`]) that do not choose a policy.
-    /// Default `usize::MAX`: none.
+    /// The size in bytes from which on messages are pulled ([`BurstPolicy::Pulled`]), unless they
+    /// choose a policy. Default `usize::MAX`: none.
     pub pull_above: usize,
-    /// Which of the messages that are received is pulled next. Default round robin.
+    /// The order in which this endpoint pulls messages. Default round robin.
     pub pull_order: PullOrder,
-    /// The rate in bits a second at which this endpoint pulls messages, all together. Default `None`:
-    /// `capacity` times `rate`. Endpoints that share a link must share it out, or together they pull
-    /// more than it carries.
+    /// The rate in bits a second at which this endpoint pulls all messages together. Default
+    /// `None`: `capacity` times `rate`. Endpoints that share a link must divide it among them, or
+    /// together they pull more than it carries.
     pub downlink: Option<u64>,
-    /// Whether a small packet in the class of answers, a probe, follows what each block of a budgeted
-    /// message opens with, if that is two packets or more (Aeolus). Default false. Messages that are
-    /// pulled always have probes.
+    /// Whether a probe, a small packet in the class of answers, follows the opening of each block
+    /// of a budgeted message, if the opening has two packets or more (Aeolus). Default false.
+    /// Pulled messages always have probes.
     ///
-    /// The receiver answers it when what it follows has arrived, or should have: an opening that is lost
-    /// entirely then costs a round trip instead of a timeout. Set it where switches spare the class of
-    /// answers, as by a queue of its own or with `aeolus`; it costs a packet for each block.
+    /// The receiver answers the probe once the opening has arrived or is overdue, so that the loss
+    /// of a whole opening costs a round trip instead of a timeout. Set it where switches do not
+    /// drop the class of answers, because it has a queue of its own or by `aeolus`. It costs one
+    /// packet for each block.
     pub probe: bool,
     /// How long a message may take that does not say so itself. Default 10 s.
     pub deadline: Duration,

@@ -51,9 +51,9 @@ pub trait PathMap: Send + Sync {
         self.paths(peer, ports)
     }
 
-    /// Other paths to a peer, in place of [`paths`](Self::paths), where everything that goes on those seems to
-    /// be lost: with hashed ports, all of them may lead over dead switches. `draw` counts from 1 on, and each
-    /// may name others. Empty: there are none.
+    /// Other paths to a peer, which replace [`paths`](Self::paths) when no packet on those seems to
+    /// arrive: with hashed ports, all of them may lead over dead switches. `draw` counts from 1,
+    /// and each draw may name other paths. Empty if there are none.
     fn redraw(&self, _peer: SocketAddr, _ports: u16, _draw: u32) -> Vec<Via> {
         Vec::new()
     }

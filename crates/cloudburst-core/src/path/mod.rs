@@ -24,8 +24,8 @@
 //! links, which is a [`Shape`]; where they share none below the spines, as in a leaf-spine, it is
 //! round robin.
 //!
-//! [`Order::Recycled`] is that of REPS (arXiv 2407.21625): a path that delivered a train has another one, and
-//! where no such path is left, one is drawn.
+//! [`Order::Recycled`] is that of REPS (arXiv 2407.21625): a path that delivered a train gets
+//! another one; if there is no such path, one is drawn at random.
 //!
 //! What takes a turn is a packet train: these distances are between trains, and between packets only if
 //! `Config::train` is 1.

@@ -24,11 +24,12 @@ pub enum Order {
     /// DRB, digit reversal: paths that share an uplink are visited as far apart as can be. Wants
     /// paths numbered as [`Shape`] says; other numbers make it one more round robin.
     DigitReversal(Shape),
-    /// REPS (arXiv 2407.21625): each train that arrives whole gives its path one train more, oldest first; other
-    /// trains go on paths that are drawn, as one of 16 does in any case. No path has two of four trains in
-    /// a row if four are alive. So paths that lose packets are left alone, and those that carry more get
-    /// more, whoever else uses them. Right where paths differ; where they do not, they are drawn
-    /// until answers have come, as for [`Random`](Self::Random).
+    /// REPS (arXiv 2407.21625): a train that arrives whole gives its path one more train, oldest
+    /// first. All other trains, and one of 16 in any case, go on paths drawn at random. If four or
+    /// more paths are alive, no path has two of four successive trains. Paths that lose packets
+    /// thus get fewer trains, and paths that deliver get more. Use it where paths differ; until
+    /// answers arrive, and where paths are alike, it gains nothing over
+    /// [`RoundRobin`](Self::RoundRobin).
     Recycled,
 }
 

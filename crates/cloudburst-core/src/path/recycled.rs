@@ -1,33 +1,34 @@
-//! Paths that are used again because what was sent on them arrived (REPS, arXiv 2407.21625).
+//! Paths that are reused because trains on them arrived (REPS, arXiv 2407.21625).
 
 use crate::time::Instant;
 use arrayvec::ArrayVec;
 use core::time::Duration;
 
-/// Entries of the ring; the paper has 8, for packets that are acknowledged one by one. A report here speaks of
-/// a whole message.
+/// Entries of the ring. The paper has 8, for packets that are acknowledged one by one; here, one
+/// report covers a whole message.
 const ENTRIES: usize = 16;
-/// So many trains in a row go on different paths, where as many are alive.
+/// Successive trains that go on different paths, if as many are alive.
 const SPREAD: usize = 4;
-/// Of so many trains one explores, though the ring has paths.
+/// One of this many trains explores, even if the ring has paths.
 const EXPLORE_EVERY: u32 = 16;
-/// What arrived so long ago says nothing about the path.
+/// The age at which an arrival no longer says anything about its path.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// A ring of paths on which trains arrived without loss, each good for one train more.
+/// A ring of paths on which trains arrived without loss, each good for one more train.
 ///
-/// Some 80 bytes for a peer. It survives messages, and is emptied when nothing was added for a second.
+/// Takes some 80 bytes for each peer. It outlives messages, and is emptied when nothing was added
+/// for a second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recycled {
     ring: [u16; ENTRIES],
-    /// Bit i: entry i was not used since it was written.
+    /// Bit i: entry i was written and is not used yet.
     unused: u16,
-    /// Entries that were written, and the one that is written next.
+    /// The number of entries written, and the entry that is written next.
     len: usize,
     head: usize,
-    /// The entry that is repeated next.
+    /// The entry that was repeated last.
     repeated: usize,
-    /// Trains of which a path was asked for.
+    /// Trains that were given a path.
     trains: u32,
     /// The paths of the last trains, oldest first.
     recent: ArrayVec<u16, { SPREAD - 1 }>,
@@ -35,7 +36,7 @@ pub(super) struct Recycled {
 }
 
 impl Recycled {
-    /// Adds `path` for as many `trains` as arrived on it, but no more than leave room for other paths.
+    /// Adds `path` for `trains` that arrived on it, capped to leave room for other paths.
     pub(super) fn add(&mut self, now: Instant, path: usize, trains: u32) {
         for _ in 0..trains.clamp(1, (ENTRIES / SPREAD) as u32) {
             self.ring[self.head] = path as u16;
@@ -46,13 +47,14 @@ impl Recycled {
         self.added_at = now;
     }
 
-    /// Whether the next train explores in any case.
+    /// Counts a train. Returns whether it explores, whatever the ring has.
     pub(super) const fn explores(&mut self) -> bool {
         self.trains = self.trains.wrapping_add(1);
         self.trains.is_multiple_of(EXPLORE_EVERY)
     }
 
-    /// The oldest path that may follow the last trains, where `alive` paths are, and is `usable`.
+    /// Takes the oldest unused entry whose path is `usable` and may follow the last trains, where
+    /// `alive` paths are alive.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -71,8 +73,8 @@ impl Recycled {
         Some(path)
     }
 
-    /// The next `usable` path of the ring, used or not: for when no answer comes, and exploring would lose
-    /// what is known to have worked.
+    /// The next `usable` path of the ring, used or not, for when no answers arrive: exploring would
+    /// give up paths that are known to have worked.
     pub(super) fn repeat(&mut self, usable: impl Fn(usize) -> bool) -> Option<usize> {
         (0..self.len).find_map(|_| {
             self.repeated = (self.repeated + 1) % self.len;
@@ -81,14 +83,14 @@ impl Recycled {
         })
     }
 
-    /// Whether none of the last trains went on `path`: of the last three, or of half of `alive`, so that paths
-    /// can be left alone.
+    /// Whether none of the last trains went on `path`: of the last three, or of half of `alive` if
+    /// that is fewer, so that some paths can be avoided.
     pub(super) fn may_follow(&self, path: usize, alive: usize) -> bool {
         let mut last = self.recent.iter().rev().take(alive / 2);
         last.all(|&last| usize::from(last) != path)
     }
 
-    /// Notes that a train goes on `path`.
+    /// Records that a train goes on `path`.
     pub(super) fn on_train(&mut self, path: usize) {
         if self.recent.is_full() {
             self.recent.pop_at(0);
@@ -96,7 +98,7 @@ impl Recycled {
         self.recent.push(path as u16);
     }
 
-    /// Forgets a path whose number another one gets.
+    /// Forgets a path whose number is given to another one.
     pub(super) fn forget(&mut self, path: usize) {
         if self.ring[..self.len].iter().any(|&known| usize::from(known) == path) {
             (self.unused, self.len, self.head) = (0, 0, 0);

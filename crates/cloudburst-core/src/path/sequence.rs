@@ -11,7 +11,7 @@ use crate::rng::SplitMix64;
 pub struct Sequence {
     order: Order,
     paths: u64,
-    /// The next turn, below `paths`; for orders that draw, the state of the generator.
+    /// The next turn, below `paths`; for random and recycled orders, the state of the generator.
     state: u64,
 }
 
@@ -34,7 +34,7 @@ impl Sequence {
         Ok(Self { order, paths, state })
     }
 
-    /// The path of the next packet; where paths are recycled, of one that explores.
+    /// The path of the next packet; in the recycled order, of the next train that explores.
     pub fn next_path(&mut self) -> usize {
         let turn = self.state;
         let path = match self.order {

@@ -90,7 +90,7 @@ pub struct PathSet {
     used: usize,
     degraded: usize,
     sequence: Sequence,
-    /// If paths are recycled.
+    /// The paths to reuse, if the order is recycled.
     recycled: Option<Recycled>,
     hopeful: bool,
     /// Packets that arrived since one was missing, whatever their paths.
@@ -231,8 +231,8 @@ impl PathSet {
         self.used
     }
 
-    /// Whether every path in use has been heard of, and none is degraded. Where paths are recycled, some may
-    /// never have been drawn.
+    /// Whether every path in use has been heard of, and none is degraded. In the recycled order,
+    /// paths that were never drawn do not count.
     pub fn all_well(&self) -> bool {
         let untried = |path: &PathStats| self.recycled.is_some() && path.sent == 0;
         let mut in_use = self.paths.iter().filter(|path| !path.removed && !untried(path));
@@ -329,7 +329,8 @@ impl PathSet {
         next_of(&mut self.sequence, &self.places, &self.paths)
     }
 
-    /// The path whose turn it is: one that delivered, if paths are recycled, or else the next in the order.
+    /// The path of the next train: one that delivered, if the order is recycled, or else the next
+    /// in the order.
     fn next_turn(&mut self, now: Instant) -> usize {
         let Some(recycled) = &mut self.recycled else { return self.next_path() };
         let (paths, living) = (&self.paths, self.used - self.degraded);
@@ -342,7 +343,7 @@ impl PathSet {
         loop {
             let at = next_of(&mut self.sequence, &self.places, paths);
             if explores && paths[at].degraded {
-                // So a degraded path is probed as often as in other orders.
+                // A degraded path is thus probed as often as in other orders.
                 self.health[at].passed = PROBE_EVERY;
             }
             if recycled.may_follow(at, alive) {
@@ -370,8 +371,8 @@ impl PathSet {
         }
     }
 
-    /// The number of the next packet on `path` in the class `level`, counted from the most urgent one, whose
-    /// receiver can tell a loss by a gap.
+    /// The number of the next packet on `path` in the class `level`, counted from 0, the most
+    /// urgent. The receiver detects losses by gaps in these numbers.
     pub fn next_number(&mut self, path: PathId, level: u8) -> u16 {
         let health = self.health.get_mut(usize::from(path.0));
         let Some(next) = health.and_then(|health| health.numbered.get_mut(usize::from(level)))

@@ -9,7 +9,7 @@ pub struct Class(pub u8);
 impl Class {
     /// Handshakes and answers.
     pub const CONTROL: Self = Self(0);
-    /// The most urgent symbols. Less urgent ones have higher numbers ([`Config::classes`]).
+    /// The most urgent symbols. Less urgent ones have higher class numbers ([`Config::classes`]).
     pub const DATA: Self = Self(1);
 }
 

@@ -3,11 +3,11 @@
 use super::limits::MAX_PAUSE;
 use core::time::Duration;
 
-/// The shortest RTO: threads that wake late must not look like loss.
+/// The shortest RTO: late wake-ups of threads must not count as loss.
 const MIN_RTO: Duration = Duration::from_micros(500);
 const MAX_RTO: Duration = MAX_PAUSE;
-/// Packets that took longer have waited for a process that slept, at either end. Such a sample would
-/// govern the next dozens.
+/// The longest round trip that is a sample. A longer one means that a process slept at either end,
+/// and would dominate the estimate for dozens of samples.
 const MAX_SAMPLE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,12 +34,12 @@ impl RoundTrip {
         (!self.smoothed.is_zero()).then_some(self.smoothed)
     }
 
-    /// After how long what was not answered has probably been lost.
+    /// The time after which an unanswered packet was probably lost.
     pub(super) fn rto(&self) -> Duration {
         if self.smoothed.is_zero() {
             return MAX_RTO / 10;
         }
-        // Twice the variation, not four times as in RFC 6298: to be wrong costs two packets.
+        // Twice the variation, not four times as in RFC 6298: a spurious timeout costs two packets.
         (self.smoothed + self.variation * 2).clamp(MIN_RTO, MAX_RTO)
     }
 }

@@ -25,7 +25,7 @@ const FORGOTTEN: u8 = 6;
 const ALIVE: u8 = 7;
 const PULL: u8 = 8;
 
-/// The flag of PULL that no more credit comes unless symbols are lost.
+/// The flag of PULL that says that no more credit follows unless symbols are lost.
 const FLAG_FIN: u8 = 0b0000_0001;
 
 /// Bytes of a report's type, message, block and acknowledged packet number.
@@ -90,13 +90,13 @@ pub enum Verdict<A = Vec<Arrivals>> {
         /// Arrivals of the whole message so far.
         arrivals: A,
     },
-    /// The block is not decoded yet, and its message is pulled: the receiver says how many symbols
+    /// The block is not decoded yet, and the receiver pulls the message: it says how many symbols
     /// may be sent.
     Pull {
-        /// Symbols that the receiver has asked for since the block began, in all: so many may be
-        /// sent on top of those that the sender sends unasked.
+        /// Symbols that the receiver has requested since the block began, in all: as many may be
+        /// sent in addition to those that the sender sends unasked.
         credit: u32,
-        /// Symbols that are on their way complete the block, unless some of them are lost.
+        /// The symbols in flight complete the block, unless some of them are lost.
         fin: bool,
         /// Arrivals of the whole message so far.
         arrivals: A,

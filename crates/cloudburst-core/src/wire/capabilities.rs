@@ -1,19 +1,19 @@
-//! Capabilities: what an end can do beyond the version, as it says in the handshake.
+//! Capabilities: extensions of the version that an end supports, as declared in the handshake.
 
 use core::ops::BitOr;
 
-/// A set of capabilities, a bit each. Bits that this implementation does not know are kept and mean
-/// nothing.
+/// A set of capabilities, one bit each. Bits that this implementation does not know are kept and
+/// ignored.
 ///
-/// An end never uses towards a peer what the peer has not declared. What is declared holds for the
+/// An end never uses a capability that the peer has not declared. A declaration holds for the
 /// session; the two directions are independent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Capabilities(pub u32);
 
 impl Capabilities {
-    /// Its receiving half pulls messages: it takes the flag *pulled*, and sends PULL.
+    /// The receiving half pulls messages: it accepts the flag *pulled*, and sends PULL.
     pub const PULL: Self = Self(1 << 0);
-    /// Its receiving half answers probes: it takes SYMBOLs with the flag *probe*.
+    /// The receiving half answers probes: it accepts SYMBOLs with the flag *probe*.
     pub const PROBE: Self = Self(1 << 1);
     /// What this implementation declares.
     pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0);

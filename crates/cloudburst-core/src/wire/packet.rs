@@ -94,9 +94,9 @@ pub struct Prefix {
     pub partial: bool,
     /// The sender has had no answer to its ACK requests for this block for long.
     pub again: bool,
-    /// The receiver is to pull what is missing of the message.
+    /// The receiver pulls the symbols that are missing from the message.
     pub pulled: bool,
-    /// There is no symbol in it: it asks after those that went before.
+    /// The packet carries no symbol, and requests a report on those sent before.
     pub probe: bool,
     /// What the message is; [`Role::Plain`] in answers.
     pub role: Role,

@@ -17,14 +17,14 @@ pub const SYMBOL_OVERHEAD: usize = PREFIX_LEN + FIELDS_LEN + TAG_LEN;
 /// Bytes of the longest index set: a bit for each of 128 source symbols.
 const MAX_INDEX_SET: usize = 16;
 
-/// Bytes more of a SYMBOL whose message is pulled.
+/// Additional bytes of a SYMBOL of a pulled message.
 pub const UNASKED_LEN: usize = 2;
 
 /// Bytes of the smallest symbol: a block ends in its digest, and the last symbol holds all of it.
 pub const MIN_SYMBOL_SIZE: usize = size_of::<Digest>();
-/// Bytes of a probe, which has no symbol in it, of a message that is not pulled.
+/// Bytes of a probe, which carries no symbol, of a message that is not pulled.
 pub const PROBE_LEN: usize = SYMBOL_OVERHEAD;
-/// Bytes of the smallest SYMBOL packet with a symbol in it.
+/// Bytes of the smallest SYMBOL packet that carries a symbol.
 pub const MIN_SYMBOL_LEN: usize = SYMBOL_OVERHEAD + MIN_SYMBOL_SIZE;
 
 /// Message ids are below this: they have 48 bits.
@@ -50,15 +50,15 @@ pub struct SymbolHeader {
     pub age: u32,
     /// Which block of the message, from 0; 24 bits.
     pub block: u32,
-    /// Which symbol of the block, from 0. Of a probe: how many were sent.
+    /// Which symbol of the block, from 0. In a probe: how many symbols were sent.
     pub symbol: u32,
     /// Bytes in each symbol of the message; also the payload's length, except in a probe, which has
     /// none.
     pub symbol_size: u16,
     /// The code's number and parameter.
     pub code: [u8; 2],
-    /// Of a message that is pulled: how many symbols of the block are sent unasked, those that were
-    /// included; saturates. Absent, and 0, in others.
+    /// In a pulled message: how many symbols of the block are sent unasked, including those still
+    /// to be sent; saturates. Absent, and 0, in others.
     pub unasked: u16,
 }
 

@@ -1,4 +1,5 @@
-//! Classes of symbols: which messages are in which, and what happens when switches let one overtake another.
+//! Classes of symbols: the class of each message, and what happens when switches let one class
+//! overtake another.
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::error::Outcome;

@@ -4,8 +4,8 @@
 //!   hosts 1..=N, a link each == switch == the receiver's link, 1 Gb/s, behind the queue
 //! ```
 //!
-//! What does not carry symbols has a queue of its own, as in every fabric whose switches tell classes
-//! apart.
+//! Packets without symbols have a queue of their own, as in a fabric whose switches distinguish
+//! classes.
 
 use crate::common::{KEY, message};
 use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
@@ -38,7 +38,7 @@ struct Incast {
     one_queue: bool,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 struct Tally {
     /// Packets sent and needed, and those sent before anybody could have answered.
@@ -47,7 +47,7 @@ struct Tally {
     openings: usize,
     openings_dropped: usize,
     dropped: usize,
-    /// Packets sent because nobody had answered for too long.
+    /// Packets sent because a sender's timer expired.
     retries: u64,
     times: Vec<Duration>,
     /// How long the receiver's link takes for what is needed.

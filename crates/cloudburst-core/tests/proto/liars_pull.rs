@@ -1,4 +1,4 @@
-//! Peers that hold the key and lie about what is pulled: they harm nothing but their own messages.
+//! Peers that hold the key and lie about pulls: they harm only their own messages.
 
 use crate::common::peer::{Liar, accept_by_hand, accept_fields};
 use crate::common::{KEY, Pair, Setup, Side, message};

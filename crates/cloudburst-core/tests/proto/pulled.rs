@@ -1,4 +1,4 @@
-//! Messages that are pulled (SCDP, section IV-C): what is sent for them, with losses and without.
+//! Pulled messages (SCDP, section IV-C): what is sent for them, with and without losses.
 
 use crate::common::{Pair, Setup, Side, lossy, message};
 use cloudburst_core::code::{Code, Degree};

@@ -32,7 +32,7 @@ struct Document {
     /// Of the packets of short messages.
     #[serde(default = "usual_dscp")]
     dscp: u8,
-    /// Of those that come second, with `classes=`; if that is another one.
+    /// The DSCP of later classes, with `classes=`. Default: the same one.
     low_dscp: Option<u8>,
     host: Vec<Row>,
 }

@@ -114,7 +114,7 @@ fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>,
             lacks.push(format!("net.ipv4.{key} could not be set to {value}: {why}."));
         }
     }
-    // What quinn cannot write by itself. Cloudburst writes its own, and nothing else is UDP.
+    // quinn cannot set its DSCP by itself. Cloudburst sets its own, and nothing else is UDP.
     let dscp = fabric.topology().dscp;
     let rules = format!(
         "table ip eval {{ chain out {{ type filter hook output priority mangle; \

@@ -22,7 +22,7 @@ pub(crate) struct Site {
     pub(crate) link_rate: u64,
     /// Of short messages.
     pub(crate) dscp: u8,
-    /// That of their later classes.
+    /// The DSCP of Cloudburst's later classes.
     pub(crate) low_dscp: u8,
     pub(crate) network: Network,
 }

@@ -38,8 +38,8 @@ struct Replies {
 }
 
 impl Cloudburst {
-    /// `hosts` are those of whom [`Transport::connect`] will say where they listen. The DSCPs are those of the first
-    /// class and of others.
+    /// `hosts` are those of which [`Transport::connect`] will name the ports. The DSCPs are those
+    /// of the first class and of all others.
     pub(crate) fn open(
         settings: &Settings,
         capacity: u64,

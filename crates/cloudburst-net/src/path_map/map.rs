@@ -45,11 +45,11 @@ impl PathMap {
     /// A pool of `source_ports` UDP source ports, from 1 to [`MAX`](Self::MAX): switches hash each
     /// onto some path of their own choice (ECMP), so that more ports meet more paths.
     ///
-    /// Where one path of four is alive, 16 ports all miss it with one peer in a hundred (0.75^16), 64
-    /// with none in practice. So the endpoint opens as many sockets more, up to [`MAX`](Self::MAX) in all, as
-    /// spares: a peer that has not answered eight attempts at a handshake, which take a quarter of a second,
-    /// is tried by the next `source_ports` of them, and so on in turn. One port has no spares. Answers come
-    /// back by the peer's ports: its map counts as much.
+    /// Where one path of four is alive, 16 ports all miss it with one peer in a hundred (0.75^16),
+    /// 64 with none in practice. The endpoint therefore opens as many spare sockets, up to
+    /// [`MAX`](Self::MAX) in all. A peer that has not answered eight attempts at a handshake, which
+    /// take a quarter of a second, is tried by the next `source_ports` of them, cyclically. One
+    /// port has no spares. Answers come back to the peer's ports, so its map matters as much.
     ///
     /// The number is checked when the endpoint is built.
     pub const fn ecmp(source_ports: u16) -> Self {

@@ -41,7 +41,7 @@ pub(crate) enum Encapsulation {
 pub(crate) struct Needs {
     /// UDP source ports.
     pub(crate) sockets: u16,
-    /// More of them, for peers to which all of those lead over dead switches.
+    /// Spare sockets, for peers to which all of `sockets` lead over dead switches.
     pub(crate) spares: u16,
     /// Ports in a row, of these, that take messages.
     pub(crate) ports: u16,
@@ -67,7 +67,7 @@ impl Uniform {
         match self {
             &Self::Ecmp { source_ports, destination_ports } => {
                 let sockets = source_ports.max(destination_ports);
-                // One socket is no pool: whoever wants one path gets it.
+                // One socket is no pool: a map of one path has no spares.
                 let spares = if sockets > 1 { sockets.min(MAX_PATHS - sockets) } else { 0 };
                 Needs { sockets, spares, ports: destination_ports, ..one }
             }

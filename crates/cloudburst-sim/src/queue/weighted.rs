@@ -7,7 +7,8 @@ use crate::engine::{Handle, Packets, Time};
 #[derive(Debug)]
 pub struct Weighted {
     classes: Classes,
-    /// So many classes, the first ones, have the first turn together: the lowest-numbered with packets is served.
+    /// The first `strict` classes share the first turn: the lowest-numbered one with packets is
+    /// served.
     strict: usize,
     weights: Vec<u32>,
     /// Whose turn it is.
@@ -22,8 +23,8 @@ impl Weighted {
         Self::with_strict(classes, 1, weights)
     }
 
-    /// The same where the first `strict` classes, at least 1, have the first weight together, and strict priority
-    /// among themselves.
+    /// The same, but the first `strict` classes, at least 1, share the first weight, and have
+    /// strict priority among themselves.
     pub fn with_strict(classes: Classes, strict: usize, weights: &[u32]) -> Self {
         let weight = |turn| weights.get(turn).copied().unwrap_or(1).max(1);
         let strict = strict.clamp(1, classes.len());

@@ -17,7 +17,7 @@ use core::iter;
 
 /// The handle of the qdisc that is the tiny queue, as `tc` prints it.
 pub(crate) const TINY: &str = "11:";
-/// The same for the further tiny queue at `place`.
+/// The handle of the further tiny queue at `place`.
 pub(crate) fn low(place: usize) -> String {
     format!("{}:", 12 + place)
 }
@@ -107,9 +107,9 @@ pub(crate) fn settle(topology: &Topology, node: Node) -> String {
 /// `tc`: the queues of each port.
 ///
 /// HTB with two classes that both may borrow up to the link's rate: each is sure of its weight's
-/// share, and where both borrow, their quanta make them take turns in the same proportion. Where there are
-/// further tiny queues, the class of the tiny queue has a class for each inside, which own nothing and borrow
-/// in the order of their priorities.
+/// share, and where both borrow, their quanta make them take turns in the same proportion. If there
+/// are further tiny queues, the class of the tiny queue contains a class for each, which has no
+/// share of its own and borrows in order of priority.
 pub(crate) fn queues(topology: &Topology, node: Node) -> String {
     let mut text = String::new();
     let is_host = matches!(node, Node::Host(_));
@@ -161,7 +161,8 @@ pub(crate) fn requeue(topology: &Topology, node: Node) -> String {
     }))
 }
 
-/// A queue of a port: its class, what cuts super-packets at hosts, and the queue itself.
+/// A queue of a port: its class, the shaper that segments super-packets at hosts, and the queue
+/// itself.
 struct Leaf {
     class: u32,
     shaper: u32,
@@ -222,7 +223,7 @@ fn htb(share: u64, rate: u64, mtu: u32, weight: u32) -> String {
     )
 }
 
-/// Bytes that a class may send at once: what a timer that is late by 100 us must be able to make up for.
+/// Bytes that a class may send at once, so that a timer that is late by 100 us costs no throughput.
 fn burst(rate: u64, frame: u32) -> u64 {
     2 * u64::from(frame) + rate / 8 / 10_000
 }

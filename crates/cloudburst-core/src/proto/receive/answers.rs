@@ -212,7 +212,8 @@ impl Receiver {
         Transmit { len: buffer.len(), ..batch }
     }
 
-    /// Raises the credit of a PULL that waits, if there is one on this block. Says whether there is.
+    /// Raises the credit of a PULL for this block that waits to be sent. Returns whether there is
+    /// one.
     pub(super) fn raise_waiting_pull(
         &mut self,
         name: SessionId,

@@ -33,11 +33,11 @@ pub(super) struct Incoming {
     corrupt: u8,
     pub(super) arrivals: Vec<Arrivals>,
     pub(super) pulled: bool,
-    /// What is on its way, as long as the message is pulled.
+    /// The state of pulls, if the message is pulled.
     pub(super) pulling: Option<Box<Pulling>>,
-    /// The probe that is to be answered, if the message is not pulled.
+    /// The probe that is still to be answered, if the message is not pulled.
     pub(super) probed: Option<Probed>,
-    /// Where the timers of pulls and probes have it.
+    /// The entry of this message in the timers of pulls and probes.
     pub(super) pull_timer: Option<Instant>,
     pub(super) last_progress: Instant,
     /// When the last symbol came after the message was whole.
@@ -113,7 +113,7 @@ impl Incoming {
         self.layout.length()
     }
 
-    /// Whether a symbol with this prefix says the same as the first one.
+    /// Whether a symbol with this prefix has the same flags as the first one of the message.
     pub(super) fn agrees_with(&self, prefix: &Prefix) -> bool {
         (self.role, self.pulled) == (prefix.role, prefix.pulled)
     }
@@ -122,7 +122,7 @@ impl Incoming {
         &self.layout
     }
 
-    /// Symbols that block `index` needs, if there is such a block and it is not done.
+    /// Symbols that block `index` needs; `None` if there is no such block or it is done.
     pub(super) fn needed(&self, index: u32) -> Option<usize> {
         let shape = self.layout.shape(index as usize)?;
         match self.blocks.get(index as usize) {
@@ -132,12 +132,12 @@ impl Incoming {
         }
     }
 
-    /// What is on its way, and the layout, as long as the message is pulled.
+    /// The state of pulls and the layout, if the message is pulled.
     pub(super) fn pulling(&mut self) -> Option<(&mut Pulling, &Layout)> {
         Some((self.pulling.as_deref_mut()?, &self.layout))
     }
 
-    /// Bytes of one of its packets.
+    /// The length of one of its packets in bytes.
     pub(super) fn packet_len(&self) -> usize {
         let n = self.layout.shape(0).map_or(1, |shape| shape.source_symbols());
         let unasked = if self.pulled { UNASKED_LEN } else { 0 };

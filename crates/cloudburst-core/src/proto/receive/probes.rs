@@ -1,4 +1,4 @@
-//! Probes: packets without a symbol, which ask after those that were sent before (Aeolus, section 3).
+//! Probes: packets without a symbol, which request a report on those sent before (Aeolus).
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
@@ -8,7 +8,8 @@ use crate::id::{MessageId, SessionId};
 use crate::time::Instant;
 use crate::wire::Prefix;
 
-/// A probe that is answered when what it follows must have come: its class may be faster.
+/// A probe that is answered after a grace period, because its class may overtake the symbols sent
+/// before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probed {
     prefix: Prefix,
@@ -18,7 +19,7 @@ pub(super) struct Probed {
 }
 
 impl Receiver {
-    /// Takes a probe, which may be the first that comes of its message.
+    /// Handles a probe, which may be the first packet that arrives of its message.
     pub(super) fn take_probe(&mut self, now: Instant, symbol: &Symbol<'_>) {
         if self.take_late(now, symbol) {
             return;
@@ -41,15 +42,16 @@ impl Receiver {
         self.note_probe(now, symbol);
     }
 
-    /// Notes a probe of a message that is being received. That of a pulled one is answered at once, so
-    /// that its sender waits to be asked; others are answered when it is known what is missing.
+    /// Records a probe of a message that is being received. The probe of a pulled message is
+    /// answered at once, so that the sender waits for PULLs; others are answered when it is known
+    /// what is missing.
     fn note_probe(&mut self, now: Instant, symbol: &Symbol<'_>) -> Option<()> {
         let (name, id) = (symbol.session, symbol.header.message);
         let (block, due) = (symbol.header.block, now + self.pulls.grace());
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
         let incoming = session.window.receiving(id)?;
-        // Otherwise it is done, as its sender was told, or there is no such block.
+        // Otherwise the block is done, as its sender was told, or there is no such block.
         let _ = incoming.needed(block)?;
         let Some((pulling, layout)) = incoming.pulling() else {
             let (prefix, packet_len) = (symbol.prefix, symbol.packet_len);
@@ -65,7 +67,7 @@ impl Receiver {
         Some(())
     }
 
-    /// Answers the probe of a message that is not pulled, if that is due.
+    /// Answers the probe of a message that is not pulled, if the answer is due.
     pub(super) fn answer_probe(&mut self, now: Instant, (name, id): (SessionId, MessageId)) {
         let session = self.sessions.get_mut(&name);
         let incoming = session.and_then(|session| session.window.receiving(id));

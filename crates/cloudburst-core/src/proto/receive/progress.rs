@@ -91,7 +91,8 @@ impl Receiver {
         Ok(step)
     }
 
-    /// A message that may begin, as its first packet describes it, or why it may not.
+    /// Makes the state of a message that begins, from its first packet, or says why it must not
+    /// begin.
     #[expect(clippy::result_large_err, reason = "few symbols are refused")]
     pub(super) fn admit_message(
         &mut self,
@@ -129,7 +130,7 @@ impl Receiver {
         Ok(incoming)
     }
 
-    /// A message is being received from now on.
+    /// Begins to receive a message.
     pub(super) fn begin_message(
         &mut self,
         now: Instant,
@@ -195,8 +196,8 @@ impl Receiver {
     }
 }
 
-/// Takes in what a symbol did to a message that is pulled. Says how many symbols more are lost; `None`: it
-/// is not pulled.
+/// Updates the pulls of a message after a symbol. Returns how many more symbols are lost, or `None`
+/// if the message is not pulled.
 fn note_pulled(
     now: Instant,
     incoming: &mut Incoming,

@@ -1,4 +1,4 @@
-//! What a receiver knows of a message that it pulls: which symbols are on their way, and which are lost.
+//! The state of a message that its receiver pulls: which symbols are in flight, and which are lost.
 
 use super::pulls::Place;
 use crate::proto::layout::Layout;
@@ -8,37 +8,38 @@ use crate::time::Instant;
 use arrayvec::ArrayVec;
 use core::time::Duration;
 
-/// Arrivals of a block that packets of other paths may still overtake; older ones count as overtaken.
+/// Arrivals of a block that packets on other paths may still overtake; symbols sent before older
+/// arrivals count as lost.
 const RECENT: usize = 32;
-/// The largest window that a sender is believed to have.
+/// The largest window that a sender is believed to have, in symbols.
 const MAX_WINDOW: u32 = 1_024;
-/// Symbols of a block that are accounted for: no sender that keeps to a packet cap sends as many.
+/// Symbols of a block that are counted: no sender that respects its packet cap sends as many.
 const MAX_SYMBOLS: u32 = 1 << 24;
 
-/// A message that is pulled.
+/// The state of a pulled message.
 ///
-/// A symbol is *outstanding* if it was sent unasked or pulled, and neither arrived nor counts as lost.
-/// No symbol is pulled while as many are outstanding as the sender's window has, and none of a block of
-/// which as many are outstanding as it needs.
+/// A symbol is *outstanding* if it was sent unasked or pulled, and neither arrived nor counts as
+/// lost. No symbol is pulled while as many are outstanding as the sender's window has, nor of a
+/// block of which as many are outstanding as it needs.
 #[derive(Debug, Default)]
 pub(super) struct Pulling {
     /// Blocks that have begun and are not done, in order.
     blocks: ArrayVec<Block, MAX_DECODING>,
     /// The first block that has not begun.
     next: u32,
-    /// Symbols that the sender sends unasked.
+    /// Symbols that the sender sends unasked, over all blocks.
     window: u32,
-    /// The block and the symbol that answer a pull, and when that was made.
+    /// The block and the first symbol that answer the timed pull, and the time of that pull.
     timed: Option<(u32, u32, Instant)>,
-    /// When something arrived or was pulled last.
+    /// The start of the current wait: the last arrival, pull or stall.
     since: Instant,
-    /// How often nothing came for too long since.
+    /// Stalls since the last arrival.
     stalls: u32,
-    /// Where the queue of pulls has it.
+    /// The entry of this message in the queue of pulls.
     pub(super) place: Option<Place>,
 }
 
-/// One block of it. Counts are of symbols.
+/// One block of a pulled message. Counts are of symbols.
 #[derive(Debug)]
 struct Block {
     index: u32,
@@ -49,12 +50,12 @@ struct Block {
     /// Pulled.
     credit: u32,
     arrived: u32,
-    /// Those that count as sent and not under way any more; and how many of them arrived.
+    /// Symbols from the first on that are no longer in flight, and how many of them arrived.
     passed: u32,
     settled: u32,
-    /// So many were sent when a probe was, and must have come by then.
+    /// The number of symbols sent before a probe, and the time by which they must arrive.
     probed: Option<(u32, Instant)>,
-    /// Packet number and place in the block of arrivals beyond.
+    /// Packet number and ESI of arrivals from `passed` on, by packet number.
     recent: ArrayVec<(u64, u32), RECENT>,
 }
 
@@ -62,20 +63,20 @@ struct Block {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) block: u32,
-    /// Its place in the block.
+    /// Its ESI in the block.
     pub(super) symbol: u32,
     /// Symbols of the block that the sender sends unasked.
     pub(super) unasked: u32,
     /// Its packet number.
     pub(super) number: u64,
-    /// What was sent before the packet with this number has arrived or is lost.
+    /// All symbols sent before the packet with this number have arrived or are lost.
     pub(super) horizon: u64,
-    /// Symbols that the block needs with it.
+    /// Symbols that the block still needs.
     pub(super) needed: u32,
 }
 
-/// What is pulled of a block: how many symbols in all, and whether nothing more is needed unless some
-/// are lost.
+/// The credit of a block: symbols pulled in all, and whether no more are needed unless some are
+/// lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Credit {
     pub(super) block: u32,
@@ -84,7 +85,7 @@ pub(super) struct Credit {
 }
 
 impl Pulling {
-    /// Takes in an arrival. Says how many symbols more are lost.
+    /// Handles an arrival. Returns how many more symbols are lost.
     pub(super) fn on_arrival(
         &mut self,
         now: Instant,
@@ -117,12 +118,12 @@ impl Pulling {
         self.lost().saturating_sub(lost_before)
     }
 
-    /// Begins the blocks up to `index`, as far as a sender that keeps to the limit may have.
+    /// Begins the blocks up to `index`, within the number that may be in flight.
     fn begin_up_to(&mut self, index: u32, layout: &Layout) {
         while self.next <= index && self.begin(layout) {}
     }
 
-    /// Begins the next block. Says whether there is one that may.
+    /// Begins the next block. Returns whether one was allowed to begin.
     fn begin(&mut self, layout: &Layout) -> bool {
         let shape = layout.shape(self.next as usize).filter(|_| !self.blocks.is_full());
         let Some(shape) = shape else { return false };
@@ -142,7 +143,7 @@ impl Pulling {
         true
     }
 
-    /// Block `index` is done: what is outstanding of it is forgotten.
+    /// Forgets what is outstanding of block `index`, which is done.
     pub(super) fn on_block_done(&mut self, now: Instant, index: u32, layout: &Layout) {
         (self.since, self.stalls) = (now, 0);
         self.begin_up_to(index, layout);
@@ -150,8 +151,8 @@ impl Pulling {
         self.timed.take_if(|(block, ..)| *block == index);
     }
 
-    /// A probe says that `sent` symbols of block `index` have been sent, of `unasked` that are sent unasked.
-    /// They have arrived by `due`, or are lost.
+    /// Handles a probe: `sent` symbols of block `index` have been sent before it, and `unasked` of
+    /// the block are sent unasked. Those that have not arrived by `due` are lost.
     pub(super) fn on_probe(
         &mut self,
         index: u32,
@@ -171,12 +172,13 @@ impl Pulling {
         block.probed = Some((sent, due));
     }
 
-    /// When symbols before a probe must have come.
+    /// The time by which symbols before a probe must arrive.
     pub(super) fn probes_due(&self) -> Option<Instant> {
         self.blocks.iter().filter_map(|block| block.probed).map(|(_, due)| due).min()
     }
 
-    /// Takes in which symbols before probes have not come by `now`. Says how many more are lost.
+    /// Counts symbols as lost that were sent before a probe and have not arrived by `now`. Returns
+    /// how many.
     pub(super) fn on_probes_due(&mut self, now: Instant) -> u32 {
         let lost_before = self.lost();
         for block in &mut self.blocks {
@@ -187,13 +189,13 @@ impl Pulling {
         self.lost().saturating_sub(lost_before)
     }
 
-    /// What has been pulled of block `index`.
+    /// The credit of block `index`.
     pub(super) fn credit(&self, index: u32) -> Credit {
         let block = self.blocks.iter().find(|block| block.index == index);
         block.map_or(Credit { block: index, credit: 0, fin: false }, Block::credit)
     }
 
-    /// Symbols that are missing from the message, if one may be pulled now.
+    /// The number of symbols that are missing from the message; `None` if none may be pulled now.
     pub(super) fn missing(&self, layout: &Layout) -> Option<u32> {
         let may_begin = (self.next as usize) < layout.blocks() && !self.blocks.is_full();
         let wants = may_begin || self.blocks.iter().any(Block::wants);
@@ -204,7 +206,7 @@ impl Pulling {
         may_pull.then(|| begun.saturating_add(symbols as u32))
     }
 
-    /// Pulls one symbol more, of the first block that needs one.
+    /// Pulls one more symbol, of the first block that needs one.
     pub(super) fn pull(&mut self, now: Instant, layout: &Layout) -> Option<Credit> {
         self.missing(layout)?;
         if !self.blocks.iter().any(Block::wants) {
@@ -218,17 +220,17 @@ impl Pulling {
         Some(block.credit())
     }
 
-    /// When [`on_stall`](Self::on_stall) is due, if nothing comes by then; pulls are answered within
-    /// `rto`.
+    /// When [`on_stall`](Self::on_stall) is due, if nothing arrives until then and pulls are
+    /// answered within `rto`.
     pub(super) fn stalls_at(&self, rto: Duration, layout: &Layout) -> Option<Instant> {
         let waits = self.outstanding() > 0 && self.missing(layout).is_none();
         let wait = rto.saturating_mul(1 << (self.stalls / 2).min(8)).min(MAX_PAUSE);
         waits.then(|| self.since + wait)
     }
 
-    /// Nothing has come for too long: all that is outstanding counts as lost. If still nothing comes,
-    /// one symbol does each time, so that a sender that is heard again has not been asked for many times
-    /// its window. Says how many.
+    /// Counts all outstanding symbols as lost, because nothing has arrived for too long. In further
+    /// stalls only one symbol counts as lost each time, so that a sender that returns has not been
+    /// asked for many times its window. Returns how many symbols are lost.
     pub(super) fn on_stall(&mut self, now: Instant) -> u32 {
         let lost_before = self.lost();
         let most = if self.stalls == 0 { u32::MAX } else { 1 };
@@ -249,7 +251,7 @@ impl Pulling {
         self.blocks.iter().map(Block::outstanding).fold(0, u32::saturating_add)
     }
 
-    /// Panics unless what is outstanding was sent unasked or is needed.
+    /// Panics if the state is inconsistent.
     pub(super) fn check_invariants(&self, layout: &Layout) {
         assert!(self.blocks.is_sorted_by_key(|block| block.index), "blocks in order");
         assert!((self.next as usize) <= layout.blocks(), "block {} of {layout:?}", self.next);
@@ -273,19 +275,21 @@ impl Block {
         if self.recent.is_full() {
             self.pass_first();
         }
-        // Paths differ in length: what was sent first need not arrive first.
+        // Paths differ in delay, so symbols may arrive in another order than they were sent in.
         let at = self.recent.partition_point(|&(before, _)| before < number);
         self.recent.insert(at, (number, symbol));
     }
 
-    /// So many symbols have been sent, of which `unasked` are sent unasked.
+    /// Records that `sent` symbols of the block have been sent, and that `unasked` are sent
+    /// unasked.
     fn on_sent(&mut self, sent: u32, unasked: u32) {
         self.unasked = self.unasked.max(unasked);
-        // A message that was forgotten begins in the middle: what came has been pulled before.
+        // If this receiver forgot the message, it begins in the middle: earlier symbols count as
+        // pulled.
         self.credit = self.credit.max(sent.saturating_sub(self.unasked));
     }
 
-    /// The first `sent` symbols are not under way any more.
+    /// The first `sent` symbols of the block are no longer in flight.
     fn pass_all(&mut self, sent: u32) {
         while self.recent.first().is_some_and(|&(_, symbol)| symbol < sent) {
             self.pass_first();
@@ -293,7 +297,7 @@ impl Block {
         self.passed = self.passed.max(sent);
     }
 
-    /// What was sent before packet `horizon` is not under way any more.
+    /// Symbols sent before packet `horizon` are no longer in flight.
     fn pass(&mut self, horizon: u64) {
         while self.recent.first().is_some_and(|&(number, _)| number <= horizon) {
             self.pass_first();
@@ -307,7 +311,7 @@ impl Block {
         }
     }
 
-    /// Nothing more comes of what is outstanding, or of `most` of it.
+    /// Counts outstanding symbols as lost, `most` of them at the most.
     fn give_up(&mut self, most: u32) {
         while !self.recent.is_empty() {
             self.pass_first();
@@ -329,7 +333,7 @@ impl Block {
         self.sent().saturating_sub(self.arrived).saturating_sub(self.lost())
     }
 
-    /// Whether what is outstanding does not complete the block.
+    /// Whether the outstanding symbols do not complete the block.
     const fn wants(&self) -> bool {
         self.outstanding() < self.needed
     }

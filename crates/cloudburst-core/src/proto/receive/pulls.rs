@@ -1,4 +1,4 @@
-//! Pulls: which message is sent another symbol next, and when.
+//! The queue of pulls: of which message the next symbol is pulled, and when.
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
@@ -14,27 +14,27 @@ use crate::wire::answer::NONE_ACKNOWLEDGED;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-/// Of so many pulls, one is of the message that has waited longest.
+/// One of this many pulls is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
-/// Packets that may be pulled at once, if none was for as long.
+/// Packets that may be pulled at once after a pause.
 const BUCKET_PACKETS: usize = 8;
-/// Packets at most that wait in front of one in a tiny queue, which a probe may overtake; and the least
-/// time that these are given, because hosts are not that exact.
+/// Packets that may wait in a tiny queue in front of a symbol that a probe overtakes, and the
+/// shortest grace period, which allows for imprecise timers of hosts.
 const GRACE_PACKETS: usize = 32;
 const MIN_GRACE: Duration = Duration::from_micros(100);
-/// Bytes of a packet's Ethernet frame beside the IP packet: header, checksum, preamble and gap. The
-/// sum of several senders must not exceed what the link takes.
+/// Bytes of an Ethernet frame beside the IP packet: header, checksum, preamble and gap. They count,
+/// because the pulled packets of all senders must fit the link.
 const FRAME: usize = 14 + 4 + 8 + 12;
 
-/// A message that is pulled.
+/// The name of a pulled message.
 pub(super) type Key = (SessionId, MessageId);
 
-/// Where the queue has a message.
+/// The place of a message in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Symbols that are missing from it.
     missing: u32,
-    /// When it entered, or had its last turn, as a count of such events.
+    /// When it entered the queue or last had its turn, by the queue's own count.
     since: u64,
 }
 
@@ -44,11 +44,11 @@ pub(super) struct Place {
 pub(super) struct PullQueue {
     order: PullOrder,
     pacer: Pacer,
-    /// How long what was sent before a probe may come after it.
+    /// How long symbols sent before a probe may arrive after it.
     grace: Duration,
     shortest: BTreeSet<(u32, Key)>,
     waiting: BTreeSet<(u64, Key)>,
-    /// When too little has come of a message, or a probe of it is to be answered.
+    /// When a message stalls, or a probe of it is due.
     pub(super) timers: Timers<Key>,
     /// The next `since`.
     clock: u64,
@@ -75,7 +75,7 @@ impl PullQueue {
         }
     }
 
-    /// How long what was sent before a probe may come after it.
+    /// How long symbols sent before a probe may arrive after it.
     pub(super) const fn grace(&self) -> Duration {
         self.grace
     }
@@ -85,7 +85,7 @@ impl PullQueue {
         (!self.waiting.is_empty()).then(|| self.pacer.ready_at())
     }
 
-    /// The message whose turn it is.
+    /// The message whose turn it is to be pulled.
     fn next(&mut self) -> Option<Key> {
         let oldest = self.waiting.first().map(|&(_, key)| key)?;
         self.turns += 1;
@@ -97,8 +97,8 @@ impl PullQueue {
         }
     }
 
-    /// Gives the message at `place` the place of one from which `missing` symbols are missing; `None`: no
-    /// symbol of it may be pulled. `passed`: it has had its turn.
+    /// Moves the message at `place` to the place of one that misses `missing` symbols, or out of
+    /// the queue if no symbol of it may be pulled (`None`). `passed` says that it has had its turn.
     fn set(&mut self, place: &mut Option<Place>, missing: Option<u32>, key: Key, passed: bool) {
         let old = place.take();
         if let Some(old) = old {
@@ -113,7 +113,7 @@ impl PullQueue {
         });
     }
 
-    /// Enters a message as it is now.
+    /// Updates the place and the timer of a message.
     pub(super) fn update(&mut self, incoming: &mut Incoming, rto: Duration, key: Key) {
         self.enter(incoming, rto, key, false);
     }
@@ -131,7 +131,7 @@ impl PullQueue {
         self.timers.hasten(&mut incoming.pull_timer, due, key);
     }
 
-    /// A message is not pulled any more.
+    /// Removes a message that is no longer pulled.
     pub(super) fn leave(&mut self, incoming: &mut Incoming, key: Key) {
         if let Some(pulling) = &mut incoming.pulling {
             self.set(&mut pulling.place, None, key, false);
@@ -145,7 +145,8 @@ impl PullQueue {
         self.clock
     }
 
-    /// Panics unless `messages`, which are all that are pulled, and the queue agree.
+    /// Panics unless the queue agrees with `messages`, all those that are pulled or have a probe to
+    /// answer.
     pub(super) fn check_invariants<'a>(&self, messages: impl Iterator<Item = (Key, &'a Incoming)>) {
         let (mut places, mut timers) = (0, 0);
         for (key, incoming) in messages {
@@ -167,7 +168,7 @@ impl PullQueue {
 }
 
 impl Receiver {
-    /// Pulls as many symbols as the link takes by now.
+    /// Pulls as many symbols as the link carries by now.
     pub(super) fn pull(&mut self, now: Instant) {
         while self.pulls.pacer.ready_at() <= now
             && let Some(key) = self.pulls.next()
@@ -178,7 +179,7 @@ impl Receiver {
         }
     }
 
-    /// Pulls a symbol of a message.
+    /// Pulls one symbol of a message.
     fn pull_one(&mut self, now: Instant, key: Key) -> Option<()> {
         let (name, id) = key;
         let session = self.sessions.get_mut(&name)?;
@@ -200,7 +201,7 @@ impl Receiver {
         Some(())
     }
 
-    /// Pulls anew what has not come of messages for too long.
+    /// Handles stalls and overdue probes.
     pub(super) fn handle_pull_timeout(&mut self, now: Instant) {
         while let Some(key) = self.pulls.timers.pop_due(now) {
             self.on_pull_timeout(now, key);
@@ -217,7 +218,7 @@ impl Receiver {
         incoming.pull_timer = None;
         if let Some((pulling, layout)) = incoming.pulling() {
             self.counters.symbols_lost += u64::from(pulling.on_probes_due(now));
-            // The timer does not move with every symbol.
+            // The timer is not moved by every symbol, so it may expire early.
             if pulling.stalls_at(rto, layout).is_some_and(|at| at <= now) {
                 self.counters.symbols_lost += u64::from(pulling.on_stall(now));
             }
@@ -226,7 +227,7 @@ impl Receiver {
         Some(())
     }
 
-    /// When pulls have something to do next.
+    /// When the queue of pulls next needs attention.
     pub(super) fn next_pull(&self) -> Option<Instant> {
         [self.pulls.ready_at(), self.pulls.timers.next()].into_iter().flatten().min()
     }

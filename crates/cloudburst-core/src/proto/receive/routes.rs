@@ -50,16 +50,16 @@ struct Route {
     passed: u32,
     /// Bytes that may leave by it, if nobody has shown that the peer receives there.
     credit: usize,
-    /// The newest symbol of each class: those of a more urgent class may overtake others.
+    /// The newest symbol of each class; symbols of a more urgent class may overtake others.
     newest: [Option<Newest>; MAX_CLASSES as usize],
 }
 
-/// The newest symbol of a path and a class.
+/// The newest symbol of a class on a path.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    /// Its number among those of the path and the class.
+    /// Its path number, which counts symbols of the class on the path.
     path_number: u16,
-    /// Its number among all of the peer.
+    /// Its packet number, which counts all symbols of the peer.
     packet: u64,
 }
 
@@ -96,8 +96,8 @@ impl Routes {
         has_room
     }
 
-    /// A symbol came of the peer's path `path`, with this number among those of its class, and with
-    /// packet number `packet`.
+    /// Records a symbol on the peer's path `path`, with its path number among those of its class
+    /// and with packet number `packet`.
     pub(super) fn count(&mut self, path: PathId, class: u8, path_number: u16, packet: u64) {
         let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
         let Some(last) = route.newest.get_mut(usize::from(class)) else { return };
@@ -113,9 +113,9 @@ impl Routes {
         }
     }
 
-    /// The number of a packet before which none of `class` is under way any more, where paths keep the order
-    /// of packets that are equally urgent: each path that is not quiet has brought a later one, of that class
-    /// or of a less urgent one.
+    /// The packet number before which no symbol of `class` is still in flight, if paths keep the
+    /// order of packets of equal urgency: each path that is not quiet has brought a later one, of
+    /// that class or of a less urgent one.
     pub(super) fn horizon(&self, class: u8) -> u64 {
         let heard = self.routes.iter().filter(|route| !self.is_quiet(route));
         let newest = heard.filter_map(|route| {

@@ -41,7 +41,7 @@ pub(super) struct Session {
     pub(super) tally: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
-    /// From a pull to the symbol that it asks for.
+    /// The round trip from a pull to the symbol that it requests.
     pub(super) pull_round_trip: RoundTrip,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
     arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
@@ -131,8 +131,8 @@ impl Session {
         self.arrivals.push_back((id, kept));
     }
 
-    /// The arrivals of a message that was delivered, if it was one of the last, with a late one by `path`,
-    /// unless nothing but a probe came: what came after the message was whole has arrived all the same.
+    /// The arrivals of a delivered message, if it was one of the last. Adds a late symbol by
+    /// `path`; a late probe has none, as it is no arrival.
     pub(super) fn count_late(&mut self, id: MessageId, path: Option<PathId>) -> Counted {
         let Some((_, arrivals)) = self.arrivals.iter_mut().rev().find(|(kept, _)| *kept == id)
         else {

@@ -217,7 +217,7 @@ impl Sender {
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
         let policy = options.policy(len, &self.config);
-        // The peer may turn out not to pull: then its symbols are a little shorter than they might be.
+        // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
         let pulled = matches!(policy, BurstPolicy::Pulled { .. });
         let more = if pulled { UNASKED_LEN } else { 0 };
         let max_symbol = self.config.max_symbol(code, headers) - more;

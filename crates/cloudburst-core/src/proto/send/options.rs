@@ -22,8 +22,8 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// The policy of a message of `len` bytes. What is to be pulled is budgeted if its code is not
-    /// systematic, because the receiver could not tell how far a block is.
+    /// The policy of a message of `len` bytes. A message whose code is not systematic is budgeted
+    /// instead of pulled, because the receiver could not count what a block still needs.
     pub(super) fn policy(&self, len: usize, config: &Config) -> BurstPolicy {
         let code = self.code.unwrap_or(config.code);
         let default = if len >= config.pull_above {

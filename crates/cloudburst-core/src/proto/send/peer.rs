@@ -36,7 +36,7 @@ pub(super) struct Peer {
     pub(super) local: Option<IpAddr>,
     /// At how many ports it does, that one and those right after it, as far as it has said so.
     pub(super) ports: u16,
-    /// How often its paths were drawn anew, because nobody answered.
+    /// How often its paths were redrawn because it did not answer.
     pub(super) draw: u32,
     pub(super) rtt: Rtt,
     /// What was counted; the rest of it is filled in when asked for.

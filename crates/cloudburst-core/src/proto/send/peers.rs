@@ -31,7 +31,7 @@ impl Sender {
         if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
-                // These and those in turn, while nothing is answered.
+                // Routes and redrawn paths take turns until something is answered.
                 if !self.try_routes(address) {
                     self.redraw_paths(address);
                 }
@@ -138,8 +138,8 @@ impl Sender {
         tries
     }
 
-    /// Reaches a peer by other paths of our own, if there are any: perhaps all that it had are dead. Ways by
-    /// which its packets come are left for them only if nothing that went there was answered.
+    /// Redraws the paths to a peer, if the path map has others: all that it had may be dead. Routes
+    /// by which its packets come are kept if anything sent by them was answered.
     fn redraw_paths(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
@@ -230,7 +230,7 @@ pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize 
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
-/// What the order counts, and the paths, to `to` from `local`, which were drawn anew `draw` times.
+/// What the order counts, and the paths, to `to` from `local`, redrawn `draw` times.
 pub(super) fn ways(
     path_map: &dyn PathMap,
     to: SocketAddr,

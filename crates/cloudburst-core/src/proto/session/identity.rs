@@ -79,7 +79,7 @@ impl Identity {
 /// The other end of a session.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::proto) struct Remote {
-    /// The peer's life.
+    /// The incarnation of the peer.
     pub(in crate::proto) incarnation: Incarnation,
     /// What it can do beyond this version.
     pub(in crate::proto) capabilities: Capabilities,

@@ -1,4 +1,4 @@
-//! Paths that differ: orders of paths where spines are slow, lose packets or are dead.
+//! Orders of paths in fabrics whose spines are slow, lose packets or are dead.
 
 use super::design_choices::testbed_traffic;
 use super::setup::Setup;
@@ -21,7 +21,8 @@ const SCHEMES: [&str; 6] = [
     "d-ours-known",
 ];
 
-/// What is wrong with some of the four spines, by the number that cells have for it. The last spine is sound.
+/// The fault of some of the four spines, by the number that cells have for it. The last spine
+/// works.
 const SPINES: [(&str, Change); 5] = [
     ("all equal", |_, _| Ok(())),
     ("one at 100 Mb/s", |fabric, _| {

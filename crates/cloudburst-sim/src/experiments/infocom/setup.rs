@@ -66,13 +66,13 @@ pub(super) struct CloudburstSetup {
     pub(super) paper: bool,
     /// How symbols are mapped to paths.
     pub(super) paths: Paths,
-    /// The order in which they take them.
+    /// The order in which packets visit paths.
     pub(super) order: Order,
     /// Whether its queue is tiny. Otherwise it has the limit of any port.
     pub(super) tiny: bool,
-    /// The weight of its queue, or of its queues together; the background's is 1.
+    /// The weight of its queue, or of all its queues together; the background's is 1.
     pub(super) weight: u32,
-    /// Bytes left up to which symbols are in a class that comes first. Otherwise there is one class.
+    /// The bytes left up to which symbols are in the first of two classes. `None`: one class.
     pub(super) urgent: Option<u32>,
     /// The rate at which a host sends, as a share of its link's.
     pub(super) rate: f64,
@@ -138,7 +138,7 @@ const PAPER: CloudburstSetup = CloudburstSetup {
 /// D with this project's defaults.
 const OURS: CloudburstSetup = CloudburstSetup { paper: false, blocks: false, ..PAPER };
 
-/// The same with two classes, of which the three smaller sizes of the paper are in the first.
+/// The same with two classes, the first of which has the three smaller sizes of the paper.
 const CLASSES: CloudburstSetup = CloudburstSetup { urgent: Some(20_000), ..OURS };
 
 const fn paper(many_paths: bool, tiny: bool) -> Setup {
@@ -154,7 +154,7 @@ const fn over(paths: Paths, order: Order) -> Setup {
     Setup::Cloudburst(CloudburstSetup { paths, order, ..OURS })
 }
 
-/// All paths, or one that is hashed.
+/// All paths, or a single hashed one.
 const fn paths(many: bool) -> Paths {
     if many { Paths::Explicit } else { Paths::Hashed { ports: 1 } }
 }
@@ -183,7 +183,7 @@ impl Setup {
         }
     }
 
-    /// How many queues its messages have.
+    /// The number of queues of its messages.
     const fn queues(self) -> usize {
         match self {
             Self::Cloudburst(CloudburstSetup { urgent: Some(_), .. }) => 2,

@@ -60,7 +60,8 @@ pub struct Settings {
     pub paths: Paths,
     /// Which sessions are opened at the beginning.
     pub sessions: Sessions,
-    /// The class of control packets and of the most urgent symbols. Those of `Config::classes` follow.
+    /// The class of control packets and of the most urgent symbols. Further classes of
+    /// `Config::classes` follow.
     pub class: u8,
     /// Bytes that may wait in the port of a host before its endpoint is blocked, as by a socket buffer. `None`:
     /// unlimited.

@@ -23,11 +23,11 @@ pub enum Paths {
     Explicit,
     /// Each egress is a source port, and switches hash addresses and ports onto a path (ECMP).
     Hashed {
-        /// The number of ports, at least 1. Several may share a path, and some paths may have none. As many
-        /// more are spares, for peers to which all of those lead over dead switches.
+        /// The number of ports, at least 1. Several may share a path, and some paths may have none.
+        /// There are as many spare ports, for peers to which all of these lead over dead switches.
         ports: u16,
     },
-    /// All packets take one path of the fabric: a host knows which one works.
+    /// All packets take one path of the fabric, as if a host knew which one works.
     Fixed {
         /// The path between the most distant hosts.
         path: u16,

@@ -41,8 +41,8 @@ impl ArrivalLog {
         self.trail.on_sent(path, packets, next);
     }
 
-    /// What was sent so far is never missed: the receiver may have had no room for it, or what is sent
-    /// next overtakes it.
+    /// Never counts as missing what was sent so far: the receiver may have had no room for it, or
+    /// what is sent next may overtake it.
     pub(super) fn forgive(&mut self) {
         self.trail.forgive_all();
     }

@@ -23,7 +23,7 @@ impl Leg {
         }
     }
 
-    /// The receiver works on the message (again). `wait` is how long an answer takes.
+    /// The receiver works on the message, again if it was busy. `wait` is how long an answer takes.
     pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, wait: Duration) {
         if self.busy.end() {
             self.active.iter_mut().for_each(|block| block.recovery.resume(now, wait));
@@ -55,8 +55,8 @@ impl Leg {
     ) {
         let Some(pulls) = &mut self.pulls else { return };
         if block as usize == self.begun && self.begun < self.layout.blocks() {
-            // Of blocks further on nothing is noted: whoever asks for them has asked for this one, and
-            // will again.
+            // For later blocks nothing is recorded: a receiver that pulls one has pulled this one
+            // too, and PULLs are repeated.
             let before = pulls.ahead.map_or(0, |ahead| ahead.credit);
             if pull.credit > before {
                 pulls.ahead = Some(pull);
@@ -66,8 +66,8 @@ impl Leg {
         }
     }
 
-    /// A block is done. If none is under way, the receiver will pull the next one; but it may have
-    /// forgotten the message.
+    /// Waits for a PULL after a block is done. If no block is under way, the receiver will pull the
+    /// next one, unless it has forgotten the message.
     pub(in crate::proto::send) fn wait_for_pull(&mut self, now: Instant) {
         let waits = self.active.is_empty() && self.begun < self.layout.blocks();
         if let Some(pulls) = self.pulls.as_mut().filter(|_| waits) {
@@ -148,7 +148,7 @@ impl Leg {
         arrivals: ArrivalsView<'_>,
         paths: &mut PathSet,
     ) {
-        // Pulls answer no symbol, and have room for as much as if they answered one.
+        // PULLs acknowledge no packet, but have as much room for arrivals as if they did.
         let none = acknowledged == NONE_ACKNOWLEDGED && self.pulls.is_none();
         let symbol = if none { MIN_SYMBOL_SIZE } else { self.layout.symbol_size() };
         let room = room_for_arrivals(symbol);

@@ -39,12 +39,13 @@ pub(super) struct Leg {
     arrivals: ArrivalLog,
     /// The class of the last packet, counted from the most urgent one.
     level: u8,
-    /// Nobody has answered a block of it for long: more urgent classes may leave nothing to its own.
+    /// A block had no answer for several waits in a row: more urgent classes may leave nothing to
+    /// the message's own. It stays so.
     starved: bool,
     layout: Layout,
     priority: u8,
     policy: BurstPolicy,
-    /// What is pulled of it, if its receiver pulls.
+    /// The state of pulls, if the receiver pulls the message.
     pulls: Option<Pulls>,
     max_redundancy: u32,
     blocks_in_flight: usize,
@@ -70,14 +71,14 @@ pub(super) struct Leg {
     pub(super) probe_key: Option<Instant>,
 }
 
-/// What a receiver that pulls leaves to the message, beside the credit of its blocks.
+/// The state of pulls of a message, beside the credit of its blocks.
 #[derive(Debug)]
 struct Pulls {
-    /// Symbols that may still be sent unasked, of blocks that have not begun.
+    /// Symbols that may still be sent unasked, for blocks that have not begun.
     window: u32,
-    /// What the receiver has asked for of the block that begins next.
+    /// The PULL for the block that begins next.
     ahead: Option<Pull>,
-    /// No block is under way: when to begin the next one unasked.
+    /// When to begin the next block unasked, if none is under way.
     begin_at: Option<Instant>,
 }
 
@@ -185,7 +186,7 @@ impl Leg {
     fn remaining(&self) -> usize {
         let granted: usize =
             self.active.iter().map(|block| block.recovery.allowance() as usize).sum();
-        // What is pulled has a place reserved for it downstream: it goes first.
+        // Requested symbols come first, because the receiver has reserved its link for them.
         let to_begin = match &self.pulls {
             None => self.layout.blocks() - self.begun,
             Some(pulls) => usize::from(pulls.ahead.is_some()),
@@ -200,12 +201,12 @@ impl Leg {
         if level > 0 && (self.starved || self.is_starving()) { 0 } else { level }
     }
 
-    /// Whether nobody has answered a block for long.
+    /// Whether the requests of a block have had no answer for several waits in a row.
     fn is_starving(&self) -> bool {
         self.active.iter().any(|block| block.recovery.unanswered() >= LASTING)
     }
 
-    /// Bytes that the receiver needs, as far as it has said so.
+    /// Bytes that the receiver still needs, as far as it has reported.
     fn bytes_left(&self) -> u64 {
         let active: usize = self.active.iter().map(|block| block.recovery.needed() as usize).sum();
         let to_begin = self.layout.blocks() - self.begun;
@@ -265,7 +266,7 @@ impl Leg {
         self.active.last_mut()
     }
 
-    /// What may be sent unasked at first to a peer with these capabilities, if the message is pulled.
+    /// The initial state of pulls towards a peer with these capabilities, if the message is pulled.
     const fn pulls_of(&self, capabilities: Capabilities) -> Option<Pulls> {
         match self.policy {
             BurstPolicy::Pulled { window: Some(window) }
@@ -277,13 +278,13 @@ impl Leg {
         }
     }
 
-    /// Whether the message is pulled, by a peer with these capabilities.
+    /// Whether a peer with these capabilities pulls the message.
     pub(super) const fn is_pulled(&self, capabilities: Capabilities) -> bool {
         self.pulls_of(capabilities).is_some()
     }
 
-    /// `packets` go on `path` in the class `level`, after all that went before. The packet after them has
-    /// number `next`.
+    /// `packets` are sent on `path` in the class `level`, after all others. The packet after them
+    /// has number `next`.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,
@@ -292,7 +293,7 @@ impl Leg {
         packets: usize,
         next: u64,
     ) {
-        // They may overtake what went before in a less urgent class.
+        // They may overtake packets that were sent in a less urgent class.
         if level < self.level {
             self.arrivals.forgive();
         }

@@ -84,7 +84,7 @@ impl Trail {
         }
     }
 
-    /// None of what was sent so far is missed.
+    /// Never counts as missing what was sent so far.
     pub(super) fn forgive_all(&mut self) {
         self.forgive(self.turns.len());
     }

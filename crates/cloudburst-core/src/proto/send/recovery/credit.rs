@@ -52,12 +52,12 @@ impl Credit {
         self.left()
     }
 
-    /// Grants `more` symbols on top of what is granted. Returns whether that raised it.
+    /// Adds `more` symbols to the credit. Returns whether that raised it.
     pub(super) fn add(&mut self, more: u32) -> bool {
         self.grant_up_to(self.granted.saturating_add(more))
     }
 
-    /// Symbols that may have been sent by now.
+    /// Symbols that were granted, whether or not they were sent.
     pub(super) const fn granted(&self) -> u32 {
         self.granted
     }

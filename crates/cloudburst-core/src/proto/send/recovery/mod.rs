@@ -19,7 +19,7 @@ use crate::config::BurstPolicy;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// Grants in a row without an answer that are no bad luck any more.
+/// Waits in a row without an answer that are no longer bad luck.
 pub(super) const LASTING: u32 = 3;
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
 const ACK_REQUESTS: u32 = 2;
@@ -27,14 +27,15 @@ const ACK_REQUESTS: u32 = 2;
 /// of several paths. Long blocks send more.
 const MIN_BURST: u32 = 32;
 
-/// What a receiver that pulls says of one block.
+/// A PULL for one block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pull {
-    /// The packet that it answers, or [`NONE_ACKNOWLEDGED`](crate::wire::answer::NONE_ACKNOWLEDGED).
+    /// The packet that it acknowledges, or
+    /// [`NONE_ACKNOWLEDGED`](crate::wire::answer::NONE_ACKNOWLEDGED).
     pub(super) acknowledged: u64,
-    /// Symbols that it has asked for in all.
+    /// Symbols requested in all.
     pub(super) credit: u32,
-    /// It asks for no more unless symbols are lost.
+    /// No more are requested unless symbols are lost.
     pub(super) fin: bool,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Pull {
 pub(super) struct Recovery {
     policy: Policy,
     source_symbols: u32,
-    /// Symbols that the receiver needs, as it said last.
+    /// Symbols that the receiver needs, by its last report.
     needed: u32,
     credit: Credit,
     /// Symbols that are granted after a silence that is not mere lateness.
@@ -52,7 +53,7 @@ pub(super) struct Recovery {
     unanswered: u32,
     /// When to grant more if nobody answers.
     wake_at: Option<Instant>,
-    /// What it opened with was not all sent so far.
+    /// Part of the opening is still to be sent.
     opening: bool,
 }
 
@@ -70,7 +71,7 @@ enum Policy {
 impl Recovery {
     /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost, for a
     /// peer to which there are `paths` paths. `is_clean`: nothing is lost on them, as far as is known.
-    /// The window of a pulled message is what is left of it for this block.
+    /// The window of a pulled message is what earlier blocks left for this one.
     pub(super) fn new(
         policy: BurstPolicy,
         source_symbols: usize,
@@ -115,7 +116,7 @@ impl Recovery {
         if self.allowance() > 0 { None } else { self.wake_at }
     }
 
-    /// Symbols that the receiver needs, as far as it has said so.
+    /// Symbols that the receiver needs, as far as it has reported.
     pub(super) const fn needed(&self) -> u32 {
         self.needed
     }
@@ -151,15 +152,15 @@ impl Recovery {
         }
     }
 
-    /// Whether a probe is to follow, because all has been sent that a block of several symbols opens with.
-    /// True once.
+    /// Whether a probe is to follow, because the opening of a block of several symbols has all been
+    /// sent. True once.
     pub(super) const fn ends_opening(&mut self) -> bool {
         let ends = self.opening && self.allowance() == 0;
         self.opening &= !ends;
         ends
     }
 
-    /// Packet `number` is a probe.
+    /// Records that packet `number` is a probe.
     pub(super) fn on_probe_sent(&mut self, number: u64) {
         if let Policy::Budgeted(policy) = &mut self.policy {
             policy.on_ack_request(number, self.credit.sent());
@@ -177,13 +178,13 @@ impl Recovery {
         }
     }
 
-    /// Waits for an answer, which takes `wait`, if more may be sent without one.
+    /// Waits for an answer, which takes `wait`, if more symbols may be sent without one.
     fn wake_in(&mut self, now: Instant, wait: Duration) {
         let wait = self.wait(wait);
         self.wake_at = (!self.credit.is_exhausted()).then(|| now + wait);
     }
 
-    /// How long to wait when all is sent, where an answer takes `wait`.
+    /// How long to wait when all is sent and an answer takes `wait`.
     fn wait(&self, wait: Duration) -> Duration {
         match &self.policy {
             Policy::Pulled(policy) => policy.wait(wait, self.unanswered),
@@ -191,9 +192,8 @@ impl Recovery {
         }
     }
 
-    /// The receiver pulls: it said, answering packet `acknowledged`, that it has asked for `credit`
-    /// symbols in all, and by `fin` that it asks for no more unless some are lost. `next` is the number
-    /// of the next packet, and `wait` is how long an answer takes.
+    /// Handles a PULL. `next` is the number of the next packet, and `wait` is how long an answer
+    /// takes.
     pub(super) fn on_pull(
         &mut self,
         now: Instant,
@@ -211,7 +211,7 @@ impl Recovery {
         }
     }
 
-    /// Symbols that are sent without being asked for, those that were included.
+    /// Symbols that are sent without a request, including those still to be sent.
     pub(super) const fn unasked(&self) -> u32 {
         match &self.policy {
             Policy::Pulled(policy) => self.credit.granted().saturating_sub(policy.credit()),
@@ -251,7 +251,7 @@ impl Recovery {
         self.credit.probe();
     }
 
-    /// Grants the receiver's credit for a block that it asked for before it began.
+    /// Grants the credit of a PULL that arrived before the block began.
     pub(super) fn grant_ahead(&mut self, Pull { acknowledged, credit, fin }: Pull) {
         if let Policy::Pulled(policy) = &mut self.policy {
             let more = policy.on_pull(acknowledged, 0, credit, fin);
@@ -264,8 +264,8 @@ impl Recovery {
         self.credit.spare();
     }
 
-    /// The receiver has room again: the burst goes on as if it began, unless the receiver asks for what
-    /// it misses; it may not for as long as an answer takes, `wait`.
+    /// The receiver has room again: the burst goes on as if it began. A pulled message waits for a
+    /// PULL instead, which takes `wait`.
     pub(super) fn resume(&mut self, now: Instant, wait: Duration) {
         self.wake_at = None;
         if matches!(self.policy, Policy::Pulled(_)) {

@@ -1,5 +1,5 @@
-//! Bursts that wait to be asked: an opening, then as many symbols as the receiver pulls (SCDP, section
-//! IV-C).
+//! Bursts that wait for requests: an opening, then as many symbols as the receiver pulls (SCDP,
+//! section IV-C).
 
 use super::backoff;
 use crate::proto::limits::MAX_PAUSE;
@@ -8,27 +8,27 @@ use core::time::Duration;
 
 #[derive(Debug, Default)]
 pub(super) struct Pulled {
-    /// Symbols that the receiver has asked for.
+    /// Symbols that the receiver has requested in all.
     credit: u32,
-    /// The number of the next packet when it last asked for more.
+    /// The number of the next packet when the credit last rose.
     raised_at: u64,
-    /// The receiver has the message, and asks for what it misses.
+    /// The receiver has the message, and requests what it misses.
     known: bool,
-    /// It asks for no more unless symbols are lost.
+    /// It requests no more unless symbols are lost.
     fin: bool,
 }
 
 impl Pulled {
-    /// The receiver said, answering packet `acknowledged`, that it has asked for `credit` symbols in
-    /// all. `next` is the number of the next packet. Says how many these are more.
+    /// Handles a PULL that acknowledges packet `acknowledged`, and requests `credit` symbols in
+    /// all. `next` is the number of the next packet. Returns by how many symbols the credit rose.
     pub(super) fn on_pull(&mut self, acknowledged: u64, next: u64, credit: u32, fin: bool) -> u32 {
         let is_newer = acknowledged != NONE_ACKNOWLEDGED && acknowledged >= self.raised_at;
         self.known = true;
         if credit < self.credit && !is_newer {
-            // It was overtaken.
+            // A later PULL overtook it.
             return 0;
         }
-        // A receiver that answers a later packet with less has forgotten what it had.
+        // A receiver that answers a later packet with less credit has forgotten the message.
         let more = credit.saturating_sub(self.credit);
         if more > 0 {
             self.raised_at = next;
@@ -37,32 +37,32 @@ impl Pulled {
         more
     }
 
-    /// Symbols that the receiver has asked for.
+    /// Symbols that the receiver has requested in all.
     pub(super) const fn credit(&self) -> u32 {
         self.credit
     }
 
-    /// Whether the last symbol that may be sent requests an ACK: as long as nobody answers, and at the
-    /// end of the block. In between, the receiver looks for what is lost.
+    /// Whether the last symbol that may be sent requests an ACK: until the first PULL, and at the
+    /// end of the block. In between, the receiver detects losses.
     pub(super) const fn requests_ack(&self) -> bool {
         !self.known || self.fin
     }
 
-    /// How long to wait for the receiver, which answers within `wait`, after so many waits in a row in
-    /// vain.
+    /// How long to wait for the receiver, which answers within `wait`, after `unanswered` waits in
+    /// a row without an answer.
     pub(super) fn wait(&self, wait: Duration, unanswered: u32) -> Duration {
         match (self.known, self.fin) {
             (false, _) => backoff(wait, unanswered),
-            // Its own timers come first.
+            // The receiver's own timers expire first.
             (true, true) => backoff(wait * 2, unanswered),
-            // It has its reasons: others are served, or it has no room.
+            // The receiver serves others first, or has no room.
             (true, false) => MAX_PAUSE,
         }
     }
 }
 
 /// Symbols that a message opens with, by the capacity of the sender's link in bits a second: as
-/// measured for SCDP (sections V-F and V-I) at 1, 5 and 10 Gb/s, and between these by proportion.
+/// measured for SCDP (sections V-F and V-I) at 1, 5 and 10 Gb/s, and interpolated between these.
 pub(in crate::proto::send) fn window(capacity: u64) -> u32 {
     const GBPS: u64 = 1_000_000_000;
     let measured = [(GBPS, 12), (5 * GBPS, 24), (10 * GBPS, 32)];

@@ -1,4 +1,4 @@
-//! Probes: a packet without a symbol that asks after those that went before it (Aeolus, section 3).
+//! Probes: packets without a symbol, which request a report on those sent before (Aeolus).
 
 use super::super::{Outgoing, Sender};
 use super::train::header;
@@ -13,20 +13,21 @@ use crate::wire::{Capabilities, Kind, Prefix};
 pub(in crate::proto::send) struct ProbeDue {
     pub(super) message: MessageId,
     pub(super) block: u32,
-    /// The way of those packets.
+    /// The path and the route of those packets.
     pub(super) path: PathId,
     pub(super) via: Via,
 }
 
 impl Sender {
-    /// The next probe that is due. It does not wait for the rate: it is of what was just sent.
+    /// Writes the next probe that is due. It does not wait for the rate, because it belongs to
+    /// packets that were just sent.
     pub(super) fn transmit_probe_due(
         &mut self,
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         while let Some(due) = self.probes_due.pop_front() {
-            // The block may be done by now, or the session another.
+            // The block may be done by now, or the session replaced.
             if self.write_probe(now, due, buffer).is_some() {
                 let (via, len) = (due.via, buffer.len());
                 self.counters.probes_sent += 1;

@@ -149,7 +149,7 @@ impl Train {
         Some(requested)
     }
 
-    /// The probe that follows a part, if that ends what a block opened with.
+    /// The probe that follows this part, if the part ends the opening of a block.
     pub(super) fn probe_due(
         &self,
         config: &Config,
