@@ -45,10 +45,10 @@ type Changed = Result<(), Box<dyn Error + Send + Sync>>;
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    title: "Orders of paths where paths differ",
-    description: "Requests on the paper's testbed without background, by round robin (which digit reversal is in a \
-           leaf-spine), at random, and by recycling paths whose packets arrived (REPS): explicit paths, 16 hashed \
-           ports, and the last spine alone, as if a host knew that it is sound.",
+    title: "Orders of paths where spines differ",
+    description: "Requests on the paper's testbed without background, with paths in round robin (which equals digit \
+           reversal in a leaf-spine fabric), at random, and recycled if packets on them arrived (REPS). Paths are \
+           explicit, 16 hashed ports, or the last spine alone, as if a host knew that it works.",
     minutes: [0.5, 4.0, 30.0],
     cells,
     run,

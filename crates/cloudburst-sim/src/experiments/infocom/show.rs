@@ -21,10 +21,10 @@ pub(super) fn title(scheme: &str) -> String {
             format!("Cloudburst {letter}, our defaults, two classes, weight 8")
         }
         "ours-hashed" => format!("Cloudburst {letter}, 16 hashed ports"),
-        "ours-known" => format!("Cloudburst {letter}, by the last spine alone"),
-        "ours-recycled" => format!("Cloudburst {letter}, paths recycled"),
+        "ours-known" => format!("Cloudburst {letter}, last spine alone"),
+        "ours-recycled" => format!("Cloudburst {letter}, recycled paths"),
         "ours-recycled-hashed" => format!("Cloudburst {letter}, 16 hashed ports, recycled"),
-        "ours-rb" => format!("Cloudburst {letter}, paths drawn"),
+        "ours-rb" => format!("Cloudburst {letter}, random paths"),
         "weight-8" => format!("Cloudburst {letter}, as in the paper, weight 8"),
         _ => format!("Cloudburst {letter}, our defaults, weight 8"),
     };
