@@ -185,8 +185,8 @@ fn run(command: Command) -> Result<(), Failure> {
             say(
                 "\nSettings of a, b, c and d, behind a colon and with commas between them, such as \
                  d:train=8,order=rb:\n  \
-                 code=rlf256|lt|lt-systematic:dense|...   policy=oblivious|budgeted   \
-                 margin=0.0625\n  order=rrb|rb|recycled|drb:4x2|...   train=4   rate=1   \
+                 code=rlf256|lt|lt-systematic:dense|...   policy=oblivious|budgeted|pulled   \
+                 margin=0.0625   window=24\n  order=rrb|rb|recycled|drb:4x2|...   train=4   rate=1   \
                  paths=ecmp:16|explicit   classes=left:20000|...   weight=8",
             )
         }
