@@ -137,7 +137,11 @@ impl CorePathMap for Resolved {
     /// With hashed ports, the next window of all sockets, cyclically.
     fn redraw(&self, peer: SocketAddr, ports: u16, draw: u32) -> Vec<Via> {
         match self.map.to(peer.ip()) {
-            Some((_, Uniform::Ecmp { .. })) => self.of(&self.map, peer, ports, draw),
+            Some((_, &Uniform::Ecmp { source_ports, .. }))
+                if source_ports < self.egresses.sockets =>
+            {
+                self.of(&self.map, peer, ports, draw)
+            }
             _ => Vec::new(),
         }
     }

@@ -199,7 +199,9 @@ impl PathSet {
             _ => None,
         };
         if let Some(at) = spare {
-            (self.paths[at], self.health[at]) = (fresh, Health::default());
+            // The peer goes on counting under this number.
+            let numbered = self.health[at].numbered;
+            (self.paths[at], self.health[at]) = (fresh, Health { numbered, ..Health::default() });
             if let Some(recycled) = &mut self.recycled {
                 recycled.forget(at);
             }

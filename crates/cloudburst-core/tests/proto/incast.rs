@@ -323,7 +323,8 @@ fn what_has_the_fewest_missing_symbols_first_ends_earlier_on_average() {
 fn with_probes_no_short_message_waits_for_a_timer() {
     // Fourteen symbols each: most of them are the opening.
     let pulled = run(Incast { queue: 8, ..incast(16, 20_000) });
-    assert!(pulled.last() <= pulled.floor.mul_f64(1.03), "{:?}", pulled.last());
+    // The link idles once, for the grace period after which what was sent before probes counts as lost.
+    assert!(pulled.last() <= pulled.floor.mul_f64(1.15), "{:?}", pulled.last());
     assert_eq!(pulled.retries, 0, "nobody sent what was not asked for");
     let burst = Incast { queue: 8, policy: BurstPolicy::default(), ..incast(16, 20_000) };
     let (without, with) = (run(burst), run(Incast { probe: true, ..burst }));

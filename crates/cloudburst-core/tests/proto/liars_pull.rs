@@ -177,6 +177,19 @@ fn a_sender_that_ignores_windows_delays_nobody_else() {
 }
 
 #[test]
+fn a_probe_of_a_block_that_is_none_begins_no_message() {
+    for pulled in [false, true] {
+        let mut liar = Liar::meet(Config::default());
+        liar.pulled = pulled;
+        let mut header = liar.header(0, &[7; 100_000], 1_400, 5);
+        header.block = 9;
+        assert_eq!(liar.say(&header, false, &[]), []);
+        assert_eq!(liar.endpoint.receive_memory(), 0);
+        assert_eq!(liar.endpoint.counters().receiver.nonsense, 1);
+    }
+}
+
+#[test]
 fn pulled_messages_both_ways_do_not_delay_each_other() {
     let mut pair = Pair::new(Setup::default());
     pair.deliver(message(5_000, 1));

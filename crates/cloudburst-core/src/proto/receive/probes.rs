@@ -35,6 +35,11 @@ impl Receiver {
             }
             Some(_) => {}
             None => match self.admit_message(now, symbol) {
+                // Nonsense must not begin a message.
+                Ok(incoming) if incoming.needed(symbol.header.block).is_none() => {
+                    self.pool.put_message(incoming);
+                    return self.counters.nonsense += 1;
+                }
                 Ok(incoming) => self.begin_message(now, name, id, incoming),
                 Err(verdict) => return self.answer_to(symbol, verdict),
             },

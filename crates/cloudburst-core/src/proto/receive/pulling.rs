@@ -13,6 +13,9 @@ use core::time::Duration;
 const RECENT: usize = 32;
 /// The largest window that a sender is believed to have, in symbols.
 const MAX_WINDOW: u32 = 1_024;
+/// Symbols of a block that count as lost when it stalls, at most: the largest default window. A sender
+/// that answers no pull must not have many pulled for nothing.
+const MAX_STALLED: u32 = 32;
 /// Symbols of a block that are counted: no sender that respects its packet cap sends as many.
 const MAX_SYMBOLS: u32 = 1 << 24;
 
@@ -109,8 +112,7 @@ impl Pulling {
         let lost_before = self.lost();
         for block in &mut self.blocks {
             if block.index == index {
-                self.window += unasked.saturating_sub(block.unasked);
-                self.window = self.window.clamp(1, MAX_WINDOW);
+                self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
                 block.on_arrival(symbol, unasked, number, needed);
             }
             block.pass(horizon);
@@ -166,10 +168,11 @@ impl Pulling {
         }
         self.begin_up_to(index, layout);
         let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) else { return };
-        self.window += unasked.saturating_sub(block.unasked);
-        self.window = self.window.clamp(1, MAX_WINDOW);
+        self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
         block.on_sent(sent, unasked);
         block.probed = Some((sent, due));
+        // Nothing stalls before that, least of all a message of which no symbol has arrived.
+        self.since = self.since.max(due);
     }
 
     /// The time by which symbols before a probe must arrive.
@@ -233,7 +236,7 @@ impl Pulling {
     /// asked for many times its window. Returns how many symbols are lost.
     pub(super) fn on_stall(&mut self, now: Instant) -> u32 {
         let lost_before = self.lost();
-        let most = if self.stalls == 0 { u32::MAX } else { 1 };
+        let most = if self.stalls == 0 { MAX_STALLED } else { 1 };
         for block in &mut self.blocks {
             block.give_up(most);
         }
@@ -264,6 +267,12 @@ impl Pulling {
 }
 
 impl Block {
+    /// Of `unasked` symbols that the sender says it sends unasked, those that the block opens with. What
+    /// is added to them later are probes of paths and retries, which do not widen the window.
+    const fn opening(&self, unasked: u32) -> u32 {
+        if self.unasked == 0 { unasked } else { 0 }
+    }
+
     fn on_arrival(&mut self, symbol: u32, unasked: u32, number: u64, needed: u32) {
         self.on_sent(symbol.saturating_add(1), unasked);
         self.needed = needed;
@@ -317,7 +326,9 @@ impl Block {
             self.pass_first();
         }
         let outstanding = self.outstanding();
-        self.passed = self.passed.max(self.settled).saturating_add(outstanding.min(most));
+        let passed = self.passed.max(self.settled).saturating_add(outstanding.min(most));
+        // A sender that repeats symbols has more arrivals than it has sent symbols.
+        self.passed = passed.min(self.sent());
     }
 
     /// Symbols that may have been sent.
@@ -400,6 +411,26 @@ mod tests {
         let before = pulling.credit(0).credit;
         assert_eq!(arrive(&mut pulling, 4 + before - 1, 49), 1);
         pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn a_message_that_begins_with_a_probe_does_not_stall_before_that_is_due() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        let (rto, now) = (Duration::from_micros(500), 60_000_000);
+        pulling.on_probe(0, 4, 4, at(now), &layout);
+        assert_eq!(pulling.stalls_at(rto, &layout), Some(at(now) + rto));
+        assert_eq!(pulling.on_probes_due(at(now)), 4);
+    }
+
+    #[test]
+    fn probes_of_paths_and_retries_do_not_widen_the_window() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        arrive(&mut pulling, 0, 50);
+        let arrival =
+            Arrival { block: 0, symbol: 1, unasked: 40, number: 1, horizon: 1, needed: 49 };
+        pulling.on_arrival(at(1), arrival, &layout, &mut RoundTrip::default());
+        assert_eq!(pulling.window, 4);
+        assert_eq!(pulling.outstanding(), 38, "they are on their way for all that");
     }
 
     #[test]

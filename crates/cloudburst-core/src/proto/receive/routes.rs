@@ -1,9 +1,9 @@
 //! Return paths: answers to a peer take turns on the paths by which its symbols arrive.
 
+use crate::config::MAX_LEVELS;
 use crate::id::PathId;
 use crate::path::{PathMap, Via};
 use crate::proto::limits::MAX_ROUTES;
-use crate::wire::packet::MAX_CLASSES;
 use std::net::IpAddr;
 
 /// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
@@ -20,6 +20,9 @@ pub(super) const TRIED_ROUTES: usize = 16;
 /// paths of the receiver's own. Together they are no longer than the symbol that they answer.
 const COPIES: usize = 4;
 
+/// Classes whose packets are counted: control, and those of symbols.
+const CLASSES: usize = 1 + MAX_LEVELS;
+
 /// How often to send an answer of `len` bytes to a peer that has had none for long: all of them
 /// together are no larger than what it sent, of `limit` bytes.
 pub(super) fn copies(len: usize, limit: usize) -> usize {
@@ -33,6 +36,8 @@ pub(super) struct Routes {
     next: usize,
     /// Symbols that came by any route.
     symbols: u64,
+    /// Of these, the symbols of each class.
+    of_class: [u64; CLASSES],
     /// Answers that did not take a route.
     alternates: usize,
     /// Symbols that others on their path have overtaken, and that have not come.
@@ -51,7 +56,7 @@ struct Route {
     /// Bytes that may leave by it, if nobody has shown that the peer receives there.
     credit: usize,
     /// The newest symbol of each class; symbols of a more urgent class may overtake others.
-    newest: [Option<Newest>; MAX_CLASSES as usize],
+    newest: [Option<Newest>; CLASSES],
 }
 
 /// The newest symbol of a class on a path.
@@ -61,6 +66,8 @@ struct Newest {
     path_number: u16,
     /// Its packet number, which counts all symbols of the peer.
     packet: u64,
+    /// How many of the class had come by any route.
+    at: u64,
 }
 
 /// Bytes that may be sent to an address for each byte that came from there, as long as nobody has shown
@@ -90,7 +97,7 @@ impl Routes {
                 last_symbol,
                 passed: 0,
                 credit,
-                newest: [None; MAX_CLASSES as usize],
+                newest: [None; CLASSES],
             });
         }
         has_room
@@ -100,8 +107,13 @@ impl Routes {
     /// and with packet number `packet`.
     pub(super) fn count(&mut self, path: PathId, class: u8, path_number: u16, packet: u64) {
         let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
-        let Some(last) = route.newest.get_mut(usize::from(class)) else { return };
-        let this = Newest { path_number, packet };
+        let class = usize::from(class);
+        let (Some(last), Some(at)) = (route.newest.get_mut(class), self.of_class.get_mut(class))
+        else {
+            return;
+        };
+        *at += 1;
+        let this = Newest { path_number, packet, at: *at };
         let newest = *last.get_or_insert(this);
         let ahead = path_number.wrapping_sub(newest.path_number).cast_signed();
         if ahead > 0 {
@@ -117,10 +129,13 @@ impl Routes {
     /// order of packets of equal urgency: each path that is not quiet has brought a later one, of
     /// that class or of a less urgent one.
     pub(super) fn horizon(&self, class: u8) -> u64 {
+        let quiet = QUIET_AFTER * self.routes.len() as u64;
         let heard = self.routes.iter().filter(|route| !self.is_quiet(route));
         let newest = heard.filter_map(|route| {
-            let as_slow = route.newest.get(usize::from(class)..)?;
-            as_slow.iter().flatten().map(|newest| newest.packet).max()
+            let as_slow = route.newest.iter().zip(&self.of_class).skip(usize::from(class));
+            // A path may bring packets of other classes alone.
+            let heard = as_slow.filter_map(|(newest, all)| newest.filter(|it| all - it.at < quiet));
+            heard.map(|newest| newest.packet).max()
         });
         newest.min().unwrap_or(0)
     }
