@@ -41,7 +41,7 @@ pub(crate) trait Parts: Halves {
 ///
 /// When this returns, a peer that one half has met is known to the other. This holds before a
 /// symbol of a newly opened session can leave, and so before its peer can answer in the other
-/// direction.
+/// direction; and before the application can take a message of that session, and so reply to it.
 pub(crate) fn handle_datagram(parts: &mut impl Halves, now: Instant, via: Via, packet: &mut [u8]) {
     match Kind::of(packet) {
         Ok(Kind::Hello) => {
@@ -56,6 +56,12 @@ pub(crate) fn handle_datagram(parts: &mut impl Halves, now: Instant, via: Via, p
             let (mut sender, mut receiver) = parts.both();
             if let Some(peering) = sender.handle_accept(now, packet) {
                 receiver.adopt(now, peering);
+            }
+        }
+        Ok(Kind::Symbol) if parts.receiver().may_confirm(packet) => {
+            let (mut sender, mut receiver) = parts.both();
+            if let Some(found) = receiver.handle_symbol(now, via, packet) {
+                sender.learn(now, found);
             }
         }
         Ok(Kind::Symbol) => {
@@ -151,5 +157,100 @@ pub(crate) fn hang_up(parts: &mut impl Parts, call: CallId) {
     let request = parts.calls().forget(call);
     if let Some(request) = request {
         parts.sender().cancel(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Security};
+    use crate::path::Egresses;
+    use crate::proto::Endpoint;
+    use crate::rng::Seed;
+    use bytes::Bytes;
+    use core::ops::Deref;
+    use core::time::Duration;
+
+    /// Halves whose application takes a message as soon as nobody holds the receiver.
+    struct Eager {
+        sender: Sender,
+        receiver: Receiver,
+        peer: SocketAddr,
+    }
+
+    struct Guard<'a>(&'a mut Eager);
+
+    impl Deref for Guard<'_> {
+        type Target = Receiver;
+
+        fn deref(&self) -> &Receiver {
+            &self.0.receiver
+        }
+    }
+
+    impl DerefMut for Guard<'_> {
+        fn deref_mut(&mut self) -> &mut Receiver {
+            &mut self.0.receiver
+        }
+    }
+
+    impl Drop for Guard<'_> {
+        fn drop(&mut self) {
+            if self.0.receiver.queued(Role::Plain).next().is_some() {
+                let paths = self.0.sender.paths(self.0.peer);
+                assert!(!paths.is_empty(), "a message can be taken, and its sender is unknown");
+            }
+        }
+    }
+
+    impl Halves for Eager {
+        fn sender(&mut self) -> impl DerefMut<Target = Sender> {
+            &mut self.sender
+        }
+
+        fn receiver(&mut self) -> impl DerefMut<Target = Receiver> {
+            Guard(self)
+        }
+
+        fn both(&mut self) -> (impl DerefMut<Target = Sender>, impl DerefMut<Target = Receiver>) {
+            (&mut self.sender, &mut self.receiver)
+        }
+    }
+
+    #[test]
+    fn a_message_can_be_replied_to_as_soon_as_it_can_be_taken() {
+        let address = |host: u8| SocketAddr::from(([10, 0, 0, host], 7));
+        let endpoint = |host: u8| {
+            let security = Security::pre_shared([7; 32]);
+            let config = Config { port: 7, ..Config::default() };
+            let (seed, map) = (Seed::new([host; 32]), Box::new(Egresses(1)));
+            Endpoint::new(Instant::ZERO, config, &security, seed, map).unwrap()
+        };
+        let mut now = Instant::ZERO;
+        let mut sender = endpoint(1);
+        let (eager, receiver, _) = endpoint(2).split();
+        let mut eager = Eager { sender: eager, receiver, peer: address(1) };
+        sender
+            .send(now, address(2), Bytes::from_static(b"one symbol"), &SendOptions::default())
+            .unwrap();
+        let mut buffer = Vec::new();
+        for _ in 0..10 {
+            now += Duration::from_millis(10);
+            sender.handle_timeout(now);
+            buffer.clear();
+            while let Some(sent) = sender.poll_transmit(now, &mut buffer) {
+                let via = Via { remote: address(1), ..sent.via };
+                for packet in buffer.chunks_mut(sent.segment_size) {
+                    handle_datagram(&mut eager, now, via, packet);
+                }
+                buffer.clear();
+            }
+            let Some(sent) = eager.receiver.poll_transmit(now, &mut buffer) else { continue };
+            let via = Via { remote: address(2), ..sent.via };
+            for packet in buffer.chunks_mut(sent.segment_size) {
+                sender.handle_datagram(now, via, packet);
+            }
+        }
+        assert_eq!(eager.receiver.queued(Role::Plain).count(), 1, "nothing was taken");
     }
 }

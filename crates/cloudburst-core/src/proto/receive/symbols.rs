@@ -23,6 +23,16 @@ pub(super) struct Symbol<'a> {
 }
 
 impl Receiver {
+    /// Whether a SYMBOL may be the first of its session.
+    pub(in crate::proto) fn may_confirm(&self, packet: &[u8]) -> bool {
+        // Most of the time no handshake is half open, and nothing has to be looked up.
+        self.half_open.len() > 0
+            && Prefix::parse(packet).is_ok_and(|prefix| {
+                self.half_open.contains(prefix.session)
+                    && !self.sessions.contains_key(&prefix.session)
+            })
+    }
+
     /// Takes a SYMBOL that arrived by `via`. The packet is garbled afterwards. Returns what the
     /// sending half must learn: a new peer, to which it needs no handshake, or new routes to one.
     pub(in crate::proto) fn handle_symbol(
