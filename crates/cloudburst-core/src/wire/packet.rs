@@ -83,6 +83,17 @@ pub enum Role {
     Response = 2,
 }
 
+impl Role {
+    /// The length of the header that a call puts before the payload (docs/spec.md, section 13).
+    pub(crate) const fn header_len(self) -> usize {
+        match self {
+            Self::Plain => 0,
+            Self::Request => 12,
+            Self::Response => 9,
+        }
+    }
+}
+
 /// What SYMBOL and ANSWER begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {

@@ -54,6 +54,19 @@ fn whole_messages_are_of_the_class_of_their_size() {
 }
 
 #[test]
+fn the_header_of_a_call_is_not_counted() {
+    for (length, class) in [(10_000, 1), (10_001, 2)] {
+        let mut pair = pair("left:10000", quiet());
+        let (now, options) = (pair.now, SendOptions::default());
+        let call = pair.a.endpoint.prepare(None, &message(length, 1));
+        pair.a.endpoint.call(now, Side::B.address(0), &call, &options).unwrap();
+        pair.settle();
+        let classes: Vec<u8> = symbols(&mut pair).iter().map(|symbol| symbol.1).collect();
+        assert_eq!(classes.first(), Some(&class), "{length}");
+    }
+}
+
+#[test]
 fn what_repairs_little_of_a_long_message_is_urgent() {
     let loss = LinkConfig { loss: Loss::Independent(0.2), ..quiet() };
     let mut pair = pair("left:20000", loss);

@@ -2,12 +2,10 @@
 
 use crate::proto::Message;
 use crate::time::Instant;
+use crate::wire::Role;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::time::Duration;
 use std::net::SocketAddr;
-
-const REQUEST_HEADER: usize = 12;
-const RESPONSE_HEADER: usize = 9;
 
 /// The identifier of a call, its token on the wire: 64 bits that only its caller and its callee
 /// know.
@@ -24,7 +22,7 @@ pub struct Prepared {
 
 impl Prepared {
     pub(super) fn new(id: CallId, patience: Duration, bytes: &[u8]) -> Self {
-        let mut frame = BytesMut::with_capacity(REQUEST_HEADER + bytes.len());
+        let mut frame = BytesMut::with_capacity(Role::Request.header_len() + bytes.len());
         frame.put_u64(id.0);
         // Rounded up, so that a caller waits at least as long as it says.
         let millis = patience.as_micros().div_ceil(1_000);
@@ -77,7 +75,8 @@ impl Request {
 /// The bytes of the response to `call`. `None` says that the service ended the request without an
 /// answer.
 pub fn response(call: CallId, bytes: Option<&[u8]>) -> Bytes {
-    let mut frame = BytesMut::with_capacity(RESPONSE_HEADER + bytes.map_or(0, <[u8]>::len));
+    let mut frame =
+        BytesMut::with_capacity(Role::Response.header_len() + bytes.map_or(0, <[u8]>::len));
     frame.put_u64(call.0);
     frame.put_u8(bytes.is_none().into());
     frame.extend_from_slice(bytes.unwrap_or_default());
@@ -99,8 +98,6 @@ pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Option<Bytes>)
 mod tests {
     use super::*;
     use crate::id::MessageId;
-    use crate::wire::Role;
-
     fn message(bytes: Bytes) -> Message {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let (id, role, arrived_at) = (MessageId(0), Role::Request, Instant::from_nanos(5));

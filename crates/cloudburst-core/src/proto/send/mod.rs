@@ -216,13 +216,13 @@ impl Sender {
 
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
-        let policy = options.policy(len, &self.config);
+        let policy = options.policy(len - role.header_len().min(len), &self.config);
         // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
         let pulled = matches!(policy, BurstPolicy::Pulled { .. });
         let more = if pulled { UNASKED_LEN } else { 0 };
         let max_symbol = self.config.max_symbol(code, headers) - more;
         let mut source = Source::new(id, role, bytes, code, max_symbol);
-        let mut leg = Leg::new(now, peer, source.layout, policy, options, &self.config);
+        let mut leg = Leg::new(now, peer, &source, policy, options, &self.config);
         if let Some(ended) = self.ended.take(now) {
             source.inherit(ended.source);
             leg.inherit(ended.leg);

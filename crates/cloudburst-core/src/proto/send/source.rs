@@ -61,6 +61,11 @@ impl Source {
         Self { id, role, layout, code, bytes, blocks, digests, memory }
     }
 
+    /// The length of what the application sends, without the header of a call.
+    pub(super) const fn payload(&self) -> usize {
+        self.layout.length().saturating_sub(self.role.header_len())
+    }
+
     /// Uses the memory of a message that has ended and was [cleared](Self::clear). This one has not
     /// begun.
     pub(super) fn inherit(&mut self, ended: Self) {

@@ -43,6 +43,8 @@ pub(super) struct Leg {
     /// the message's own. It stays so.
     starved: bool,
     layout: Layout,
+    /// The length of the message without the header of a call, which thresholds of classes exclude.
+    payload: usize,
     priority: u8,
     policy: BurstPolicy,
     /// The state of pulls, if the receiver pulls the message.
@@ -101,7 +103,7 @@ impl Leg {
     pub(super) fn new(
         now: Instant,
         peer: SocketAddr,
-        layout: Layout,
+        source: &Source,
         policy: BurstPolicy,
         options: &SendOptions,
         config: &Config,
@@ -117,7 +119,8 @@ impl Leg {
             arrivals: ArrivalLog::default(),
             level: 0,
             starved: false,
-            layout,
+            layout: source.layout,
+            payload: source.payload(),
             priority: options.priority,
             policy: match policy {
                 BurstPolicy::Pulled { window: None } => {
@@ -206,13 +209,13 @@ impl Leg {
         self.active.iter().any(|block| block.recovery.unanswered() >= LASTING)
     }
 
-    /// Bytes that the receiver still needs, as far as it has reported.
+    /// Bytes of the application that the receiver still needs, as far as it has reported.
     fn bytes_left(&self) -> u64 {
         let active: usize = self.active.iter().map(|block| block.recovery.needed() as usize).sum();
         let to_begin = self.layout.blocks() - self.begun;
         let symbols = self.layout.source_symbols();
         let left = active + to_begin * symbols / self.layout.blocks();
-        left as u64 * self.layout.length() as u64 / symbols as u64
+        left as u64 * self.payload as u64 / symbols as u64
     }
 
     /// The number of the block whose turn it is, if that has not waited for an answer in vain.

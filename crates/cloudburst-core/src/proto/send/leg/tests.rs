@@ -26,14 +26,8 @@ fn message(len: usize) -> (Source, Leg) {
     let max_symbol = config.max_symbol(config.code, 28);
     let bytes = Bytes::from(vec![7; len]);
     let source = Source::new(MessageId(9), Role::Plain, bytes, config.code, max_symbol);
-    let leg = Leg::new(
-        Instant::ZERO,
-        peer,
-        source.layout,
-        config.policy,
-        &SendOptions::default(),
-        &config,
-    );
+    let leg =
+        Leg::new(Instant::ZERO, peer, &source, config.policy, &SendOptions::default(), &config);
     (source, leg)
 }
 
