@@ -83,8 +83,9 @@ pub(crate) struct Listen {
     pub(crate) hosts: Vec<Peer>,
     /// The DSCP of short messages, for schemes whose packets have it.
     pub(crate) dscp: u8,
-    /// The DSCP of Cloudburst's later classes.
-    pub(crate) low_dscp: u8,
+    /// The DSCPs of Cloudburst's later classes, the more urgent ones first; the last is that of all
+    /// further classes. Empty if they have that of the first.
+    pub(crate) low_dscps: Vec<u8>,
     /// Bits a second of the host's link.
     pub(crate) link_rate: u64,
     /// Of Cloudburst, drawn for the turn.
@@ -289,7 +290,7 @@ impl Agent {
 }
 
 fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
-    let Listen { me, scheme, hosts, dscp, low_dscp, link_rate, key } = listen;
+    let Listen { me, scheme, hosts, dscp, low_dscps, link_rate, key } = listen;
     let dscp = if scheme.is_marked() { *dscp } else { 0 };
     let tcp = |congestion: Congestion, copies, multipath| {
         let congestion = congestion.name().into();
@@ -307,8 +308,10 @@ fn open(listen: &Listen) -> Result<Option<Arc<dyn Transport>>, Failure> {
         Scheme::Mptcp => Arc::new(tcp(Congestion::Cubic, 1, true)?),
         Scheme::Quic => Arc::new(transport::Quic::open()?),
         Scheme::Cloudburst(settings) => {
-            let dscps = (dscp, *low_dscp);
-            Arc::new(transport::Cloudburst::open(settings, *link_rate, hosts, dscps, *key)?)
+            // Answers and the first class share a queue.
+            let dscps: Vec<u8> =
+                [dscp, dscp].into_iter().chain(low_dscps.iter().copied()).collect();
+            Arc::new(transport::Cloudburst::open(settings, *link_rate, hosts, &dscps, *key)?)
         }
     }))
 }

@@ -22,7 +22,7 @@ const REPETITIONS: (u32, u32) = (5, 1);
 /// Where the paper's switches begin to mark (V-B), so that the queues of DCTCP are as long.
 const DEFAULT_PACKETS: u32 = 65;
 /// The DSCP of symbols beyond the first class.
-const LOW_DSCP: u8 = 45;
+const LOW_DSCPS: [u8; 3] = [45, 47, 49];
 /// A key file has 64 digits and a line end; nobody gains from more.
 const MAX_KEY_FILE: u64 = 4096;
 
@@ -40,7 +40,7 @@ hexadecimal digits; agents do what whoever has it says.
 with cluster.toml:
   link_rate = 10000000000   # bits a second of a host's link
   dscp = 43                 # of short messages; the default
-  low_dscp = 45             # of symbols beyond the first class, if schemes say `classes=`
+  low_dscps = [45]          # of symbols beyond the first class, if schemes say `classes=`
   [[host]]                  # for each
   agent = \"10.0.0.1:7200\"
   rack = 1                  # background flows go from the first host's rack to others
@@ -187,7 +187,7 @@ fn run(command: Command) -> Result<(), Failure> {
                  d:train=8,order=rb:\n  \
                  code=rlf256|lt|lt-systematic:dense|...   policy=oblivious|budgeted|pulled   \
                  margin=0.0625   window=24\n  order=rrb|rb|recycled|drb:4x2|...   train=4   rate=1   \
-                 paths=ecmp:16|explicit   classes=left:20000|...   weight=8",
+                 paths=ecmp:16|explicit   classes=left:20000|...   weight=8   pull_above=50000",
             )
         }
         Command::Agent { bind, key_file } => {
@@ -229,10 +229,10 @@ fn plan(arguments: RunArguments) -> Result<Plan, Failure> {
             Place::Cluster(cluster.clone(), Security::pre_shared(key(key_file)?))
         }
         _ => {
-            let has_classes = arguments.schemes.iter().any(Scheme::has_classes);
+            let classes = arguments.schemes.iter().map(Scheme::classes).max().unwrap_or(1);
             let topology = Topology {
                 rate: arguments.link * 1_000_000,
-                low_dscps: if has_classes { vec![LOW_DSCP] } else { Vec::new() },
+                low_dscps: LOW_DSCPS[..classes - 1].to_vec(),
                 tiny_packets: arguments.tiny_packets,
                 default_packets: arguments.default_packets,
                 ..Topology::default()

@@ -92,7 +92,9 @@ pub(crate) struct Cloudburst {
     pub(crate) rate: f64,
     /// `paths=explicit`, or `paths=ecmp:N`.
     pub(crate) paths: Paths,
-    /// `classes=`, as in `cbrst-send --classes`. All classes beyond the first share a queue.
+    /// `pull_above=`: `Config::pull_above`.
+    pub(crate) pull_above: usize,
+    /// `classes=`, as in `cbrst-send --classes`, with a queue for each.
     pub(crate) classes: Classes,
     /// `weight=`: of the queue of short messages, against 1 of everything else.
     pub(crate) weight: u32,
@@ -155,9 +157,12 @@ impl Scheme {
         }
     }
 
-    /// Whether it sends packets for the second tiny queue.
-    pub(crate) fn has_classes(&self) -> bool {
-        matches!(self, Self::Cloudburst(Cloudburst { classes, .. }) if *classes != Classes::One)
+    /// The number of classes of its symbols, each with a tiny queue.
+    pub(crate) fn classes(&self) -> usize {
+        match self {
+            Self::Cloudburst(Cloudburst { classes, .. }) => classes.count(),
+            _ => 1,
+        }
     }
 
     /// Whether it wants an address for each path.
@@ -185,18 +190,19 @@ impl Scheme {
 
 impl Default for Cloudburst {
     fn default() -> Self {
-        let Config { code, policy, order, train, rate, classes, .. } = Config::default();
+        let Config { code, policy, pull_above, order, train, rate, classes, .. } =
+            Config::default();
         let paths = Paths::Map(PathMap::default());
         let (design, weight) = (Design::D, WEIGHT);
-        Self { design, code, policy, order, train, rate, paths, classes, weight }
+        Self { design, code, policy, pull_above, order, train, rate, paths, classes, weight }
     }
 }
 
 impl Cloudburst {
     /// As an endpoint takes it.
     pub(crate) fn config(&self) -> Config {
-        let Self { code, policy, order, train, rate, classes, .. } = *self;
-        Config { code, policy, order, train, rate, classes, ..Config::default() }
+        let Self { code, policy, pull_above, order, train, rate, classes, .. } = *self;
+        Config { code, policy, pull_above, order, train, rate, classes, ..Config::default() }
     }
 
     /// Whether a message has several paths.
@@ -259,6 +265,7 @@ impl Cloudburst {
                 }
             }
             "margin" => self.policy = BurstPolicy::Budgeted { margin: parse(value)? },
+            "pull_above" => self.pull_above = parse(value)?,
             "window" => self.policy = BurstPolicy::Pulled { window: Some(parse(value)?) },
             "order" => self.order = parse(value)?,
             // Records and command lines of earlier versions say `run`.
@@ -276,8 +283,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, window, order, train, rate, paths, classes and \
-                     weight"
+                    "there are code, policy, margin, window, pull_above, order, train, rate, paths, \
+                     classes and weight"
                         .into(),
                 );
             }
@@ -328,6 +335,9 @@ impl fmt::Display for Cloudburst {
             }
             _ => return Err(fmt::Error),
         }
+        if self.pull_above != usual.pull_above {
+            settings.push(format!("pull_above={}", self.pull_above));
+        }
         if self.order != usual.order {
             settings.push(format!("order={}", self.order));
         }
@@ -375,6 +385,7 @@ mod tests {
             "d:code=lt,policy=oblivious",
             "d:policy=pulled",
             "d:window=24",
+            "d:pull_above=50000",
             "c:margin=0.25,order=rb,train=1,rate=0.5,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
             "d:classes=left:20000/50000,weight=1",
@@ -393,7 +404,7 @@ mod tests {
         let wrong = |text: &str| text.parse::<Scheme>().unwrap_err();
         assert!(wrong("tcp").contains("cbrst-eval schemes"));
         assert!(wrong("pias:train=3").contains("no scheme is called \"pias:train=3\""));
-        assert!(wrong("d:colour=red").ends_with("rate, paths, classes and weight"));
+        assert!(wrong("d:colour=red").ends_with("classes and weight"));
         assert!(wrong("d:train=x").contains("scheme \"d:train=x\", train=x: invalid digit"));
         assert!(wrong("d:weight=0").contains("1 to 100"));
     }

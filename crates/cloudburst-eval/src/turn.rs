@@ -131,7 +131,7 @@ fn open(site: &Site, case: &Case) -> Result<Vec<u16>, Failure> {
             scheme: case.scheme.clone(),
             hosts: site.hosts.clone(),
             dscp: site.dscp,
-            low_dscp: site.low_dscp,
+            low_dscps: site.low_dscps.clone(),
             link_rate: site.link_rate,
             key,
         })

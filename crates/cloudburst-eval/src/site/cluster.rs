@@ -32,8 +32,9 @@ struct Document {
     /// Of the packets of short messages.
     #[serde(default = "usual_dscp")]
     dscp: u8,
-    /// The DSCP of later classes, with `classes=`. Default: the same one.
-    low_dscp: Option<u8>,
+    /// The DSCPs of later classes, with `classes=`. Default: the same one.
+    #[serde(default)]
+    low_dscps: Vec<u8>,
     host: Vec<Row>,
 }
 
@@ -51,6 +52,9 @@ struct Row {
 /// Of a link, in bits a second.
 const RATES: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
+/// As many as there are classes beyond the first.
+const MAX_LOW_DSCPS: usize = 3;
+
 const fn usual_dscp() -> u8 {
     cloudburst_net::DEFAULT_DSCP
 }
@@ -61,10 +65,14 @@ impl Document {
             let (low, high) = (RATES.start(), RATES.end());
             return Err(format!("link_rate {}: expected {low} to {high} bit/s", self.link_rate));
         }
-        for (key, dscp) in [("dscp", Some(self.dscp)), ("low_dscp", self.low_dscp)] {
-            if let Some(dscp) = dscp.filter(|&dscp| dscp > 63) {
-                return Err(format!("{key} {dscp}: expected 0 to 63"));
-            }
+        if self.low_dscps.len() > MAX_LOW_DSCPS {
+            let count = self.low_dscps.len();
+            return Err(format!("{count} low_dscps: expected at most {MAX_LOW_DSCPS}"));
+        }
+        let low = self.low_dscps.iter().map(|&dscp| ("low_dscps", dscp));
+        if let Some((key, dscp)) = [("dscp", self.dscp)].into_iter().chain(low).find(|of| of.1 > 63)
+        {
+            return Err(format!("{key} {dscp}: expected 0 to 63"));
         }
         let of_first_rack = self.host.iter().filter(|row| row.rack == self.host[0].rack).count();
         if of_first_rack == self.host.len() {
@@ -104,8 +112,8 @@ impl Cluster {
         let hosts = document.host.into_iter().map(peer).collect();
         let network = Network::Cluster(Self { endpoint, agents });
         let (link_rate, dscp) = (document.link_rate, document.dscp);
-        let low_dscp = document.low_dscp.unwrap_or(dscp);
-        Ok(Site { hosts, racks, link_rate, dscp, low_dscp, network })
+        let low_dscps = document.low_dscps;
+        Ok(Site { hosts, racks, link_rate, dscp, low_dscps, network })
     }
 
     pub(super) fn tell(

@@ -22,8 +22,9 @@ pub(crate) struct Site {
     pub(crate) link_rate: u64,
     /// Of short messages.
     pub(crate) dscp: u8,
-    /// The DSCP of Cloudburst's later classes.
-    pub(crate) low_dscp: u8,
+    /// The DSCPs of Cloudburst's later classes, the more urgent ones first; the last is that of all
+    /// further classes. Empty if they have that of the first.
+    pub(crate) low_dscps: Vec<u8>,
     pub(crate) network: Network,
 }
 

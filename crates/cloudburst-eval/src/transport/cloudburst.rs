@@ -39,12 +39,12 @@ struct Replies {
 
 impl Cloudburst {
     /// `hosts` are those of which [`Transport::connect`] will name the ports. The DSCPs are those
-    /// of the first class and of all others.
+    /// of answers and of each class.
     pub(crate) fn open(
         settings: &Settings,
         capacity: u64,
         hosts: &[Peer],
-        (dscp, low_dscp): (u8, u8),
+        dscps: &[u8],
         key: [u8; 32],
     ) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
@@ -55,8 +55,7 @@ impl Cloudburst {
             Endpoint::builder()
                 .bind((Ipv4Addr::UNSPECIFIED, 0).into())
                 .capacity(capacity)
-                // Answers and the first class share a queue.
-                .dscps([dscp, dscp, low_dscp])
+                .dscps(dscps.iter().copied())
                 .paths(map.clone())
                 .config(settings.config())
                 .security(Security::pre_shared(key))
