@@ -2,6 +2,7 @@
 
 use super::{BurstPolicy, Config, MAX_BLOCKS_IN_FLIGHT, MAX_PORTS, MAX_TRAIN};
 use crate::code::Code;
+use crate::path::Downlink;
 
 /// A setting that the caller must change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +49,9 @@ impl Config {
         }
         self.policy.check()?;
         check_code(self.code)?;
-        if self.downlink.is_some_and(|downlink| downlink < 8_000) {
-            let downlink = self.downlink.unwrap_or_default();
+        if let Some(downlink) = self.downlink.as_ref().map(Downlink::bits_per_second)
+            && downlink < 8_000
+        {
             return refuse("downlink", &downlink, "at least 8000 bits a second");
         }
         if self.deadline.is_zero() {
@@ -147,7 +149,7 @@ mod tests {
             Config { decode_bytes: 5, ..Config::default() },
             Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
             Config { capacity: 0, ..Config::default() },
-            Config { downlink: Some(0), ..Config::default() },
+            Config { downlink: Some(Downlink::new(0)), ..Config::default() },
             Config { policy: BurstPolicy::Pulled { window: Some(0) }, ..Config::default() },
             Config { deadline: Duration::ZERO, ..Config::default() },
             Config { max_redundancy: 1, ..Config::default() },

@@ -11,7 +11,7 @@ pub use self::classes::{Classes, Thresholds};
 pub use self::security::Security;
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
-use crate::path::Order;
+use crate::path::{Downlink, Order};
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use core::time::Duration;
 
@@ -117,10 +117,10 @@ pub struct Config {
     pub pull_above: usize,
     /// The order in which this endpoint pulls messages. Default round robin.
     pub pull_order: PullOrder,
-    /// The rate in bits a second at which this endpoint pulls all messages together. Default
-    /// `None`: `capacity` times `rate`. Endpoints that share a link must divide it among them, or
-    /// together they pull more than it carries.
-    pub downlink: Option<u64>,
+    /// The rate at which this endpoint pulls all messages together. Default `None`: `capacity` times
+    /// `rate`, for this endpoint alone. Endpoints that share a link must have clones of one
+    /// [`Downlink`], or together they pull more than it carries.
+    pub downlink: Option<Downlink>,
     /// Whether a probe, a small packet in the class of answers, follows the opening of each block
     /// of a budgeted message, if the opening has two packets or more (Aeolus). Default false.
     /// Pulled messages always have probes.

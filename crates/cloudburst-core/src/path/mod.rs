@@ -2,7 +2,7 @@
 //!
 //! A path is a number; a [`PathMap`] says how a packet gets onto it. [`PathSet`] keeps the paths
 //! to one peer, visits them in an [`Order`] and counts; [`Pacer`] spaces rounds of them as
-//! Algorithm 1 says.
+//! Algorithm 1 says. Endpoints that pull over one link share a [`Downlink`].
 //!
 //! # Orders
 //!
@@ -43,6 +43,7 @@
 //! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
 
 mod alias;
+mod downlink;
 mod map;
 mod order;
 mod pacer;
@@ -54,6 +55,8 @@ mod train;
 
 pub use alias::is_alias;
 pub(crate) use alias::{address_of, alias};
+pub use downlink::Downlink;
+pub(crate) use downlink::Share;
 pub use map::{Egresses, Naming, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;

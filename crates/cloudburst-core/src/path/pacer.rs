@@ -31,6 +31,11 @@ impl Pacer {
         Self { depth, ..self }
     }
 
+    /// The depth of the bucket, in time at the rate.
+    pub(super) const fn depth(&self) -> Duration {
+        self.depth
+    }
+
     /// When the next round may start.
     pub const fn ready_at(&self) -> Instant {
         self.ready_at

@@ -1,7 +1,7 @@
 //! Many senders to one receiver, whose port of the switch has a tiny queue.
 //!
 //! ```text
-//!   hosts 1..=N, a link each == switch == the receiver's link, 1 Gb/s, behind the queue
+//!   N hosts, a link each == switch == the receiver's link, 1 Gb/s, behind the queue
 //! ```
 //!
 //! Packets without symbols have a queue of their own, as in a fabric whose switches distinguish
@@ -10,7 +10,7 @@
 use crate::common::{KEY, message};
 use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
 use cloudburst_core::error::{Outcome, Receipt};
-use cloudburst_core::path::Via;
+use cloudburst_core::path::{Downlink, Via};
 use cloudburst_core::proto::{Class, SendOptions, Transmit};
 use cloudburst_core::time::Instant;
 use cloudburst_netem::{Link, LinkConfig};
@@ -36,6 +36,10 @@ struct Incast {
     probe: bool,
     /// Whether probes share the queue with symbols.
     one_queue: bool,
+    /// Endpoints of the receiving host, each of which gets as many of the messages.
+    receivers: usize,
+    /// Whether these share what they pull at.
+    shared: bool,
 }
 
 /// The outcome.
@@ -63,6 +67,7 @@ struct Switch {
     window: u32,
     openings_dropped: usize,
     one_queue: bool,
+    receivers: usize,
 }
 
 fn address(host: usize) -> SocketAddr {
@@ -79,11 +84,13 @@ impl Switch {
             probe: incast.probe,
             ..Config::default()
         };
+        let downlink = incast.shared.then(|| Downlink::new(RATE));
         let host = |number| {
+            let downlink = downlink.clone().filter(|_| number < incast.receivers);
             Host::new(
                 now,
                 Recipe {
-                    config: config.clone(),
+                    config: Config { downlink, ..config.clone() },
                     security: Security::pre_shared(KEY),
                     secret: [number as u8 + 1; 32],
                     egresses: 1,
@@ -97,16 +104,18 @@ impl Switch {
             let config = LinkConfig { delay: DELAY, rate, queue, ..LinkConfig::default() };
             Link::new(config, seed).unwrap()
         };
-        let uplinks = (0..=incast.senders).map(|host| link(host as u64, 100_000, Some(RATE)));
+        let all = incast.receivers + incast.senders;
+        let uplinks = (0..all).map(|host| link(host as u64, 100_000, Some(RATE)));
         Self {
             now,
             links: uplinks
                 .chain([link(100, incast.queue, Some(RATE)), link(101, 100_000, None)])
                 .collect(),
-            hosts: (0..=incast.senders).map(host).collect(),
+            hosts: (0..all).map(host).collect(),
             window: 12,
             openings_dropped: 0,
             one_queue: incast.one_queue,
+            receivers: incast.receivers,
         }
     }
 
@@ -132,7 +141,7 @@ impl Switch {
         let last = self.links.len() - 1;
         match (stage, data) {
             (0, _) => self.links[from].send(at, &packet),
-            (1, 0) if to > 0 || !self.one_queue => self.links[last].send(at, &packet),
+            (1, 0) if to >= self.receivers || !self.one_queue => self.links[last].send(at, &packet),
             (1, _) => {
                 let link = &mut self.links[last - 1];
                 let before = link.stats().queue_dropped;
@@ -165,12 +174,13 @@ impl Switch {
         }
     }
 
-    /// Sends a message of `bytes` from host `from`, and returns its receipt when all have ended.
+    /// Sends a message of `bytes` from host `from` to one of the receivers.
     fn send(&mut self, from: usize, bytes: usize, policy: Option<BurstPolicy>) {
         let options = SendOptions { policy, ..SendOptions::default() };
         let now = self.now;
+        let to = address(from % self.receivers);
         let endpoint = &mut self.hosts[from].endpoint;
-        endpoint.send(now, address(0), message(bytes, from as u64), &options).unwrap();
+        endpoint.send(now, to, message(bytes, from as u64), &options).unwrap();
         self.serve(from, |host, out| host.drain(now, out));
     }
 
@@ -219,13 +229,14 @@ impl Switch {
 
 fn run(incast: Incast) -> Tally {
     let mut switch = Switch::new(&incast);
-    for sender in 1..=incast.senders {
+    let senders = incast.receivers..incast.receivers + incast.senders;
+    for sender in senders.clone() {
         switch.send(sender, 5_000, None);
         switch.settle();
     }
     let (before, retries) = (switch.dropped(), switch.retries());
     switch.openings_dropped = 0;
-    for sender in 1..=incast.senders {
+    for sender in senders {
         switch.send(sender, incast.bytes, Some(incast.policy));
     }
     let receipts = switch.settle();
@@ -297,6 +308,8 @@ const fn incast(senders: usize, bytes: usize) -> Incast {
         order: PullOrder::RoundRobin,
         probe: false,
         one_queue: false,
+        receivers: 1,
+        shared: false,
     }
 }
 
@@ -309,6 +322,16 @@ fn pulled_messages_lose_hardly_more_than_openings_and_fill_the_link() {
             assert!(tally.last() <= tally.floor.mul_f64(1.03), "{:?}", tally.last());
         }
     }
+}
+
+#[test]
+fn endpoints_of_one_host_that_share_the_downlink_pull_no_more_than_it_carries() {
+    let two = Incast { receivers: 2, ..incast(16, 256_000) };
+    let shared = run(Incast { shared: true, ..two });
+    assert!(shared.excess() <= 1.05, "{:.3} beyond openings", shared.excess());
+    assert!(shared.last() <= shared.floor.mul_f64(1.03), "{:?}", shared.last());
+    let each = run(two);
+    assert!(each.excess() > 1.3, "each at the rate of the link: {:.3}", each.excess());
 }
 
 #[test]

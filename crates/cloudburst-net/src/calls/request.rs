@@ -3,6 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
+use crate::io::UdpIo;
 use crate::wakers::contained;
 use bytes::Bytes;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
@@ -204,7 +205,7 @@ impl Endpoint {
         let Some(request) = self.inner.engine.recv_request() else {
             return if closed { Err(Closed) } else { Ok(None) };
         };
-        let deadline = self.inner.engine.io().clock_at(request.deadline);
+        let deadline = UdpIo::clock_at(request.deadline);
         Ok(Some(Request::new(request, deadline, Arc::downgrade(&self.inner))))
     }
 }

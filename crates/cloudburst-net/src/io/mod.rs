@@ -55,6 +55,7 @@ use socket::{EgressSocket, Family};
 use sockets::Sockets;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::time::Instant as Clock;
 pub use waiting::Ready;
 use waiting::Waiter;
@@ -71,7 +72,13 @@ pub struct UdpIo {
     addr: SocketAddr,
     local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
-    epoch: Clock,
+}
+
+/// The moment at which this process's time begins: one for all endpoints, because a
+/// [`Downlink`](cloudburst_core::path::Downlink) may be shared.
+fn epoch() -> Clock {
+    static EPOCH: OnceLock<Clock> = OnceLock::new();
+    *EPOCH.get_or_init(Clock::now)
 }
 
 impl UdpIo {
@@ -96,15 +103,14 @@ impl UdpIo {
             granted: socket::granted(egresses, config.socket_buffers)?,
             inbox: Inbox::new(waiter),
             sockets,
-            epoch: Clock::now(),
         })
     }
 
     /// What the system's clock says at a moment of this one.
-    pub(crate) fn clock_at(&self, at: Instant) -> Clock {
+    pub(crate) fn clock_at(at: Instant) -> Clock {
         let since = at.saturating_since(Instant::ZERO);
         // Beyond what the system can count is as good as never.
-        self.epoch.checked_add(since).unwrap_or_else(|| self.epoch + FAR)
+        epoch().checked_add(since).unwrap_or_else(|| epoch() + FAR)
     }
 
     /// The address that peers send to.
@@ -148,7 +154,7 @@ impl PacketIo for UdpIo {
     type Ready = Ready;
 
     fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Instant::from_nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {

@@ -6,7 +6,7 @@ use super::incoming::Incoming;
 use super::pulling::Credit;
 use crate::config::{Config, PullOrder};
 use crate::id::{MessageId, SessionId};
-use crate::path::Pacer;
+use crate::path::{Downlink, Share};
 use crate::proto::send::headers_to;
 use crate::proto::timers::Timers;
 use crate::time::Instant;
@@ -16,8 +16,6 @@ use std::collections::BTreeSet;
 
 /// One of this many pulls is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
-/// Packets that may be pulled at once after a pause.
-const BUCKET_PACKETS: usize = 8;
 /// Packets that may wait in a tiny queue in front of a symbol that a probe overtakes, and the
 /// shortest grace period, which allows for imprecise timers of hosts.
 const GRACE_PACKETS: usize = 32;
@@ -43,7 +41,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct PullQueue {
     order: PullOrder,
-    pacer: Pacer,
+    downlink: Share,
     /// How long symbols sent before a probe may arrive after it.
     grace: Duration,
     shortest: BTreeSet<(u32, Key)>,
@@ -57,16 +55,15 @@ pub(super) struct PullQueue {
 
 impl PullQueue {
     pub(super) fn new(config: &Config) -> Self {
-        let (downlink, rate) = match config.downlink {
-            Some(downlink) => (downlink, 1.0),
-            None => (config.capacity, config.rate),
+        let packet = config.mtu + FRAME;
+        let downlink = match &config.downlink {
+            Some(downlink) => downlink.join(packet),
+            None => Downlink::new((config.capacity as f64 * config.rate) as u64).join(packet),
         };
-        let pacer = Pacer::new(downlink, rate);
-        let depth = pacer.time_of(BUCKET_PACKETS * (config.mtu + FRAME));
         Self {
             order: config.pull_order,
-            grace: pacer.time_of(GRACE_PACKETS * (config.mtu + FRAME)).max(MIN_GRACE),
-            pacer: pacer.with_depth(depth),
+            grace: downlink.time_of(GRACE_PACKETS * packet).max(MIN_GRACE),
+            downlink,
             shortest: BTreeSet::new(),
             waiting: BTreeSet::new(),
             timers: Timers::default(),
@@ -82,7 +79,7 @@ impl PullQueue {
 
     /// When the next symbol may be pulled; `None` if none is wanted.
     pub(super) fn ready_at(&self) -> Option<Instant> {
-        (!self.waiting.is_empty()).then(|| self.pacer.ready_at())
+        (!self.waiting.is_empty()).then(|| self.downlink.ready_at())
     }
 
     /// The message whose turn it is to be pulled.
@@ -170,7 +167,7 @@ impl PullQueue {
 impl Receiver {
     /// Pulls as many symbols as the link carries by now.
     pub(super) fn pull(&mut self, now: Instant) {
-        while self.pulls.pacer.ready_at() <= now
+        while self.pulls.downlink.ready_at() <= now
             && let Some(key) = self.pulls.next()
         {
             if self.pull_one(now, key).is_none() {
@@ -190,7 +187,7 @@ impl Receiver {
         let credit = pulling.pull(now, layout)?;
         self.pulls.enter(incoming, rto, key, true);
         let headers = headers_to(&session.own);
-        self.pulls.pacer.charge(now, packet + headers + FRAME);
+        self.pulls.downlink.charge(now, packet + headers + FRAME);
         let arrivals = incoming.arrivals.iter().copied().collect();
         let Credit { block, credit, fin } = credit;
         if !self.raise_waiting_pull(name, id, block, (credit, fin)) {

@@ -1,0 +1,147 @@
+//! The rate of a host's link towards it, which all endpoints that pull over it share.
+
+use super::Pacer;
+use crate::time::Instant;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Packets that may be pulled at once after a pause.
+const BUCKET_PACKETS: usize = 8;
+
+/// The rate at which endpoints pull symbols, all together: that of the link which they receive over
+/// (SCDP, section IV-C).
+///
+/// Clones share it. Give all endpoints of a host that share a link the same one, and have one clock
+/// drive them, as all endpoints of a process with sockets have; each would otherwise pull at the full
+/// rate. Those that want to pull take turns.
+#[derive(Clone, Debug)]
+pub struct Downlink {
+    bits_per_second: u64,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pacer: Pacer,
+    /// The time of the last packet that was pulled.
+    packet: Duration,
+    /// The members, the one that has waited longest since its last pull first.
+    members: Vec<u64>,
+    /// The number of the next member.
+    next: u64,
+}
+
+impl Downlink {
+    /// A link of `bits_per_second`. [`Config::check`](crate::config::Config::check) refuses less than
+    /// 8,000.
+    pub fn new(bits_per_second: u64) -> Self {
+        let pacer = Pacer::new(bits_per_second.max(1), 1.0).with_depth(Duration::ZERO);
+        let shared = Shared { pacer, packet: Duration::ZERO, members: Vec::new(), next: 0 };
+        Self { bits_per_second, shared: Arc::new(Mutex::new(shared)) }
+    }
+
+    /// The rate in bits a second.
+    pub const fn bits_per_second(&self) -> u64 {
+        self.bits_per_second
+    }
+
+    /// Adds an endpoint that pulls packets of at most `packet` bytes.
+    pub(crate) fn join(&self, packet: usize) -> Share {
+        let mut shared = self.lock();
+        let member = shared.next;
+        shared.next += 1;
+        shared.members.push(member);
+        let depth = shared.pacer.time_of(BUCKET_PACKETS * packet);
+        let depth = shared.pacer.depth().max(depth);
+        shared.pacer = shared.pacer.clone().with_depth(depth);
+        drop(shared);
+        Share { downlink: self.clone(), member }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // No code that holds the lock can panic.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An endpoint's share of a [`Downlink`].
+#[derive(Debug)]
+pub(crate) struct Share {
+    downlink: Downlink,
+    member: u64,
+}
+
+impl Share {
+    /// How long `bytes` take on the link.
+    pub(crate) fn time_of(&self, bytes: usize) -> Duration {
+        self.downlink.lock().pacer.time_of(bytes)
+    }
+
+    /// When this endpoint may pull the next packet.
+    ///
+    /// Whoever pulled last waits a little longer, by less than the time of a packet, so that others
+    /// which want to pull precede it. A member that is alone makes up for that from its bucket.
+    pub(crate) fn ready_at(&self) -> Instant {
+        let shared = self.downlink.lock();
+        let count = shared.members.len() as u32;
+        let place = shared.members.iter().position(|&member| member == self.member);
+        shared.pacer.ready_at() + shared.packet / count.max(1) * place.unwrap_or(0) as u32
+    }
+
+    /// Charges `bytes` that were pulled at `now`.
+    pub(crate) fn charge(&self, now: Instant, bytes: usize) {
+        let mut shared = self.downlink.lock();
+        shared.packet = shared.pacer.time_of(bytes);
+        shared.pacer.charge(now, bytes);
+        let member = self.member;
+        shared.members.retain(|&other| other != member);
+        shared.members.push(member);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.downlink.lock().members.retain(|&member| member != self.member);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: usize = 1_500;
+    const TIME: Duration = Duration::from_micros(12);
+
+    /// Pulls with `shares` for `packets` packet times, the first share first wherever several are
+    /// ready, and returns how many packets each pulled.
+    fn pull(mut now: Instant, shares: &[Share], packets: u32) -> Vec<u32> {
+        let end = now + TIME * packets;
+        let mut pulled = vec![0; shares.len()];
+        while now < end {
+            for (share, pulled) in shares.iter().zip(&mut pulled) {
+                while share.ready_at() <= now {
+                    share.charge(now, PACKET);
+                    *pulled += 1;
+                }
+            }
+            now += Duration::from_nanos(500);
+        }
+        pulled
+    }
+
+    #[test]
+    fn endpoints_pull_in_turns_and_together_at_the_rate() {
+        let downlink = Downlink::new(1_000_000_000);
+        let mut shares: Vec<Share> = (0..3).map(|_| downlink.join(PACKET)).collect();
+        let start = Instant::from_nanos(1_000_000_000);
+        let pulled = pull(start, &shares, 300);
+        let all: u32 = pulled.iter().sum();
+        // A bucket of 8 packets is full in the beginning.
+        assert!((300..=309).contains(&all), "{pulled:?}");
+        assert!(pulled.iter().all(|&one| one.abs_diff(all / 3) <= 9), "{pulled:?}");
+        // The share of endpoints that are gone is that of the others.
+        shares.truncate(1);
+        let alone = pull(start + TIME * 300, &shares, 300);
+        assert!((290..=309).contains(&alone[0]), "{alone:?}");
+    }
+}
