@@ -216,7 +216,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     pub deadline: Seconds,
 
-    /// Print one JSON object instead of text
+    /// Print one JSON object instead of text, also when the command line makes no sense
     #[arg(long)]
     pub json: bool,
 }
@@ -262,7 +262,8 @@ pub struct CommonArgs {
     #[arg(long)]
     pub aeolus: bool,
 
-    /// Print a JSON object for each file on standard output (with --stdout: on standard error)
+    /// Print a JSON object for each file on standard output (with --stdout: on standard error); and
+    /// one without a file when the command line makes no sense, or the program cannot start
     #[arg(long)]
     pub json: bool,
 

@@ -1,5 +1,6 @@
 //! Names that a receiver may store files by.
 
+use cloudburst_program::acts_on_terminals;
 use core::fmt;
 
 /// One component of a path, and a harmless one: valid wherever it exists.
@@ -63,7 +64,7 @@ impl FileName {
         if name.contains(['/', '\\']) {
             return Err(NameError::Separator);
         }
-        if let Some(control) = name.chars().find(|c| is_obeyed(*c)) {
+        if let Some(control) = name.chars().find(|c| acts_on_terminals(*c)) {
             return Err(NameError::Control(control));
         }
         if name.starts_with(Self::TEMPORARY) {
@@ -94,13 +95,6 @@ impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// Whether terminals act on the character instead of showing it: control characters, line and
-/// paragraph separators, and what turns the direction of the text around.
-fn is_obeyed(c: char) -> bool {
-    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
-    is_mark || c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
