@@ -16,6 +16,7 @@
 pub mod args;
 mod courier;
 mod doctor;
+mod generate;
 mod plan;
 mod progress;
 pub mod protocol;

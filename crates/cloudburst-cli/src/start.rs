@@ -1,12 +1,12 @@
 //! From the command line to a run: what is wrong with it is told in text and, with `--json`, as an object.
 
-use crate::Exit;
 use crate::plan::{PlanError, key};
 use crate::ui::{self, JsonTo, Report};
+use crate::{Exit, generate};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
-use std::{env, iter};
+use std::{env, io, iter};
 
 /// The arguments of a program, or how it ends.
 ///
@@ -15,17 +15,31 @@ use std::{env, iter};
 /// [`Exit::Done`] after `--help` and `--version`, else [`Exit::Usage`].
 pub(crate) fn parse<A: Parser>() -> Result<A, Exit> {
     let args: Vec<OsString> = env::args_os().collect();
-    A::try_parse_from(&args).map_err(|error| {
+    let parse = |args: &[OsString]| {
+        let mut command = generate::with_option(A::command());
+        let matches = command.try_get_matches_from_mut(args)?;
+        if let Some(form) = generate::wanted(&matches) {
+            return Ok(Err(form));
+        }
+        A::from_arg_matches(&matches).map(Ok).map_err(|error| error.format(&mut command))
+    };
+    let parsed = parse(&args).map_err(|error| {
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
             let _ = error.print();
             return Exit::Done;
         }
         // An error quotes arguments as they are. Those that terminals would act on are as wrong when escaped.
-        let escaped = |arg: &OsString| ui::escaped(&arg.to_string_lossy()).into_owned();
-        let error = A::try_parse_from(args.iter().map(escaped)).err().unwrap_or(error);
+        let escaped = |arg: &OsString| OsString::from(&*ui::escaped(&arg.to_string_lossy()));
+        let escaped: Vec<OsString> = args.iter().map(escaped).collect();
+        let error = parse(&escaped).err().unwrap_or(error);
         let _ = error.print();
         tell_programs(&reason(&error));
         Exit::Usage
+    })?;
+    parsed.map_err(|form| {
+        // A reader that has gone has seen enough.
+        let _ = generate::write(A::command(), form, &mut io::stdout().lock());
+        Exit::Done
     })
 }
 

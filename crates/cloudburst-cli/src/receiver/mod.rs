@@ -18,6 +18,7 @@ use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, Config, Endpoint};
+use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -92,6 +93,10 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
         } else {
             ui.status(&line);
         }
+    }
+    // A service manager, if one started this, has waited for that.
+    if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+        ui.notice(&format!("cannot tell the service manager of readiness: {error}"));
     }
     Ok(Server::new(&plan, endpoint, place, (store, stored), interrupts, ui))
 }
