@@ -9,7 +9,7 @@ use super::vitals;
 use crate::Exit;
 use crate::courier::{News, wait_until};
 use crate::plan::ReceivePlan;
-use crate::protocol::{Body, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
+use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
 use crate::signals::Interrupts;
 use crate::ui::Ui;
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
@@ -279,7 +279,10 @@ impl Server {
             return Err(Reason::NameInUse);
         }
         let sink = match &self.place {
-            Place::Directory(store) => Sink::File(store.begin(&name)?),
+            Place::Directory(store) => {
+                Sink::File(store.begin(&name, offer.entry, offer.attributes)?)
+            }
+            Place::Pipe(_) if offer.entry != Entry::File => return Err(Reason::FilesAlone),
             Place::Pipe(writer) => Sink::Pipe(Pipe::new(writer.clone(), key)),
         };
         let progress = self.ui.progress(name.as_str(), offer.size, 0);

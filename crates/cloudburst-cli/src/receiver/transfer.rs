@@ -4,7 +4,7 @@ use super::pipe::Pipe;
 use super::store::{Partial, Say};
 use crate::plan::key::hex;
 use crate::progress::Progress;
-use crate::protocol::{Assembly, FileName, MIN_PAUSE, Offer, Reason};
+use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Reason};
 use crate::ui::{self, Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
@@ -16,7 +16,7 @@ pub(super) const WINDOW: u16 = 8;
 
 /// A file on its way in.
 pub(super) struct Transfer {
-    pub(super) name: FileName,
+    pub(super) name: FilePath,
     started: Instant,
     /// When its sender was last heard.
     pub(super) last_heard: Instant,
@@ -68,7 +68,7 @@ impl Transfer {
     pub(super) fn new(
         now: Instant,
         offer: &Offer,
-        name: FileName,
+        name: FilePath,
         max_size: u64,
         sink: Sink,
         progress: Progress,

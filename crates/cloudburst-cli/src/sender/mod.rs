@@ -56,6 +56,9 @@ pub(crate) fn run(plan: &SendPlan) -> Exit {
     if let Some(path) = plan.common.key.exposed_file() {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
+    for path in &plan.skipped {
+        ui.notice(&format!("{}: skipped: no file, directory or link", path.display()));
+    }
     let mut session = match Session::start(plan, ui.clone()) {
         Ok(session) => session,
         Err(error) => {

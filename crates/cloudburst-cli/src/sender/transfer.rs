@@ -76,7 +76,8 @@ pub(super) fn send(
     let reader = Reader::open(&input.source, transfer, session.chunk).map_err(SourceError::from)?;
     let (name, size) = (Ok(input.name.clone()), reader.size());
     let (chunk, patience) = (session.chunk as u32, session.deadline);
-    let offer = Offer { files, chunk, size, patience, name };
+    let (entry, attributes) = (input.entry(), input.attributes);
+    let offer = Offer { files, chunk, size, patience, entry, attributes, name };
     let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
     let progress = session.ui.progress(input.name.as_str(), size, 0);
     let stops = session.courier.endpoint().counters().sender.stops_received;
