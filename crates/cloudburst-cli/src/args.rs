@@ -25,7 +25,8 @@ Exit codes:
 
 Examples:
   CBRST_KEY=... cbrst-send 10.0.0.2:7000 a.iso b.iso
-  tar c photos | cbrst-send --key-file k --name photos.tar host:7000 -";
+  cbrst-send --key-file k --recursive host:7000 photos
+  pg_dump db | cbrst-send --key-file k --name db.sql host:7000 -";
 
 const RECV_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
@@ -40,6 +41,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
 Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
 BLAKE3 are verified and they are durable. What did not get that far is removed; only SIGKILL or a
 loss of power may leave a directory .cbrst-*, which can be deleted when no cbrst-recv runs.
+Directories that a sender names are created inside DIR; links in there are never followed, so nothing
+is written elsewhere. A directory that exists gets what it does not have yet.
 
 Exit codes:
   0    with --once or --stdout: all files of the one sender were received
@@ -94,9 +97,15 @@ pub struct SendArgs {
     )]
     pub addr: String,
 
-    /// Files to send; - is standard input
+    /// Files to send, with --recursive also directories; - is standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+
+    /// Send directories with all that is in them: files, empty directories, and symbolic links as
+    /// links; with permissions and times of modification, without owners, set-user-ID bits and
+    /// hard links
+    #[arg(long, short)]
+    pub recursive: bool,
 
     /// Name at the receiver, for a single FILE [default: its own; for -, "stdin"]
     #[arg(long, value_name = "NAME")]
@@ -216,7 +225,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     pub deadline: Seconds,
 
-    /// Print one JSON object instead of text
+    /// Print one JSON object instead of text, also when the command line makes no sense
     #[arg(long)]
     pub json: bool,
 }
@@ -262,7 +271,8 @@ pub struct CommonArgs {
     #[arg(long)]
     pub aeolus: bool,
 
-    /// Print a JSON object for each file on standard output (with --stdout: on standard error)
+    /// Print a JSON object for each file on standard output (with --stdout: on standard error); and
+    /// one without a file when the command line makes no sense, or the program cannot start
     #[arg(long)]
     pub json: bool,
 

@@ -2,7 +2,7 @@
 //! `cbrst-switch`, which configures the queue in the switches and talks to nobody.
 //!
 //! ```text
-//!   args  ->  plan  ->  sender    source, transfer      ui, signals
+//!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
 //!                   ->  receiver  store, transfer       courier
 //!                   ->  doctor    trace, exam, report
 //!                           \       /                      |
@@ -16,15 +16,17 @@
 pub mod args;
 mod courier;
 mod doctor;
+mod generate;
 mod plan;
+mod progress;
 pub mod protocol;
 mod receiver;
 mod sender;
 mod signals;
+mod start;
 mod switch;
 mod ui;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 /// How the programs end; each code is in their `--help`.
@@ -44,37 +46,20 @@ impl From<Exit> for ExitCode {
 
 /// All of `cbrst-send`.
 pub fn send_main() -> ExitCode {
-    let args = args::SendArgs::parse();
-    match plan::SendPlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
-        Ok(plan) => sender::run(&plan).into(),
-        Err(error) => usage("cbrst-send", &error),
-    }
+    start::run("cbrst-send", plan::SendPlan::new, |plan| sender::run(&plan)).into()
 }
 
 /// All of `cbrst-recv`.
 pub fn recv_main() -> ExitCode {
-    let args = args::RecvArgs::parse();
-    match plan::ReceivePlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
-        Ok(plan) => receiver::run(plan).into(),
-        Err(error) => usage("cbrst-recv", &error),
-    }
+    start::run("cbrst-recv", plan::ReceivePlan::new, receiver::run).into()
 }
 
 /// All of `cbrst-doctor`.
 pub fn doctor_main() -> ExitCode {
-    let args = args::DoctorArgs::parse();
-    match plan::DoctorPlan::new(args, std::env::var_os(plan::key::VARIABLE)) {
-        Ok(plan) => doctor::run(&plan).into(),
-        Err(error) => usage("cbrst-doctor", &error),
-    }
+    start::run("cbrst-doctor", plan::DoctorPlan::new, |plan| doctor::run(&plan)).into()
 }
 
 /// All of `cbrst-switch`.
 pub fn switch_main() -> ExitCode {
     switch::main().into()
-}
-
-fn usage(program: &str, error: &plan::PlanError) -> ExitCode {
-    ui::complain(&format!("{program}: {error}"));
-    Exit::Usage.into()
 }

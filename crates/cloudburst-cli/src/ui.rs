@@ -1,11 +1,14 @@
 //! What the user sees: status and progress on standard error, results on standard output.
 
 use crate::plan::CommonPlan;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::progress::Progress;
+pub(crate) use cloudburst_program::escaped;
+use indicatif::{MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::iter;
+use std::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -25,15 +28,15 @@ pub(crate) enum JsonTo {
     StandardError,
 }
 
-/// One file, as `--json` prints it.
-#[derive(Debug, Serialize)]
+/// One file, as `--json` prints it; or a run that ended before there was any.
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Report<'a> {
-    /// The path: of the file that was sent, or of the one that was stored.
-    pub(crate) file: String,
+    /// The path: of the file that was sent, or of the one that was stored. None: there was no file.
+    pub(crate) file: Option<String>,
     /// Its name at the receiver.
-    pub(crate) name: &'a str,
+    pub(crate) name: Option<&'a str>,
     /// The other end.
-    pub(crate) peer: String,
+    pub(crate) peer: Option<String>,
     /// "done", "failed" or, for an end that cannot tell, "unknown".
     pub(crate) outcome: &'static str,
     /// What went wrong.
@@ -52,9 +55,31 @@ pub(crate) struct Report<'a> {
     pub(crate) redundancy: Option<f64>,
 }
 
-/// Prints a line on standard error, where there may be nobody to read it.
+/// Prints a line on standard error, where there may be nobody to read it. What a name or an argument has in it
+/// for terminals to act on is escaped here, and nowhere else.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", escaped(line));
+}
+
+/// Prints an object, for whoever is there to read it.
+pub(crate) fn print_json(to: JsonTo, report: &Report<'_>) {
+    let Ok(mut line) = serde_json::to_vec(report) else { return };
+    line.push(b'\n');
+    // A reader that has gone needs no report.
+    let _ = match to {
+        JsonTo::StandardOutput => {
+            let mut out = io::stdout().lock();
+            out.write_all(&line).and_then(|()| out.flush())
+        }
+        JsonTo::StandardError => io::stderr().write_all(&line),
+    };
+}
+
+impl Report<'_> {
+    /// The object of a run that ended with `error` before there was any file.
+    pub(crate) fn of_no_file(error: String) -> Self {
+        Self { outcome: "failed", error: Some(error), ..Self::default() }
+    }
 }
 
 /// An error and its causes, on one line.
@@ -82,14 +107,14 @@ impl Ui {
         ui
     }
 
-    /// Says how things go, unless the user wants it quiet.
+    /// Says in one line how things go, unless the user wants it quiet.
     pub(crate) fn status(&self, line: &str) {
         if !self.quiet {
             self.notice(line);
         }
     }
 
-    /// Says what the user cannot do without.
+    /// Says in one line what the user cannot do without.
     pub(crate) fn notice(&self, line: &str) {
         self.bars.suspend(|| complain(line));
     }
@@ -101,36 +126,16 @@ impl Ui {
 
     /// Prints what became of a file, if the user wants it as JSON.
     pub(crate) fn report(&self, report: &Report<'_>) {
-        let Some(to) = self.json else { return };
-        let Ok(mut line) = serde_json::to_vec(report) else { return };
-        line.push(b'\n');
-        // A reader that has gone needs no report.
-        let _ = self.bars.suspend(|| match to {
-            JsonTo::StandardOutput => {
-                let mut out = io::stdout().lock();
-                out.write_all(&line).and_then(|()| out.flush())
-            }
-            JsonTo::StandardError => io::stderr().write_all(&line),
-        });
+        if let Some(to) = self.json {
+            self.bars.suspend(|| print_json(to, report));
+        }
     }
 
-    /// A bar for a file.
-    pub(crate) fn bar(&self, name: &str, size: Option<u64>) -> ProgressBar {
-        let (bar, template) = match size {
-            Some(size) => (ProgressBar::new(size), WITH_SIZE),
-            None => (ProgressBar::no_length(), WITHOUT_SIZE),
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.set_message(name.to_owned());
-        self.bars.add(bar)
+    /// A line for a file, of which `position` bytes are there.
+    pub(crate) fn progress(&self, name: &str, size: Option<u64>, position: u64) -> Progress {
+        Progress::new(&self.bars, Instant::now(), name, size, position)
     }
 }
-
-const WITH_SIZE: &str = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} \
-                         {decimal_bytes_per_sec} {eta}";
-const WITHOUT_SIZE: &str = "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec} {elapsed}";
 
 /// What the library calls its settings, and what they are called here.
 const OPTIONS: [(&str, &str); 3] = [

@@ -6,7 +6,9 @@
 mod common;
 
 use bytes::Bytes;
-use cloudburst_cli::protocol::{Body, FileName, Frame, InvocationId, Offer, Reason, TransferId};
+use cloudburst_cli::protocol::{
+    Attributes, Body, Entry, FilePath, Frame, InvocationId, Offer, Reason, TransferId,
+};
 use cloudburst_net::{Endpoint, PathMap, Security, blocking};
 use common::*;
 use std::net::SocketAddr;
@@ -57,13 +59,31 @@ impl Attacker {
     }
 
     fn offer(&mut self, name: &str, size: Option<u64>) -> TransferId {
+        self.offer_entry(name, size, Entry::File)
+    }
+
+    fn offer_entry(&mut self, name: &str, size: Option<u64>, entry: Entry) -> TransferId {
         let transfer = self.transfer();
-        let name = FileName::new(name);
-        self.send(
-            transfer,
-            Body::Offer(Offer { files: 1, chunk: 1000, size, patience: PATIENCE, name }),
-        );
+        let (files, chunk, patience, name) = (1, 1000, PATIENCE, FilePath::new(name));
+        let attributes = Some(Attributes { permissions: 0o777, seconds: 0, nanoseconds: 0 });
+        let offer = Offer { files, chunk, size, patience, entry, attributes, name };
+        self.send(transfer, Body::Offer(offer));
         transfer
+    }
+
+    /// Sends a whole file, directory or link, and returns what the receiver says in the end.
+    fn put(&mut self, name: &str, entry: Entry, bytes: &[u8]) -> Body {
+        let transfer = self.offer_entry(name, Some(bytes.len() as u64), entry);
+        let answer = self.answer(transfer);
+        if !matches!(answer, Body::Accept { .. }) {
+            return answer;
+        }
+        if !bytes.is_empty() {
+            self.send(transfer, Body::Chunk { number: 0, bytes: bytes.to_vec().into() });
+        }
+        let digest = *blake3::hash(bytes).as_bytes();
+        self.send(transfer, Body::Finish { size: bytes.len() as u64, digest });
+        self.answer(transfer)
     }
 
     /// An OFFER that was accepted.
@@ -105,7 +125,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
         b"..",
         b".",
         b"",
-        b"a/b",
+        b"a//b",
         b"..\\escaped",
         b"a\0b",
         b"\x1b[2Jcleared",
@@ -114,12 +134,14 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     ];
     for name in names {
         let transfer = attacker.transfer();
-        let decent = FileName::new("x");
+        let decent = FilePath::new("x");
         let offer = Body::Offer(Offer {
             files: 1,
             chunk: 1000,
             size: Some(0),
             patience: PATIENCE,
+            entry: Entry::File,
+            attributes: None,
             name: decent,
         });
         let mut frame = Frame { transfer, body: offer }.encode().to_vec();
@@ -138,7 +160,7 @@ fn junk_and_frames_out_of_turn_are_ignored_or_refused() {
     let mut attacker = Attacker::of(&receiver);
     for len in [0, 1, 3, 4, 24, 25, 26, 1000, 1 << 20] {
         attacker.send_raw(noise(len, len as u64));
-        let mut frame = b"CBF\x01\x01".to_vec();
+        let mut frame = b"CBF\x02\x01".to_vec();
         frame.resize(len.max(5), 0xff);
         attacker.send_raw(frame);
     }
@@ -151,9 +173,9 @@ fn junk_and_frames_out_of_turn_are_ignored_or_refused() {
         attacker.send(nobody, body);
     }
     let mut later = Frame { transfer: nobody, body: Body::Alive }.encode().to_vec();
-    later[3] = 2;
+    later[3] = 3;
     attacker.send_raw(later);
-    assert_eq!(attacker.answer(nobody), Body::Failed(Reason::Version(1)));
+    assert_eq!(attacker.answer(nobody), Body::Failed(Reason::Version(2)));
     assert_unharmed(receiver, &[]);
 }
 
@@ -261,4 +283,28 @@ fn a_file_that_is_being_stored_is_stored_whatever_its_sender_says() {
     }
     let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
     assert_unharmed(receiver, &stored);
+}
+
+#[test]
+fn links_that_lead_out_of_the_directory_are_not_followed() {
+    for args in [&["--overwrite"][..], &[]] {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = tempfile::tempdir_in(outer.path()).unwrap();
+        let receiver = Receiver::start_in(inner, args);
+        let mut attacker = Attacker::of(&receiver);
+        let absolute = outer.path().to_str().unwrap().as_bytes();
+        for (link, leads) in [("up", b"..".as_slice()), ("out", absolute)] {
+            assert_eq!(attacker.put(link, Entry::Link, leads), Body::Done);
+            for entry in [Entry::File, Entry::Directory, Entry::Link] {
+                let bytes: &[u8] = if entry == Entry::Directory { b"" } else { b"x" };
+                let answer = attacker.put(&format!("{link}/escaped"), entry, bytes);
+                assert_eq!(answer, Body::Failed(Reason::NoDirectory), "{link}, {entry:?}");
+            }
+            let answer = attacker.put(link, Entry::Directory, b"");
+            assert_eq!(answer, Body::Failed(Reason::Exists), "the link keeps its place");
+        }
+        assert_eq!(entries(outer.path()).len(), 1, "nothing but the receiver's directory");
+        let (ended, left) = receiver.stop();
+        assert_eq!((ended.code, left), (Some(130), vec!["out".into(), "up".into()]));
+    }
 }

@@ -141,3 +141,32 @@ fn a_key_file_that_others_can_read_is_pointed_out() {
         assert_eq!(ended.stderr.contains("chmod 600"), exposed, "{}", ended.stderr);
     }
 }
+
+#[test]
+fn json_has_an_object_also_when_nothing_could_begin() {
+    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = occupied.local_addr().unwrap().to_string();
+    let key = "00".repeat(32);
+    let send = |args: &[&str]| sender("127.0.0.1:1", &key, args, &[]);
+    let cases = [
+        (2, "required", send(&["--json"])),
+        (2, "--rate", send(&["--json", "--rate", "x", "file"])),
+        (2, "--rate 2", send(&["--json", "--rate", "2", "file"])),
+        (2, "/nowhere", send(&["--json", "/nowhere"])),
+        (2, "/nowhere", command(RECV, &["--json", "--out", "/nowhere"])),
+        (1, &addr, command(RECV, &["--json", "--listen", &addr])),
+        (2, "no key", command(DOCTOR, &["--json", "127.0.0.1:1"])),
+    ];
+    for (code, text, mut command) in cases {
+        let ended = Running::start(&mut command).end();
+        assert_eq!(ended.code, Some(code), "{command:?}: {}", ended.stderr);
+        let object: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(object["outcome"], "failed", "{object}");
+        assert!(object["error"].as_str().unwrap().contains(text), "{object}");
+    }
+    let ended = Running::start(&mut command(RECV, &["--json", "--stdout", "--listen", "x"])).end();
+    assert_eq!((ended.code, ended.stdout.as_slice()), (Some(2), &b""[..]));
+    assert!(ended.stderr.contains("{\"file\":null"), "{}", ended.stderr);
+    let ended = Running::start(&mut send(&["--", "--json"])).end();
+    assert_eq!((ended.code, ended.stdout.as_slice()), (Some(2), &b""[..]));
+}

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use cloudburst_cli::protocol::{
-    Body, Ending, FileName, Frame, FrameError, InvocationId, MAX_CHUNK, Offer, Outbound, Reason,
-    TransferId, Vitals, What,
+    Attributes, Body, Ending, Entry, FilePath, Frame, FrameError, InvocationId, MAX_CHUNK, Offer,
+    Outbound, Reason, TransferId, Vitals, What,
 };
 use cloudburst_net::Naming;
 use core::time::Duration;
@@ -14,8 +14,16 @@ const ID: TransferId = TransferId { session: InvocationId([7; 16]), file: 3 };
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn offer() -> Offer {
-    let name = FileName::new("a.txt");
-    Offer { files: 4, chunk: 1000, size: Some(5), patience: PATIENCE, name }
+    let name = FilePath::new("a.txt");
+    Offer {
+        files: 4,
+        chunk: 1000,
+        size: Some(5),
+        patience: PATIENCE,
+        entry: Entry::File,
+        attributes: None,
+        name,
+    }
 }
 
 fn vitals() -> Vitals {
@@ -47,6 +55,12 @@ fn bodies() -> Vec<Body> {
     vec![
         Body::Offer(offer()),
         Body::Offer(Offer { size: None, ..offer() }),
+        Body::Offer(Offer { size: Some(0), entry: Entry::Directory, ..offer() }),
+        Body::Offer(Offer {
+            entry: Entry::Link,
+            attributes: Some(Attributes { permissions: 0o751, seconds: -1, nanoseconds: 7 }),
+            ..offer()
+        }),
         Body::Accept { window: 8, patience: PATIENCE },
         Body::Chunk { number: 1 << 40, bytes: Bytes::from_static(b"content") },
         Body::Finish { size: 5, digest: [9; 32] },
@@ -72,9 +86,15 @@ fn frames_and_bytes_are_the_same() {
 fn the_bytes_are_those_of_the_specification() {
     let frame = Frame { transfer: ID, body: Body::Offer(offer()) }.encode();
     let head: &[u8] =
-        b"CBF\x01\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07";
-    let rest: &[u8] = b"\0\0\0\x03\0\0\0\x04\0\0\x03\xe8\0\0\0\0\0\0\0\x05\0\0\x27\x10a.txt";
-    assert_eq!(frame, [head, rest].concat());
+        b"CBF\x02\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07";
+    let rest: &[u8] = b"\0\0\0\x03\0\0\0\x04\0\0\x03\xe8\0\0\0\0\0\0\0\x05\0\0\x27\x10";
+    let none: &[u8] = b"\0\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0a.txt";
+    assert_eq!(frame, [head, rest, none].concat());
+    let attributes = Some(Attributes { permissions: 0o640, seconds: -2, nanoseconds: 1 });
+    let link = Body::Offer(Offer { entry: Entry::Link, attributes, ..offer() });
+    let frame = Frame { transfer: ID, body: link }.encode();
+    let link: &[u8] = b"\x02\x01\xa0\xff\xff\xff\xff\xff\xff\xff\xfe\0\0\0\x01a.txt";
+    assert_eq!(frame, [head, rest, link].concat());
 }
 
 #[test]
@@ -124,6 +144,10 @@ fn fields_beyond_their_bounds_are_refused() {
         with(Body::Vitals(vitals()), 143, &[4]),
         with(Body::Offer(offer()), 25, &3_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &0_u32.to_be_bytes()),
+        with(Body::Offer(offer()), 45, &[3]),
+        with(Body::Offer(offer()), 45, &[1]),
+        with(Body::Offer(Offer { entry: Entry::Link, ..offer() }), 33, &4096_u64.to_be_bytes()),
+        with(Body::Offer(offer()), 46, &0o1000_u16.to_be_bytes()),
         with(Body::Offer(offer()), 29, &(MAX_CHUNK as u32 + 1).to_be_bytes()),
         with(Body::Offer(offer()), 41, &0_u32.to_be_bytes()),
         with(accept(), 25, &0_u16.to_be_bytes()),
@@ -134,8 +158,8 @@ fn fields_beyond_their_bounds_are_refused() {
         assert!(matches!(result, Err(FrameError::Undefined { .. })), "{result:?}");
     }
     assert_eq!(with(Body::Done, 0, b"X"), Err(FrameError::Magic));
-    let other = Err(FrameError::Version { transfer: ID, got: 2 });
-    assert_eq!(with(Body::Done, 3, &[2]), other);
+    let other = Err(FrameError::Version { transfer: ID, got: 3 });
+    assert_eq!(with(Body::Done, 3, &[3]), other);
     let too_long = Body::Chunk { number: 0, bytes: vec![0; MAX_CHUNK + 1].into() };
     assert!(Frame::decode(&Frame { transfer: ID, body: too_long }.encode()).is_err());
 }

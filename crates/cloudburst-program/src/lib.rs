@@ -1,10 +1,12 @@
-//! What the command-line programs share: signals that stop them, standard output, and exit codes.
+//! What the command-line programs share: signals that stop them, standard output, text on terminals, and exit codes.
 
 #![forbid(unsafe_code)]
 
 mod signals;
+mod text;
 
 pub use signals::{block_signals, interrupted};
+pub use text::{acts_on_terminals, escaped};
 
 use core::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -25,8 +27,11 @@ pub fn exit(program: &str, result: Result<(), impl FatalError>) -> ExitCode {
     let Err(failure) = result else {
         return ExitCode::SUCCESS;
     };
-    // Without a standard error there is nowhere to report that it is gone.
-    let _ = writeln!(io::stderr(), "{program}: {failure}");
+    // The lines of a failure are its own; all else that acts on terminals comes from arguments and names.
+    for line in format!("{program}: {failure}").lines() {
+        // Without a standard error there is nowhere to report that it is gone.
+        let _ = writeln!(io::stderr(), "{}", escaped(line));
+    }
     ExitCode::from(match failure {
         failure if failure.is_interruption() => 130,
         failure if failure.is_usage() => 2,

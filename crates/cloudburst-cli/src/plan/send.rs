@@ -2,19 +2,23 @@
 
 use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
-use crate::protocol::FileName;
+use crate::protocol::{Attributes, Entry, FilePath};
 use cloudburst_net::{Code, Order};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+use walkdir::WalkDir;
 
 #[derive(Debug)]
 pub(crate) struct SendPlan {
     /// Host and port, not resolved yet.
     pub(crate) host: String,
     pub(crate) inputs: Vec<Input>,
+    /// What is in the directories and cannot be sent: devices, pipes and sockets.
+    pub(crate) skipped: Vec<PathBuf>,
     pub(crate) order: Order,
     pub(crate) rate: f64,
     pub(crate) capacity: Option<u64>,
@@ -29,8 +33,10 @@ pub(crate) struct Input {
     /// As the user wrote it.
     pub(crate) given: PathBuf,
     /// What the receiver shall call it.
-    pub(crate) name: FileName,
+    pub(crate) name: FilePath,
     pub(crate) source: Source,
+    /// What to set on it, of what is found in a directory.
+    pub(crate) attributes: Option<Attributes>,
 }
 
 /// Where the bytes come from.
@@ -38,6 +44,10 @@ pub(crate) struct Input {
 pub(crate) enum Source {
     StandardInput,
     Path(PathBuf),
+    /// A directory has none.
+    Directory,
+    /// Where a link leads.
+    Link(Vec<u8>),
 }
 
 impl SendPlan {
@@ -52,8 +62,14 @@ impl SendPlan {
         if args.name.is_some() && args.files.len() > 1 {
             return Err(PlanError::NameOfMany(args.files.len()));
         }
-        let given = |path: &PathBuf| Input::new(path, args.name.as_deref());
-        let inputs = args.files.iter().map(given).collect::<Result<Vec<_>, _>>()?;
+        let (mut inputs, mut skipped) = (Vec::new(), Vec::new());
+        for path in &args.files {
+            if args.recursive && path != Path::new("-") && path.is_dir() {
+                inputs.extend(walk(path, args.name.as_deref(), &mut skipped)?);
+            } else {
+                inputs.push(Input::new(path, args.name.as_deref())?);
+            }
+        }
         let mut names = HashMap::new();
         for input in &inputs {
             if let Some(first) = names.insert(&input.name, &input.given) {
@@ -67,6 +83,7 @@ impl SendPlan {
         Ok(Self {
             host,
             inputs,
+            skipped,
             order: args.order,
             rate: args.rate,
             capacity: args.capacity.map(|bits| bits.0),
@@ -94,10 +111,73 @@ impl Input {
             check_readable(given)?;
             (Source::Path(given.to_owned()), given.file_name().unwrap_or_default())
         };
-        let name = FileName::from_bytes(name.unwrap_or(own_name).as_bytes())
+        let name = FilePath::from_bytes(name.unwrap_or(own_name).as_bytes())
             .map_err(|source| PlanError::Name { path: given.to_owned(), source })?;
-        Ok(Self { given: given.to_owned(), name, source })
+        Ok(Self { given: given.to_owned(), name, source, attributes: None })
     }
+
+    /// What the receiver is to make of it.
+    pub(crate) const fn entry(&self) -> Entry {
+        match self.source {
+            Source::StandardInput | Source::Path(_) => Entry::File,
+            Source::Directory => Entry::Directory,
+            Source::Link(_) => Entry::Link,
+        }
+    }
+}
+
+/// Everything in the directory `given`, and each directory after what is in it, without following links. At the
+/// receiver it is called `name`, or as it is here.
+fn walk(
+    given: &Path,
+    name: Option<&OsStr>,
+    skipped: &mut Vec<PathBuf>,
+) -> Result<Vec<Input>, PlanError> {
+    let failed = |path: &Path, source| PlanError::Input { path: path.to_owned(), source };
+    // Of `.` and `x/..` too.
+    let real = fs::canonicalize(given).map_err(|source| failed(given, source))?;
+    let root = name.or(real.file_name()).unwrap_or_default();
+    let mut inputs = Vec::new();
+    for found in WalkDir::new(given).contents_first(true).sort_by_file_name() {
+        let found = found.map_err(|error| {
+            let path = error.path().unwrap_or(given).to_owned();
+            let source = error.into_io_error().unwrap_or_else(|| io::ErrorKind::Other.into());
+            PlanError::Input { path, source }
+        })?;
+        let path = found.path();
+        let below = path.strip_prefix(given).unwrap_or(Path::new(""));
+        let metadata = match found.depth() {
+            0 => fs::metadata(path),
+            _ => fs::symlink_metadata(path),
+        };
+        let metadata = metadata.map_err(|source| failed(path, source))?;
+        let source = if metadata.is_dir() {
+            Source::Directory
+        } else if metadata.is_symlink() {
+            let leads = fs::read_link(path).map_err(|source| failed(path, source))?;
+            Source::Link(leads.into_os_string().into_encoded_bytes())
+        } else if metadata.is_file() {
+            Source::Path(path.to_owned())
+        } else {
+            skipped.push(path.to_owned());
+            continue;
+        };
+        let mut name = root.as_bytes().to_vec();
+        for component in below.components() {
+            name.push(b'/');
+            name.extend_from_slice(component.as_os_str().as_bytes());
+        }
+        let name = FilePath::from_bytes(&name)
+            .map_err(|source| PlanError::Name { path: path.to_owned(), source })?;
+        let attributes = Attributes {
+            permissions: (metadata.mode() & 0o777) as u16,
+            seconds: metadata.mtime(),
+            nanoseconds: metadata.mtime_nsec() as u32,
+        };
+        let attributes = Some(attributes);
+        inputs.push(Input { given: path.to_owned(), name, source, attributes });
+    }
+    Ok(inputs)
 }
 
 /// Finds out what opening a pipe would have to wait for.

@@ -108,13 +108,17 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::FileName;
+    use crate::protocol::{Entry, FilePath};
     use core::time::Duration;
 
     fn assembly(chunk: u32, size: Option<u64>) -> Assembly {
-        let name = FileName::new("x");
+        let name = FilePath::new("x");
         let patience = Duration::from_secs(1);
-        Assembly::new(&Offer { files: 1, chunk, size, patience, name }, 4, 1000)
+        Assembly::new(
+            &Offer { files: 1, chunk, size, patience, entry: Entry::File, attributes: None, name },
+            4,
+            1000,
+        )
     }
 
     fn advanced(assembly: &mut Assembly) -> Vec<(u64, u64, usize)> {

@@ -2,7 +2,8 @@
 
 use super::cursor::{Cursor, put_address};
 use super::{
-    FileName, InvocationId, MAX_CHUNK, MAX_WINDOW, NameError, Reason, TransferId, VERSION, Vitals,
+    FilePath, InvocationId, MAX_CHUNK, MAX_LINK, MAX_WINDOW, NameError, Reason, TransferId,
+    VERSION, Vitals,
 };
 use bytes::Bytes;
 use core::time::Duration;
@@ -14,6 +15,8 @@ const HEAD_LEN: usize = 25;
 pub(super) const CHUNK_HEAD_LEN: usize = HEAD_LEN + 8;
 /// The size of a file that is not known beforehand.
 const UNKNOWN_SIZE: u64 = u64::MAX;
+/// Permissions of what has no attributes.
+const NO_ATTRIBUTES: u16 = u16::MAX;
 
 /// A frame: valid whenever it was decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +87,34 @@ pub struct Offer {
     pub size: Option<u64>,
     /// How long the sender waits for a sign of life.
     pub patience: Duration,
+    /// What it is.
+    pub entry: Entry,
+    /// What to set on it besides its bytes.
+    pub attributes: Option<Attributes>,
     /// The name to store it by, or what is wrong with it: that must be answered too.
-    pub name: Result<FileName, NameError>,
+    pub name: Result<FilePath, NameError>,
+}
+
+/// What an OFFER is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file.
+    File,
+    /// A directory: it has no bytes.
+    Directory,
+    /// A symbolic link: its bytes are where it leads, 1 to [`MAX_LINK`] of them.
+    Link,
+}
+
+/// Attributes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Who may do what: the lowest nine bits of the mode.
+    pub permissions: u16,
+    /// When it was last modified: seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds beyond, less than 10^9.
+    pub nanoseconds: u32,
 }
 
 /// Why bytes are not a frame. The peer is to blame.
@@ -132,12 +161,18 @@ impl Frame {
         let mut out = Vec::with_capacity(64);
         self.body.kind().write_head(self.transfer, &mut out);
         match &self.body {
-            Body::Offer(Offer { files, chunk, size, patience, name }) => {
+            Body::Offer(Offer { files, chunk, size, patience, entry, attributes, name }) => {
                 out.extend_from_slice(&files.to_be_bytes());
                 out.extend_from_slice(&chunk.to_be_bytes());
                 out.extend_from_slice(&size.unwrap_or(UNKNOWN_SIZE).to_be_bytes());
                 out.extend_from_slice(&millis(*patience).to_be_bytes());
-                out.extend_from_slice(name.as_ref().map_or("", FileName::as_str).as_bytes());
+                out.push(*entry as u8);
+                let none = Attributes { permissions: NO_ATTRIBUTES, seconds: 0, nanoseconds: 0 };
+                let attributes = attributes.unwrap_or(none);
+                out.extend_from_slice(&attributes.permissions.to_be_bytes());
+                out.extend_from_slice(&attributes.seconds.to_be_bytes());
+                out.extend_from_slice(&attributes.nanoseconds.to_be_bytes());
+                out.extend_from_slice(name.as_ref().map_or("", FilePath::as_str).as_bytes());
             }
             Body::Accept { window, patience } => {
                 out.extend_from_slice(&window.to_be_bytes());
@@ -238,8 +273,36 @@ impl Offer {
         let size = cursor.u64()?;
         let size = (size != UNKNOWN_SIZE).then_some(size);
         let patience = patience(cursor.u32()?)?;
-        let name = FileName::from_bytes(cursor.rest());
-        Ok(Self { files, chunk, size, patience, name })
+        let entry = cursor.u8()?;
+        let entry = match entry {
+            0 => Entry::File,
+            1 => Entry::Directory,
+            2 => Entry::Link,
+            _ => return Err(FrameError::Undefined { field: "entry", got: entry.into() }),
+        };
+        match entry {
+            Entry::File => {}
+            Entry::Directory => within("size", size.unwrap_or(UNKNOWN_SIZE), 0, 0)?,
+            Entry::Link => within("size", size.unwrap_or(UNKNOWN_SIZE), 1, MAX_LINK)?,
+        }
+        let permissions = cursor.u16()?;
+        let attributes = Attributes {
+            permissions,
+            seconds: i64::from_be_bytes(cursor.array()?),
+            nanoseconds: cursor.u32()?,
+        };
+        let attributes = (permissions != NO_ATTRIBUTES).then_some(attributes);
+        if attributes.is_some() {
+            within("permissions", permissions.into(), 0, 0o777)?;
+        }
+        within(
+            "nanoseconds",
+            attributes.map_or(0, |them| them.nanoseconds).into(),
+            0,
+            999_999_999,
+        )?;
+        let name = FilePath::from_bytes(cursor.rest());
+        Ok(Self { files, chunk, size, patience, entry, attributes, name })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `cbrst-send` and `cbrst-recv` say to each other: the file protocol, version 1.
+//! What `cbrst-send` and `cbrst-recv` say to each other: the file protocol, version 2.
 //!
 //! Nothing here does I/O or reads a clock. Each frame is one Cloudburst message, which arrives
 //! once and unaltered, or not at all; frames under way together may change places. Answers go to
@@ -12,14 +12,14 @@
 //! | at | bytes | field |
 //! |----|-------|-------|
 //! | 0  | 3     | `CBF` |
-//! | 3  | 1     | version: 1 |
+//! | 3  | 1     | version: 2 |
 //! | 4  | 1     | kind |
 //! | 5  | 16    | session: random, one for each run of `cbrst-send` |
 //! | 21 | 4     | file: its number in the session, from 0 |
 //!
 //! | kind | frame | from | fields after the head |
 //! |------|--------|----------|----|
-//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), name (the rest) |
+//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), what it is (1): 0 a file, 1 a directory, 2 a symbolic link; permissions (2; 65535: no attributes), seconds since 1970 of the last modification (8, signed), nanoseconds (4), name (the rest) |
 //! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4) |
 //! | 3 | CHUNK  | sender   | number (8), bytes (the rest) |
 //! | 4 | FINISH | sender   | size (8), BLAKE3 of the whole file (32) |
@@ -43,7 +43,10 @@
 //! 3. FINISH, when all chunks were delivered. The receiver compares size and digest, makes the
 //!    file durable, gives it its name, and answers DONE. Until then it says ALIVE, every quarter
 //!    of the shorter patience.
-//! 4. BYE ends the session, and whatever of it is under way, on both sides.
+//! 4. A directory is offered after all that is in it: it has no bytes, and FINISH creates it where it is
+//!    missing and gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
+//!    the way to a name are created; what is there and is no directory, such as a link, is not followed.
+//! 5. BYE ends the session, and whatever of it is under way, on both sides.
 //!
 //! Either side may say FAILED at any time: the transfer is over, and nothing remains of it. Not so
 //! after a FINISH that was right: what the receiver stores, it stores to the end, whatever its
@@ -60,8 +63,8 @@
 //!
 //! # Limits
 //!
-//! A chunk has 1 byte to [`MAX_CHUNK`], a window 1 chunk to [`MAX_WINDOW`], a name what
-//! [`FileName`] allows.
+//! A chunk has 1 byte to [`MAX_CHUNK`], a window 1 chunk to [`MAX_WINDOW`], a link 1 byte to [`MAX_LINK`],
+//! a directory none, a name what [`FilePath`] allows; permissions are at most 0777.
 
 mod assembly;
 mod cursor;
@@ -72,8 +75,8 @@ mod reason;
 mod vitals;
 
 pub use assembly::Assembly;
-pub use frame::{Body, Frame, FrameError, Offer};
-pub use name::{FileName, NameError};
+pub use frame::{Attributes, Body, Entry, Frame, FrameError, Offer};
+pub use name::{FilePath, NameError};
 pub use outbound::{Ending, Outbound, What};
 pub use reason::Reason;
 pub use vitals::Vitals;
@@ -85,10 +88,13 @@ use core::time::Duration;
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// The version that this crate speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Bytes in a chunk at most.
 pub const MAX_CHUNK: usize = 1 << 20;
+
+/// Bytes in where a symbolic link leads at most: what Linux takes.
+pub const MAX_LINK: u64 = 4095;
 
 /// Chunks in a window at most: what fits the bit set of [`Assembly`].
 pub const MAX_WINDOW: u16 = 64;

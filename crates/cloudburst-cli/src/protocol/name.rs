@@ -1,31 +1,34 @@
 //! Names that a receiver may store files by.
 
+use cloudburst_program::acts_on_terminals;
 use core::fmt;
 
-/// One component of a path, and a harmless one: valid wherever it exists.
+/// Where a file goes below the receiver's directory: harmless components of a path, separated by `/`.
 ///
-/// UTF-8 of 1 to [`FileName::MAX`] bytes without separators and control characters, and neither
-/// `.` nor `..` nor one of the receiver's own temporary names.
+/// UTF-8 of 1 to [`FilePath::MAX`] bytes in components of 1 to [`FilePath::MAX_COMPONENT`]. None is `.` or `..`
+/// or one of the receiver's own temporary names, and none has backslashes or control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileName(String);
+pub struct FilePath(String);
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NameError {
-    /// There is none.
-    #[error("it is empty")]
+    /// There is none, or none between two `/`.
+    #[error("it is empty, or has an empty component")]
     Empty,
     /// File systems do not take it.
-    #[error("it has {len} bytes, more than {}", FileName::MAX)]
+    #[error("it has {len} bytes, more than {max}")]
     TooLong {
-        /// Bytes in the name.
+        /// Bytes in the name or in a component of it.
         len: usize,
+        /// The limit.
+        max: usize,
     },
-    /// It is `.` or `..`.
-    #[error("it names a directory")]
+    /// A component is `.` or `..`.
+    #[error("it leads through . or ..")]
     Directory,
-    /// It has a `/` or a `\`.
-    #[error("it has a separator")]
+    /// It has a `\`.
+    #[error("it has a backslash")]
     Separator,
     /// It has a character that is not seen, but obeyed.
     #[error("it has the control character {0:?}")]
@@ -33,16 +36,19 @@ pub enum NameError {
     /// It is not UTF-8.
     #[error("it is not UTF-8")]
     Encoding,
-    /// It begins as the receiver's temporary directory does.
-    #[error("names in {} are the receiver's own", FileName::TEMPORARY)]
+    /// A component begins as the receiver's temporary directories do.
+    #[error("names in {} are the receiver's own", FilePath::TEMPORARY)]
     Temporary,
 }
 
-impl FileName {
-    /// Bytes in a name at most.
-    pub const MAX: usize = 255;
+impl FilePath {
+    /// Bytes at most. With the receiver's directory in front, systems take 4095.
+    pub const MAX: usize = 2048;
 
-    /// How the receiver's temporary directory begins.
+    /// Bytes in a component at most.
+    pub const MAX_COMPONENT: usize = 255;
+
+    /// How the receiver's temporary directories begin.
     pub const TEMPORARY: &str = ".cbrst-";
 
     /// Checks a name.
@@ -51,24 +57,10 @@ impl FileName {
     ///
     /// The first thing that is wrong with it.
     pub fn new(name: &str) -> Result<Self, NameError> {
-        if name.is_empty() {
-            return Err(NameError::Empty);
-        }
         if name.len() > Self::MAX {
-            return Err(NameError::TooLong { len: name.len() });
+            return Err(NameError::TooLong { len: name.len(), max: Self::MAX });
         }
-        if name == "." || name == ".." {
-            return Err(NameError::Directory);
-        }
-        if name.contains(['/', '\\']) {
-            return Err(NameError::Separator);
-        }
-        if let Some(control) = name.chars().find(|c| is_obeyed(*c)) {
-            return Err(NameError::Control(control));
-        }
-        if name.starts_with(Self::TEMPORARY) {
-            return Err(NameError::Temporary);
-        }
+        name.split('/').try_for_each(check_component)?;
         Ok(Self(name.to_owned()))
     }
 
@@ -79,7 +71,7 @@ impl FileName {
     /// The first thing that is wrong with it.
     pub fn from_bytes(name: &[u8]) -> Result<Self, NameError> {
         if name.len() > Self::MAX {
-            return Err(NameError::TooLong { len: name.len() });
+            return Err(NameError::TooLong { len: name.len(), max: Self::MAX });
         }
         Self::new(core::str::from_utf8(name).map_err(|_| NameError::Encoding)?)
     }
@@ -88,19 +80,36 @@ impl FileName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
 
-impl fmt::Display for FileName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+    /// The directories on the way, from the outermost on, and the last component.
+    pub fn split(&self) -> (impl Iterator<Item = &str>, &str) {
+        let (directories, last) = match self.0.rsplit_once('/') {
+            Some((directories, last)) => (Some(directories), last),
+            None => (None, &*self.0),
+        };
+        (directories.into_iter().flat_map(|all| all.split('/')), last)
     }
 }
 
-/// Whether terminals act on the character instead of showing it: control characters, line and
-/// paragraph separators, and what turns the direction of the text around.
-fn is_obeyed(c: char) -> bool {
-    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
-    is_mark || c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+fn check_component(name: &str) -> Result<(), NameError> {
+    let max = FilePath::MAX_COMPONENT;
+    match name {
+        "" => Err(NameError::Empty),
+        "." | ".." => Err(NameError::Directory),
+        _ if name.len() > max => Err(NameError::TooLong { len: name.len(), max }),
+        _ if name.contains('\\') => Err(NameError::Separator),
+        _ if name.starts_with(FilePath::TEMPORARY) => Err(NameError::Temporary),
+        _ => match name.chars().find(|c| acts_on_terminals(*c)) {
+            Some(control) => Err(NameError::Control(control)),
+            None => Ok(()),
+        },
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 #[cfg(test)]
@@ -110,10 +119,11 @@ mod tests {
     #[test]
     fn ordinary_names_pass_as_they_are() {
         let longest = "x".repeat(255);
-        for name in
-            ["a", "a.tar.gz", ".hidden", "...", "-rf", "~", "a b", "größe", "日本", &longest]
-        {
-            assert_eq!(FileName::from_bytes(name.as_bytes()).unwrap().as_str(), name);
+        for name in [
+            "a", "a.tar.gz", ".hidden", "...", "-rf", "~", "a b", "größe", "日本", "a/.b/c",
+            &longest,
+        ] {
+            assert_eq!(FilePath::from_bytes(name.as_bytes()).unwrap().as_str(), name);
         }
     }
 
@@ -124,11 +134,16 @@ mod tests {
             ("", Empty),
             (".", Directory),
             ("..", Directory),
-            ("/", Separator),
-            ("/etc/passwd", Separator),
-            ("../x", Separator),
-            ("a/../../x", Separator),
-            ("a/", Separator),
+            ("/", Empty),
+            ("/etc/passwd", Empty),
+            ("a//b", Empty),
+            ("../x", Directory),
+            ("a/../../x", Directory),
+            ("a/./x", Directory),
+            ("a/", Empty),
+            ("a\\b", Separator),
+            ("a/.cbrst-x/b", Temporary),
+            ("a/b\nc", Control('\n')),
             ("..\\x", Separator),
             ("a\0b", Control('\0')),
             ("a\nb", Control('\n')),
@@ -140,17 +155,34 @@ mod tests {
             ("cod.\u{61c}exe", Control('\u{61c}')),
             (".cbrst-Ab12", Temporary),
         ] {
-            assert_eq!(FileName::from_bytes(name.as_bytes()), Err(error), "{name:?}");
+            assert_eq!(FilePath::from_bytes(name.as_bytes()), Err(error), "{name:?}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_text_and_names_beyond_the_limit_are_refused() {
-        assert_eq!(FileName::from_bytes(b"a\xff"), Err(NameError::Encoding));
-        for len in [256, 1 << 20] {
-            assert_eq!(FileName::from_bytes(&vec![b'x'; len]), Err(NameError::TooLong { len }));
+    fn bytes_that_are_no_text_and_names_beyond_the_limits_are_refused() {
+        assert_eq!(FilePath::from_bytes(b"a\xff"), Err(NameError::Encoding));
+        for (len, max) in [(256, 255), (1 << 20, 2048)] {
+            let refused = Err(NameError::TooLong { len, max });
+            assert_eq!(FilePath::from_bytes(&vec![b'x'; len]), refused);
         }
         // 255 characters, but 510 bytes: it is bytes that count.
-        assert_eq!(FileName::new(&"ü".repeat(255)), Err(NameError::TooLong { len: 510 }));
+        let refused = Err(NameError::TooLong { len: 510, max: 255 });
+        assert_eq!(FilePath::new(&"ü".repeat(255)), refused);
+        let path = ["x"; 1024].join("/");
+        assert!(FilePath::new(&path).is_ok());
+        let refused = Err(NameError::TooLong { len: 2049, max: 2048 });
+        assert_eq!(FilePath::new(&(path + "/x")), refused);
+    }
+
+    #[test]
+    fn a_path_has_directories_and_a_last_component() {
+        let parts = |path: &str| {
+            let path = FilePath::new(path).unwrap();
+            let (directories, last) = path.split();
+            (directories.collect::<Vec<_>>().join("|"), last.to_owned())
+        };
+        assert_eq!(parts("a"), (String::new(), "a".into()));
+        assert_eq!(parts("a/b/c"), ("a|b".into(), "c".into()));
     }
 }

@@ -51,6 +51,12 @@ pub enum Reason {
     /// 15: the sender cannot go on: its file changed, or cannot be read.
     #[error("the sender could not read the file to its end")]
     Source,
+    /// 16: on the way to the name there is something that is no directory, such as a link.
+    #[error("the receiver has something else than a directory on the way to this name")]
+    NoDirectory,
+    /// 17: the receiver writes to standard output.
+    #[error("the receiver writes to standard output (--stdout), which takes files alone")]
+    FilesAlone,
     /// Any other code: a reason that a later version knows.
     #[error("the other side gave up, for a reason unknown to this version ({0})")]
     Other(u8),
@@ -74,6 +80,8 @@ impl Reason {
             Self::Protocol(chunk) => (13, chunk),
             Self::Version(version) => (14, version),
             Self::Source => (15, 0),
+            Self::NoDirectory => (16, 0),
+            Self::FilesAlone => (17, 0),
             Self::Other(code) => (code, 0),
         }
     }
@@ -95,6 +103,8 @@ impl Reason {
             13 => Self::Protocol(number),
             14 => Self::Version(number),
             15 => Self::Source,
+            16 => Self::NoDirectory,
+            17 => Self::FilesAlone,
             _ => Self::Other(code),
         }
     }

@@ -6,26 +6,29 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-/// What to tell the user of a receiver to which senders send at `address`: ready to copy, but for
-/// FILE.
-pub(super) fn lines(key: &Key, address: SocketAddr) -> String {
+/// The two lines to tell the user of a receiver to which senders send at `address`: the second is ready to
+/// copy, but for FILE.
+pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
     let host = host(address);
-    match key {
+    let (text, before, option) = match key {
         Key::Made(key) => {
-            format!("at the sender, run:\n  CBRST_KEY={} cbrst-send {host} FILE...", hex(key))
+            ("at the sender, run:", format!("CBRST_KEY={} ", hex(key)), String::new())
         }
         Key::Environment(_) => {
-            format!("at the sender, with the same CBRST_KEY, run:\n  cbrst-send {host} FILE...")
+            ("at the sender, with the same CBRST_KEY, run:", String::new(), String::new())
         }
-        Key::File(path, _) => format!(
-            "at the sender, with a copy of the key file, run:\n  cbrst-send --key-file {} {host} FILE...",
-            quoted(path)
+        Key::File(path, _) => (
+            "at the sender, with a copy of the key file, run:",
+            String::new(),
+            format!("--key-file {} ", quoted(path)),
         ),
-        Key::Insecure => format!(
-            "no key: anybody who reaches this port can send; at the sender, run:\n  \
-             cbrst-send --insecure {host} FILE..."
+        Key::Insecure => (
+            "no key: anybody who reaches this port can send; at the sender, run:",
+            String::new(),
+            "--insecure ".into(),
         ),
-    }
+    };
+    [text.into(), format!("  {before}cbrst-send {option}{host} FILE...")]
 }
 
 /// Host and port for others to send to. One that listens everywhere names the address that its
@@ -75,13 +78,13 @@ mod tests {
         let lines = lines(&Key::Made([0xab; 32]), ([10, 0, 0, 2], 7000).into());
         let key = "ab".repeat(32);
         let line = format!("  CBRST_KEY={key} cbrst-send 10.0.0.2:7000 FILE...");
-        assert_eq!(lines.lines().last(), Some(line.as_str()));
+        assert_eq!(lines[1], line);
     }
 
     #[test]
     fn a_key_of_the_users_own_is_not_shown() {
         for key in [Key::Environment([0xab; 32]), Key::File("a b".into(), [0xab; 32])] {
-            let lines = lines(&key, "[::1]:7000".parse().unwrap());
+            let lines = lines(&key, "[::1]:7000".parse().unwrap()).concat();
             assert!(!lines.contains("abab") && lines.contains("cbrst-send"), "{lines}");
             assert!(lines.contains("[::1]:7000"), "{lines}");
         }

@@ -16,8 +16,9 @@ use crate::Exit;
 use crate::plan::{CommonPlan, Destination, Key, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
-use crate::ui::{self, JsonTo, Ui};
+use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, Config, Endpoint};
+use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -57,6 +58,7 @@ pub(crate) fn run(plan: ReceivePlan) -> Exit {
         Ok(server) => server.run(),
         Err(error) => {
             ui.error(&error.to_string());
+            ui.report(&Report::of_no_file(error.to_string()));
             Exit::Failed
         }
     }
@@ -84,12 +86,17 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     for path in keys.filter_map(Key::exposed_file) {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
-    let hint = hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local));
-    // Without it, a key that was made here is of no use to anyone.
-    if matches!(plan.common.key, Key::Made(_)) {
-        ui.notice(&hint);
-    } else {
-        ui.status(&hint);
+    for line in hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local)) {
+        // Without it, a key that was made here is of no use to anyone.
+        if matches!(plan.common.key, Key::Made(_)) {
+            ui.notice(&line);
+        } else {
+            ui.status(&line);
+        }
+    }
+    // A service manager, if one started this, has waited for that.
+    if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+        ui.notice(&format!("cannot tell the service manager of readiness: {error}"));
     }
     Ok(Server::new(&plan, endpoint, place, (store, stored), interrupts, ui))
 }

@@ -9,7 +9,7 @@ use super::vitals;
 use crate::Exit;
 use crate::courier::{News, wait_until};
 use crate::plan::ReceivePlan;
-use crate::protocol::{Body, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
+use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
 use crate::signals::Interrupts;
 use crate::ui::Ui;
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
@@ -279,11 +279,14 @@ impl Server {
             return Err(Reason::NameInUse);
         }
         let sink = match &self.place {
-            Place::Directory(store) => Sink::File(store.begin(&name)?),
+            Place::Directory(store) => {
+                Sink::File(store.begin(&name, offer.entry, offer.attributes)?)
+            }
+            Place::Pipe(_) if offer.entry != Entry::File => return Err(Reason::FilesAlone),
             Place::Pipe(writer) => Sink::Pipe(Pipe::new(writer.clone(), key)),
         };
-        let bar = self.ui.bar(name.as_str(), offer.size);
-        Ok(Transfer::new(now, offer, name, self.max_size, sink, bar))
+        let progress = self.ui.progress(name.as_str(), offer.size, 0);
+        Ok(Transfer::new(now, offer, name, self.max_size, sink, progress))
     }
 
     fn handle_finish(&mut self, now: Instant, key: Key, size: u64, digest: [u8; 32]) {
@@ -355,9 +358,14 @@ impl Server {
         }
     }
 
-    /// Gives signs of life, and gives up silent senders: only when all that came was read, for it
+    /// Shows how far transfers are, gives signs of life, and gives up silent senders: only when all that came was read, for it
     /// may be a sign of life.
     fn keep_watch(&mut self, now: Instant, busy: bool) {
+        let endpoint = self.outbox.endpoint();
+        for ((peer, _), transfer) in &mut self.transfers {
+            let from_peer = || endpoint.peer(*peer).map(|peer| peer.received.symbols_received);
+            transfer.show(now, || from_peer().unwrap_or_default());
+        }
         let (patience, clogged) = (self.patience, self.is_clogged());
         let watch =
             |(key, transfer): (&Key, &mut Transfer)| (*key, transfer.due(now, patience, clogged));

@@ -3,11 +3,11 @@
 use super::pipe::Pipe;
 use super::store::{Partial, Say};
 use crate::plan::key::hex;
-use crate::protocol::{Assembly, FileName, MIN_PAUSE, Offer, Reason};
+use crate::progress::Progress;
+use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Reason};
 use crate::ui::{self, Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
-use indicatif::ProgressBar;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -16,14 +16,16 @@ pub(super) const WINDOW: u16 = 8;
 
 /// A file on its way in.
 pub(super) struct Transfer {
-    pub(super) name: FileName,
+    pub(super) name: FilePath,
     started: Instant,
     /// When its sender was last heard.
     pub(super) last_heard: Instant,
     /// How long its sender waits for a sign of life.
     patience: Duration,
     digest: Option<[u8; 32]>,
-    bar: ProgressBar,
+    progress: Progress,
+    /// Symbols of all messages that had come from its sender when looked at last.
+    symbols: u64,
     assembly: Assembly,
     /// Whether FINISH came, and was right.
     is_storing: bool,
@@ -66,10 +68,10 @@ impl Transfer {
     pub(super) fn new(
         now: Instant,
         offer: &Offer,
-        name: FileName,
+        name: FilePath,
         max_size: u64,
         sink: Sink,
-        bar: ProgressBar,
+        progress: Progress,
     ) -> Self {
         Self {
             name,
@@ -77,7 +79,8 @@ impl Transfer {
             last_heard: now,
             patience: offer.patience,
             digest: None,
-            bar,
+            progress,
+            symbols: 0,
             assembly: Assembly::new(offer, WINDOW, max_size),
             is_storing: false,
             told: now,
@@ -117,7 +120,7 @@ impl Transfer {
                 }
             }
         }
-        self.bar.set_position(self.assembly.received());
+        self.progress.set_position(self.assembly.received());
         Ok(())
     }
 
@@ -168,6 +171,22 @@ impl Transfer {
         if now.duration_since(self.last_heard) < patience { Due::Nothing } else { Due::GiveUp }
     }
 
+    /// Shows how far it is. `symbols` counts those that have come from its sender: on a slow link a chunk takes
+    /// its time.
+    pub(super) fn show(&mut self, now: Instant, symbols: impl FnOnce() -> u64) {
+        if !self.progress.is_shown() {
+            return;
+        }
+        let before = core::mem::replace(&mut self.symbols, symbols());
+        if self.symbols != before {
+            self.progress.stir(now);
+        }
+        if self.is_storing {
+            self.progress.wait_for("waiting for the disk");
+        }
+        self.progress.tick(now);
+    }
+
     /// Tells the user how it ended; `file` is its path, or its name if it has none.
     pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, outcome: Outcome<'_>) {
         let (word, error) = match outcome {
@@ -176,7 +195,7 @@ impl Transfer {
             Outcome::Unknown(why) => ("unknown", Some(why)),
         };
         let (bytes, took) = (self.assembly.received(), self.started.elapsed());
-        self.bar.finish_and_clear();
+        self.progress.clear();
         match error {
             None => ui.status(&format!(
                 "{file}: {} from {peer} in {:.2} s",
@@ -186,9 +205,9 @@ impl Transfer {
             Some(error) => ui.error(&format!("{file} from {peer}: {error}")),
         }
         ui.report(&Report {
-            file: file.to_owned(),
-            name: self.name.as_str(),
-            peer: peer.to_string(),
+            file: Some(file.to_owned()),
+            name: Some(self.name.as_str()),
+            peer: Some(peer.to_string()),
             outcome: word,
             error: error.map(ToOwned::to_owned),
             bytes,

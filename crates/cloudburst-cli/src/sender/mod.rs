@@ -56,6 +56,9 @@ pub(crate) fn run(plan: &SendPlan) -> Exit {
     if let Some(path) = plan.common.key.exposed_file() {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
+    for path in &plan.skipped {
+        ui.notice(&format!("{}: skipped: no file, directory or link", path.display()));
+    }
     let mut session = match Session::start(plan, ui.clone()) {
         Ok(session) => session,
         Err(error) => {
@@ -142,9 +145,9 @@ impl Session {
             Err(failure) => self.ui.error(&format!("{given}: {failure}")),
         }
         self.ui.report(&Report {
-            file: given.to_string(),
-            name: input.name.as_str(),
-            peer: self.peer.to_string(),
+            file: Some(given.to_string()),
+            name: Some(input.name.as_str()),
+            peer: Some(self.peer.to_string()),
             outcome: result.as_ref().map_or_else(Failure::outcome, |()| "done"),
             error: result.as_ref().err().map(ToString::to_string),
             bytes: cost.bytes,
@@ -174,16 +177,12 @@ impl Session {
 fn report_none(plan: &SendPlan, ui: &Ui, error: &StartError) {
     for input in &plan.inputs {
         ui.report(&Report {
-            file: input.given.display().to_string(),
-            name: input.name.as_str(),
-            peer: plan.host.clone(),
-            outcome: "failed",
-            error: Some(error.to_string()),
-            bytes: 0,
-            seconds: 0.0,
-            digest: None,
+            file: Some(input.given.display().to_string()),
+            name: Some(input.name.as_str()),
+            peer: Some(plan.host.clone()),
             packets: Some(0),
             redundancy: Some(0.0),
+            ..Report::of_no_file(error.to_string())
         });
     }
 }

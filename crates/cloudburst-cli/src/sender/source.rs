@@ -49,6 +49,8 @@ impl Reader {
     pub(crate) fn open(source: &Source, transfer: TransferId, chunk: usize) -> io::Result<Self> {
         let (input, watched): (Box<dyn Read + Send>, _) = match source {
             Source::StandardInput => (Box::new(io::stdin()), None),
+            Source::Directory => (Box::new(io::empty()), None),
+            Source::Link(leads) => (Box::new(io::Cursor::new(leads.clone())), None),
             Source::Path(path) => {
                 let file = File::open(path)?;
                 let metadata = file.metadata()?;
@@ -61,7 +63,11 @@ impl Reader {
                 }
             }
         };
-        let size = watched.as_ref().map(|watched| watched.before.len());
+        let size = match source {
+            Source::Directory => Some(0),
+            Source::Link(leads) => Some(leads.len() as u64),
+            _ => watched.as_ref().map(|watched| watched.before.len()),
+        };
         let (give, pieces) = sync_channel(READ_AHEAD);
         let main = thread::current();
         thread::Builder::new().name("file reader".into()).spawn(move || {

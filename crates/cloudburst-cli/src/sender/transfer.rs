@@ -5,10 +5,10 @@ use super::failure::Failure;
 use super::source::{Piece, Reader, SourceError};
 use crate::courier::{News, wait_until};
 use crate::plan::Input;
+use crate::progress::Progress;
 use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
 use cloudburst_net::{BurstPolicy, Receipt, SendError, SendOptions};
 use core::time::Duration;
-use indicatif::ProgressBar;
 use std::time::Instant;
 
 /// The least number of bytes in a chunk.
@@ -56,7 +56,7 @@ struct Transfer<'a> {
     session: &'a mut Session,
     outbound: Outbound,
     reader: Reader,
-    bar: ProgressBar,
+    progress: Progress,
     cost: Cost,
     /// STOPs that the endpoint had heard when looked at last.
     stops: u64,
@@ -76,14 +76,15 @@ pub(super) fn send(
     let reader = Reader::open(&input.source, transfer, session.chunk).map_err(SourceError::from)?;
     let (name, size) = (Ok(input.name.clone()), reader.size());
     let (chunk, patience) = (session.chunk as u32, session.deadline);
-    let offer = Offer { files, chunk, size, patience, name };
+    let (entry, attributes) = (input.entry(), input.attributes);
+    let offer = Offer { files, chunk, size, patience, entry, attributes, name };
     let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
-    let bar = session.ui.bar(input.name.as_str(), size);
+    let progress = session.ui.progress(input.name.as_str(), size, 0);
     let stops = session.courier.endpoint().counters().sender.stops_received;
-    let mut sending = Transfer { session, outbound, reader, bar, cost: *cost, stops };
+    let mut sending = Transfer { session, outbound, reader, progress, cost: *cost, stops };
     let result = sending.run(transfer);
     sending.session.courier.cancel_all();
-    sending.bar.finish_and_clear();
+    sending.progress.clear();
     *cost = sending.cost;
     if matches!(result, Err(Failure::Source(_))) {
         session.say(transfer, Body::Failed(Reason::Source));
@@ -103,8 +104,13 @@ impl Transfer<'_> {
                 });
             }
             self.feed()?;
-            self.look();
-            self.outbound.handle_timeout(Instant::now());
+            let now = Instant::now();
+            self.look(now);
+            if self.outbound.is_finishing() {
+                self.progress.wait_for("waiting for the disk");
+            }
+            self.progress.tick(now);
+            self.outbound.handle_timeout(now);
             if let Some(ending) = self.outbound.ending() {
                 return verdict(ending);
             }
@@ -161,11 +167,12 @@ impl Transfer<'_> {
     }
 
     /// Looks whether parts of chunks have arrived: on a slow link a chunk takes its time.
-    fn look(&mut self) {
+    fn look(&mut self, now: Instant) {
         let stops = self.session.courier.endpoint().counters().sender.stops_received;
         if stops != self.stops {
             self.stops = stops;
-            self.outbound.handle_progress(Instant::now());
+            self.outbound.handle_progress(now);
+            self.progress.stir(now);
         }
     }
 
@@ -189,7 +196,7 @@ impl Transfer<'_> {
         self.cost.bytes += bytes;
         self.cost.packets += receipt.packets as u64;
         self.cost.needed += receipt.source_symbols as u64;
-        self.bar.set_position(self.cost.bytes);
+        self.progress.set_position(self.cost.bytes);
     }
 
     fn undelivered(&self, what: What, error: SendError) -> Failure {

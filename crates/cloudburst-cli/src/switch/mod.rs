@@ -24,9 +24,9 @@ mod ports;
 mod size;
 mod template;
 
-use crate::{Exit, ui};
+use crate::{Exit, start, ui};
 use args::{Overrides, SwitchArgs, SwitchCommand};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use error::Refusal;
 use intent::Intent;
 use params::Parameters;
@@ -38,7 +38,10 @@ use std::path::{Path, PathBuf};
 
 /// All of `cbrst-switch`.
 pub(crate) fn main() -> Exit {
-    let args = SwitchArgs::parse();
+    let args: SwitchArgs = match start::parse() {
+        Ok(args) => args,
+        Err(exit) => return exit,
+    };
     let done = match (args.command, args.check, args.params) {
         (Some(SwitchCommand::Platforms), ..) => platforms(),
         (Some(SwitchCommand::Render { params, out, force, overrides }), ..) => {
@@ -51,7 +54,7 @@ pub(crate) fn main() -> Exit {
             intent(&params, Overrides::default()).and_then(|intent| check(&intent, &[file]))
         }
         (None, ..) => {
-            ui::complain(&SwitchArgs::command().render_help().to_string());
+            let _ = write!(io::stderr(), "{}", SwitchArgs::command().render_help());
             return Exit::Usage;
         }
     };
@@ -84,7 +87,7 @@ fn render(intent: &Intent, out: &Path, force: bool) -> Result<Exit, Refusal> {
     }
     for (name, text) in files {
         let path = out.join(name);
-        said += &format!("wrote {}\n", path.display());
+        said += &format!("wrote {}\n", ui::escaped(&path.to_string_lossy()));
         fs::write(&path, text).map_err(|source| Refusal::File { path, source })?;
     }
     print(&said);
@@ -189,7 +192,9 @@ fn check(intent: &Intent, files: &[PathBuf]) -> Result<Exit, Refusal> {
         })
     };
     let read = |path: &PathBuf| match fs::read_to_string(path) {
-        Ok(text) => Ok(lint::File { name: path.display().to_string(), text }),
+        Ok(text) => {
+            Ok(lint::File { name: ui::escaped(&path.to_string_lossy()).into_owned(), text })
+        }
         Err(source) => Err(Refusal::File { path: path.clone(), source }),
     };
     let files: Vec<_> =

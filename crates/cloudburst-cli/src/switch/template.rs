@@ -23,7 +23,7 @@ macro_rules! templates {
         &[$(Template {
             file: $file,
             text: include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"), "/../../switch-configs/", $platform, "/", $file, ".j2"
+                env!("CARGO_MANIFEST_DIR"), "/switch-configs/", $platform, "/", $file, ".j2"
             )),
         }),*]
     };
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn every_template_is_part_of_the_program() {
         for platform in Platform::ALL {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../switch-configs");
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("switch-configs");
             let files = std::fs::read_dir(root.join(platform.name())).unwrap();
             let files: BTreeSet<_> =
                 files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();

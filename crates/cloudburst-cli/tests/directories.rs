@@ -1,0 +1,121 @@
+//! Directories: what is sent arrives as it was, and nothing arrives anywhere else.
+
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
+
+mod common;
+
+use common::*;
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+use tempfile::TempDir;
+
+fn set(path: &Path, mode: u32, seconds: u64) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let time = UNIX_EPOCH + Duration::new(seconds, 123_456_789);
+    File::open(path).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+}
+
+/// A tree with one of everything.
+fn tree() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("photos");
+    fs::create_dir_all(root.join("2025/empty")).unwrap();
+    for (name, bytes) in [("a", noise(300_000, 1)), ("2025/b", b"b".into()), ("2025/none", vec![])]
+    {
+        fs::write(root.join(name), bytes).unwrap();
+    }
+    symlink("a", root.join("link")).unwrap();
+    symlink("/etc", root.join("2025/away")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    for (at, name) in (1_u64..).zip(["a", "2025/b", "2025/none", "2025/empty", "2025", ""]) {
+        set(&root.join(name), 0o700 | at as u32, 1_000_000_000 + at);
+    }
+    (dir, root)
+}
+
+/// What is below a directory: name, mode, time of modification, contents.
+fn listing(root: &Path) -> Vec<(PathBuf, u32, i64, i64, Vec<u8>)> {
+    let entry = |entry: walkdir::DirEntry| {
+        let metadata = fs::symlink_metadata(entry.path()).unwrap();
+        let contents = if metadata.is_symlink() {
+            fs::read_link(entry.path()).unwrap().into_os_string().into_encoded_bytes()
+        } else if metadata.is_file() {
+            fs::read(entry.path()).unwrap()
+        } else {
+            Vec::new()
+        };
+        let name = entry.path().strip_prefix(root).unwrap().to_owned();
+        (name, metadata.mode(), metadata.mtime(), metadata.mtime_nsec(), contents)
+    };
+    let entries = walkdir::WalkDir::new(root).sort_by_file_name();
+    entries.into_iter().map(|each| entry(each.unwrap())).collect()
+}
+
+#[test]
+fn a_directory_arrives_as_it_was() {
+    let (_dir, root) = tree();
+    for args in [&["-r"][..], &["--recursive", "--name", "pictures"]] {
+        let receiver = Receiver::start(&["--once"]);
+        let sent = receiver.send(args, &[&root]);
+        let received = receiver.running.end();
+        assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
+        let name = args.get(2).unwrap_or(&"photos");
+        assert_eq!(entries(receiver.dir.path()), [*name]);
+        assert_eq!(listing(&receiver.dir.path().join(name)), listing(&root));
+    }
+}
+
+#[test]
+fn the_directory_one_is_in_has_a_name() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&[]);
+    let mut command = sender(&receiver.addr, &receiver.key, &["-r"], &[Path::new(".")]);
+    let sent = Running::start(command.current_dir(&root)).end();
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert_eq!(listing(&receiver.dir.path().join("photos")), listing(&root));
+}
+
+#[test]
+fn a_directory_wants_the_option_and_what_is_no_file_is_skipped() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&[]);
+    let sent = receiver.send(&[], &[&root]);
+    assert_eq!(sent.code, Some(2));
+    assert!(sent.stderr.contains("--recursive"), "{}", sent.stderr);
+    let _listening = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    let sent = receiver.send(&["-r"], &[&root]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert!(sent.stderr.contains("socket: skipped"), "{}", sent.stderr);
+    assert!(!receiver.dir.path().join("photos/socket").exists());
+}
+
+#[test]
+fn what_the_receiver_has_is_merged_or_replaced_as_files_are() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&[]);
+    let there = receiver.dir.path().join("photos");
+    fs::create_dir(&there).unwrap();
+    fs::write(there.join("own"), "own").unwrap();
+    fs::write(there.join("a"), "old").unwrap();
+    let sent = receiver.send(&["-r"], &[&root]);
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("photos/a: refused: the receiver has a file"), "{}", sent.stderr);
+    assert_eq!(fs::read(there.join("a")).unwrap(), b"old");
+    assert_eq!(fs::read(there.join("own")).unwrap(), b"own");
+    assert_eq!(fs::read(there.join("2025/b")).unwrap(), b"b");
+    let (_, kept) = receiver.stop();
+    assert_eq!(kept, ["photos"]);
+}
+
+#[test]
+fn a_pipe_takes_files_alone() {
+    let (_dir, root) = tree();
+    let args = ["--stdout", "--listen", "127.0.0.1:0"];
+    let (running, addr, key) = listening(Running::start(&mut command(RECV, &args)));
+    let sent = Running::start(&mut sender(&addr, &key, &["-r"], &[&root])).end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("takes files alone"), "{}", sent.stderr);
+    assert_eq!(running.end().code, Some(1));
+}
