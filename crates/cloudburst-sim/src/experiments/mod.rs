@@ -2,6 +2,7 @@
 //!
 //! A new experiment is a new file and a line in [`ALL`].
 
+pub mod aeolus;
 pub mod drb;
 pub mod drb_model;
 pub mod incast_bound;
@@ -10,7 +11,7 @@ pub mod infocom;
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which they are run and reported.
-pub static ALL: [Experiment; 13] = [
+pub static ALL: [Experiment; 14] = [
     incast_bound::EXPERIMENT,
     infocom::DESIGN_CHOICES,
     infocom::RIVALS,
@@ -24,4 +25,5 @@ pub static ALL: [Experiment; 13] = [
     drb::probes::EXPERIMENT,
     drb::mptcp::EXPERIMENT,
     drb::oversubscribed::EXPERIMENT,
+    aeolus::EXPERIMENT,
 ];

@@ -307,6 +307,7 @@ impl Cloudburst {
             class: self.settings.class + class,
             kind: if transmit.contents == Contents::Answers { Kind::Ack } else { Kind::Data },
             ecn,
+            droppable: ecn == Ecn::NotCapable,
             sequence: host.packets,
             sent: network.now(),
             ..Packet::default()
