@@ -7,11 +7,12 @@ pub mod drb;
 pub mod drb_model;
 pub mod incast_bound;
 pub mod infocom;
+pub mod scdp;
 
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which they are run and reported.
-pub static ALL: [Experiment; 14] = [
+pub static ALL: [Experiment; 16] = [
     incast_bound::EXPERIMENT,
     infocom::DESIGN_CHOICES,
     infocom::RIVALS,
@@ -26,4 +27,6 @@ pub static ALL: [Experiment; 14] = [
     drb::mptcp::EXPERIMENT,
     drb::oversubscribed::EXPERIMENT,
     aeolus::EXPERIMENT,
+    scdp::window::EXPERIMENT,
+    scdp::shares::EXPERIMENT,
 ];
