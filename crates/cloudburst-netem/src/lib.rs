@@ -54,5 +54,5 @@ pub mod queue;
 pub mod relay;
 mod rng;
 
-pub use link::{ConfigError, Link, LinkConfig, LinkStats, Loss, Losses};
+pub use link::{ConfigError, Link, LinkConfig, LinkStats, Loss, Losses, Mark};
 pub use relay::{Relay, RelayError};

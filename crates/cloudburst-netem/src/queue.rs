@@ -54,6 +54,11 @@ impl DropTail {
         self.limit = limit;
     }
 
+    /// The time that what is queued at `now` still takes to leave.
+    pub const fn backlog(&self, now: u64) -> u64 {
+        self.busy_until.saturating_sub(now)
+    }
+
     /// Offers a packet of `size` bytes at `now`, which must not decrease. `time` is the transmission time of some
     /// bytes. Returns `None` if the packet is dropped.
     #[inline]

@@ -55,7 +55,8 @@ impl World {
                 self.pass(next.map_or(Duration::ZERO, |at| at.saturating_since(self.now)));
             }
             Step::Weather(from, to, kind) => {
-                self.network.set_weather(from, to, &weather(kind));
+                let weather = weather(kind, self.setup.classed);
+                self.network.set_weather(from, to, &weather);
             }
             Step::Egress(egress, down) => {
                 let port = address(0, egress).port();

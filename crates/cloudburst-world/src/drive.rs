@@ -132,7 +132,7 @@ fn serve<H: BorrowMut<Host>>(
         let departure = Departure { from: number, source, transmit, packet };
         let hop = route(hosts, number, source, transmit.via.remote);
         if let Some(hop) = watch.on_departure(&departure, hop) {
-            network.send(now, hop, &departure.packet);
+            network.send(now, hop, departure.transmit.marking, &departure.packet);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Links: one from each source address to each egress that receives its packets.
 
 use cloudburst_core::path::Via;
+use cloudburst_core::proto::{Ecn, Marking};
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_core::time::Instant;
-use cloudburst_netem::{Link, LinkConfig, LinkStats};
+use cloudburst_netem::{Link, LinkConfig, LinkStats, Mark};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +28,8 @@ pub struct Network {
     links: BTreeMap<Hop, Link>,
     /// The configurations of links between two hosts that differ from `plain`.
     weather: BTreeMap<(usize, usize), LinkConfig>,
+    /// The classes that packets of a host get instead of their own.
+    remarks: BTreeMap<usize, Vec<u8>>,
     plain: LinkConfig,
     seed: u64,
     /// When the last packet departed.
@@ -43,8 +46,8 @@ impl Hop {
 impl Network {
     /// Creates a network whose links are like `plain`. `seed` determines their faults.
     pub fn new(seed: u64, plain: LinkConfig) -> Self {
-        let (links, weather) = (BTreeMap::new(), BTreeMap::new());
-        Self { links, weather, plain, seed, wire_free: Instant::ZERO }
+        let (links, weather, remarks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { links, weather, remarks, plain, seed, wire_free: Instant::ZERO }
     }
 
     /// The link of `hop`, which is created if necessary.
@@ -76,6 +79,12 @@ impl Network {
         }
     }
 
+    /// Rewrites the classes of packets from a host, as a switch that rewrites DSCPs: class c becomes the one at index c,
+    /// or the last one. Without classes, packets keep their own.
+    pub fn set_remark(&mut self, from: usize, classes: &[u8]) {
+        self.remarks.insert(from, classes.to_vec());
+    }
+
     /// Makes all links plain again, and removes the black holes.
     pub fn heal(&mut self) {
         self.weather.clear();
@@ -87,24 +96,36 @@ impl Network {
 
     /// Puts a packet on its way. Packets depart one after the other, if only nanoseconds apart, so
     /// equal links preserve their order.
-    pub fn send(&mut self, now: Instant, hop: Hop, packet: &[u8]) {
+    pub fn send(&mut self, now: Instant, hop: Hop, marking: Marking, packet: &[u8]) {
         self.wire_free = (self.wire_free + Duration::from_nanos(1)).max(now);
         let at = duration(self.wire_free);
-        self.link(hop).send(at, packet);
+        let Marking { class, ecn } = marking;
+        let remark = self
+            .remarks
+            .get(&hop.from)
+            .and_then(|classes| classes.get(usize::from(class.0)).or(classes.last()).copied());
+        let mark = Mark { class: remark.unwrap_or(class.0), ect: ecn == Ecn::Ect0 };
+        self.link(hop).send_marked(at, mark, packet);
     }
 
-    /// When the next packet arrives.
+    /// When the next packet arrives, or may be sent by a link of several classes.
     pub fn next_at(&self) -> Option<Instant> {
         self.links.values().filter_map(Link::next_at).min().map(instant)
     }
 
     /// The earliest packet that has arrived by `now`.
     pub fn poll(&mut self, now: Instant) -> Option<(Hop, Vec<u8>)> {
-        let arrivals = self.links.iter_mut();
-        let (hop, link) =
-            arrivals.min_by_key(|(_, link)| link.next_at().unwrap_or(Duration::MAX))?;
-        let packet = link.poll(duration(now))?;
-        Some((*hop, packet))
+        let now = duration(now);
+        loop {
+            let links = self.links.iter_mut();
+            let (hop, link) =
+                links.min_by_key(|(_, link)| link.next_at().unwrap_or(Duration::MAX))?;
+            link.next_at().filter(|&at| at <= now)?;
+            // Without a packet, one has begun to be sent.
+            if let Some(packet) = link.poll(now) {
+                return Some((*hop, packet));
+            }
+        }
     }
 
     /// The sum of the counts of all links from `host`.
@@ -116,6 +137,7 @@ impl Network {
             sum.delivered += stats.delivered;
             sum.lost += stats.lost;
             sum.queue_dropped += stats.queue_dropped;
+            sum.selectively_dropped += stats.selectively_dropped;
             sum.duplicated += stats.duplicated;
             sum.reordered += stats.reordered;
             sum.corrupted += stats.corrupted;

@@ -3,7 +3,7 @@
 use crate::choices::Choices;
 use crate::recipe::Recipe;
 use cloudburst_core::code::{Code, Degree};
-use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
+use cloudburst_core::config::{BurstPolicy, Classes, Config, PullOrder, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto::SendOptions;
 use cloudburst_core::time::Instant;
@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 /// The port of egress 0 of every host. That of egress `k` is `k` higher.
 pub(crate) const PORT: u16 = 7000;
 const MAX_HOSTS: usize = 4;
+/// The flags of a world whose links serve classes.
+const CLASSED: u8 = 2 | 128;
 
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -23,6 +25,11 @@ pub(crate) struct Setup {
     /// The seed of the faults of links.
     pub(crate) seed: u64,
     pub(crate) end: End,
+    /// Whether links serve classes of packets by strict priority. Hosts then have settings of
+    /// their own for classes.
+    pub(crate) classed: bool,
+    /// The classes that packets of each host get on the way; its own where there are none.
+    pub(crate) remarks: Vec<&'static [u8]>,
 }
 
 /// How a world ends.
@@ -56,7 +63,10 @@ impl Setup {
     pub(crate) fn read(choices: &mut Choices<'_>) -> Self {
         let flags = choices.u8();
         let hosts = 2 + choices.below(MAX_HOSTS - 1);
-        Self {
+        let classed = flags & CLASSED == CLASSED;
+        let mut setup = Self {
+            classed,
+            remarks: Vec::new(),
             end: End::read(choices),
             security: if flags & 1 != 0 {
                 Security::trusted_network()
@@ -67,7 +77,14 @@ impl Setup {
             start: Instant::from_nanos(if flags & 16 != 0 { 0 } else { 1_000_000_000 }),
             seed: choices.u8().into(),
             configs: (0..hosts).map(|_| config(choices, flags, hosts)).collect(),
+        };
+        if classed {
+            for config in &mut setup.configs {
+                config.classes = classes(choices.pick(&CLASSES));
+            }
+            setup.remarks = (0..hosts).map(|_| choices.pick(&REMARKS)).collect();
         }
+        setup
     }
 
     pub(crate) fn recipe(&self, host: usize) -> Recipe {
@@ -138,6 +155,17 @@ pub(crate) fn options(choices: &mut Choices<'_>) -> SendOptions {
         priority: byte % (SendOptions::MAX_PRIORITY + 1),
     }
 }
+
+fn classes(text: &str) -> Classes {
+    text.parse().expect("the thresholds ascend")
+}
+
+/// Classes of symbols, two to four and one.
+const CLASSES: [&str; 5] =
+    ["left:2000", "left:1000/10000/50000", "one", "sent:1000/20000", "sent:500/5000/50000"];
+
+/// What switches make of the classes of a host: their own, one for all, the opposite, and one for all symbols.
+const REMARKS: [&[u8]; 5] = [&[0, 1, 2, 3, 4], &[0], &[3], &[3, 2, 1, 0], &[0, 1]];
 
 const CODES: [Code; 6] = [
     Code::Rlf256,

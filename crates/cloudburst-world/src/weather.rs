@@ -6,11 +6,23 @@ use core::time::Duration;
 /// The time that a packet takes on a clear link.
 pub(crate) const HOP: Duration = Duration::from_micros(20);
 
+/// The rate of a link that serves classes, unless its weather has a lower one.
+const RATE: u64 = 1_000_000_000;
+
 /// The number of kinds of weather; the first is clear.
 pub(crate) const KINDS: usize = 14;
 
-/// The weather of a kind below [`KINDS`].
-pub(crate) fn weather(kind: usize) -> LinkConfig {
+/// The weather of a kind below [`KINDS`]. If `classed`, every link has a rate, and serves classes of packets by strict
+/// priority.
+pub(crate) fn weather(kind: usize, classed: bool) -> LinkConfig {
+    let weather = unclassed(kind);
+    match classed {
+        true => LinkConfig { classes: 4, rate: weather.rate.or(Some(RATE)), ..weather },
+        false => weather,
+    }
+}
+
+fn unclassed(kind: usize) -> LinkConfig {
     let clear = LinkConfig { delay: HOP, ..LinkConfig::default() };
     let lossy = |share| LinkConfig { loss: Loss::Independent(share), ..clear.clone() };
     let bursts = Loss::Bursty { to_bad: 0.05, to_good: 0.2, loss_good: 0.0, loss_bad: 1.0 };
@@ -49,8 +61,11 @@ mod tests {
     #[test]
     fn every_kind_is_in_its_ranges_and_another_than_clear() {
         for kind in 0..KINDS {
-            weather(kind).check().expect("it is in its ranges");
-            assert_eq!(weather(kind) == weather(0), kind == 0, "{kind}");
+            for classed in [false, true] {
+                weather(kind, classed).check().expect("it is in its ranges");
+                let is_clear = weather(kind, classed) == weather(0, classed);
+                assert_eq!(is_clear, kind == 0, "{kind}");
+            }
         }
     }
 }

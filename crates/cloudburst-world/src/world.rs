@@ -35,10 +35,14 @@ impl World {
     pub(crate) fn new(setup: Setup, scope: Scope, trace: Trace) -> Self {
         let now = setup.start;
         let hosts = 0..setup.configs.len();
+        let mut network = Network::new(setup.seed, weather(0, setup.classed));
+        for (host, classes) in setup.remarks.iter().enumerate() {
+            network.set_remark(host, classes);
+        }
         Self {
             now,
             hosts: hosts.map(|host| Host::new(now, setup.recipe(host))).collect(),
-            network: Network::new(setup.seed, weather(0)),
+            network,
             book: Book::new(&setup, scope, trace),
             setup,
             scope,

@@ -1,28 +1,32 @@
 //! Many senders to one receiver, whose port of the switch has a tiny queue.
 //!
 //! ```text
-//!   N hosts, a link each == switch == the receiver's link, 1 Gb/s, behind the queue
+//!   hosts 1..=N, a link each == switch == the receiver's link, 1 Gb/s, behind the queue
 //! ```
 //!
 //! Packets without symbols have a queue of their own, as in a fabric whose switches distinguish
-//! classes.
+//! classes, or share it with symbols. The queue may drop selectively (Aeolus).
 
 use crate::common::{KEY, message};
 use cloudburst_core::config::{BurstPolicy, Config, PullOrder, Security};
 use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::path::{Downlink, Via};
-use cloudburst_core::proto::{Class, SendOptions, Transmit};
+use cloudburst_core::proto::{Ecn, SendOptions, Transmit};
 use cloudburst_core::time::Instant;
-use cloudburst_netem::{Link, LinkConfig};
+use cloudburst_netem::{Link, LinkConfig, Mark};
 use cloudburst_world::{Host, Recipe};
 use core::time::Duration;
 use std::net::SocketAddr;
 
 const RATE: u64 = 1_000_000_000;
 const DELAY: Duration = Duration::from_micros(5);
-/// Headers and frame of a packet. The switch notes there: from which host, to which, in which class, and how
-/// many links are behind the packet.
+/// Headers and frame of a packet. The switch notes there: from which host, to which, in which class, how
+/// many links are behind the packet, and whether it is ECN-capable.
 const HEADERS: usize = 28 + 38;
+/// Bytes of a full packet with its frame.
+const FULL: usize = 1_500 + 38;
+/// The threshold of selective dropping, in bytes (Aeolus, section 6).
+const THRESHOLD: usize = 6_000;
 
 /// What all senders do at the same time.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,8 @@ struct Incast {
     probe: bool,
     /// Whether probes share the queue with symbols.
     one_queue: bool,
+    /// Whether hosts mark packets as for Aeolus, and the receiver's port drops selectively.
+    aeolus: bool,
     /// Endpoints of the receiving host, each of which gets as many of the messages.
     receivers: usize,
     /// Whether these share what they pull at.
@@ -51,6 +57,8 @@ struct Tally {
     openings: usize,
     openings_dropped: usize,
     dropped: usize,
+    /// Of these, packets that are to be spared.
+    spared_dropped: usize,
     /// Packets sent because a sender's timer expired.
     retries: u64,
     times: Vec<Duration>,
@@ -58,16 +66,21 @@ struct Tally {
     floor: Duration,
 }
 
-struct Switch {
-    now: Instant,
-    hosts: Vec<Host>,
+pub(crate) struct Switch {
+    pub(crate) now: Instant,
+    pub(crate) hosts: Vec<Host>,
     /// Of each host, of the receiver, and of what carries no symbols.
     links: Vec<Link>,
     /// Symbols with lower numbers are openings; how many of them were dropped.
     window: u32,
     openings_dropped: usize,
-    one_queue: bool,
+    spared_dropped: usize,
+    /// Whether all packets to the receiver share its port, or symbols only.
+    one_port: bool,
+    /// Hosts that are behind the receiver's port, from the first on.
     receivers: usize,
+    /// The classes that packets of a host get instead of their own, by the host: class c the one at index c.
+    pub(crate) remarks: Vec<(usize, [u8; 4])>,
 }
 
 fn address(host: usize) -> SocketAddr {
@@ -75,22 +88,37 @@ fn address(host: usize) -> SocketAddr {
 }
 
 impl Switch {
-    fn new(incast: &Incast) -> Self {
-        let now = Instant::from_nanos(1_000_000_000);
+    fn of(incast: &Incast) -> Self {
         let config = Config {
             capacity: RATE,
             port: 7000,
             pull_order: incast.order,
             probe: incast.probe,
+            aeolus: incast.aeolus,
             ..Config::default()
         };
+        let port = LinkConfig {
+            queue: incast.queue,
+            // In bytes, so that probes take little of a common queue.
+            queue_bytes: incast.one_queue.then_some(incast.queue * FULL),
+            selective: incast.aeolus.then_some(THRESHOLD),
+            ..LinkConfig::default()
+        };
         let downlink = incast.shared.then(|| Downlink::new(RATE));
-        let host = |number| {
-            let downlink = downlink.clone().filter(|_| number < incast.receivers);
+        let receiver = Config { downlink, ..config.clone() };
+        let mut configs = vec![receiver; incast.receivers];
+        configs.extend(vec![config; incast.senders]);
+        Self { receivers: incast.receivers, ..Self::new(configs, port, incast.one_queue) }
+    }
+
+    /// A switch with these hosts, of which the first is the receiver, and this port to it.
+    pub(crate) fn new(configs: Vec<Config>, port: LinkConfig, one_port: bool) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let host = |(number, config)| {
             Host::new(
                 now,
                 Recipe {
-                    config: Config { downlink, ..config.clone() },
+                    config: Config { capacity: RATE, port: 7000, ..config },
                     security: Security::pre_shared(KEY),
                     secret: [number as u8 + 1; 32],
                     egresses: 1,
@@ -104,30 +132,32 @@ impl Switch {
             let config = LinkConfig { delay: DELAY, rate, queue, ..LinkConfig::default() };
             Link::new(config, seed).unwrap()
         };
-        let all = incast.receivers + incast.senders;
-        let uplinks = (0..all).map(|host| link(host as u64, 100_000, Some(RATE)));
+        let port = LinkConfig { delay: DELAY, rate: Some(RATE), ..port };
+        let uplinks = (0..configs.len()).map(|host| link(host as u64, 100_000, Some(RATE)));
         Self {
             now,
             links: uplinks
-                .chain([link(100, incast.queue, Some(RATE)), link(101, 100_000, None)])
+                .chain([Link::new(port, 100).unwrap(), link(101, 100_000, None)])
                 .collect(),
-            hosts: (0..all).map(host).collect(),
+            hosts: configs.into_iter().enumerate().map(host).collect(),
             window: 12,
             openings_dropped: 0,
-            one_queue: incast.one_queue,
-            receivers: incast.receivers,
+            spared_dropped: 0,
+            one_port,
+            receivers: 1,
+            remarks: Vec::new(),
         }
     }
 
     fn put(&mut self, from: usize, transmit: Transmit, packet: &[u8]) {
         let SocketAddr::V4(remote) = transmit.via.remote else { return };
         let mut bytes = vec![0; HEADERS];
-        let class = transmit.marking.class;
-        bytes[..4].copy_from_slice(&[
+        bytes[..5].copy_from_slice(&[
             from as u8,
             remote.ip().octets()[3],
-            (class == Class::DATA).into(),
+            transmit.marking.class.0,
             0,
+            (transmit.marking.ecn == Ecn::Ect0).into(),
         ]);
         bytes.extend_from_slice(packet);
         self.forward(bytes);
@@ -136,20 +166,23 @@ impl Switch {
     /// Puts a packet on its next link, or hands it in where there is none.
     fn forward(&mut self, mut packet: Vec<u8>) {
         let at = self.now.saturating_since(Instant::ZERO);
-        let [from, to, data, stage] = [0, 1, 2, 3].map(|at| usize::from(packet[at]));
+        let [from, to, class, stage, ect] = [0, 1, 2, 3, 4].map(|at| usize::from(packet[at]));
         packet[3] += 1;
         let last = self.links.len() - 1;
-        match (stage, data) {
+        match (stage, class) {
             (0, _) => self.links[from].send(at, &packet),
-            (1, 0) if to >= self.receivers || !self.one_queue => self.links[last].send(at, &packet),
+            (1, 0) if to >= self.receivers || !self.one_port => self.links[last].send(at, &packet),
             (1, _) => {
+                let remark = self.remarks.iter().find(|(host, _)| *host == from);
+                let class = remark.map_or(class as u8, |(_, classes)| classes[class.min(3)]);
                 let link = &mut self.links[last - 1];
-                let before = link.stats().queue_dropped;
-                link.send(at, &packet);
+                let before = dropped(link);
+                link.send_marked(at, Mark { class, ect: ect > 0 }, &packet);
                 let symbol =
                     packet[HEADERS + 32..].first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
                 let is_opening = symbol.is_some_and(|symbol| symbol < self.window);
-                let dropped = (link.stats().queue_dropped - before) as usize;
+                let dropped = (dropped(link) - before) as usize;
+                self.spared_dropped += dropped * ect;
                 self.openings_dropped += if is_opening { dropped } else { 0 };
             }
             _ => {
@@ -176,16 +209,35 @@ impl Switch {
 
     /// Sends a message of `bytes` from host `from` to one of the receivers.
     fn send(&mut self, from: usize, bytes: usize, policy: Option<BurstPolicy>) {
+        self.send_to(from, from % self.receivers, bytes, policy);
+    }
+
+    /// Sends a message of `bytes` from one host to another.
+    pub(crate) fn send_to(
+        &mut self,
+        from: usize,
+        to: usize,
+        bytes: usize,
+        policy: Option<BurstPolicy>,
+    ) {
         let options = SendOptions { policy, ..SendOptions::default() };
         let now = self.now;
-        let to = address(from % self.receivers);
         let endpoint = &mut self.hosts[from].endpoint;
-        endpoint.send(now, to, message(bytes, from as u64), &options).unwrap();
+        endpoint.send(now, address(to), message(bytes, from as u64), &options).unwrap();
         self.serve(from, |host, out| host.drain(now, out));
     }
 
-    /// Runs until all messages have ended.
-    fn settle(&mut self) -> Vec<Receipt> {
+    /// Runs for some time.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.next_at().is_some_and(|at| at <= until) {
+            self.advance();
+        }
+        self.now = until;
+    }
+
+    /// Runs until all messages have ended. Returns their receipts, by host.
+    pub(crate) fn settle(&mut self) -> Vec<Receipt> {
         while self.hosts.iter().any(|host| host.endpoint.unfinished() > 0) {
             self.advance();
         }
@@ -198,11 +250,14 @@ impl Switch {
         outcomes.map(receipt).collect()
     }
 
-    fn advance(&mut self) {
+    fn next_at(&self) -> Option<Instant> {
         let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
         let arrivals = self.links.iter().filter_map(Link::next_at).map(|at| Instant::ZERO + at);
-        let next = timeouts.chain(arrivals).min();
-        self.now = self.now.max(next.expect("something is under way"));
+        timeouts.chain(arrivals).min()
+    }
+
+    fn advance(&mut self) {
+        self.now = self.now.max(self.next_at().expect("something is under way"));
         let at = self.now.saturating_since(Instant::ZERO);
         for link in 0..self.links.len() {
             while let Some(packet) = self.links[link].poll(at) {
@@ -223,19 +278,23 @@ impl Switch {
     }
 
     fn dropped(&self) -> u64 {
-        self.links.iter().map(|link| link.stats().queue_dropped).sum()
+        self.links.iter().map(dropped).sum()
     }
 }
 
+fn dropped(link: &Link) -> u64 {
+    link.stats().queue_dropped + link.stats().selectively_dropped
+}
+
 fn run(incast: Incast) -> Tally {
-    let mut switch = Switch::new(&incast);
+    let mut switch = Switch::of(&incast);
     let senders = incast.receivers..incast.receivers + incast.senders;
     for sender in senders.clone() {
         switch.send(sender, 5_000, None);
         switch.settle();
     }
     let (before, retries) = (switch.dropped(), switch.retries());
-    switch.openings_dropped = 0;
+    (switch.openings_dropped, switch.spared_dropped) = (0, 0);
     for sender in senders {
         switch.send(sender, incast.bytes, Some(incast.policy));
     }
@@ -259,6 +318,7 @@ fn run(incast: Incast) -> Tally {
         openings,
         openings_dropped: switch.openings_dropped,
         dropped: (switch.dropped() - before) as usize,
+        spared_dropped: switch.spared_dropped,
         retries: switch.retries() - retries,
         floor: Duration::from_nanos(wire * 1_000_000_000 / RATE),
         times,
@@ -266,12 +326,13 @@ fn run(incast: Incast) -> Tally {
     let counters = switch.hosts[0].endpoint.counters().receiver;
     let (median, last) = (tally.median(), tally.last());
     println!(
-        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped, p50 {median:?}, \
+        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped ({} of them ECT), p50 {median:?}, \
          last {last:?} of {:?}, {:.3}; {} pulls, {} lost, {} retries",
         tally.sent,
         tally.sent as f64 / needed as f64,
         tally.excess(),
         tally.dropped,
+        tally.spared_dropped,
         tally.floor,
         last.as_secs_f64() / tally.floor.as_secs_f64(),
         counters.pulls_sent,
@@ -308,6 +369,7 @@ const fn incast(senders: usize, bytes: usize) -> Incast {
         order: PullOrder::RoundRobin,
         probe: false,
         one_queue: false,
+        aeolus: false,
         receivers: 1,
         shared: false,
     }
@@ -361,5 +423,30 @@ fn where_probes_share_the_queue_timers_find_what_is_lost() {
         let tally = run(Incast { one_queue: true, ..incast(70, bytes) });
         assert!(tally.excess() <= 1.35, "{:.3} beyond openings", tally.excess());
         assert!(tally.last() <= tally.floor.mul_f64(1.6), "{:?}", tally.last());
+    }
+}
+
+#[test]
+fn selective_dropping_spares_what_is_pulled_and_probes_so_that_no_message_waits_for_a_timer() {
+    for (senders, bytes, queue) in [(16, 20_000, 8), (20, 400_000, 8), (70, 70_000, 20)] {
+        let queue = Incast { queue, one_queue: true, ..incast(senders, bytes) };
+        let bursts = Incast { policy: BurstPolicy::default(), ..queue };
+        let (without, pulled) = (run(bursts), run(queue));
+        let with = run(Incast { aeolus: true, ..queue });
+        assert!(without.retries > 0 && pulled.retries > 0, "otherwise, timers expire");
+        assert_eq!(with.retries, 0, "no message waits for a timer");
+        assert!(with.spared_dropped * 10 < with.dropped, "openings are dropped, hardly any other");
+        assert!(with.last() <= without.last().mul_f64(0.7), "{:?}", with.last());
+        assert!(with.last() < pulled.last(), "{:?}", with.last());
+    }
+}
+
+#[test]
+fn bursts_answered_at_once_overflow_the_queue_even_if_they_are_spared() {
+    let queue = Incast { queue: 8, one_queue: true, ..incast(16, 20_000) };
+    let bursts = Incast { policy: BurstPolicy::default(), ..queue };
+    for probe in [false, true] {
+        let with = run(Incast { aeolus: true, probe, ..bursts });
+        assert!(with.spared_dropped * 10 > with.needed, "{} dropped", with.spared_dropped);
     }
 }

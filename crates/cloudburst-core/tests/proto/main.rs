@@ -7,6 +7,7 @@ mod addresses;
 mod aeolus;
 mod allocations;
 mod blackhole;
+mod class_queues;
 mod classes;
 mod common;
 mod connect;

@@ -118,7 +118,7 @@ fn pass_back((nat, front, seen, stopping): Back, client: SocketAddr) {
     }
 }
 
-fn open(ip: IpAddr, byte: u8) -> UdpSocket {
+pub(crate) fn open(ip: IpAddr, byte: u8) -> UdpSocket {
     let socket = UdpSocket::bind((ip, 0)).expect("a loopback socket");
     let told = match ip {
         IpAddr::V4(_) => setsockopt(&socket, sockopt::IpRecvTos, &true),
@@ -137,7 +137,7 @@ fn open(ip: IpAddr, byte: u8) -> UdpSocket {
     socket
 }
 
-fn read(socket: &UdpSocket) -> Option<(Packet, Vec<u8>)> {
+pub(crate) fn read(socket: &UdpSocket) -> Option<(Packet, Vec<u8>)> {
     let mut bytes = vec![0; 65_536];
     let mut control = nix::cmsg_space!(i32, u32);
     let mut slices = [IoSliceMut::new(&mut bytes)];

@@ -22,6 +22,7 @@ mod paths;
 mod reactor;
 mod round_trip;
 mod runtimes;
+mod selective;
 mod settings;
 mod shards;
 mod sockets;

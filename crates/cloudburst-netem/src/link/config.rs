@@ -1,5 +1,6 @@
 //! What a link does to packets, and the check that a configuration has to pass.
 
+use crate::queue::Depth;
 use core::fmt;
 use core::time::Duration;
 
@@ -48,6 +49,18 @@ pub struct LinkConfig {
     ///
     /// A long queue turns overload into delay, a short one into loss.
     pub queue: usize,
+    /// A limit in bytes instead: most bytes that have not departed yet. Default: `None`. `Some(0)` is refused. As
+    /// with a [`rate`](Self::rate), without which it has no meaning either, no headers below packets count.
+    pub queue_bytes: Option<usize>,
+    /// Bytes in the queue from which on packets that are not ECN-capable ([`Mark::ect`](super::Mark::ect)) are dropped,
+    /// as by RED with ECN and one threshold (Aeolus, SIGCOMM 2020). Others have the rest of the queue to themselves.
+    /// Default: `None`, all packets are treated alike.
+    pub selective: Option<usize>,
+    /// Classes of packets with a queue each, served by strict priority: class 0 first. Default: 1. 0 is refused. Packets
+    /// of higher classes ([`Mark::class`](super::Mark::class)) are in the last.
+    ///
+    /// The limit and the threshold above apply to each queue by itself. A packet that is being sent is not interrupted.
+    pub classes: usize,
     /// Longest packet in bytes that passes; longer ones vanish without a word, as in an MTU
     /// black hole. Default: `None`, any length passes. `Some(0)` is refused.
     pub mtu: Option<usize>,
@@ -67,6 +80,9 @@ impl Default for LinkConfig {
             extend: 0.0,
             rate: None,
             queue: 128,
+            queue_bytes: None,
+            selective: None,
+            classes: 1,
             mtu: None,
         }
     }
@@ -94,10 +110,24 @@ impl LinkConfig {
         if self.rate.is_some() && self.queue == 0 {
             return zero("queue", "the packet that is being sent takes a place");
         }
+        if self.queue_bytes == Some(0) {
+            return zero("queue_bytes", "no packet with content would pass");
+        }
+        if self.classes == 0 {
+            return zero("classes", "every packet is of a class");
+        }
         if self.mtu == Some(0) {
             return zero("mtu", "no packet with content would pass");
         }
         Ok(())
+    }
+
+    /// The limit of a queue.
+    pub(super) const fn limit(&self) -> Depth {
+        match self.queue_bytes {
+            Some(bytes) => Depth::Bytes(bytes),
+            None => Depth::Packets(self.queue),
+        }
     }
 }
 

@@ -6,6 +6,9 @@
 //! 2. wait until [`Link::next_at`], or until there is more to send;
 //! 3. [`Link::poll`] at the new `now` until it gives `None`.
 //!
+//! At the time that [`Link::next_at`] gives, a packet comes out, or one that waited in a queue of several
+//! [classes](LinkConfig::classes) begins to be sent.
+//!
 //! Times are counted from an epoch of the caller's choice. The same seed and the same calls give
 //! the same packets at the same times, on every platform.
 
@@ -13,15 +16,26 @@ mod config;
 mod damage;
 mod losses;
 mod stats;
+mod strict;
 
 pub use config::{ConfigError, LinkConfig, Loss};
 pub use losses::Losses;
 pub use stats::LinkStats;
 
-use crate::queue::{Depth, DropTail};
+use crate::queue::DropTail;
 use crate::rng::SplitMix64;
 use core::time::Duration;
 use std::collections::BTreeMap;
+use strict::Strict;
+
+/// What the header of a packet tells a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The class; 0 is served first. See [`LinkConfig::classes`].
+    pub class: u8,
+    /// Whether it is ECN-capable. See [`LinkConfig::selective`].
+    pub ect: bool,
+}
 
 /// One link in one direction: packets go in, and come out late, damaged, twice or never.
 ///
@@ -37,6 +51,8 @@ pub struct Link {
     losses: Losses,
     /// Times in nanoseconds. Without meaning while there is no rate.
     queue: DropTail,
+    /// The queues, if there are several classes.
+    strict: Strict,
     /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
     floor: Duration,
     /// What is under way, by arrival and order of sending.
@@ -54,7 +70,8 @@ impl Link {
     pub fn new(config: LinkConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
-            queue: DropTail::new(Depth::Packets(config.queue)),
+            queue: DropTail::new(config.limit()),
+            strict: Strict::new(config.classes),
             losses: Losses::new(config.loss),
             config,
             rng: SplitMix64::new(seed),
@@ -66,8 +83,13 @@ impl Link {
         })
     }
 
-    /// Lets `packet` enter the link at `now`.
+    /// Lets `packet` enter the link at `now`, in the first class and not ECN-capable.
     pub fn send(&mut self, now: Duration, packet: &[u8]) {
+        self.send_marked(now, Mark::default(), packet);
+    }
+
+    /// Lets `packet` with such a header enter the link at `now`.
+    pub fn send_marked(&mut self, now: Duration, mark: Mark, packet: &[u8]) {
         self.stats.sent += 1;
         if self.down {
             self.stats.blackholed += 1;
@@ -77,29 +99,43 @@ impl Link {
             self.stats.too_long += 1;
             return;
         }
-        let Some(departure) = self.enqueue(now, packet.len()) else {
-            self.stats.queue_dropped += 1;
+        let Some(rate) = self.config.rate else {
+            self.depart(now, packet);
             return;
         };
-        if self.losses.draw(|probability| self.rng.chance(probability)) {
-            self.stats.lost += 1;
-            return;
-        }
-        self.launch(departure, packet.to_vec());
-        if self.rng.chance(self.config.duplicate) {
-            self.stats.duplicated += 1;
-            self.launch(departure, packet.to_vec());
+        self.serve(now);
+        let at = nanos(now);
+        let time = |bytes| serialization(bytes, rate);
+        let is_strict = self.config.classes > 1;
+        let class = usize::from(mark.class).min(self.config.classes - 1);
+        let backlog =
+            if is_strict { self.strict.backlog(at, class, time) } else { self.queue.backlog(at) };
+        let threshold = self.config.selective.filter(|_| !mark.ect);
+        if threshold.is_some_and(|bytes| backlog >= time(bytes)) {
+            self.stats.selectively_dropped += 1;
+        } else if is_strict {
+            if self.strict.push(at, class, packet, self.config.limit(), time) {
+                self.serve(now);
+            } else {
+                self.stats.queue_dropped += 1;
+            }
+        } else if let Some(departure) = self.queue.offer(at, packet.len(), time) {
+            self.depart(Duration::from_nanos(departure.ends), packet);
+        } else {
+            self.stats.queue_dropped += 1;
         }
     }
 
-    /// When the next packet comes out, or `None` while nothing is under way.
+    /// When to poll next, or `None` while nothing is under way.
     pub fn next_at(&self) -> Option<Duration> {
-        self.under_way.first_key_value().map(|(&(due, _), _)| due)
+        let arrival = self.under_way.first_key_value().map(|(&(due, _), _)| due);
+        [arrival, self.strict.next_at().map(Duration::from_nanos)].into_iter().flatten().min()
     }
 
     /// The earliest packet that is out by `now`; among those due at the same time, the one sent
     /// first.
     pub fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
+        self.serve(now);
         let first = self.under_way.first_entry()?;
         if first.key().0 > now {
             return None;
@@ -110,7 +146,7 @@ impl Link {
 
     /// Packets that are queued or under way, copies included.
     pub fn in_flight(&self) -> usize {
-        self.under_way.len()
+        self.under_way.len() + self.strict.len()
     }
 
     /// Changes the faults for what is sent from now on; what is under way stays as it is.
@@ -118,7 +154,8 @@ impl Link {
     /// The counters, and a blackhole set by [`Self::set_down`], stay too. [`Loss::Bursty`] starts
     /// anew in its good state. A change of delay, jitter or rate is a change of route: if the new
     /// one is shorter, what follows overtakes what is under way. With a new rate the packets
-    /// already queued depart first, at the times that they had.
+    /// already queued depart first, at the times that they had. With another number of classes they depart as if
+    /// nothing followed them.
     ///
     /// # Errors
     ///
@@ -129,8 +166,12 @@ impl Link {
         if route(&config) != route(&self.config) {
             self.floor = Duration::ZERO;
         }
+        if (config.classes, config.rate) != (self.config.classes, self.config.rate) {
+            self.serve(Duration::MAX);
+            self.strict.set_classes(config.classes);
+        }
         self.losses = Losses::new(config.loss);
-        self.queue.set_limit(Depth::Packets(config.queue));
+        self.queue.set_limit(config.limit());
         self.config = config;
         Ok(())
     }
@@ -145,15 +186,26 @@ impl Link {
         &self.stats
     }
 
-    /// Queues a packet of `len` bytes: when it has left the sender entirely, or `None` where the
-    /// queue is full.
-    fn enqueue(&mut self, now: Duration, len: usize) -> Option<Duration> {
-        let Some(rate) = self.config.rate else {
-            return Some(now);
-        };
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let departure = self.queue.offer(now, len, |bytes| serialization(bytes, rate))?;
-        Some(Duration::from_nanos(departure.ends))
+    /// Sends what waits in the queues of classes and may leave by `now`.
+    fn serve(&mut self, now: Duration) {
+        let Some(rate) = self.config.rate else { return };
+        let time = |bytes| serialization(bytes, rate);
+        while let Some((ends, packet)) = self.strict.pop(nanos(now), time) {
+            self.depart(Duration::from_nanos(ends), &packet);
+        }
+    }
+
+    /// Puts a packet on its way that has left the sender entirely at `departure`, unless it is lost.
+    fn depart(&mut self, departure: Duration, packet: &[u8]) {
+        if self.losses.draw(|probability| self.rng.chance(probability)) {
+            self.stats.lost += 1;
+            return;
+        }
+        self.launch(departure, packet.to_vec());
+        if self.rng.chance(self.config.duplicate) {
+            self.stats.duplicated += 1;
+            self.launch(departure, packet.to_vec());
+        }
     }
 
     /// Damages one copy of a packet and sets when it arrives.
@@ -178,4 +230,8 @@ fn serialization(len: usize, rate: u64) -> u64 {
     const NANOS_PER_SECOND: u128 = 1_000_000_000;
     let nanos = (len as u128 * 8 * NANOS_PER_SECOND).div_ceil(u128::from(rate));
     u64::try_from(nanos).unwrap_or(u64::MAX)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -3,8 +3,8 @@
 /// What a link did so far, in packets, one counter per fault.
 ///
 /// Nothing is forgotten: at any time
-/// `sent + duplicated == delivered + lost + queue_dropped + too_long + blackholed + in_flight`,
-/// where the last one is [`Link::in_flight`](super::Link::in_flight).
+/// `sent + duplicated == delivered + lost + queue_dropped + selectively_dropped + too_long + blackholed +
+/// in_flight`, where the last one is [`Link::in_flight`](super::Link::in_flight).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Packets given to the link, whatever became of them.
@@ -15,6 +15,8 @@ pub struct LinkStats {
     pub lost: u64,
     /// Packets that found the queue full.
     pub queue_dropped: u64,
+    /// Packets dropped because they are not ECN-capable, by [`LinkConfig::selective`](super::LinkConfig::selective).
+    pub selectively_dropped: u64,
     /// Packets of which a second copy was made.
     pub duplicated: u64,
     /// Packets and copies that were held back, overtaken or not.

@@ -47,6 +47,14 @@ fn zeros_that_would_stop_a_link_are_refused() {
             "`rate` must be above 0, got 0: such a link sends nothing, ever",
         ),
         (
+            LinkConfig { queue_bytes: Some(0), ..base() },
+            "`queue_bytes` must be above 0, got 0: no packet with content would pass",
+        ),
+        (
+            LinkConfig { classes: 0, ..base() },
+            "`classes` must be above 0, got 0: every packet is of a class",
+        ),
+        (
             LinkConfig { rate: Some(1), queue: 0, ..base() },
             "`queue` must be above 0, got 0: the packet that is being sent takes a place",
         ),

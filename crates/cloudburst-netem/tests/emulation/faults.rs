@@ -39,7 +39,8 @@ fn run(config: LinkConfig, seed: u64) -> (Vec<(Duration, Vec<u8>)>, LinkStats) {
 
 fn assert_balanced(link: &Link) {
     let s = link.stats();
-    let gone = s.delivered + s.lost + s.queue_dropped + s.too_long + s.blackholed;
+    let dropped = s.queue_dropped + s.selectively_dropped;
+    let gone = s.delivered + s.lost + dropped + s.too_long + s.blackholed;
     assert_eq!(s.sent + s.duplicated, gone + link.in_flight() as u64, "{s:?}");
 }
 
@@ -186,7 +187,7 @@ fn stormy() -> LinkConfig {
         extend: 0.1,
         rate: Some(700_000),
         queue: 8,
-        mtu: None,
+        ..LinkConfig::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Emulated links, and relays made of them.
 
+mod classes;
 mod config;
 mod faults;
 mod relay;

@@ -2,15 +2,17 @@
 //!
 //! A new experiment is a new file and a line in [`ALL`].
 
+pub mod aeolus;
 pub mod drb;
 pub mod drb_model;
 pub mod incast_bound;
 pub mod infocom;
+pub mod scdp;
 
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which they are run and reported.
-pub static ALL: [Experiment; 13] = [
+pub static ALL: [Experiment; 16] = [
     incast_bound::EXPERIMENT,
     infocom::DESIGN_CHOICES,
     infocom::RIVALS,
@@ -24,4 +26,7 @@ pub static ALL: [Experiment; 13] = [
     drb::probes::EXPERIMENT,
     drb::mptcp::EXPERIMENT,
     drb::oversubscribed::EXPERIMENT,
+    aeolus::EXPERIMENT,
+    scdp::window::EXPERIMENT,
+    scdp::shares::EXPERIMENT,
 ];

@@ -63,6 +63,9 @@ pub struct Settings {
     /// The class of control packets and of the most urgent symbols. Further classes of
     /// `Config::classes` follow.
     pub class: u8,
+    /// Whether control packets (handshakes, answers and probes) have that class for themselves, so
+    /// that all symbols are in the classes that follow.
+    pub control_apart: bool,
     /// Bytes that may wait in the port of a host before its endpoint is blocked, as by a socket buffer. `None`:
     /// unlimited.
     ///
@@ -95,6 +98,7 @@ impl Settings {
             paths: Paths::Explicit,
             sessions: Sessions::All,
             class: 0,
+            control_apart: false,
             send_buffer: None,
             framing: 0,
         }
@@ -293,7 +297,10 @@ impl Cloudburst {
             proto::Ecn::NotEct => Ecn::NotCapable,
             proto::Ecn::Ect0 => Ecn::Capable,
         };
-        let class = transmit.marking.class.0.saturating_sub(proto::Class::DATA.0);
+        let class = match self.settings.control_apart {
+            true => transmit.marking.class.0,
+            false => transmit.marking.class.0.saturating_sub(proto::Class::DATA.0),
+        };
         let (from, to) = ((source, host.paths.port(egress)), (destination, remote.port()));
         self.datagram.clear();
         wire::write(from, to, ecn, payload, &mut self.datagram);
@@ -307,6 +314,7 @@ impl Cloudburst {
             class: self.settings.class + class,
             kind: if transmit.contents == Contents::Answers { Kind::Ack } else { Kind::Data },
             ecn,
+            droppable: ecn == Ecn::NotCapable,
             sequence: host.packets,
             sent: network.now(),
             ..Packet::default()

@@ -1,0 +1,89 @@
+//! Pulled messages in the experiments of SCDP (arXiv 1909.08928, sections V-F and V-I).
+//!
+//! | file | experiment | source |
+//! |---|---|---|
+//! | [`window`] | the window of symbols, at several link rates | V-F and V-I, Figures 13 and 15 |
+//! | [`shares`] | five senders that begin one after the other | V-I, Figure 17 |
+//!
+//! # Readings
+//!
+//! * *Trimming.* SCDP's switches trim what they cannot queue. These drop it, and receivers find out by the numbers of
+//!   later packets, or by a timeout. Symbols beyond those that a message needs take the place of trimmed packets.
+//! * *Queues.* The paper has a buffer of 20 packets and five queues. Here control packets have a queue of 30 KB, served
+//!   first, and four classes of symbols have 20 packets each. SCDP lowers the priority of a session after 10 KB, 100 KB,
+//!   1 MB and 10 MB; the last of these is left out.
+
+pub mod shares;
+pub mod window;
+
+use crate::engine::US;
+use crate::fabric::Link;
+use crate::queue::{Classes, Depth, Discipline, Limits, Strict};
+use crate::transport::cloudburst::{Sessions, Settings};
+use cloudburst_core::config::{self, BurstPolicy, Config, ConfigError, Thresholds};
+
+/// Bytes that a message has sent when it moves to the next class.
+const DEMOTED_AT: [u32; 3] = [10_000, 100_000, 1_000_000];
+/// The queue limit of a class of symbols, in packets.
+const QUEUE: usize = 20;
+/// The queue limit of control packets, in bytes.
+const CONTROL: usize = 30_000;
+
+/// A link of the paper at this rate in bits per second.
+const fn link(rate: u64) -> Link {
+    Link { rate, delay: 10 * US }
+}
+
+/// The settings of hosts with links of this rate.
+fn settings(
+    rate: u64,
+    policy: BurstPolicy,
+    pairs: Vec<(u16, u16)>,
+) -> Result<Settings, ConfigError> {
+    let classes = config::Classes::BySent(Thresholds::new(&DEMOTED_AT)?);
+    let config = Config { capacity: rate, policy, classes, ..Config::default() };
+    let sessions = Sessions::Between(pairs);
+    Ok(Settings { sessions, control_apart: true, ..Settings::new(config) })
+}
+
+/// The queue of a host's port.
+fn nic(link: Link) -> Discipline {
+    Strict::new(Classes::new(link, &[Limits::NONE; DEMOTED_AT.len() + 2])).into()
+}
+
+/// The queue of a switch port.
+fn queue(link: Link) -> Discipline {
+    let mut limits = vec![Limits::new(Depth::Bytes(CONTROL))];
+    limits.extend([Limits::new(Depth::Packets(QUEUE)); DEMOTED_AT.len() + 1]);
+    Strict::new(Classes::new(link, &limits)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{shares, window};
+    use crate::experiment::{Case, Experiment, Outcome, Scale};
+
+    fn run(experiment: &Experiment, scheme: &str, x: f64) -> Outcome {
+        let mut cells = (experiment.cells)(Scale::Short);
+        cells.retain(|cell| cell.scheme == scheme && cell.x == x);
+        (experiment.run)(&Case::new(&cells[0], Scale::Short, 1)).unwrap()
+    }
+
+    #[test]
+    fn a_window_of_twelve_gets_more_than_one_of_four_and_loses_less_than_one_of_52() {
+        let [few, twelve, many] = [4.0, 12.0, 52.0].map(|x| run(&window::EXPERIMENT, "pull", x));
+        let value = |outcome: &Outcome, name| outcome.values[name];
+        assert!(value(&few, "goodput_mbps") < 0.9 * value(&twelve, "goodput_mbps"));
+        assert!(value(&twelve, "excess") < value(&many, "excess"));
+        for outcome in [&few, &twelve, &many] {
+            assert_eq!(value(outcome, "undelivered"), 0.0);
+        }
+    }
+
+    #[test]
+    fn pulled_messages_share_a_link_equally_and_fill_it() {
+        let outcome = run(&shares::EXPERIMENT, "pull", 0.0);
+        assert!(outcome.values["fairness"] > 0.99, "{:?}", outcome.values);
+        assert!(outcome.values["total"] > 0.95, "{:?}", outcome.values);
+    }
+}
