@@ -9,7 +9,7 @@ mod back_pressure;
 mod call_many;
 mod calls;
 mod cancel;
-mod close;
+
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
@@ -22,6 +22,8 @@ mod paths;
 mod reactor;
 mod round_trip;
 mod runtimes;
+mod serve;
 mod settings;
 mod shards;
+mod shutdown;
 mod sockets;
