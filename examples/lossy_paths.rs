@@ -86,8 +86,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    sender.close(Duration::from_secs(1)).await;
-    receiver.close(Duration::from_secs(1)).await;
+    sender.shutdown(Duration::from_secs(1)).await;
+    receiver.shutdown(Duration::from_secs(1)).await;
     if failed > 0 {
         return Err(format!("{failed} messages were not delivered").into());
     }

@@ -7,7 +7,7 @@
 //!     cargo run --release --example partition-aggregate -- --help
 
 use clap::Parser;
-use cloudburst_net::{Bytes, CallError, Endpoint, Security, SendOptions};
+use cloudburst_net::{Bytes, CallError, Endpoint, RequestParts, Security, SendOptions};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -65,12 +65,13 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
         servers.push(server.local_addr());
         let late = Duration::from_millis(if part + 1 == SERVERS { args.late } else { 0 });
         tokio::spawn(async move {
-            let count = move |_client, word: Bytes| async move {
+            let count = move |query: RequestParts| async move {
+                let word = query.bytes;
                 let count = documents(part).filter(|text| has(text, &word)).count() as u64;
                 tokio::time::sleep(late).await;
                 count.to_be_bytes().to_vec()
             };
-            server.serve(count).await;
+            server.serve(8, count).await;
         });
     }
     let aggregator = endpoint()?;

@@ -51,12 +51,8 @@ fn endpoint() -> Result<Endpoint, Box<dyn Error>> {
 /// The time that each call took, in ascending order.
 fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
     let service = endpoint()?;
-    let threads: Vec<_> = (0..args.threads.max(1))
-        .map(|_| {
-            let service = service.clone();
-            thread::spawn(move || service.serve(|_client, request| answer(&request)))
-        })
-        .collect();
+    let (server, threads) = (service.clone(), args.threads);
+    let serving = thread::spawn(move || server.serve(threads, |request| answer(&request.bytes)));
 
     let client = endpoint()?;
     let mut request = args.response.to_be_bytes().to_vec();
@@ -74,10 +70,8 @@ fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
     }
     took.sort();
 
-    service.close(Duration::from_secs(1)); // ends the threads
-    for thread in threads {
-        thread.join().map_err(|_| "the service panicked")?;
-    }
+    service.shutdown(Duration::from_secs(1)); // ends the threads
+    serving.join().map_err(|_| "the service panicked")?;
     Ok(took)
 }
 

@@ -44,7 +44,7 @@ local CODES = {
     [0x23] = "systematic LT, robust soliton", [0x24] = "systematic LT, dense",
     [0x30] = "RLF-256", [0x40] = "RaptorQ",
 }
-local ROLES = { [0] = "plain", [1] = "request", [2] = "response" }
+local ROLES = { [0] = "plain", [1] = "request", [2] = "response", [3] = "withdrawal" }
 local NO_AGE = 0xffffff
 local NONE_ACKNOWLEDGED = UInt64.new(0xffffffff, 0xffff)
 local TAG = 16
@@ -152,7 +152,6 @@ local function false_flag(tvb, kind)
     if kind == ANSWER and flags > 0 then return "a flag that is not defined" end
     if kind == SYMBOL then
         if tvb(1, 1):bitfield(0, 1) > 0 then return "a flag that is not defined" end
-        if not ROLES[tvb(1, 1):bitfield(3, 2)] then return "a role that is not defined" end
     end
     return nil
 end

@@ -60,7 +60,7 @@ fn run() -> Result<()> {
         measure(&client, living, &mut times[2])?;
         drop((asked, client));
     }
-    server.close(Duration::from_millis(100));
+    server.shutdown(Duration::from_millis(100));
     taking.join().map_err(|_| "the server's thread panicked")?;
     print(&mut times);
     Ok(())

@@ -123,7 +123,7 @@ fn run() -> Result<bool> {
         }
     }
     let after = server.counters();
-    server.close(Duration::from_millis(100));
+    server.shutdown(Duration::from_millis(100));
     taking.join().map_err(|_| "the server's thread panicked")?;
     print(&rows);
     println!(

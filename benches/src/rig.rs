@@ -224,7 +224,7 @@ impl Pair<'_> {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.endpoint.close(Duration::ZERO);
+        self.endpoint.shutdown(Duration::ZERO);
         // As long as that thread has the endpoint, no other can have the port.
         if let Some(taking) = self.taking.take() {
             let _ = taking.join();

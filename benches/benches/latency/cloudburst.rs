@@ -118,7 +118,7 @@ impl Cloudburst {
 
 impl Drop for Cloudburst {
     fn drop(&mut self) {
-        self.server.close(Duration::ZERO);
+        self.server.shutdown(Duration::ZERO);
     }
 }
 

@@ -104,7 +104,7 @@ impl<T> Courier<T> {
         }
         self.cancel_all();
         // Peers that miss a STOP get it now.
-        self.endpoint.blocking().close(deadline.saturating_duration_since(Instant::now()));
+        self.endpoint.blocking().shutdown(deadline.saturating_duration_since(Instant::now()));
     }
 }
 

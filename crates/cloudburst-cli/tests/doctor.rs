@@ -147,7 +147,7 @@ fn wild_numbers_of_a_receiver_are_borne() {
         let ended = doctor(&addr, "", args);
         assert_eq!((ended.code, &*ended.stderr), (Some(1), ""));
     }
-    endpoint.close(Duration::ZERO);
+    endpoint.shutdown(Duration::ZERO);
     answering.join().unwrap();
 }
 

@@ -1,6 +1,6 @@
 //! The endpoint for callers that wait in their own thread. Needs no async runtime.
 
-use crate::calls::{Calls as AsyncCalls, Request as AsyncRequest, Response};
+use crate::calls::{Calls as AsyncCalls, Handled, Request as AsyncRequest, RequestParts, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
 use crate::error::{CallError, Closed, SendError};
 use crate::inner::Inner;
@@ -20,9 +20,10 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
+use std::{io, thread};
 
 /// An [`Endpoint`](AsyncEndpoint) whose methods block. Not for use within async code.
 ///
@@ -80,6 +81,11 @@ impl Request {
     /// When the caller stops waiting. See [`AsyncRequest::deadline`].
     pub const fn deadline(&self) -> Instant {
         self.0.deadline()
+    }
+
+    /// Whether nobody waits for the response any more. See [`AsyncRequest::is_cancelled`].
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
     }
 
     /// Sends the response, and waits until the caller's endpoint has it.
@@ -314,11 +320,11 @@ impl Endpoint {
     /// let address = server.local_addr();
     /// let service = server.clone();
     /// let thread = std::thread::spawn(move || {
-    ///     service.serve(|_peer, question| question.to_ascii_uppercase());
+    ///     service.serve(8, |request| request.bytes.to_ascii_uppercase());
     /// });
     /// assert_eq!(client.call(address, "hello")?, "HELLO");
     ///
-    /// server.close(std::time::Duration::from_secs(1)); // ends `serve`
+    /// server.shutdown(std::time::Duration::from_secs(1)); // ends `serve`
     /// thread.join().expect("it does not panic");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -353,7 +359,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the endpoint is closed and all requests were taken.
+    /// [`Closed`] when the endpoint is shutting down.
     pub fn recv_request(&self) -> Result<Request, Closed> {
         self.block_on(self.0.recv_request()).map(Request)
     }
@@ -368,10 +374,34 @@ impl Endpoint {
         Ok(came.map(Request))
     }
 
-    /// Answers requests with what `handler` makes of them, one after the other, until the endpoint
-    /// is closed. For more at a time, run it in more threads. See [`AsyncEndpoint::serve`].
-    pub fn serve<B: Into<Bytes>>(&self, handler: impl FnMut(SocketAddr, Bytes) -> B) {
-        self.block_on(self.0.serve_blocking(handler));
+    /// Serves requests with `handler` in `limit` threads, this one included, until the endpoint shuts
+    /// down and those that were taken are answered. A `limit` of 0 counts as 1. If the system refuses
+    /// threads, there are fewer, which is logged.
+    ///
+    /// A handler that takes long should ask [`RequestParts::is_cancelled`] from time to time: nobody
+    /// can drop it. For panics and what else applies, see [`AsyncEndpoint::serve`].
+    pub fn serve<B: Into<Bytes>>(&self, limit: usize, handler: impl Fn(RequestParts) -> B + Sync) {
+        thread::scope(|scope| {
+            for threads in 1..limit.max(1) {
+                let builder = thread::Builder::new().name("cbrst-serve".into());
+                if let Err(error) = builder.spawn_scoped(scope, || self.serve_here(&handler)) {
+                    tracing::warn!(%error, limit, threads, "fewer threads serve than should");
+                    break;
+                }
+            }
+            self.serve_here(&handler);
+        });
+    }
+
+    fn serve_here<B: Into<Bytes>>(&self, handler: &impl Fn(RequestParts) -> B) {
+        while let Ok(Request(request)) = self.recv_request() {
+            let handle = || handler(request.parts()).into();
+            let handled = match catch_unwind(AssertUnwindSafe(handle)) {
+                Ok(response) => Handled::Answered(response),
+                Err(_) => Handled::Panicked,
+            };
+            self.block_on(self.0.finish(request, handled));
+        }
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -382,9 +412,9 @@ impl Endpoint {
         block_on_for(self.0.inner.engine_here(), timeout, future)
     }
 
-    /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::close`].
-    pub fn close(&self, within: Duration) -> bool {
-        self.0.close_blocking(within)
+    /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::shutdown`].
+    pub fn shutdown(&self, within: Duration) -> bool {
+        self.0.inner.shutdown(within)
     }
 }
 

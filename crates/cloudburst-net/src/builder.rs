@@ -233,7 +233,7 @@ impl Builder {
     /// let builder = Endpoint::builder().security(Security::pre_shared([7; 32]));
     /// for _ in 0..thread::available_parallelism()?.get() {
     ///     let shard = builder.clone().bind(address).reuse_port(true).build()?.blocking();
-    ///     thread::spawn(move || shard.serve(|_peer, question| question.to_ascii_uppercase()));
+    ///     thread::spawn(move || shard.serve(1, |question| question.bytes.to_ascii_uppercase()));
     /// }
     ///
     /// let client = builder.build()?.blocking();

@@ -26,8 +26,8 @@ use tokio::sync::oneshot;
 /// Sends messages to peers and receives theirs.
 ///
 /// Cloning is cheap. All clones are one endpoint, and any number of tasks and threads may use them.
-/// Dropping the last one stops the endpoint's threads and bursts at once; [`close`](Self::close)
-/// first lets them finish.
+/// Dropping the last one stops the endpoint's threads and bursts at once, and tells peers so;
+/// [`shutdown`](Self::shutdown) first lets them finish.
 ///
 /// In a fork of the process, an endpoint can neither send nor receive, and its state is not
 /// visible: build endpoints after forking.
@@ -46,7 +46,7 @@ use tokio::sync::oneshot;
 /// let receipt = one.send(other.local_addr(), "hello").await?;
 /// println!("{} packets, {:?}", receipt.packets, receipt.completed_in);
 /// assert_eq!(other.recv().await?.bytes, "hello");
-/// assert!(one.close(std::time::Duration::from_secs(1)).await);
+/// assert!(one.shutdown(std::time::Duration::from_secs(1)).await);
 /// # Ok(())
 /// # }
 /// ```
@@ -257,30 +257,33 @@ impl Endpoint {
         if message.is_none() && closed { Err(Closed) } else { Ok(message) }
     }
 
-    /// Stops accepting new messages and connects, waits at most `within` for those under way and for
-    /// peers that miss a STOP, and then stops. Returns whether all sends and connects had ended by
-    /// then.
+    /// Shuts the endpoint down gracefully. Returns whether all that was under way had ended in time.
     ///
-    /// Those that have not ended resolve to [`SendError::Closed`], and so do calls, because
-    /// responses are new messages. Messages and requests that have arrived can still be received,
-    /// but not replied to. Closing continues if this future is dropped.
-    pub async fn close(&self, within: Duration) -> bool {
+    /// 1. At once, it refuses new messages, connects and calls, and requests that the application has
+    ///    not taken. Peers are told: [`RejectReason::Closing`](crate::RejectReason::Closing), which is
+    ///    safe to try elsewhere. [`serve`](Self::serve) and [`recv_request`](Self::recv_request) take
+    ///    no more requests.
+    /// 2. It waits at most `within` for sends, connects and calls that are under way, for replies to
+    ///    requests that the application has taken, and for messages that are being received.
+    /// 3. It stops. What has not ended resolves to [`SendError::Closed`], callers without a reply are
+    ///    told that there is none, and handlers that still run are dropped.
+    ///
+    /// Messages that have arrived can still be received. The shutdown continues if this future is
+    /// dropped. Dropping the last clone of the endpoint is a shutdown that waits for nothing: peers are
+    /// told once, and those whom that does not reach learn by their deadlines.
+    pub async fn shutdown(&self, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         let endpoint = self.clone();
-        // Closing blocks, and no runtime is at hand to spare a thread.
-        let close = move || {
-            let drained = endpoint.inner.close(within);
+        // This blocks, and no runtime is at hand to spare a thread.
+        let shutdown = move || {
+            let drained = endpoint.inner.shutdown(within);
             drop(endpoint);
             let _ = done.send(drained);
         };
-        match thread::Builder::new().name("cbrst-close".into()).spawn(close) {
+        match thread::Builder::new().name("cbrst-shutdown".into()).spawn(shutdown) {
             Ok(_) => matches!(self.inner.process.wait(wait).await, Ok(Ok(true))),
-            Err(_) => self.close_blocking(within),
+            Err(_) => self.inner.shutdown(within),
         }
-    }
-
-    pub(crate) fn close_blocking(&self, within: Duration) -> bool {
-        self.inner.close(within)
     }
 
     /// Tries to begin a send until there is room for it.

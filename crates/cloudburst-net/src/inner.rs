@@ -19,7 +19,7 @@ use cloudburst_core::time::Instant;
 use cloudburst_core::wire::Role;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{io, mem};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -39,7 +39,9 @@ pub(crate) struct Inner {
     pub(crate) room: Arc<Room>,
     /// Whether the endpoint is closed, for holders that must not keep this alive; dropped with it.
     pub(crate) over: watch::Sender<bool>,
-    /// How closing went, once it has ended.
+    /// Whether it takes no more requests.
+    closing: AtomicBool,
+    /// How the shutdown went, once it has ended.
     closed: RwLock<Option<bool>>,
     pub(crate) process: Process,
     /// A task of a tokio runtime takes the packets.
@@ -61,7 +63,7 @@ impl Readable {
         match role {
             Role::Plain => Some(&self.messages),
             Role::Request => Some(&self.requests),
-            Role::Response => None,
+            Role::Response | Role::Withdrawal => None,
         }
     }
 
@@ -117,6 +119,7 @@ impl Inner {
             engine: Arc::new(engine),
             room,
             over: watch::channel(false).0,
+            closing: AtomicBool::new(false),
             closed: RwLock::new(None),
             process: Process::this(),
             driven: AtomicBool::new(false),
@@ -254,11 +257,14 @@ impl Inner {
         }
     }
 
-    pub(crate) fn close(&self, within: Duration) -> bool {
+    pub(crate) fn shutdown(&self, within: Duration) -> bool {
         if self.is_forked() {
             return false;
         }
-        let drained = self.engine.close(within);
+        let drained = self.engine.shutdown(within, || {
+            self.closing.store(true, SeqCst);
+            self.readable.requests.notify_waiters();
+        });
         let mut closed = self.closed.write().unwrap_or_else(PoisonError::into_inner);
         self.over.send_replace(true);
         self.readable.messages.notify_waiters();
@@ -285,6 +291,15 @@ impl Inner {
     /// Fails in a fork, where the state of the endpoint is not visible.
     pub(crate) fn is_closed(&self) -> Result<bool, Closed> {
         if self.is_forked() { Err(Closed) } else { Ok(*self.over.borrow()) }
+    }
+
+    /// Whether the endpoint takes no more requests.
+    ///
+    /// # Errors
+    ///
+    /// See [`is_closed`](Self::is_closed).
+    pub(crate) fn is_closing(&self) -> Result<bool, Closed> {
+        Ok(self.is_closed()? || self.closing.load(SeqCst))
     }
 
     /// What `address` is to this endpoint. In a fork, whoever looked up addresses then may have left
@@ -358,6 +373,7 @@ mod tests {
             patience: original.patience,
             room: original.room.clone(),
             over: watch::channel(false).0,
+            closing: AtomicBool::new(false),
             closed: RwLock::new(None),
             process: Process::other(here.wrapping_add(1)),
             driven: AtomicBool::new(false),
@@ -374,7 +390,7 @@ mod tests {
         let forked = SendError::Forked { built_in: here.wrapping_add(1), here };
         assert_eq!(fork.send(fork.local_addr(), "hello"), Err(forked));
         assert_eq!((fork.recv(), fork.try_recv()), (Err(Closed), Err(Closed)));
-        assert!(!fork.close(Duration::from_secs(60)));
+        assert!(!fork.shutdown(Duration::from_secs(60)));
         assert_eq!(fork.set_paths(PathMap::ecmp(1)), Err(PathMapError::Forked));
         drop(fork);
         assert_eq!(room.poll(&mut context), Poll::Pending);

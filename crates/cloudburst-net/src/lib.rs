@@ -117,7 +117,7 @@ mod wakers;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
-pub use calls::{Calls, Request, Response};
+pub use calls::{Calls, Request, RequestParts, Response};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};

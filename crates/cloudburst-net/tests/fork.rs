@@ -49,12 +49,12 @@ fn a_fork_can_do_nothing_with_an_endpoint_and_does_not_hang() {
         }
         done.store(true, Ordering::SeqCst);
         let sent: usize = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
-        assert!(other.close(PATIENCE));
+        assert!(other.shutdown(PATIENCE));
         assert_eq!(taking.join().unwrap(), sent, "each once");
         sent
     });
     assert_eq!(one.counters().sender.delivered, sent as u64);
-    assert!(one.close(PATIENCE), "nothing is left under way");
+    assert!(one.shutdown(PATIENCE), "nothing is left under way");
 }
 
 /// Forks, and has the child try everything.
@@ -109,7 +109,7 @@ fn try_all(
     assert_eq!(endpoint.recv_timeout(Duration::from_secs(60)), Err(Closed));
     assert!(endpoint.recv_request().is_err());
     assert!(endpoint.recv_request_timeout(Duration::from_secs(60)).is_err());
-    endpoint.serve(|_, request| request);
+    endpoint.serve(1, |request| request.bytes);
     let Counters { sender, receiver, .. } = endpoint.counters();
     assert_eq!((sender, receiver), Default::default());
     assert_eq!((endpoint.peers(), endpoint.paths(nobody)), (Vec::new(), Vec::new()));
@@ -119,5 +119,5 @@ fn try_all(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     let received = runtime.expect("a runtime").block_on(endpoint.as_async().recv());
     assert_eq!(received, Err(Closed));
-    assert!(!endpoint.close(Duration::from_secs(60)));
+    assert!(!endpoint.shutdown(Duration::from_secs(60)));
 }

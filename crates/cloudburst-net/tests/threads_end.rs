@@ -40,7 +40,7 @@ fn nothing_is_left_of_an_endpoint() {
     let to = other.local_addr();
     let (sender, service) = (one.clone(), other.clone());
     runtime.spawn(async move { sender.send(to, bytes(1_000_000, 1)).await });
-    runtime.spawn(async move { service.serve(|_, _| std::future::pending::<Vec<u8>>()).await });
+    runtime.spawn(async move { service.serve(1, |_| std::future::pending::<Vec<u8>>()).await });
     let caller = one.clone();
     runtime.spawn(async move { caller.call(to, "a request").await });
     eventually("it is being handled", || other.counters().calls.requests_received == 1);
@@ -62,7 +62,7 @@ fn nothing_is_left_of_an_endpoint() {
     eventually("its threads end", || count("task") == before.0);
 
     let closing = blocking();
-    assert!(closing.close(Duration::from_secs(5)));
+    assert!(closing.shutdown(Duration::from_secs(5)));
     assert_eq!(count("task"), before.0);
     drop(closing);
     drop(waker);

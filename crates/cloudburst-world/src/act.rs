@@ -38,7 +38,7 @@ impl World {
             Step::Take { host, all, from_now_on } => self.take(host, all, from_now_on),
             Step::Close(host) => {
                 self.book.on_closed(host);
-                self.hosts[host].endpoint.close();
+                self.hosts[host].endpoint.close(self.now);
                 self.drain(host);
             }
             Step::Restart(host) => self.restart(host),

@@ -8,7 +8,7 @@ use cloudburst_core::error::{Outcome, Rejection};
 use cloudburst_core::id::{ConnectId, MessageId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{
-    CallFailure, CallId, Counters, Endpoint, Event, Message, Request, Transmit,
+    CallFailure, CallId, Counters, Endpoint, Event, Message, Request, RequestId, Transmit,
 };
 use cloudburst_core::rng::Seed;
 use cloudburst_core::time::Instant;
@@ -27,6 +27,8 @@ pub struct Host {
     pub requests: Vec<Request>,
     /// How calls ended.
     pub answers: BTreeMap<CallId, Result<Bytes, CallFailure>>,
+    /// Requests that the application took, and whose callers no longer wait.
+    pub withdrawn: Vec<RequestId>,
     /// How sends ended.
     pub outcomes: BTreeMap<MessageId, Outcome>,
     /// How connects ended.
@@ -90,6 +92,7 @@ impl Host {
             inbox: Vec::new(),
             requests: Vec::new(),
             answers: BTreeMap::new(),
+            withdrawn: Vec::new(),
             outcomes: BTreeMap::new(),
             connects: BTreeMap::new(),
             takes: true,
@@ -180,6 +183,7 @@ impl Host {
             Event::Answered(call, answer) => {
                 assert!(self.answers.insert(call, answer).is_none(), "{call:?} ended twice");
             }
+            Event::Withdrawn(request) => self.withdrawn.push(request),
             Event::Readable(role) => {
                 self.untaken.push_back(match role {
                     Role::Plain => {

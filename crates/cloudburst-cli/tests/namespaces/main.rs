@@ -124,8 +124,8 @@ fn messages(percent: u32, count: u64) -> Result<(), Failed> {
     if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
         return Err("the wire lost nothing".into());
     }
-    sender.close(Duration::from_secs(5));
-    receiver.close(Duration::from_secs(5));
+    sender.shutdown(Duration::from_secs(5));
+    receiver.shutdown(Duration::from_secs(5));
     Ok(())
 }
 

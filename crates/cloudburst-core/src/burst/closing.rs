@@ -1,42 +1,57 @@
-//! Closing an engine, which lets sends finish, and stopping it at once.
+//! Shutting an engine down, which lets what is under way finish, and stopping it at once.
 
 use super::PacketIo;
 use super::engine::Engine;
-use super::parts::lock;
-use super::shared::contain;
-use crate::proto::MAX_PAUSE;
+use super::parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, Sending, lock};
+use super::shared::{Who, contain};
+use crate::id::{ConnectId, MessageId};
+use crate::proto::{CallId, MAX_PAUSE, RequestId, coupling};
 use core::time::Duration;
+use foldhash::HashMap;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::thread;
 
 /// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
 /// longest pause of a sender that hears nothing.
 const QUIET: Duration = MAX_PAUSE.saturating_mul(2);
+/// How often a stopping endpoint sends as much as a thread with other work sends: enough for an answer
+/// to each of a thousand peers.
+const FAREWELLS: usize = 32;
 
 impl<I: PacketIo> Engine<I> {
-    /// Stops accepting new messages and connects, waits at most `within` for those under way and for
-    /// peers that miss a STOP, and then stops. Returns whether all sends and connects had ended by
-    /// then.
-    pub fn close(&self, within: Duration) -> bool {
+    /// Stops accepting new messages and connects, and requests that the application has not taken;
+    /// peers are told so. Waits at most `within` for what is under way: sends, connects, calls,
+    /// requests that the application has and has not replied to, and peers that miss a STOP. Then
+    /// [stops](Self::stop). Returns whether all had ended by then.
+    ///
+    /// `on_refusal` is called when nothing more is accepted.
+    pub fn shutdown(&self, within: Duration, on_refusal: impl FnOnce()) -> bool {
         let deadline = self.shared.io.now() + within;
-        self.shared.parts.lock_receiver().close();
         self.shared.closing.store(true, Ordering::SeqCst);
-        let mut sending = self.shared.parts.lock_sending();
-        sending.sender.close();
+        coupling::close(&mut &self.shared.parts, self.shared.io.now());
+        on_refusal();
+        self.shared.report();
+        self.shared.pump(Who::Other);
         let drained = loop {
+            let calling = self.shared.parts.lock_calling();
+            let sending = self.shared.parts.lock_sending();
             let left = deadline.saturating_since(self.shared.io.now());
             let over = left.is_zero() || self.shared.is_stopping();
             // An end that has not been reported yet is about to be, by another thread.
-            let reported = sending.on_end.is_empty() && sending.on_connect.is_empty();
-            let drained = sending.sender.unfinished() == 0 && reported;
+            let reported = sending.on_end.is_empty()
+                && sending.on_connect.is_empty()
+                && calling.on_answer.is_empty();
+            let drained = sending.sender.unfinished() == 0 && calling.calls.held() == 0 && reported;
             if drained || over {
                 break drained;
             }
-            (sending, _) =
-                self.shared.ended.wait_timeout(sending, left).expect("no thread panics with it");
+            drop(calling);
+            drop(self.wait(sending, left));
         };
         // Nothing signals that symbols have ceased to arrive, so wait out the quiet time.
         loop {
+            let sending = self.shared.parts.lock_sending();
             let last = self.shared.parts.lock_receiver().last_symbol();
             let Some(last) = last else { break };
             let now = self.shared.io.now();
@@ -44,19 +59,35 @@ impl<I: PacketIo> Engine<I> {
             if wait.is_zero() || self.shared.is_stopping() {
                 break;
             }
-            (sending, _) =
-                self.shared.ended.wait_timeout(sending, wait).expect("no thread panics with it");
+            drop(self.wait(sending, wait));
         }
-        drop(sending);
         self.stop();
         drained
     }
 
-    /// Stops the threads and every burst at once. Waits for each thread unless another call already
-    /// does, or the thread is the caller itself.
+    fn wait<'a>(
+        &self,
+        sending: MutexGuard<'a, Sending>,
+        limit: Duration,
+    ) -> MutexGuard<'a, Sending> {
+        self.shared.ended.wait_timeout(sending, limit).expect("no thread panics with it").0
+    }
+
+    /// Stops the threads and every burst at once. Tells peers, once and as far as the rate allows, that
+    /// what has not arrived will not, and callers that there are no responses. Waits for each thread
+    /// unless another call already does, or the thread is the caller itself.
     pub fn stop(&self) {
-        // The application has the messages that it took; their senders should learn so.
-        self.shared.flush();
+        let first = self.take_callbacks();
+        if !self.shared.is_stopping() {
+            coupling::stop(&mut &self.shared.parts, self.shared.io.now());
+            // The application has the messages that it took; their senders should learn so, too.
+            for _ in 0..FAREWELLS {
+                let next = self.shared.pump(Who::Other);
+                if next.is_none_or(|at| at > self.shared.io.now()) {
+                    break;
+                }
+            }
+        }
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_sending();
         self.shared.driving.wake();
@@ -69,17 +100,41 @@ impl<I: PacketIo> Engine<I> {
                 tracing::error!("a thread of the endpoint panicked");
             }
         }
-        // Nothing ends any more. Callbacks are dropped without the locks, because they may own
-        // anything.
+        // Nothing ends any more.
+        let last = self.take_callbacks();
+        self.shared.tell_closing();
+        first.end();
+        last.end();
+    }
+
+    fn take_callbacks(&self) -> Callbacks {
+        let mut calling = self.shared.parts.lock_calling();
         let mut sending = self.shared.parts.lock_sending();
-        let sends = core::mem::take(&mut sending.on_end);
-        let connects = core::mem::take(&mut sending.on_connect);
-        drop(sending);
-        let calls = core::mem::take(&mut self.shared.parts.lock_calling().on_answer);
-        self.shared.ended.notify_all();
-        sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
-        connects.into_values().for_each(|on_connect| contain(|| drop(on_connect)));
-        calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
+        Callbacks {
+            sends: core::mem::take(&mut sending.on_end),
+            connects: core::mem::take(&mut sending.on_connect),
+            calls: core::mem::take(&mut calling.on_answer),
+            requests: core::mem::take(&mut calling.on_withdrawn),
+        }
+    }
+}
+
+/// Who would have been told of an end.
+struct Callbacks {
+    sends: HashMap<MessageId, OnEnd>,
+    connects: HashMap<ConnectId, OnConnect>,
+    calls: HashMap<CallId, OnAnswer>,
+    requests: HashMap<RequestId, OnWithdrawn>,
+}
+
+impl Callbacks {
+    /// Drops those of sends, connects and calls, and tells the application that nobody waits for its
+    /// responses. To be called without locks, because callbacks may own anything.
+    fn end(self) {
+        self.sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
+        self.connects.into_values().for_each(|on_connect| contain(|| drop(on_connect)));
+        self.calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
+        self.requests.into_values().for_each(|on_withdrawn| contain(on_withdrawn));
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::PacketIo;
 use super::drive::Driving;
-use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, lock};
+use super::parts::{LockedParts, OnAnswer, OnConnect, OnEnd, OnWithdrawn, lock};
 use super::shared::{Answers, Flush, MAX_SLEEP, News, Shared, Who};
 use crate::error::SendError;
 use crate::id::{ConnectId, MessageId};
 use crate::path::{OrderError, PathMap, PathStats};
 use crate::proto::{
-    CallId, Calls, Counters, Endpoint, Latencies, Message, PeerStats, Prepared, Request,
+    CallId, Calls, Counters, Endpoint, Latencies, Message, PeerStats, Prepared, Request, RequestId,
     SendOptions, coupling, merge_peers,
 };
 use crate::time::Instant;
@@ -231,8 +231,9 @@ impl<I: PacketIo> Engine<I> {
     /// Forgets a call, and stops the burst of its request. Does nothing if it has ended.
     pub fn hang_up(&self, call: CallId) {
         let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call);
-        coupling::hang_up(&mut &self.shared.parts, call);
+        coupling::hang_up(&mut &self.shared.parts, self.shared.io.now(), call);
         drop(on_answer);
+        self.shared.tell_closing();
         self.shared.report();
         self.shared.pump(Who::Other);
     }
@@ -247,16 +248,37 @@ impl<I: PacketIo> Engine<I> {
         self.take_one(Role::Plain)
     }
 
-    /// Takes the next request from the application's queue. Requests whose callers have given up
-    /// are dropped and counted.
-    pub fn recv_request(&self) -> Option<Request> {
+    /// Takes the next request from the application's queue, which is to [release](Self::release) it.
+    /// Requests whose callers have given up are dropped and counted. What `watch` returns is called if
+    /// nobody waits for the response any more, and must not block.
+    pub fn recv_request(&self, watch: impl FnOnce(&Request) -> OnWithdrawn) -> Option<Request> {
         loop {
             let message = self.take_one(Role::Request)?;
             let now = self.shared.io.now();
-            if let Some(request) = self.calls(|calls| calls.accept(now, message)) {
-                return Some(request);
-            }
+            let mut calling = self.shared.parts.lock_calling();
+            let Some(request) = calling.calls.accept(now, message) else { continue };
+            let on_withdrawn = watch(&request);
+            calling.on_withdrawn.insert(request.id(), on_withdrawn);
+            drop(calling);
+            self.shared.wake_by(request.deadline);
+            return Some(request);
         }
+    }
+
+    /// Whether somebody waits for the response to a request that the application has taken.
+    pub fn holds(&self, request: RequestId) -> bool {
+        self.calls(|calls| calls.holds(request))
+    }
+
+    /// Forgets a request that the application has taken: it has begun to reply, or has dropped the
+    /// request.
+    pub fn release(&self, request: RequestId) {
+        let mut calling = self.shared.parts.lock_calling();
+        calling.calls.release(request);
+        let on_withdrawn = calling.on_withdrawn.remove(&request);
+        drop(calling);
+        drop(on_withdrawn);
+        self.shared.tell_closing();
     }
 
     /// The number of messages of `role` in the application's queue.
@@ -383,6 +405,8 @@ impl<I: PacketIo> Engine<I> {
             waiting,
             "calls that wait, and who is told of their ends"
         );
+        let told = calling.on_withdrawn.len();
+        assert!(told >= calling.calls.held(), "somebody is told of each request that is withdrawn");
         let unfinished = sending.sender.unfinished();
         let told = sending.on_end.len() + sending.on_connect.len();
         assert!(told <= unfinished, "nobody is told of what has ended before");

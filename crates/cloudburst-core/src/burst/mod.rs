@@ -23,7 +23,7 @@ mod sending;
 mod shared;
 
 pub use engine::{Driven, Engine};
-pub use parts::{OnAnswer, OnConnect, OnEnd};
+pub use parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn};
 pub use shared::{News, contain};
 
 use crate::error::LocalError;

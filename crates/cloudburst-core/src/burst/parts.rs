@@ -3,7 +3,7 @@
 use crate::error::{Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::coupling::{Halves, Parts};
-use crate::proto::{CallFailure, CallId, Calls, Receiver, Sender};
+use crate::proto::{CallFailure, CallId, Calls, Receiver, RequestId, Sender};
 use crate::time::Instant;
 use crate::wire::Role;
 use bytes::Bytes;
@@ -18,6 +18,9 @@ pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
 pub type OnConnect = Box<dyn FnOnce(Result<(), Rejection>) + Send>;
 /// Called once, on the thread that learns how a call ended.
 pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
+/// Called once if nobody waits for the response to a request any more, while the application has it.
+/// Dropped when the request ends otherwise.
+pub type OnWithdrawn = Box<dyn FnOnce() + Send>;
 
 /// The parts and their locks, which are taken in the order of [`Parts`]: calling, sending,
 /// receiver.
@@ -31,6 +34,7 @@ pub(super) struct LockedParts {
 pub(super) struct Calling {
     pub(super) calls: Calls,
     pub(super) on_answer: HashMap<CallId, OnAnswer>,
+    pub(super) on_withdrawn: HashMap<RequestId, OnWithdrawn>,
 }
 
 pub(super) struct Sending {
@@ -120,7 +124,11 @@ impl DerefMut for CallsGuard<'_> {
 impl LockedParts {
     pub(super) fn new(sender: Sender, receiver: Receiver, calls: Calls) -> Self {
         Self {
-            calling: Mutex::new(Calling { calls, on_answer: HashMap::new() }),
+            calling: Mutex::new(Calling {
+                calls,
+                on_answer: HashMap::new(),
+                on_withdrawn: HashMap::new(),
+            }),
             sending: Mutex::new(Sending {
                 sender,
                 on_end: HashMap::new(),
@@ -159,7 +167,7 @@ impl LockedParts {
         match role {
             Role::Plain => self.glance.messages.load(SeqCst),
             Role::Request => self.glance.requests.load(SeqCst),
-            Role::Response => 0,
+            Role::Response | Role::Withdrawal => 0,
         }
     }
 }

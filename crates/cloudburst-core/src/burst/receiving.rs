@@ -132,6 +132,15 @@ impl<I: PacketIo> Shared<I> {
         came
     }
 
+    /// Has a thread that closes the engine check again what is left to wait for.
+    pub(super) fn tell_closing(&self) {
+        if self.closing.load(Ordering::SeqCst) {
+            // That thread checks with this lock held, and gives it back when it waits.
+            let _sending = self.parts.lock_sending();
+            self.ended.notify_all();
+        }
+    }
+
     /// Reports events to the application. Returns whether there is something new to read.
     ///
     /// A callback may run the task that it wakes, and that may cause more events. The outermost call
@@ -152,8 +161,16 @@ impl<I: PacketIo> Shared<I> {
                 Event::Answered(call, result) => {
                     readable = true;
                     let on_answer = self.parts.lock_calling().on_answer.remove(&call);
+                    self.tell_closing();
                     if let Some(on_answer) = on_answer {
                         contain(|| on_answer(result));
+                    }
+                }
+                Event::Withdrawn(request) => {
+                    ended = true;
+                    let on_withdrawn = self.parts.lock_calling().on_withdrawn.remove(&request);
+                    if let Some(on_withdrawn) = on_withdrawn {
+                        contain(on_withdrawn);
                     }
                 }
                 Event::Ended(id, outcome) => {
@@ -173,9 +190,7 @@ impl<I: PacketIo> Shared<I> {
             }
         }
         if ended {
-            if self.closing.load(Ordering::SeqCst) {
-                self.ended.notify_all();
-            }
+            self.tell_closing();
             contain(|| (self.on_news)(News::Room));
         }
         REPORTS.set(outer);

@@ -44,6 +44,16 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
+    /// Ensures that the sending thread wakes by `at`.
+    pub(super) fn wake_by(&self, at: Instant) {
+        let mut sending = self.parts.lock_sending();
+        if sending.planned.is_none_or(|planned| at < planned) {
+            sending.planned = Some(at);
+            drop(sending);
+            self.wake_sending();
+        }
+    }
+
     /// Sends what may be sent now. Returns when there is more to do.
     pub(super) fn pump(&self, who: Who) -> Option<Instant> {
         let helping = (who == Who::Other).then(|| Helping::begin(&self.helpers));

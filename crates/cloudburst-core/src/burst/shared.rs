@@ -43,8 +43,8 @@ pub(super) struct Shared<I> {
     pub(super) soon: AtomicBool,
     /// Whether answers were put off, or messages.
     pub(super) pending_flush: AtomicBool,
-    /// Signalled when a send or a connect has ended while the engine is closing: each signal is a system
-    /// call.
+    /// Signalled when a send, a connect, a call or a request has ended while the engine is closing: each
+    /// signal is a system call.
     pub(super) ended: Condvar,
     pub(super) closing: AtomicBool,
     pub(super) stopping: AtomicBool,

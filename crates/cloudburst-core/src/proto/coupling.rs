@@ -3,14 +3,14 @@
 //! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
 //! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.
 
-use super::calls::Prepared;
+use super::calls::{Forgotten, Prepared, refusal, response, withdrawal};
 use super::{
     CallId, Calls, Event, Receiver, ReceiverEvent, SendOptions, Sender, SenderEvent, Transmit,
 };
 use crate::error::SendError;
 use crate::path::Via;
 use crate::time::Instant;
-use crate::wire::{Kind, Role, WireError};
+use crate::wire::{Capabilities, Kind, Role, WireError};
 use core::ops::DerefMut;
 use std::net::SocketAddr;
 
@@ -129,10 +129,17 @@ pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
     while let Some(event) = receiver.poll_event() {
         match event {
             ReceiverEvent::Response(message) => calls.on_response(message),
+            ReceiverEvent::Withdrawal(message) => {
+                if let Some(request) = calls.withdrawn_by(&message) {
+                    let was_queued = receiver.withdraw(request);
+                    calls.on_withdrawn(request, was_queued);
+                }
+            }
             ReceiverEvent::Readable(role) => return Some(Event::Readable(role)),
         }
     }
-    calls.poll_ended().map(|(call, result)| Event::Answered(call, result))
+    let ended = calls.poll_ended().map(|(call, result)| Event::Answered(call, result));
+    ended.or_else(|| calls.poll_withdrawn().map(Event::Withdrawn))
 }
 
 /// Sends the request of `call`, which waits for its response from then on. Both have the deadline
@@ -148,16 +155,54 @@ pub(crate) fn call(
     let (mut calls, mut sender) = parts.calls_and_sender();
     let options = SendOptions { deadline: Some(call.patience), ..*options };
     let request = sender.send(now, peer, Role::Request, call.frame.clone(), &options)?;
-    calls.enter(now, call, request);
+    calls.enter(now, peer, call, request);
     Ok(())
 }
 
-/// Forgets a call, and stops the burst of its request.
-pub(crate) fn hang_up(parts: &mut impl Parts, call: CallId) {
-    let request = parts.calls().forget(call);
-    if let Some(request) = request {
-        parts.sender().cancel(request);
+/// Forgets a call, and stops the burst of its request, or withdraws the request where the callee
+/// has it and declares `CANCEL`.
+pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
+    let Some(Forgotten { request, delivered }) = parts.calls().forget(call) else { return };
+    let mut sender = parts.sender();
+    sender.cancel(request);
+    if let Some((peer, until)) = delivered
+        && sender.supports(peer, Capabilities::CANCEL)
+    {
+        sender.say(now, peer, Role::Withdrawal, withdrawal(call), until);
     }
+}
+
+/// Begins to close: what is under way continues, and of requests, those that the application has.
+/// All others are refused. Refuses those that have come since when called again.
+pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
+    parts.sender().close();
+    parts.receiver().close();
+    loop {
+        let Some(message) = parts.receiver().recv(Role::Request) else { return };
+        let Some(request) = parts.calls().refuse(now, message) else { continue };
+        let mut sender = parts.sender();
+        let bytes = if sender.supports(request.peer, Capabilities::CANCEL) {
+            refusal(request.call)
+        } else {
+            response(request.call, None)
+        };
+        sender.say(now, request.peer, Role::Response, bytes, request.deadline);
+    }
+}
+
+/// Ends everything: peers are told that what has not arrived will not, and that there are no
+/// responses to the requests that the application still has. What that takes is ready to be sent;
+/// all other bursts have stopped.
+pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
+    parts.sender().cancel_all();
+    close(parts, now);
+    let held = parts.calls().release_all();
+    for (request, deadline) in held {
+        let bytes = response(request.call, None);
+        parts.sender().say(now, request.peer, Role::Response, bytes, deadline);
+    }
+    parts.sender().stop();
+    parts.receiver().stop();
 }
 
 #[cfg(test)]

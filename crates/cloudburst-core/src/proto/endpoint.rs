@@ -5,7 +5,7 @@ use super::coupling::{self, Halves, Parts};
 use super::stats::{PeerStats, merge};
 use super::{
     CallCounters, CallFailure, CallId, Calls, Message, Prepared, Receiver, ReceiverCounters,
-    Request, SendOptions, Sender, SenderCounters, Transmit, response,
+    Request, RequestId, SendOptions, Sender, SenderCounters, Transmit, response,
 };
 use crate::config::{Config, ConfigError, Security};
 use crate::error::{LocalError, Outcome, Rejection, SendError};
@@ -45,6 +45,9 @@ pub enum Event {
     Connected(ConnectId, Result<(), Rejection>),
     /// A call ended.
     Answered(CallId, Result<Bytes, CallFailure>),
+    /// The caller of a request that the application has taken no longer waits: it has withdrawn the
+    /// request, or its deadline has passed.
+    Withdrawn(RequestId),
 }
 
 /// Counters of what an endpoint has done and seen since it was created.
@@ -183,9 +186,10 @@ impl Endpoint {
         coupling::call(self, now, peer, call, options)
     }
 
-    /// Forgets a call, and stops the burst of its request. A response that comes later is dropped.
-    pub fn hang_up(&mut self, call: CallId) {
-        coupling::hang_up(self, call);
+    /// Forgets a call, and stops the burst of its request. If the callee has the request, it is told
+    /// that nobody waits. A response that comes later is dropped.
+    pub fn hang_up(&mut self, now: Instant, call: CallId) {
+        coupling::hang_up(self, now, call);
     }
 
     /// Sends the response to a request. `None` tells the caller that there is no response.
@@ -201,7 +205,9 @@ impl Endpoint {
         options: &SendOptions,
     ) -> Result<MessageId, SendError> {
         let frame = response(request.call, bytes);
-        self.sender.send(now, request.peer, Role::Response, frame, options)
+        let id = self.sender.send(now, request.peer, Role::Response, frame, options)?;
+        self.calls.release(request.id());
+        Ok(id)
     }
 
     /// Stops the burst of a message at once. Threads that share an endpoint may already have a batch
@@ -221,7 +227,8 @@ impl Endpoint {
     }
 
     /// Takes the next request from the application's queue. Requests whose callers have given up
-    /// are dropped and counted.
+    /// are dropped and counted. The endpoint remembers the request until it is replied to, or its
+    /// deadline passes.
     pub fn recv_request(&mut self, now: Instant) -> Option<Request> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))
@@ -241,10 +248,16 @@ impl Endpoint {
     }
 
     /// Stops accepting new messages, both to send and to receive, and connects. Those under way
-    /// continue.
-    pub fn close(&mut self) {
-        self.sender.close();
-        self.receiver.close();
+    /// continue, and the requests that the application has can be replied to. Requests that it has
+    /// not taken are refused.
+    pub fn close(&mut self, now: Instant) {
+        coupling::close(self, now);
+    }
+
+    /// Stops everything but what tells peers so: see [`poll_transmit`](Self::poll_transmit). Requests
+    /// that the application has cannot be replied to any more.
+    pub fn stop(&mut self, now: Instant) {
+        coupling::stop(self, now);
     }
 
     /// Takes a datagram that arrived by `via`. Its bytes are garbled afterwards.

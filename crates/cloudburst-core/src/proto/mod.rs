@@ -46,7 +46,7 @@ mod stats;
 mod steps;
 mod timers;
 
-pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, response};
+pub use calls::{CallCounters, CallFailure, CallId, Calls, Prepared, Request, RequestId, response};
 pub use endpoint::{Counters, Endpoint, Event, Latencies};
 pub use layout::Layout;
 pub(crate) use limits::MAX_PAUSE;

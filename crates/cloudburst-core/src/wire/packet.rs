@@ -81,15 +81,21 @@ pub enum Role {
     Request = 1,
     /// The response to a request. It has no queue: the receiver waits for it, or has no use for it.
     Response = 2,
+    /// The caller of a request no longer waits for its response. It has no queue either.
+    Withdrawal = 3,
 }
 
 impl Role {
-    /// The length of the header that a call puts before the payload (docs/spec.md, section 13).
-    pub(crate) const fn header_len(self) -> usize {
+    /// The number of roles.
+    pub const COUNT: usize = 4;
+
+    /// Bytes that a message of this role has before those of the application.
+    pub const fn header_len(self) -> usize {
         match self {
             Self::Plain => 0,
             Self::Request => 12,
             Self::Response => 9,
+            Self::Withdrawal => 8,
         }
     }
 }
@@ -167,7 +173,7 @@ impl Prefix {
             0 => Role::Plain,
             1 => Role::Request,
             2 => Role::Response,
-            _ => return Err(WireError::Undefined { field: "role", got: flags }),
+            _ => Role::Withdrawal,
         };
         let class_and_path = cursor.u16()?;
         Ok(Self {

@@ -335,7 +335,7 @@ fn a_connect_takes_the_room_of_a_message_and_keeps_its_peer() {
 fn a_closing_endpoint_refuses_connects_and_goes_on_with_those_under_way() {
     let mut pair = Pair::new(Setup::default());
     let id = connect(&mut pair, None);
-    pair.a.endpoint.close();
+    pair.a.endpoint.close(pair.now);
     let refused = pair.a.endpoint.connect(pair.now, Side::B.address(0), None);
     assert_eq!(refused, Err(SendError::Closing));
     assert_eq!(pair.a.endpoint.unfinished(), 1);

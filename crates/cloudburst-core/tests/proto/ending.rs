@@ -230,7 +230,7 @@ fn a_closing_receiver_takes_no_new_message_and_finishes_the_others() {
     pair.deliver(message(1, 0));
     let begun = pair.send(message(93_000, 1));
     pair.run_for(Duration::from_micros(300));
-    pair.b.endpoint.close();
+    pair.b.endpoint.close(pair.now);
     let late = pair.send(message(10, 2));
     assert_eq!(pair.outcome(late), Outcome::Rejected(Rejection::ByPeer(RejectReason::Closing)));
     assert!(matches!(pair.outcome(begun), Outcome::Delivered(_)));

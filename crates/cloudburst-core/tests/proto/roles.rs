@@ -4,9 +4,10 @@ use crate::common::peer::Liar;
 use crate::common::{Pair, Setup, Side, message};
 use bytes::Bytes;
 use cloudburst_core::config::Config;
+use cloudburst_core::error::{Outcome, Rejection, SendError};
 use cloudburst_core::id::{PathId, SessionId};
 use cloudburst_core::proto::{CallFailure, CallId, SendOptions};
-use cloudburst_core::wire::{Kind, Prefix, Role, WireError};
+use cloudburst_core::wire::{Kind, Prefix, RejectReason, Role, WireError};
 use core::time::Duration;
 
 fn call(pair: &mut Pair, bytes: &Bytes) -> CallId {
@@ -70,7 +71,7 @@ fn a_call_has_one_deadline_whatever_its_options_say() {
 fn a_call_that_was_hung_up_sends_nothing_more() {
     let mut pair = Pair::new(Setup::default());
     let id = call(&mut pair, &message(40_000, 1));
-    pair.a.endpoint.hang_up(id);
+    pair.a.endpoint.hang_up(pair.now, id);
     pair.run_for(Duration::from_millis(50));
     assert_eq!(pair.a.counters().sender.symbols_sent, 0);
     assert_eq!((pair.a.answers.len(), pair.a.endpoint.unfinished()), (0, 0));
@@ -123,7 +124,8 @@ fn a_symbol_that_contradicts_its_messages_role_is_nonsense() {
 fn roles_are_bits_3_and_4_of_the_flags() {
     let mut packet = [0; 14];
     packet[0] = 0x25;
-    for (flags, role) in [(0x00, Role::Plain), (0x08, Role::Request), (0x10, Role::Response)] {
+    let roles = [Role::Plain, Role::Request, Role::Response, Role::Withdrawal];
+    for (flags, role) in [0x00, 0x08, 0x10, 0x18].into_iter().zip(roles) {
         packet[1] = flags;
         let prefix = Prefix {
             kind: Kind::Symbol,
@@ -140,8 +142,128 @@ fn roles_are_bits_3_and_4_of_the_flags() {
         };
         assert_eq!(Prefix::parse(&packet), Ok(prefix));
     }
-    packet[1] = 0x18;
-    assert_eq!(Prefix::parse(&packet), Err(WireError::Undefined { field: "role", got: 0x18 }));
     packet[1] = 0x80;
     assert_eq!(Prefix::parse(&packet), Err(WireError::Undefined { field: "flags", got: 0x80 }));
+}
+
+/// B's application has the request of A's call, which may take `patience`.
+fn taken(pair: &mut Pair, patience: Duration) -> CallId {
+    let call = pair.a.endpoint.prepare(Some(patience), b"a request");
+    let (to, options) = (Side::B.address(0), SendOptions::default());
+    pair.a.endpoint.call(pair.now, to, &call, &options).unwrap();
+    pair.run(|pair| !pair.b.requests.is_empty() && pair.a.endpoint.unfinished() == 0);
+    call.id()
+}
+
+#[test]
+fn a_callee_learns_that_nobody_waits_for_its_response() {
+    let mut pair = Pair::new(Setup { link: crate::common::lossy(0.2), ..Setup::default() });
+    let start = pair.now;
+    let id = taken(&mut pair, Duration::from_secs(10));
+    pair.a.endpoint.hang_up(pair.now, id);
+    pair.run(|pair| !pair.b.withdrawn.is_empty());
+    assert_eq!(pair.b.withdrawn, [pair.b.requests[0].id()]);
+    assert!(pair.now.saturating_since(start) < Duration::from_secs(1), "before the deadline");
+    assert_eq!(pair.b.counters().calls.requests_withdrawn, 1);
+    pair.settle();
+    pair.b.endpoint.check_invariants();
+    assert_eq!((pair.b.inbox.len(), pair.b.requests.len()), (0, 1), "it is in no queue");
+}
+
+#[test]
+fn a_callee_learns_that_the_deadline_of_a_request_has_passed() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_millis(300));
+    pair.run(|pair| !pair.b.withdrawn.is_empty());
+    assert_eq!(pair.b.withdrawn, [pair.b.requests[0].id()]);
+    assert_eq!(pair.now, pair.b.requests[0].deadline);
+    assert_eq!(pair.a.answers[&id], Err(CallFailure::Deadline));
+}
+
+#[test]
+fn a_request_that_is_withdrawn_leaves_the_queue() {
+    let b = Config { receive_messages: 1, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    pair.b.takes = false;
+    let first = call(&mut pair, &message(100, 1));
+    pair.settle();
+    let second = call(&mut pair, &message(100, 2));
+    pair.run_for(Duration::from_millis(20));
+    assert_eq!(pair.a.counters().sender.delivered, 1, "there is room for one");
+    pair.a.endpoint.hang_up(pair.now, first);
+    pair.settle();
+    let request = pair.b.endpoint.recv_request(pair.now).unwrap();
+    assert_eq!((request.call, pair.b.counters().calls.requests_withdrawn), (second, 1));
+    assert_eq!(pair.b.endpoint.recv_request(pair.now), None);
+    assert_eq!(pair.b.withdrawn, [], "the application has not seen it");
+}
+
+#[test]
+fn what_was_answered_or_is_not_known_to_be_there_is_not_withdrawn() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_secs(10));
+    let (now, options) = (pair.now, SendOptions::default());
+    pair.b.endpoint.reply(now, &pair.b.requests[0].clone(), Some(b""), &options).unwrap();
+    pair.settle();
+    let sent = pair.a.counters().sender.symbols_sent;
+    pair.a.endpoint.hang_up(pair.now, id);
+    (0..4).for_each(|path| pair.set_down(path, true));
+    let id = call(&mut pair, &message(100, 2));
+    pair.run_for(Duration::from_micros(10));
+    pair.a.endpoint.hang_up(pair.now, id);
+    assert_eq!(pair.a.endpoint.unfinished(), 0);
+    assert_eq!(pair.a.counters().sender.symbols_sent, sent + 1, "the request");
+}
+
+#[test]
+fn a_closing_callee_refuses_what_its_application_has_not_taken() {
+    let mut pair = Pair::new(Setup::default());
+    let first = taken(&mut pair, Duration::from_secs(10));
+    pair.b.takes = false;
+    let queued = call(&mut pair, &message(100, 2));
+    pair.settle();
+    let begun = call(&mut pair, &message(900_000, 3));
+    pair.run_for(Duration::from_micros(300));
+    let start = pair.now;
+    pair.b.endpoint.close(pair.now);
+    let late = call(&mut pair, &message(100, 4));
+    pair.settle();
+    let closing = Rejection::ByPeer(RejectReason::Closing);
+    for refused in [queued, begun, late] {
+        assert_eq!(pair.a.answers[&refused], Err(CallFailure::Rejected(closing)));
+    }
+    assert!(pair.now.saturating_since(start) < Duration::from_millis(10), "at once");
+    assert_eq!(pair.b.counters().calls.requests_refused, 1);
+    // What it has, it can still answer.
+    let request = pair.b.requests[0].clone();
+    let (now, options) = (pair.now, SendOptions::default());
+    pair.b.endpoint.reply(now, &request, Some(b"yes"), &options).unwrap();
+    pair.settle();
+    assert_eq!(pair.a.answers[&first], Ok(Bytes::from_static(b"yes")));
+}
+
+#[test]
+fn an_endpoint_that_stops_tells_everybody_at_once() {
+    let mut pair = Pair::new(Setup::default());
+    let taken = taken(&mut pair, Duration::from_secs(10));
+    pair.b.takes = false;
+    let queued = call(&mut pair, &message(100, 2));
+    pair.settle();
+    let begun = pair.send(message(900_000, 3));
+    pair.run_for(Duration::from_micros(300));
+    let own = pair.send_from(Side::B, message(900_000, 4), SendOptions::default());
+    let start = pair.now;
+    pair.b.endpoint.stop(pair.now);
+    pair.b.endpoint.check_invariants();
+    pair.run(|pair| pair.a.answers.len() == 2 && !pair.a.outcomes.is_empty());
+    let closing = Rejection::ByPeer(RejectReason::Closing);
+    assert_eq!(pair.a.answers[&queued], Err(CallFailure::Rejected(closing)));
+    assert_eq!(pair.a.answers[&taken], Err(CallFailure::Unanswered));
+    assert_eq!(pair.outcome(begun), Outcome::Rejected(closing));
+    assert!(pair.now.saturating_since(start) < Duration::from_millis(10), "at once");
+    assert!(matches!(pair.b.outcomes[&own], Outcome::Rejected(Rejection::Cancelled)));
+    let (now, options) = (pair.now, SendOptions::default());
+    let request = pair.b.requests[0].clone();
+    let refused = pair.b.endpoint.reply(now, &request, None, &options);
+    assert_eq!(refused, Err(SendError::Closing));
 }

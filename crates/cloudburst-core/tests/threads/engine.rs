@@ -138,7 +138,7 @@ fn what_is_reported_as_delivered_is_in_the_applications_queue() {
     assert_eq!(b.engine.readable(Role::Plain), 0);
     let counters = b.engine.counters().receiver;
     assert!(counters.stops_sent > 2_000, "late symbols were answered again");
-    assert!(a.engine.close(Duration::from_secs(5)));
+    assert!(a.engine.shutdown(Duration::from_secs(5), || {}));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn closing_an_engine_drops_what_was_pending() {
     let on_end = Box::new(move |outcome| ended.send(outcome).unwrap());
     let bytes = crate::common::message(93_000, 1);
     a.engine.send(to, Role::Plain, bytes, &SendOptions::default(), on_end).unwrap();
-    assert!(!a.engine.close(Duration::ZERO), "nobody answers");
+    assert!(!a.engine.shutdown(Duration::ZERO, || {}), "nobody answers");
     let outcome = outcomes.recv_timeout(Duration::from_secs(5));
     assert!(matches!(outcome, Err(RecvTimeoutError::Disconnected)), "{outcome:?}");
 }

@@ -190,12 +190,13 @@ impl Twins {
         while let Some(request) = self.endpoint.recv_request(now) {
             self.saw.push(Seen::Request(request.bytes.clone()));
             self.endpoint.reply(now, &request, Some(&request.bytes), &options).unwrap();
-            let same = self.engine.recv_request().unwrap();
+            let same = self.engine.recv_request(|_| Box::new(|| {})).unwrap();
             self.engine_sees.send(Seen::Request(same.bytes.clone())).unwrap();
             let frame = cloudburst_core::proto::response(same.call, Some(&same.bytes));
             let (role, sees) = (Role::Response, self.engine_sees.clone());
             let on_end = Box::new(move |outcome| drop(sees.send(Seen::Ended(outcome))));
             self.engine.send(same.peer, role, frame, &options, on_end).unwrap();
+            self.engine.release(same.id());
             self.compare(false);
         }
     }

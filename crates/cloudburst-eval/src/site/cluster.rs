@@ -171,6 +171,6 @@ pub(crate) fn serve(
             eprintln!("cbrst-eval: the controller did not take the answer: {error}");
         }
     }
-    endpoint.close(Duration::ZERO);
+    endpoint.shutdown(Duration::ZERO);
     Ok(())
 }

@@ -188,7 +188,7 @@ impl Transport for Cloudburst {
 impl Drop for Cloudburst {
     fn drop(&mut self) {
         for endpoint in &self.endpoints {
-            endpoint.blocking().close(Duration::ZERO);
+            endpoint.blocking().shutdown(Duration::ZERO);
         }
         if let Some(serving) = self.serving.take() {
             let _ = serving.join();

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-/// A call in flight. Dropping it forgets the call, and stops the burst of its request.
+/// A call in flight. Dropping it forgets the call, and stops the burst of its request or withdraws it.
 #[derive(Debug)]
 pub(super) struct InFlight {
     call: CallId,
@@ -35,8 +35,8 @@ impl Endpoint {
     /// `Ok` means that the application there has answered, which says more than the `Ok` of
     /// [`send`](Self::send): an empty response serves as a receipt by the application. The call
     /// ends by its deadline, which the callee is told. Dropping the future stops the burst at once
-    /// and forgets the call: a late response is dropped and counted. The callee does not learn of
-    /// this.
+    /// and forgets the call: a late response is dropped and counted. If the callee is known to have the
+    /// request, it learns that nobody waits: see [`Request::is_cancelled`](crate::Request::is_cancelled).
     ///
     /// As many calls may be in flight as messages ([`Config::send_messages`]); more wait. Calls and
     /// plain messages share an endpoint but do not mix: [`recv`](Self::recv) returns neither
@@ -61,7 +61,7 @@ impl Endpoint {
     /// # let server = Endpoint::builder().bind(loopback).security(security).build()?;
     /// let address = server.local_addr();
     /// tokio::spawn(async move {
-    ///     server.serve(|_peer, question| async move { question.to_ascii_uppercase() }).await
+    ///     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
     /// });
     /// assert_eq!(client.call(address, "hello").await?, "HELLO");
     /// # Ok(())

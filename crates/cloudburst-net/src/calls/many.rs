@@ -105,7 +105,7 @@ impl Endpoint {
     /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
     /// # let (client, server) = (build()?, build()?);
     /// # let servers = [server.local_addr(); 3];
-    /// # tokio::spawn(async move { server.serve(|_, query| async { query }).await });
+    /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
     /// let options = SendOptions { deadline: Some(Duration::from_secs(5)), ..Default::default() };
     /// let mut calls = client.call_many(servers.map(|server| (server, "query")), options);
     /// while let Some(response) = calls.next().await {

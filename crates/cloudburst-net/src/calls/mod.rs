@@ -2,12 +2,14 @@
 //! requests and keeps the deadlines.
 
 mod call;
+mod interest;
 mod limit;
 mod many;
 mod request;
 mod serve;
 
 pub use many::{Calls, Response};
-pub use request::Request;
+pub use request::{Request, RequestParts};
 
 pub(crate) use limit::CallLimit;
+pub(crate) use serve::Handled;

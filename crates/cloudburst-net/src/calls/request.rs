@@ -1,11 +1,13 @@
 //! One call, from the callee's side.
 
+use super::interest::Interest;
 use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::UdpIo;
 use crate::wakers::contained;
 use bytes::Bytes;
+use cloudburst_core::burst::OnWithdrawn;
 use cloudburst_core::error::{Outcome, Receipt, Rejection};
 use cloudburst_core::proto::{self, Calls, SendOptions, response};
 use cloudburst_core::wire::Role;
@@ -24,13 +26,62 @@ use std::time::Instant;
 pub struct Request {
     request: proto::Request,
     deadline: Instant,
+    interest: Arc<Interest>,
     endpoint: Weak<Inner>,
     replied: bool,
 }
 
+/// A request as its handler sees it: see [`Endpoint::serve`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RequestParts {
+    /// The caller's address, where it accepts messages itself.
+    pub peer: SocketAddr,
+    /// The payload of the request.
+    pub bytes: Bytes,
+    /// When the caller stops waiting. See [`Request::deadline`].
+    pub deadline: Instant,
+    interest: Arc<Interest>,
+}
+
+impl RequestParts {
+    /// Whether nobody waits for the response any more. See [`Request::is_cancelled`].
+    pub fn is_cancelled(&self) -> bool {
+        self.interest.is_over()
+    }
+}
+
 impl Request {
-    const fn new(request: proto::Request, deadline: Instant, endpoint: Weak<Inner>) -> Self {
-        Self { request, deadline, endpoint, replied: false }
+    const fn new(
+        request: proto::Request,
+        deadline: Instant,
+        interest: Arc<Interest>,
+        endpoint: Weak<Inner>,
+    ) -> Self {
+        Self { request, deadline, interest, endpoint, replied: false }
+    }
+
+    pub(crate) fn parts(&self) -> RequestParts {
+        RequestParts {
+            peer: self.peer(),
+            bytes: self.bytes().clone(),
+            deadline: self.deadline,
+            interest: self.interest.clone(),
+        }
+    }
+
+    /// Whether nobody waits for the response any more: the caller has abandoned the call, its deadline
+    /// has passed, or this endpoint has stopped.
+    ///
+    /// A caller that abandons a call says so once it knows that the callee has the request. One that
+    /// dies, or whose peer does not support it, does not: then the deadline applies.
+    pub fn is_cancelled(&self) -> bool {
+        self.interest.is_over()
+    }
+
+    /// Waits until nobody waits for the response. See [`is_cancelled`](Self::is_cancelled).
+    pub async fn cancelled(&self) {
+        self.interest.over().await;
     }
 
     /// The caller's address, where it accepts messages itself.
@@ -81,6 +132,7 @@ impl Request {
         let peer = self.request.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
         let sending = endpoint.when_room(begin).await?;
+        self.release(&endpoint);
         // Neither messages under way nor requests keep an endpoint alive.
         drop((frame, endpoint));
         let receipt = sending.await?;
@@ -105,19 +157,26 @@ impl Request {
         let peer = self.request.peer;
         let begin = || {
             let (request, deadline) = (self.request.clone(), self.deadline);
+            let interest = self.interest.clone();
             let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
                     // Its end tells the caller that there is no answer.
-                    drop(Self::new(request, deadline, endpoint_here));
+                    drop(Self::new(request, deadline, interest, endpoint_here));
                 }
             };
             endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
         };
         endpoint.when_room(begin).await?;
+        self.release(&endpoint);
         self.replied = true;
         Ok(())
+    }
+
+    /// The response is under way, or there is none: the endpoint need not wait for it.
+    fn release(&self, endpoint: &Endpoint) {
+        endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
     }
 
     fn response(&self, bytes: Option<&[u8]>) -> Bytes {
@@ -134,6 +193,7 @@ impl Request {
         let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
             left if left.is_zero() => Err(SendError::Rejected(Rejection::NotStarted)),
+            _ if self.is_cancelled() => Err(SendError::Rejected(Rejection::Cancelled)),
             left => Ok(SendOptions { deadline: Some(left), ..options }),
         }
     }
@@ -145,12 +205,13 @@ impl Drop for Request {
             return;
         }
         let Ok(endpoint) = self.upgrade() else { return };
-        endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
         if let Ok(options) = self.options(SendOptions::default()) {
+            endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
             // Without room or time for it, the caller's deadline has to do.
             let frame = self.response(None);
             let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
         }
+        self.release(&endpoint);
     }
 }
 
@@ -161,7 +222,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the endpoint is closed and all requests have been taken.
+    /// [`Closed`] when the endpoint is shutting down: it refuses requests that were not taken.
     ///
     /// # Example
     ///
@@ -201,11 +262,14 @@ impl Endpoint {
     ///
     /// See [`recv_request`](Self::recv_request).
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
-        let closed = self.inner.is_closed()?;
-        let Some(request) = self.inner.engine.recv_request() else {
-            return if closed { Err(Closed) } else { Ok(None) };
+        let closing = self.inner.is_closing()?;
+        let interest = Arc::new(Interest::new(self.inner.process.clone()));
+        let watched = interest.clone();
+        let watch = move |_: &_| -> OnWithdrawn { Box::new(move || watched.end()) };
+        let Some(request) = self.inner.engine.recv_request(watch) else {
+            return if closing { Err(Closed) } else { Ok(None) };
         };
         let deadline = UdpIo::clock_at(request.deadline);
-        Ok(Some(Request::new(request, deadline, Arc::downgrade(&self.inner))))
+        Ok(Some(Request::new(request, deadline, interest, Arc::downgrade(&self.inner))))
     }
 }

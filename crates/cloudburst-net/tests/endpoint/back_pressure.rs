@@ -96,11 +96,11 @@ fn a_service_that_stalls_makes_its_callers_wait() {
     assert!(server.counters().receiver.messages_delivered <= 4);
 
     let service = server.clone();
-    let serving = thread::spawn(move || service.serve(|_, request| request));
+    let serving = thread::spawn(move || service.serve(1, |request| request.bytes));
     for (n, result) in (0..CALLS).zip(calls.results()) {
         assert!(result.unwrap() == bytes(2_000, n), "that is another's");
     }
     assert_eq!(server.counters().calls.requests_received, CALLS, "each once");
-    server.close(Duration::ZERO);
+    server.shutdown(Duration::ZERO);
     serving.join().unwrap();
 }

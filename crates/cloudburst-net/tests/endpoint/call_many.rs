@@ -16,7 +16,7 @@ fn servers(count: usize) -> (Vec<Endpoint>, Vec<SocketAddr>) {
     let servers: Vec<_> = (0..count).map(|_| endpoint()).collect();
     for server in &servers {
         let server = server.clone().blocking();
-        thread::spawn(move || server.serve(|_, request| request));
+        thread::spawn(move || server.serve(1, |request| request.bytes));
     }
     let addresses = servers.iter().map(Endpoint::local_addr).collect();
     (servers, addresses)
@@ -79,7 +79,7 @@ fn what_finds_no_room_is_refused_at_once() {
     let results = client.call_many(requests.clone(), SendOptions::default()).results();
     assert_eq!(results[2], Err(CallError::Full { calls: 2 }));
     assert!(results[..2].iter().all(Result::is_ok));
-    client.close(Duration::ZERO);
+    client.shutdown(Duration::ZERO);
     let results = client.call_many(requests, SendOptions::default()).results();
     assert!(results.iter().all(|result| *result == Err(CallError::Closed)));
 }

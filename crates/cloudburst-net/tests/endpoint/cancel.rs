@@ -22,7 +22,7 @@ fn cut_off() -> (Endpoint, Endpoint, Relay) {
 /// Asserts that nothing is under way. That nothing more is sent then is tested in virtual time, by
 /// `cancelling_stops_a_burst_that_nobody_answers` of the core.
 async fn assert_idle(client: &Endpoint) {
-    assert!(client.close(Duration::ZERO).await, "nothing is under way");
+    assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");
 }
 
 #[tokio::test]

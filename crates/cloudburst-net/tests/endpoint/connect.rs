@@ -30,7 +30,7 @@ async fn messages_after_a_connect_find_the_session_open() {
     client.send(to, bytes(5_000, 1)).await.unwrap();
     assert_eq!(server.recv().await.unwrap().bytes, bytes(5_000, 1));
     assert_eq!(client.counters().sender.sessions_opened, 1);
-    assert!(client.close(PATIENCE).await);
+    assert!(client.shutdown(PATIENCE).await);
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn nobody_there_is_no_answer() {
     let result = client.connect_with(address, within_deadline()).await;
     assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
     assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
-    assert!(client.close(Duration::ZERO).await, "nothing is under way");
+    assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn dropping_a_connect_cancels_it_and_makes_room() {
     assert!(!next.is_finished());
     drop(connect);
     next.await.unwrap().unwrap();
-    assert!(client.close(PATIENCE).await);
+    assert!(client.shutdown(PATIENCE).await);
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_closed_endpoint_does_not_connect() {
     while !is_asked() {
         tokio::task::yield_now().await;
     }
-    assert!(!client.close(Duration::from_millis(50)).await, "a connect is under way");
+    assert!(!client.shutdown(Duration::from_millis(50)).await, "a connect is under way");
     assert_eq!(connect.await.unwrap(), Err(SendError::Closed));
     let late = client.connect(server.local_addr()).await;
     assert_eq!(late, Err(SendError::Refused(Refusal::Closing)));
@@ -131,7 +131,7 @@ fn closing_waits_for_a_connect_that_can_still_succeed() {
         client.peer(address).is_some_and(|peer| peer.sent.handshakes_sent > 0)
     });
     let closing = client.clone();
-    let closed = thread::spawn(move || closing.close(PATIENCE));
+    let closed = thread::spawn(move || closing.shutdown(PATIENCE));
     let unsendable = SendOptions { priority: 8, ..SendOptions::default() };
     eventually("it closes", || {
         let refused = client.try_send_with(address, "late", unsendable).map(drop);

@@ -49,7 +49,7 @@ async fn no_message_is_lost_with_a_receiver_that_gives_up() {
         })
         .collect();
     sending.await.unwrap();
-    server.close(PATIENCE).await;
+    server.shutdown(PATIENCE).await;
     let (mut all, mut gave_up) = (Vec::new(), 0);
     for receiver in receivers {
         let (came, times) = receiver.await.unwrap();
@@ -84,7 +84,7 @@ fn no_message_is_lost_with_a_blocking_receiver_that_gives_up() {
         })
         .collect();
     sending.join().unwrap();
-    server.close(PATIENCE);
+    server.shutdown(PATIENCE);
     let came: Vec<_> = receivers.into_iter().flat_map(|taking| taking.join().unwrap()).collect();
     assert_eq!((came.len(), came.iter().collect::<BTreeSet<_>>().len()), (1_000, 1_000));
 }
@@ -107,7 +107,7 @@ fn no_request_is_lost_with_a_receiver_that_gives_up() {
     for _ in 0..300 {
         assert_eq!(client.call(to, "a request").unwrap(), "done");
     }
-    server.close(PATIENCE);
+    server.shutdown(PATIENCE);
     serving.join().unwrap();
 }
 
@@ -118,7 +118,7 @@ fn closing_goes_on_where_nobody_waits_for_it() {
     let to = server.local_addr();
     let sending = client.try_send(to, bytes(100_000, 1)).unwrap();
     let stuck = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
-    begin_and_drop(client.close(Duration::from_millis(300)));
+    begin_and_drop(client.shutdown(Duration::from_millis(300)));
     eventually("no more is taken", || {
         client
             .try_send(to, "late")
@@ -156,6 +156,6 @@ async fn a_caller_is_told_of_a_response_that_is_too_large_for_it() {
     assert_eq!(replied, Err(SendError::Rejected(Rejection::ByPeer(RejectReason::TooLarge))));
     assert_eq!(calling.await.unwrap(), Err(CallError::Unanswered));
 
-    tokio::spawn(async move { server.serve(|_, _| async { bytes(10_001, 1) }).await });
+    tokio::spawn(async move { server.serve(1, |_| async { bytes(10_001, 1) }).await });
     assert_eq!(client.call(to, "a request").await, Err(CallError::Unanswered));
 }

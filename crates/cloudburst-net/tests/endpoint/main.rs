@@ -9,7 +9,7 @@ mod back_pressure;
 mod call_many;
 mod calls;
 mod cancel;
-mod close;
+
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
@@ -23,6 +23,8 @@ mod reactor;
 mod round_trip;
 mod runtimes;
 mod selective;
+mod serve;
 mod settings;
 mod shards;
+mod shutdown;
 mod sockets;

@@ -54,7 +54,7 @@ fn assert_alive(endpoint: &Endpoint) {
     assert_eq!(this.send_with(nobody, "hello", soon()), Err(rejected));
     let late = this.call_with(other.local_addr(), "nobody serves", soon());
     assert_eq!(late, Err(CallError::Deadline));
-    assert!(this.close(PATIENCE), "nothing is left under way");
+    assert!(this.shutdown(PATIENCE), "nothing is left under way");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn wakers_may_panic_when_an_endpoint_closes() {
     waiting.iter_mut().for_each(|send| panicking.wait_for(send.as_mut()));
     calls.iter_mut().for_each(|call| panicking.wait_for(call.as_mut()));
     receivers.iter_mut().for_each(|receiver| panicking.wait_for(receiver.as_mut()));
-    assert!(!endpoint.blocking().close(Duration::ZERO));
+    assert!(!endpoint.blocking().shutdown(Duration::ZERO));
     assert_eq!(panicking.woken(), 6, "each is told");
     let mut context = Context::from_waker(Waker::noop());
     for mut send in waiting {

@@ -10,7 +10,7 @@ fn runtime() -> Runtime {
 }
 
 async fn serve(endpoint: Endpoint) {
-    endpoint.serve(|_, question| async move { question }).await;
+    endpoint.serve(1, |question| async move { question.bytes }).await;
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn calls_and_messages_get_through_between_driven_endpoints_of_one_thread() {
             assert_eq!(other.recv().await.unwrap().bytes, bytes);
         }
         for endpoint in [one, other] {
-            assert!(endpoint.close(Duration::from_secs(5)).await);
+            assert!(endpoint.shutdown(Duration::from_secs(5)).await);
         }
     });
 }

@@ -184,7 +184,7 @@ fn threads_that_poll_busily_find_messages_and_their_end() {
         assert_eq!(one.recv().unwrap().bytes, message);
     }
     assert_eq!(one.recv_timeout(Duration::from_millis(5)), Ok(None));
-    other.close(PATIENCE);
+    other.shutdown(PATIENCE);
     echo.join().unwrap();
 }
 

@@ -33,7 +33,7 @@ fn an_endpoint_outlives_its_runtime() {
         });
         let (receiver, service) = (server.clone(), server.clone());
         runtime.spawn(async move { receiver.recv().await });
-        runtime.spawn(async move { service.serve(|_, _| pending::<Vec<u8>>()).await });
+        runtime.spawn(async move { service.serve(1, |_| pending::<Vec<u8>>()).await });
         let blocking = client.blocking();
         let caller = thread::spawn(move || blocking.call(to, "a request"));
         let under_way = || {
@@ -56,10 +56,12 @@ fn an_endpoint_outlives_its_runtime() {
         next.block_on(async {
             let responder = server.clone();
             let task =
-                tokio::spawn(async move { responder.serve(|_, asked| async { asked }).await });
+                tokio::spawn(
+                    async move { responder.serve(1, |asked| async { asked.bytes }).await },
+                );
             assert_eq!(client.call(to, "from another").await.unwrap(), "from another");
-            assert!(client.close(PATIENCE).await, "nothing is left under way");
-            server.close(Duration::ZERO).await;
+            assert!(client.shutdown(PATIENCE).await, "nothing is left under way");
+            server.shutdown(Duration::ZERO).await;
             task.await.unwrap();
         });
     }

@@ -113,7 +113,7 @@ fn a_shard_is_called_and_calls_back() {
         let client = builder().build().unwrap().blocking();
         let service = client.clone();
         let serving = thread::spawn(move || {
-            service.serve(|peer, asked| [asked, peer.to_string().into()].concat());
+            service.serve(1, |asked| [asked.bytes, asked.peer.to_string().into()].concat());
         });
         let said: BTreeSet<_> =
             (0..4).map(|_| client.call(addr, "who are you?").unwrap()).collect();
@@ -125,7 +125,7 @@ fn a_shard_is_called_and_calls_back() {
     }
     assert!(met.len() > 1, "{met:?}");
     for (endpoint, thread) in shards.iter().map(Endpoint::blocking).zip(answering).chain(clients) {
-        endpoint.close(crate::common::PATIENCE);
+        endpoint.shutdown(crate::common::PATIENCE);
         thread.join().unwrap();
     }
 }
@@ -139,7 +139,7 @@ fn the_clients_of_a_shard_that_is_closed_go_on_with_others() {
     }
     let homes = taken(&shards);
     let closed = (0..SHARDS).max_by_key(|&shard| homes[shard].len()).unwrap();
-    shards.remove(closed).blocking().close(Duration::ZERO);
+    shards.remove(closed).blocking().shutdown(Duration::ZERO);
     for (number, client) in (0..).zip(&clients) {
         let start = Instant::now();
         let first = client.send(addr, vec![number]);

@@ -78,7 +78,7 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     assert_eq!(errors(&sender).total(), errors(&sender).unreachable);
     sender.send(receiver.local_addr(), "another")?;
     expect(&receiver, b"another")?;
-    assert!(sender.close(PATIENCE), "nothing is left under way");
+    assert!(sender.shutdown(PATIENCE), "nothing is left under way");
     Ok(())
 }
 
@@ -128,7 +128,7 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     wire.left.command("ip", UP)?;
     sender.send(known, "back")?;
     expect(&receiver, b"back")?;
-    assert!(sender.close(PATIENCE), "nothing is left under way");
+    assert!(sender.shutdown(PATIENCE), "nothing is left under way");
     Ok(())
 }
 

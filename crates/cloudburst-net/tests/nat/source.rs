@@ -76,7 +76,7 @@ fn two_behind_one_masquerade() -> Result<(), Failed> {
     }
     // Both at once.
     let service = server.clone();
-    let serving = thread::spawn(move || service.serve(|_, request| request));
+    let serving = thread::spawn(move || service.serve(1, |request| request.bytes));
     thread::scope(|scope| {
         let call = move |client: &blocking::Endpoint, text: &'static str| {
             (0..20).try_for_each(|_| {
@@ -87,7 +87,7 @@ fn two_behind_one_masquerade() -> Result<(), Failed> {
         let other = scope.spawn(move || call(&second, "second"));
         call(&first, "first").and(other.join().expect("it does not panic"))
     })?;
-    server.close(SOON);
+    server.shutdown(SOON);
     serving.join().expect("it does not panic");
     Ok(())
 }

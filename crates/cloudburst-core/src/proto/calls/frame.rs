@@ -1,16 +1,30 @@
 //! The headers of requests and responses (docs/spec.md, section 13).
 
+use super::table::CallFailure;
+use crate::error::Rejection;
 use crate::proto::Message;
 use crate::time::Instant;
-use crate::wire::Role;
+use crate::wire::{RejectReason, Role};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::time::Duration;
 use std::net::SocketAddr;
+
+/// What a response says in its first byte after the token.
+const ANSWERED: u8 = 0;
+const DROPPED: u8 = 1;
+const REFUSED: u8 = 2;
 
 /// The identifier of a call, its token on the wire: 64 bits that only its caller and its callee
 /// know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub(super) u64);
+
+impl CallId {
+    /// The token as it stands at the front of requests, responses and withdrawals.
+    pub(in crate::proto) const fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+}
 
 /// A request that is ready to be sent. It can be tried again until there is room for it.
 #[derive(Clone, Debug)]
@@ -62,7 +76,21 @@ pub struct Request {
     pub bytes: Bytes,
 }
 
+/// The name of a request at its callee: tokens are unique only to one caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId {
+    /// The caller, as in [`Request::peer`].
+    pub peer: SocketAddr,
+    /// The call.
+    pub call: CallId,
+}
+
 impl Request {
+    /// The request's name.
+    pub const fn id(&self) -> RequestId {
+        RequestId { peer: self.peer, call: self.call }
+    }
+
     /// Parses a request. Returns `None` if it is too short.
     pub(super) fn parse(message: Message) -> Option<Self> {
         let Message { peer, arrived_at, mut bytes, .. } = message;
@@ -75,23 +103,46 @@ impl Request {
 /// The bytes of the response to `call`. `None` says that the service ended the request without an
 /// answer.
 pub fn response(call: CallId, bytes: Option<&[u8]>) -> Bytes {
-    let mut frame =
-        BytesMut::with_capacity(Role::Response.header_len() + bytes.map_or(0, <[u8]>::len));
+    let status = if bytes.is_some() { ANSWERED } else { DROPPED };
+    write_response(call, status, bytes.unwrap_or_default())
+}
+
+/// The bytes of a response which says that the callee is closing, and its application has not seen
+/// the request. Only for peers that declare `CANCEL`.
+pub(in crate::proto) fn refusal(call: CallId) -> Bytes {
+    write_response(call, REFUSED, &[])
+}
+
+fn write_response(call: CallId, status: u8, bytes: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(Role::Response.header_len() + bytes.len());
     frame.put_u64(call.0);
-    frame.put_u8(bytes.is_none().into());
-    frame.extend_from_slice(bytes.unwrap_or_default());
+    frame.put_u8(status);
+    frame.extend_from_slice(bytes);
     frame.freeze()
 }
 
-/// The call that a response belongs to, and its payload. Returns `None` if the response is too
-/// short, has an undefined status, or is a refusal with trailing bytes.
-pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Option<Bytes>)> {
+/// The call that a response belongs to, and how it ends. Returns `None` if the response is too
+/// short, has an undefined status, or is no answer and has trailing bytes.
+pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Result<Bytes, CallFailure>)> {
     let call = CallId(bytes.try_get_u64().ok()?);
+    let refused = CallFailure::Rejected(Rejection::ByPeer(RejectReason::Closing));
     match bytes.try_get_u8().ok()? {
-        0 => Some((call, Some(bytes))),
-        1 if bytes.is_empty() => Some((call, None)),
+        ANSWERED => Some((call, Ok(bytes))),
+        DROPPED if bytes.is_empty() => Some((call, Err(CallFailure::Unanswered))),
+        REFUSED if bytes.is_empty() => Some((call, Err(refused))),
         _ => None,
     }
+}
+
+/// The bytes of the withdrawal of `call`. Only for peers that declare `CANCEL`.
+pub(in crate::proto) fn withdrawal(call: CallId) -> Bytes {
+    Bytes::copy_from_slice(&call.to_bytes())
+}
+
+/// The request that a message withdraws. Returns `None` if it has another length.
+pub(super) fn parse_withdrawal(message: &Message) -> Option<RequestId> {
+    let token = <[u8; 8]>::try_from(&message.bytes[..]).ok()?;
+    Some(RequestId { peer: message.peer, call: CallId(u64::from_be_bytes(token)) })
 }
 
 #[cfg(test)]
@@ -120,18 +171,30 @@ mod tests {
     #[test]
     fn responses_are_a_token_a_status_and_bytes() {
         let call = CallId(7);
-        for (bytes, tail) in
-            [(Some(&b"hi"[..]), &[0, b'h', b'i'][..]), (Some(b""), &[0]), (None, &[1])]
-        {
-            let wire = response(call, bytes);
+        let closing = CallFailure::Rejected(Rejection::ByPeer(RejectReason::Closing));
+        for (wire, tail, said) in [
+            (response(call, Some(b"hi")), &[0, b'h', b'i'][..], Ok(Bytes::from_static(b"hi"))),
+            (response(call, Some(b"")), &[0], Ok(Bytes::new())),
+            (response(call, None), &[1], Err(CallFailure::Unanswered)),
+            (refusal(call), &[2], Err(closing)),
+        ] {
             assert_eq!(&wire[8..], tail);
-            let said = bytes.map(Bytes::from_static);
             assert_eq!(parse_response(wire), Some((call, said)));
         }
-        for malformed in
-            [&[0; 8][..], &[0, 0, 0, 0, 0, 0, 0, 7, 2], &[0, 0, 0, 0, 0, 0, 0, 7, 1, 0]]
-        {
-            assert_eq!(parse_response(Bytes::copy_from_slice(malformed)), None);
+        for tail in [&[][..], &[3], &[1, 0], &[2, 0]] {
+            let malformed = [&[0, 0, 0, 0, 0, 0, 0, 7], tail].concat();
+            assert_eq!(parse_response(malformed.into()), None);
         }
+    }
+
+    #[test]
+    fn withdrawals_are_a_token_and_nothing_else() {
+        let call = CallId(0x0102_0304_0506_0708);
+        let wire = withdrawal(call);
+        assert_eq!(wire[..], [1, 2, 3, 4, 5, 6, 7, 8]);
+        let named = parse_withdrawal(&message(wire.clone())).unwrap();
+        assert_eq!((named.call, named.peer), (call, message(wire.clone()).peer));
+        assert_eq!(parse_withdrawal(&message(wire.slice(..7))), None);
+        assert_eq!(parse_withdrawal(&message([&wire[..], &[0]].concat().into())), None);
     }
 }

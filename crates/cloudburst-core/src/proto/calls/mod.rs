@@ -7,5 +7,7 @@
 mod frame;
 mod table;
 
-pub use frame::{CallId, Prepared, Request, response};
+pub use frame::{CallId, Prepared, Request, RequestId, response};
+pub(super) use frame::{refusal, withdrawal};
+pub(super) use table::Forgotten;
 pub use table::{CallCounters, CallFailure, Calls};

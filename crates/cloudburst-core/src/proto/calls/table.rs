@@ -1,6 +1,6 @@
 //! The calls that wait for their responses.
 
-use super::frame::{CallId, Prepared, Request, parse_response};
+use super::frame::{CallId, Prepared, Request, RequestId, parse_response, parse_withdrawal};
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::MessageId;
 use crate::proto::Message;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// Why a call has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +40,14 @@ pub struct CallCounters {
     pub requests_expired: u64,
     /// Requests that the application dropped without a reply, or whose reply did not get through.
     pub requests_unanswered: u64,
+    /// Requests that were refused because this endpoint was closing. The application has not seen
+    /// them.
+    pub requests_refused: u64,
+    /// Requests that their callers withdrew, before or after the application took them.
+    pub requests_withdrawn: u64,
     /// Handlers that panicked; their requests are unanswered.
     pub handlers_panicked: u64,
-    /// Requests and responses that cannot be parsed.
+    /// Requests, responses and withdrawals that cannot be parsed, and requests whose token is in use.
     pub malformed: u64,
 }
 
@@ -58,15 +64,30 @@ pub struct Calls {
     requests: HashMap<MessageId, CallId>,
     timers: Timers<CallId>,
     ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
+    /// Requests that the application has and has not replied to, and when their callers stop waiting.
+    held: HashMap<RequestId, Option<Instant>>,
+    held_timers: Timers<RequestId>,
+    withdrawn: VecDeque<RequestId>,
     counters: CallCounters,
 }
 
 #[derive(Debug)]
 struct Waiting {
+    peer: SocketAddr,
     request: MessageId,
+    until: Instant,
+    /// The timer, until that has fired.
     deadline: Option<Instant>,
     /// The callee has the request.
     delivered: bool,
+}
+
+/// A call that nobody waits for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proto) struct Forgotten {
+    pub(in crate::proto) request: MessageId,
+    /// Where the callee has the request: the callee, and until when the caller would have waited.
+    pub(in crate::proto) delivered: Option<(SocketAddr, Instant)>,
 }
 
 impl Calls {
@@ -79,6 +100,9 @@ impl Calls {
             requests: HashMap::new(),
             timers: Timers::default(),
             ended: VecDeque::new(),
+            held: HashMap::new(),
+            held_timers: Timers::default(),
+            withdrawn: VecDeque::new(),
             counters: CallCounters::default(),
         }
     }
@@ -92,18 +116,26 @@ impl Calls {
         Prepared::new(id, patience.unwrap_or(self.patience), bytes)
     }
 
-    /// Registers a call, which waits for its response from `now` on. `request` is on its way.
-    pub(in crate::proto) fn enter(&mut self, now: Instant, call: &Prepared, request: MessageId) {
-        let mut waiting = Waiting { request, deadline: None, delivered: false };
-        self.timers.set(&mut waiting.deadline, Some(now + call.patience), call.id);
+    /// Registers a call to `peer`, which waits for its response from `now` on. `request` is on its
+    /// way.
+    pub(in crate::proto) fn enter(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        call: &Prepared,
+        request: MessageId,
+    ) {
+        let until = now + call.patience;
+        let mut waiting = Waiting { peer, request, until, deadline: None, delivered: false };
+        self.timers.set(&mut waiting.deadline, Some(until), call.id);
         self.waiting.insert(call.id, waiting);
         self.requests.insert(request, call.id);
     }
 
-    /// Forgets a call that nobody waits for any more. Returns its request, unless the call has
-    /// ended.
-    pub(crate) fn forget(&mut self, id: CallId) -> Option<MessageId> {
-        self.remove(id).map(|waiting| waiting.request)
+    /// Forgets a call that nobody waits for any more. `None`: the call has ended.
+    pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<Forgotten> {
+        let Waiting { peer, request, until, delivered, .. } = self.remove(id)?;
+        Some(Forgotten { request, delivered: delivered.then_some((peer, until)) })
     }
 
     /// Handles the end of a request's send.
@@ -127,19 +159,38 @@ impl Calls {
 
     /// Handles a response from any peer.
     pub(in crate::proto) fn on_response(&mut self, message: Message) {
-        let Some((id, bytes)) = parse_response(message.bytes) else {
+        let Some((id, result)) = parse_response(message.bytes) else {
             return self.counters.malformed += 1;
         };
-        if self.end(id, bytes.ok_or(CallFailure::Unanswered)) {
+        if self.end(id, result) {
             self.counters.responses_received += 1;
         } else {
             self.counters.responses_dropped += 1;
         }
     }
 
-    /// Accepts a request for the application. Returns `None` if it has expired or is malformed.
+    /// Accepts a request for the application, which is to [release](Self::release) it. Returns
+    /// `None` if it has expired or is malformed.
     pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<Request> {
-        let Some(request) = Request::parse(message) else {
+        let request = self.parse(now, message)?;
+        let mut timer = None;
+        self.held_timers.set(&mut timer, Some(request.deadline), request.id());
+        self.held.insert(request.id(), timer);
+        self.counters.requests_received += 1;
+        Some(request)
+    }
+
+    /// Parses a request that the application will not see. Returns `None` if nobody waits for it.
+    pub(in crate::proto) fn refuse(&mut self, now: Instant, message: Message) -> Option<Request> {
+        let request = self.parse(now, message)?;
+        self.counters.requests_refused += 1;
+        Some(request)
+    }
+
+    fn parse(&mut self, now: Instant, message: Message) -> Option<Request> {
+        let request =
+            Request::parse(message).filter(|request| !self.held.contains_key(&request.id()));
+        let Some(request) = request else {
             self.counters.malformed += 1;
             return None;
         };
@@ -147,12 +198,59 @@ impl Calls {
             self.counters.requests_expired += 1;
             return None;
         }
-        self.counters.requests_received += 1;
         Some(request)
     }
 
+    /// The application has replied to a request, or has dropped it. Returns `false` if nobody waits
+    /// for the reply: its caller has withdrawn it, or the deadline has passed.
+    pub(crate) fn release(&mut self, id: RequestId) -> bool {
+        let Some(mut timer) = self.held.remove(&id) else { return false };
+        self.held_timers.set(&mut timer, None, id);
+        true
+    }
+
+    /// Whether the application has a request that somebody waits for.
+    pub(crate) fn holds(&self, id: RequestId) -> bool {
+        self.held.contains_key(&id)
+    }
+
+    /// How many requests the application has that somebody waits for.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Releases all requests that the application has, the most urgent one first. Returns them with
+    /// their deadlines.
+    pub(in crate::proto) fn release_all(&mut self) -> Vec<(RequestId, Instant)> {
+        let held: Vec<RequestId> = core::mem::take(&mut self.held_timers).into_iter().collect();
+        let deadline = |id| Some((id, self.held.remove(&id)??));
+        held.into_iter().filter_map(deadline).collect()
+    }
+
+    /// The request that a message withdraws; counted if there is none.
+    pub(in crate::proto) fn withdrawn_by(&mut self, message: &Message) -> Option<RequestId> {
+        let id = parse_withdrawal(message);
+        self.counters.malformed += u64::from(id.is_none());
+        id
+    }
+
+    /// The caller of a request withdraws it: from the queue, or from the application, which is told.
+    pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
+        let was_held = self.release(id);
+        if was_held {
+            self.withdrawn.push_back(id);
+        }
+        self.counters.requests_withdrawn += u64::from(was_queued || was_held);
+    }
+
+    /// The next request whose caller no longer waits while the application has it.
+    pub(in crate::proto) fn poll_withdrawn(&mut self) -> Option<RequestId> {
+        self.withdrawn.pop_front()
+    }
+
     /// Ends the calls whose requests were delivered and whose deadlines have passed. Other calls
-    /// end with the sends of their requests, which have the same deadlines.
+    /// end with the sends of their requests, which have the same deadlines. Tells the application of
+    /// requests whose callers have stopped waiting.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
             let Some(waiting) = self.waiting.get_mut(&id) else { continue };
@@ -161,11 +259,15 @@ impl Calls {
                 self.end(id, Err(CallFailure::Deadline));
             }
         }
+        while let Some(id) = self.held_timers.pop_due(now) {
+            self.held.remove(&id);
+            self.withdrawn.push_back(id);
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        [self.timers.next(), self.held_timers.next()].into_iter().flatten().min()
     }
 
     /// The next call that ended, and how.
@@ -206,6 +308,8 @@ impl Calls {
         }
         let timed = self.waiting.values().filter(|waiting| waiting.deadline.is_some()).count();
         assert_eq!(timed, self.timers.len(), "calls with a deadline, and timers");
+        let timed = self.held.iter().all(|(id, at)| self.held_timers.is_set(*at, *id));
+        assert!(timed && self.held.len() == self.held_timers.len(), "requests, and timers");
     }
 
     /// Ends a call. Returns `false` if no such call waits.
@@ -232,10 +336,14 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(10);
     const DUE: Instant = Instant::from_nanos(10_000_000);
 
+    fn callee() -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 2], 7))
+    }
+
     fn calls() -> (Calls, CallId) {
         let mut calls = Calls::new(Seed::new([1; 32]), PATIENCE);
         let call = calls.prepare(None, b"a request");
-        calls.enter(Instant::ZERO, &call, MessageId(3));
+        calls.enter(Instant::ZERO, callee(), &call, MessageId(3));
         calls.check_invariants();
         (calls, call.id())
     }
@@ -285,10 +393,20 @@ mod tests {
     #[test]
     fn who_gave_up_is_told_nothing_and_its_request_is_named_for_cancelling() {
         let (mut calls, id) = calls();
-        assert_eq!(calls.forget(id), Some(MessageId(3)));
+        let forgotten = Forgotten { request: MessageId(3), delivered: None };
+        assert_eq!(calls.forget(id), Some(forgotten));
         assert_eq!(calls.forget(id), None);
         calls.on_request_ended(MessageId(3), &delivered());
         calls.check_invariants();
         assert_eq!(calls.poll_ended(), None);
+    }
+
+    #[test]
+    fn a_callee_that_has_the_request_is_named_for_withdrawing_it() {
+        let (mut calls, id) = calls();
+        calls.on_request_ended(MessageId(3), &delivered());
+        let delivered = Some((callee(), DUE));
+        assert_eq!(calls.forget(id), Some(Forgotten { request: MessageId(3), delivered }));
+        calls.check_invariants();
     }
 }

@@ -5,17 +5,30 @@ use super::window::Ending;
 use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
+use crate::proto::RequestId;
 use crate::wire::Role;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
 
 impl Receiver {
     /// The application takes the next message of `role` from its queue, which has room for another
-    /// then. Responses are no messages of their own: see [`ReceiverEvent::Response`].
+    /// then. Responses and withdrawals have no queue: see [`ReceiverEvent`].
     pub(crate) fn recv(&mut self, role: Role) -> Option<Message> {
         let message = self.inboxes[role as usize].pop()?;
         self.deliver_waiting(role);
         Some(message)
+    }
+
+    /// Takes a request that its caller withdraws out of the queue. Returns whether it was there.
+    pub(in crate::proto) fn withdraw(&mut self, id: RequestId) -> bool {
+        let is_it = |message: &Message| {
+            message.peer == id.peer && message.bytes.starts_with(&id.call.to_bytes())
+        };
+        let was_there = self.inboxes[Role::Request as usize].take_out(is_it);
+        if was_there {
+            self.deliver_waiting(Role::Request);
+        }
+        was_there
     }
 
     /// The messages of `role` in the application's queue, oldest first.
@@ -45,10 +58,10 @@ impl Receiver {
         }
     }
 
-    /// Somebody waits for a response, or nobody does: either way no queue holds it.
+    /// No queue holds responses and withdrawals.
     fn has_room(&self, role: Role, length: usize) -> bool {
         let Config { receive_messages, receive_bytes, .. } = self.config;
-        role == Role::Response
+        matches!(role, Role::Response | Role::Withdrawal)
             || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
     }
 
@@ -98,11 +111,13 @@ impl Receiver {
         self.counters.bytes_delivered += bytes.len() as u64;
         tracing::debug!(%peer, id = id.0, bytes = bytes.len(), "message received");
         let message = Message { peer, id, role, arrived_at, bytes };
-        self.events.push_back(if role == Role::Response {
-            ReceiverEvent::Response(message)
-        } else {
-            self.inboxes[role as usize].push(message);
-            ReceiverEvent::Readable(role)
+        self.events.push_back(match role {
+            Role::Response => ReceiverEvent::Response(message),
+            Role::Withdrawal => ReceiverEvent::Withdrawal(message),
+            Role::Plain | Role::Request => {
+                self.inboxes[role as usize].push(message);
+                ReceiverEvent::Readable(role)
+            }
         });
         Some(Verdict::Delivered { digest, arrivals })
     }

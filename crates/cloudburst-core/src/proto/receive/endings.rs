@@ -1,10 +1,14 @@
 //! How messages end at the receiver: delivered, rejected or forgotten.
 
 use super::Receiver;
+use super::answers::{Answer, Verdict};
 use super::deadlines::MessageTimer;
 use super::incoming::Incoming;
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
+use crate::wire::answer::NONE_ACKNOWLEDGED;
+use crate::wire::symbol::MIN_SYMBOL_LEN;
+use crate::wire::{RejectReason, Role};
 
 impl Receiver {
     /// Ends a message and remembers how. Returns what was received of it.
@@ -25,6 +29,28 @@ impl Receiver {
         self.pulls.leave(incoming, (name, id));
         if let Some(place) = incoming.place.take() {
             self.inboxes[incoming.role as usize].remove(place);
+        }
+    }
+
+    /// Rejects all messages of some roles that have not ended, because the endpoint is closing.
+    pub(super) fn refuse(&mut self, concerns: impl Fn(Role) -> bool) {
+        let mut refused: Vec<(SessionId, MessageId)> = Vec::new();
+        for (name, session) in &self.sessions {
+            let messages = session.window.messages();
+            let concerned = messages.filter(|(_, incoming)| concerns(incoming.role));
+            refused.extend(concerned.map(|(id, _)| (*name, id)));
+        }
+        // In an order that does not change from run to run.
+        refused.sort_unstable();
+        for (name, message) in refused {
+            let reason = RejectReason::Closing;
+            let Some(incoming) = self.end(name, message, Ending::Rejected(reason)) else {
+                continue;
+            };
+            self.pool.put_message(incoming);
+            let (acknowledged, verdict) = (NONE_ACKNOWLEDGED, Verdict::Reject(reason));
+            let answer = Answer { message, block: 0, acknowledged, verdict };
+            self.answer(name, None, answer, MIN_SYMBOL_LEN);
         }
     }
 

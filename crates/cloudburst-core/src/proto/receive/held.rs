@@ -1,6 +1,7 @@
 //! Quotas: who holds one, and the sums of state that count against it.
 
 use crate::id::Incarnation;
+use crate::wire::Role;
 use std::net::IpAddr;
 
 /// The holder of a quota: one incarnation of an endpoint, at one IP address.
@@ -19,7 +20,7 @@ pub(super) struct Held {
     /// Bytes that messages being received may take.
     pub(super) memory: usize,
     /// The part of `memory` that belongs to messages that wait for the application, by role.
-    pub(super) backlog: [usize; 3],
+    pub(super) backlog: [usize; Role::COUNT],
     /// Endings of messages.
     pub(super) endings: usize,
 }

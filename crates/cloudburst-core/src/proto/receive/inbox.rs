@@ -31,6 +31,14 @@ impl Inbox {
         Some(message)
     }
 
+    /// Removes the message for which `is_it` holds. Returns whether there was one.
+    pub(super) fn take_out(&mut self, is_it: impl Fn(&Message) -> bool) -> bool {
+        let Some(at) = self.messages.iter().position(is_it) else { return false };
+        let message = self.messages.remove(at);
+        self.bytes -= message.map_or(0, |message| message.bytes.len());
+        true
+    }
+
     pub(super) fn messages(&self) -> impl Iterator<Item = &Message> {
         self.messages.iter()
     }

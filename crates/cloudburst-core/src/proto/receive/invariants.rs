@@ -3,6 +3,7 @@
 use super::Receiver;
 use super::deadlines::{MessageTimer, QUIET_GRAIN};
 use super::held::{Held, PeerKey};
+use crate::wire::Role;
 use foldhash::{HashMap, HashMapExt};
 
 impl Receiver {
@@ -74,7 +75,7 @@ impl Receiver {
 
     /// What waits, for the application or for room, is there.
     fn check_waiting(&self) {
-        let mut waiting = [0; 3];
+        let mut waiting = [0; Role::COUNT];
         for (name, session) in &self.sessions {
             for (id, incoming) in session.window.whole_messages() {
                 let role = incoming.role as usize;

@@ -80,6 +80,8 @@ pub(crate) enum ReceiverEvent {
     Readable(Role),
     /// A response has come, for the call that waits for it.
     Response(Message),
+    /// The caller of a request has withdrawn it.
+    Withdrawal(Message),
 }
 
 /// The receiving half of an endpoint.
@@ -93,8 +95,8 @@ pub(crate) struct Receiver {
     /// Secrets of the keys in ACCEPTs.
     ephemeral: Ratchet,
     /// By role, so that an application which takes no requests still gets its messages. Those of
-    /// responses stay empty.
-    inboxes: [Inbox; 3],
+    /// responses and withdrawals stay empty.
+    inboxes: [Inbox; Role::COUNT],
     peers: HashMap<PeerKey, Peer>,
     /// What all sessions remember.
     held: Held,
@@ -173,9 +175,16 @@ impl Receiver {
         self.path_map = path_map;
     }
 
-    /// Takes no messages that have not begun to arrive.
+    /// Takes no plain messages that have not begun to arrive, and no requests.
     pub(crate) fn close(&mut self) {
         self.closing = true;
+        self.refuse(|role| role == Role::Request);
+    }
+
+    /// Takes nothing more: peers are told that what has not arrived will not.
+    pub(in crate::proto) fn stop(&mut self) {
+        self.closing = true;
+        self.refuse(|_| true);
     }
 
     /// When the last symbol came, of whatever message.

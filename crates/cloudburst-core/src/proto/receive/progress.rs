@@ -13,7 +13,7 @@ use crate::id::{MessageId, SessionId};
 use crate::proto::limits::MESSAGE_WINDOW;
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
-use crate::wire::{RejectReason, SymbolHeader};
+use crate::wire::{RejectReason, Role, SymbolHeader};
 
 impl Receiver {
     pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
@@ -100,7 +100,7 @@ impl Receiver {
         symbol: &Symbol<'_>,
     ) -> Result<Incoming, Verdict> {
         let header = &symbol.header;
-        if self.closing {
+        if self.closing && matches!(symbol.prefix.role, Role::Plain | Role::Request) {
             return Err(Verdict::Reject(RejectReason::Closing));
         }
         if header.length as usize > self.config.max_message {

@@ -4,7 +4,7 @@ use super::held::Held;
 use super::incoming::Incoming;
 use crate::id::{Digest, MessageId};
 use crate::proto::steps::step;
-use crate::wire::RejectReason;
+use crate::wire::{RejectReason, Role};
 use foldhash::{HashMap, HashMapExt};
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) struct Window {
     /// Bytes that messages which have not ended may take.
     memory: usize,
     /// How many of them are of whole messages, by role.
-    backlog: [usize; 3],
+    backlog: [usize; Role::COUNT],
 }
 
 impl Window {
@@ -41,7 +41,7 @@ impl Window {
             receiving: BTreeMap::new(),
             whole: HashMap::new(),
             memory: 0,
-            backlog: [0; 3],
+            backlog: [0; Role::COUNT],
         }
     }
 
@@ -163,7 +163,7 @@ impl Window {
     pub(super) fn check_invariants(&self) {
         let memory: usize = self.messages().map(|(_, incoming)| incoming.memory()).sum();
         assert_eq!(self.memory, memory, "memory of the messages held");
-        let mut backlog = [0; 3];
+        let mut backlog = [0; Role::COUNT];
         for (id, incoming) in self.whole_messages() {
             assert!(incoming.is_whole() && !self.ended.contains_key(&id), "{id} is whole");
             backlog[incoming.role as usize] += incoming.memory();

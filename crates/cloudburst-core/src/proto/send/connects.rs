@@ -1,7 +1,7 @@
 //! Connects: callers that wait for the session with a peer, without a message.
 
 use super::peer::Peer;
-use super::{Sender, SenderEvent, Timer};
+use super::{Accepts, Sender, SenderEvent, Timer};
 use crate::error::{Rejection, SendError};
 use crate::id::ConnectId;
 use crate::proto::steps::step;
@@ -31,7 +31,7 @@ impl Sender {
         address: SocketAddr,
         deadline: Option<Duration>,
     ) -> Result<ConnectId, SendError> {
-        if self.closing {
+        if self.accepts != Accepts::All {
             return Err(SendError::Closing);
         }
         if self.unfinished() >= self.config.send_messages {

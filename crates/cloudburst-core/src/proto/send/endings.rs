@@ -3,7 +3,7 @@
 use super::peer::Peer;
 use super::{Outgoing, Sender, SenderEvent, Timer};
 use crate::error::{Indeterminate, Outcome, Rejection};
-use crate::id::MessageId;
+use crate::id::{ConnectId, MessageId};
 use crate::time::Instant;
 
 impl Sender {
@@ -16,6 +16,16 @@ impl Sender {
             };
             self.finish(id, outcome);
         }
+    }
+
+    /// Stops all bursts and connects at once.
+    pub(in crate::proto) fn cancel_all(&mut self) {
+        let mut messages: Vec<MessageId> = self.messages.keys().copied().collect();
+        // In an order that does not change from run to run.
+        messages.sort_unstable();
+        messages.into_iter().for_each(|id| self.cancel(id));
+        let connects: Vec<ConnectId> = self.connects.keys().copied().collect();
+        connects.into_iter().for_each(|id| self.cancel_connect(id));
     }
 
     pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {

@@ -47,8 +47,8 @@ use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
-use crate::wire::Role;
 use crate::wire::symbol::{MAX_MESSAGE_ID, UNASKED_LEN};
+use crate::wire::{Capabilities, Role};
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
@@ -108,7 +108,7 @@ pub(crate) struct Sender {
     invitations: u64,
     /// Secrets of the keys in OPENs.
     ephemeral: Ratchet,
-    closing: bool,
+    accepts: Accepts,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
     latencies: LatencyHistogram,
@@ -120,6 +120,15 @@ enum Timer {
     Message(MessageId),
     Peer(SocketAddr),
     Connect(ConnectId),
+}
+
+/// What a sender still accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Accepts {
+    All,
+    /// Responses, and withdrawals of requests.
+    LastWords,
+    Nothing,
 }
 
 /// A message under way, with its receiver.
@@ -172,7 +181,7 @@ impl Sender {
             handshakes: 0,
             invitations: 0,
             ephemeral,
-            closing: false,
+            accepts: Accepts::All,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
             latencies: LatencyHistogram::new(),
@@ -192,12 +201,16 @@ impl Sender {
         bytes: Bytes,
         options: &SendOptions,
     ) -> Result<MessageId, SendError> {
-        if self.closing {
-            return Err(SendError::Closing);
+        let is_last_word = matches!(role, Role::Response | Role::Withdrawal);
+        match self.accepts {
+            Accepts::All => {}
+            Accepts::LastWords if is_last_word => {}
+            Accepts::LastWords | Accepts::Nothing => return Err(SendError::Closing),
         }
         let (len, max) = (bytes.len(), self.config.max_message);
+        let header = role.header_len();
         if len > max {
-            return Err(SendError::TooLarge { len, max });
+            return Err(SendError::TooLarge { len: len - header, max: max.saturating_sub(header) });
         }
         options.check()?;
         let full = self.unfinished() >= self.config.send_messages
@@ -216,7 +229,7 @@ impl Sender {
 
         let code = options.code.unwrap_or(self.config.code);
         let headers = self.peers.get(&peer).map_or(0, |peer| peer.headers);
-        let policy = options.policy(len - role.header_len().min(len), &self.config);
+        let policy = options.policy(len.saturating_sub(header), &self.config);
         // If the peer turns out not to pull, its symbols are two bytes shorter than they could be.
         let pulled = matches!(policy, BurstPolicy::Pulled { .. });
         let more = if pulled { UNASKED_LEN } else { 0 };
@@ -283,9 +296,38 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes no more messages and connects.
+    /// Takes no more connects and messages, but for what ends a call.
     pub(crate) fn close(&mut self) {
-        self.closing = true;
+        self.accepts = self.accepts.max(Accepts::LastWords);
+    }
+
+    /// Takes nothing more.
+    pub(super) fn stop(&mut self) {
+        self.accepts = Accepts::Nothing;
+    }
+
+    /// Whether the receiving half of `peer` is known to have declared `capabilities`.
+    pub(super) fn supports(&self, peer: SocketAddr, capabilities: Capabilities) -> bool {
+        let session = self.peers.get(&peer).and_then(|peer| peer.session.as_ref());
+        session.is_some_and(|session| session.capabilities.has(capabilities))
+    }
+
+    /// Says a last word of a call to a peer that may wait for it until `until`. It goes before
+    /// everything else. Without room, the deadline of the call has to do.
+    pub(super) fn say(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        role: Role,
+        bytes: Bytes,
+        until: Instant,
+    ) {
+        let deadline = Some(until.saturating_since(now).min(self.config.deadline));
+        let priority = SendOptions::MAX_PRIORITY;
+        let options = SendOptions { deadline, priority, ..SendOptions::default() };
+        if let Err(error) = self.send(now, peer, role, bytes, &options) {
+            tracing::debug!(%peer, %error, "a peer is not told of the end of a call");
+        }
     }
 
     /// Messages and connects that are waiting or under way.

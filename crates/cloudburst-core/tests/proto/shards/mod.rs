@@ -133,7 +133,8 @@ fn a_shard_that_closes_leaves_new_clients_to_others() {
     // Of two that are asked at once, one is the first to answer.
     for closing in [1, 2] {
         let mut world = World::new(2);
-        world.hosts[closing].endpoint.close();
+        let now = world.now;
+        world.hosts[closing].endpoint.close(now);
         assert!(is_delivered(&world.ask(message(10, 1))));
         assert_eq!(world.taker(), 3 - closing);
     }

@@ -1,0 +1,38 @@
+//! Whether somebody waits for the response to a request.
+
+use crate::process::Process;
+use crate::wakers::contained;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use tokio::sync::Notify;
+
+/// The caller's interest in a response, until it has withdrawn the request, its deadline has passed, or
+/// the endpoint has stopped.
+#[derive(Debug)]
+pub(super) struct Interest {
+    over: AtomicBool,
+    ended: Notify,
+    process: Process,
+}
+
+impl Interest {
+    pub(super) fn new(process: Process) -> Self {
+        Self { over: AtomicBool::new(false), ended: Notify::new(), process }
+    }
+
+    pub(super) fn end(&self) {
+        self.over.store(true, SeqCst);
+        self.ended.notify_waiters();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(SeqCst)
+    }
+
+    /// Waits until nobody waits for the response. In a fork, nobody ever did.
+    pub(super) async fn over(&self) {
+        let ended = self.ended.notified();
+        if !self.is_over() {
+            let _ = self.process.wait(contained(ended)).await;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Handlers run together, within a limit, and end when nobody waits for them.
+
+use crate::common::{PATIENCE, blocking, endpoint, eventually};
+use cloudburst_net::{CallError, RequestParts, SendOptions};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+/// Counts how many are at work, and how many were at most.
+#[derive(Default)]
+struct Gauge {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct AtWork(Arc<Gauge>);
+
+impl Gauge {
+    fn enter(self: &Arc<Self>) -> AtWork {
+        self.most.fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
+        AtWork(self.clone())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn as_many_requests_are_handled_together_as_may_be_and_the_others_wait() {
+    const LIMIT: usize = 4;
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let (gauge, gate) = (Arc::new(Gauge::default()), Arc::new(Semaphore::new(0)));
+    let (seen, opened) = (gauge.clone(), gate.clone());
+    // On the task of this test: handlers need be neither `Send` nor `'static`.
+    let local = std::rc::Rc::new(());
+    let handler = |request: RequestParts| {
+        let (seen, opened, _local) = (seen.clone(), opened.clone(), local.clone());
+        async move {
+            let _at_work = seen.enter();
+            opened.acquire().await.unwrap().forget();
+            request.bytes
+        }
+    };
+    let calls: Vec<_> = (0..10_u8)
+        .map(|n| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call(to, vec![n]).await.unwrap() == vec![n] })
+        })
+        .collect();
+    let all = async {
+        while gauge.now.load(SeqCst) < LIMIT {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(10);
+        for call in calls {
+            assert!(call.await.unwrap(), "each has its own response");
+        }
+    };
+    tokio::select! {
+        () = server.serve(LIMIT, handler) => panic!("nobody has shut it down"),
+        ended = timeout(PATIENCE, all) => ended.unwrap(),
+    }
+    assert_eq!(gauge.most.load(SeqCst), LIMIT);
+}
+
+#[test]
+fn blocking_handlers_run_in_as_many_threads_as_may_be() {
+    const LIMIT: usize = 3;
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let gauge = Arc::new(Gauge::default());
+    // None passes before all three are there.
+    let barrier = Barrier::new(LIMIT);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            server.serve(LIMIT, |request| {
+                let _at_work = gauge.enter();
+                barrier.wait();
+                request.bytes
+            });
+        });
+        let calls: Vec<_> =
+            (0..3 * LIMIT).map(|_| scope.spawn(|| client.call(to, "together").unwrap())).collect();
+        for call in calls {
+            assert_eq!(call.join().unwrap(), "together");
+        }
+        assert!(server.shutdown(PATIENCE));
+    });
+    assert_eq!(gauge.most.load(SeqCst), LIMIT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_is_dropped_when_its_caller_is_gone() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let gauge = Arc::new(Gauge::default());
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let (service, seen) = (server.clone(), gauge.clone());
+    tokio::spawn(async move {
+        let handler = |request: RequestParts| {
+            let at_work = seen.enter();
+            begun.send(request).unwrap();
+            async move {
+                let _at_work = at_work;
+                std::future::pending::<Vec<u8>>().await
+            }
+        };
+        service.serve(1, handler).await;
+    });
+    let caller = client.clone();
+    let call = tokio::spawn(async move { caller.call(to, "a request").await });
+    let request = begins.recv().await.unwrap();
+    assert!(!request.is_cancelled());
+    let left = request.deadline.saturating_duration_since(Instant::now());
+    assert!(left > Duration::from_secs(5), "the default deadline, of which {left:?} is left");
+    eventually("the caller knows that it is there", || client.counters().sender.delivered == 1);
+    call.abort();
+    eventually("it is dropped", || gauge.now.load(SeqCst) == 0);
+    assert!(request.is_cancelled());
+    assert_eq!(server.counters().calls.requests_withdrawn, 1);
+    assert_eq!(server.counters().calls.requests_unanswered, 0, "nobody is to be told");
+
+    // There is room for the next, which ends with its deadline.
+    let soon = Duration::from_millis(100);
+    let options = SendOptions { deadline: Some(soon), ..SendOptions::default() };
+    assert_eq!(client.call_with(to, "another", options).await, Err(CallError::Deadline));
+    assert_eq!(begins.recv().await.unwrap().bytes, "another");
+    eventually("it is dropped", || gauge.now.load(SeqCst) == 0);
+}
+
+#[test]
+fn a_blocking_handler_can_ask_whether_anybody_waits() {
+    let (client, server) = (blocking(), blocking());
+    let to = server.local_addr();
+    let (begun, begins) = std::sync::mpsc::channel();
+    let noticed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            server.serve(1, |request| {
+                begun.send(()).unwrap();
+                eventually("its caller is gone", || request.is_cancelled());
+                noticed.store(true, SeqCst);
+                "nobody waits for this"
+            });
+        });
+        let calls = client.call_many([(to, "a request")], SendOptions::default());
+        begins.recv().unwrap();
+        eventually("it is known to be there", || client.counters().sender.delivered == 1);
+        assert_eq!(calls.left(), 1);
+        drop(calls);
+        eventually("it has noticed", || noticed.load(SeqCst));
+        assert!(server.shutdown(PATIENCE));
+    });
+    assert_eq!(client.counters().calls.responses_dropped, 0);
+}

@@ -1,0 +1,167 @@
+//! A shutdown lets what is under way finish, within limits, and tells peers of the rest.
+
+use crate::common::{PATIENCE, blocking, bytes, endpoint, eventually};
+use cloudburst_net::blocking::Request;
+use cloudburst_net::{
+    Bytes, CallError, Closed, Endpoint, Refusal, RejectReason, Rejection, RequestParts, SendError,
+};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+#[tokio::test]
+async fn closing_drains_what_is_under_way() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let sends: Vec<_> = (0..50).map(|n| client.try_send(to, bytes(20_000, n)).unwrap()).collect();
+    assert!(client.shutdown(PATIENCE).await, "all had ended");
+    for send in sends {
+        send.await.unwrap();
+    }
+    let late = client.send(to, "late").await;
+    assert_eq!(late, Err(SendError::Refused(Refusal::Closing)));
+    assert!(client.shutdown(PATIENCE).await, "closing twice says the same");
+
+    assert!(server.shutdown(PATIENCE).await);
+    for _ in 0..50 {
+        assert_eq!(server.recv().await.unwrap().bytes.len(), 20_000);
+    }
+    assert_eq!(server.recv().await, Err(Closed));
+    assert_eq!(server.try_recv(), Err(Closed));
+    assert_eq!(server.counters().receiver.messages_delivered, 50);
+}
+
+#[test]
+fn closing_wakes_whoever_waits_for_a_message() {
+    let server = blocking();
+    let waiting = server.clone();
+    let waiter = thread::spawn(move || waiting.recv());
+    assert!(server.shutdown(PATIENCE));
+    assert_eq!(waiter.join().unwrap(), Err(Closed));
+    assert_eq!(server.recv_timeout(PATIENCE), Err(Closed));
+}
+
+#[test]
+fn closing_gives_up_when_its_time_is_over() {
+    let client = blocking();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sending = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
+    let start = Instant::now();
+    assert!(!client.shutdown(Duration::from_millis(100)));
+    assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < PATIENCE);
+    assert_eq!(sending.wait(), Err(SendError::Closed));
+}
+
+#[tokio::test]
+async fn dropping_the_last_clone_ends_what_is_under_way() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let client = endpoint();
+    let clone = client.clone();
+    let sending = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
+    drop(client);
+    drop(clone);
+    assert_eq!(sending.await, Err(SendError::Closed));
+}
+
+/// What a caller hears of a request that the callee's application has not seen.
+fn refused() -> CallError {
+    CallError::Request(SendError::Rejected(Rejection::ByPeer(RejectReason::Closing)))
+}
+
+/// A call of `client` that its callee has, and one that waits in the callee's queue.
+fn taken_and_queued(
+    client: &Endpoint,
+    server: &Endpoint,
+) -> (Request, [JoinHandle<Result<Bytes, CallError>>; 2]) {
+    let to = server.local_addr();
+    let call = |request: &'static str| {
+        let client = client.blocking();
+        thread::spawn(move || client.call(to, request))
+    };
+    let first = call("taken");
+    let request = server.blocking().recv_request().unwrap();
+    let second = call("queued");
+    eventually("it is in the queue", || server.counters().receiver.messages_delivered == 2);
+    (request, [first, second])
+}
+
+#[test]
+fn a_shutdown_waits_for_replies_and_refuses_what_was_not_taken() {
+    let (client, server) = (endpoint(), endpoint());
+    let (request, [taken, queued]) = taken_and_queued(&client, &server);
+    let closing = server.blocking();
+    let start = Instant::now();
+    let shutdown = thread::spawn(move || closing.shutdown(PATIENCE));
+    // While the shutdown waits for the reply.
+    assert_eq!(queued.join().unwrap(), Err(refused()));
+    assert!(!refused().may_have_been_delivered());
+    assert_eq!(client.blocking().call(server.local_addr(), "late"), Err(refused()));
+    assert!(matches!(server.try_recv_request(), Err(Closed)));
+    assert!(!shutdown.is_finished());
+    request.reply("an answer").unwrap();
+    assert_eq!(taken.join().unwrap().unwrap(), "an answer");
+    assert!(shutdown.join().unwrap(), "all was drained");
+    assert!(start.elapsed() < PATIENCE);
+    assert_eq!(server.counters().calls.requests_refused, 1);
+}
+
+#[test]
+fn a_shutdown_that_gives_up_tells_the_callers() {
+    let (client, server) = (endpoint(), endpoint());
+    let (request, [taken, queued]) = taken_and_queued(&client, &server);
+    let start = Instant::now();
+    assert!(!server.blocking().shutdown(Duration::from_millis(100)));
+    assert_eq!(taken.join().unwrap(), Err(CallError::Unanswered));
+    assert_eq!(queued.join().unwrap(), Err(refused()));
+    assert!(start.elapsed() < Duration::from_secs(5), "before the deadline");
+    assert!(request.is_cancelled());
+    assert!(request.reply("late").is_err());
+}
+
+#[test]
+fn dropping_an_endpoint_tells_the_callers() {
+    let (client, server) = (endpoint(), endpoint());
+    let (request, [taken, queued]) = taken_and_queued(&client, &server);
+    let start = Instant::now();
+    drop(server);
+    assert_eq!(taken.join().unwrap(), Err(CallError::Unanswered));
+    assert_eq!(queued.join().unwrap(), Err(refused()));
+    assert!(start.elapsed() < Duration::from_secs(5), "before the deadline");
+    assert!(request.is_cancelled());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serving_ends_with_the_shutdown_when_what_was_taken_is_answered() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let gate = Arc::new(Semaphore::new(0));
+    let (service, opened) = (server.clone(), gate.clone());
+    let serving = tokio::spawn(async move {
+        let handler = |request: RequestParts| {
+            let opened = opened.clone();
+            async move {
+                opened.acquire().await.unwrap().forget();
+                request.bytes
+            }
+        };
+        service.serve(2, handler).await;
+    });
+    let calls: Vec<_> = (0..2)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call(to, "taken").await })
+        })
+        .collect();
+    eventually("both are taken", || server.counters().calls.requests_received == 2);
+    let shutdown = tokio::spawn(async move { server.shutdown(PATIENCE).await });
+    // There is no room for it: it waits, and is refused when the shutdown begins.
+    assert_eq!(client.call(to, "late").await, Err(refused()));
+    gate.add_permits(2);
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap(), "taken");
+    }
+    assert!(shutdown.await.unwrap());
+    serving.await.unwrap();
+}
