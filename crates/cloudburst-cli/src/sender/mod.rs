@@ -26,7 +26,7 @@ use std::time::Instant;
 enum StartError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    #[error("{peer} cannot be reached: {source}")]
+    #[error("{peer} cannot be reached: {source}{}", address::after_connect(source))]
     NoRoute { peer: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(#[from] BuildError),
