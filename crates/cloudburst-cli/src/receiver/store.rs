@@ -3,8 +3,8 @@
 use crate::protocol::{Attributes, Entry, FilePath, Reason};
 use core::time::Duration;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, renameat2};
-use nix::sys::stat::{Mode, SFlag, UtimensatFlags, fstatat, mkdirat, utimensat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, readlinkat, renameat2};
+use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstatat, mkdirat, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{geteuid, linkat};
 use std::ffi::OsStr;
@@ -74,6 +74,8 @@ struct Target {
     entry: Entry,
     attributes: Option<Attributes>,
     overwrite: bool,
+    /// Whether what is there already, and is the same, is as good as stored.
+    takes_same: bool,
 }
 
 /// The right to decide whether a file gets its name: the first thread that takes it has it.
@@ -122,7 +124,8 @@ impl Store {
         size: Option<u64>,
     ) -> Result<(Partial, Base), Reason> {
         let (root, overwrite) = (self.root.clone(), self.overwrite);
-        let target = Target { root, name: name.clone(), entry, attributes, overwrite };
+        let (name, takes_same) = (name.clone(), self.parts.is_some());
+        let target = Target { root, name, entry, attributes, overwrite, takes_same };
         // What has no size, such as a pipe, cannot be read again from the middle.
         let parts = self.parts.as_ref().filter(|_| entry == Entry::File);
         let size = size.filter(|_| parts.is_some());
@@ -130,7 +133,8 @@ impl Store {
         let failed = |error| Reason::of_write_error(&error, 0);
         let (file, path, is_part) = match parts.filter(|_| size.is_some()) {
             Some(parts) => {
-                let path = parts.join(blake3::hash(name.as_str().as_bytes()).to_hex().as_str());
+                let path =
+                    parts.join(blake3::hash(target.name.as_str().as_bytes()).to_hex().as_str());
                 let file = open_part(&path).map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => Reason::NameInUse,
                     _ => failed(error),
@@ -251,6 +255,15 @@ impl Target {
             }
         }
         let is_directory = kind == SFlag::S_IFDIR;
+        // What is in them shows in the end: that a file is empty, and where a link leads.
+        let may_be_same = match self.entry {
+            Entry::File => kind == SFlag::S_IFREG && len == 0 && size.is_none(),
+            Entry::Link => kind == SFlag::S_IFLNK,
+            Entry::Directory => false,
+        };
+        if may_be_same && self.takes_same {
+            return Ok(None);
+        }
         let fits = match self.entry {
             Entry::Directory => is_directory,
             Entry::File | Entry::Link => self.overwrite && !is_directory,
@@ -279,6 +292,26 @@ impl Target {
             Some(time) => file.set_times(FileTimes::new().set_modified(time)),
             None => Ok(()),
         }
+    }
+
+    /// Whether the empty file or the link that has the name is the same as the one at `from`, of `size` bytes.
+    fn is_same(&self, from: &Path, size: u64) -> Result<bool, Reason> {
+        let (directories, last) = self.name.split();
+        let Some(parent) = self.root.walk(directories, false)?.filter(|_| self.takes_same) else {
+            return Ok(false);
+        };
+        Ok(match self.entry {
+            Entry::File => {
+                let there = fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW);
+                let is_empty = |stat: FileStat| {
+                    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+                        && stat.st_size == 0
+                };
+                size == 0 && there.is_ok_and(is_empty)
+            }
+            Entry::Link => readlinkat(&parent, last).ok() == readlinkat(AT_FDCWD, from).ok(),
+            Entry::Directory => false,
+        })
     }
 
     /// Gives what is at `from` its name, at once and whole.
@@ -374,7 +407,10 @@ impl Partial {
         }
         match target.entry {
             Entry::Directory => target.make_directory()?,
-            Entry::File | Entry::Link => target.rename(&path)?,
+            Entry::File | Entry::Link => match target.rename(&path) {
+                Err(Reason::Exists) if target.is_same(&path, size)? => {}
+                result => result?,
+            },
         }
         Ok(target.path())
     }
