@@ -39,8 +39,11 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   senders use NEW; then start this with --key-file NEW.
 
 Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
-BLAKE3 are verified and they are durable. What did not get that far is removed; only SIGKILL or a
-loss of power may leave a directory .cbrst-*, which can be deleted when no cbrst-recv runs.
+BLAKE3 are verified and they are durable. What was interrupted before is kept for seven days in a
+directory .cbrst-partial.UID inside DIR, unless there is --no-resume or its size was not known: when the
+file is sent again, only the rest is. A file that is there already, with the same bytes, is not sent.
+SIGKILL or a loss of power may leave a directory .cbrst-* besides; those can be deleted when no
+cbrst-recv runs.
 Directories that a sender names are created inside DIR; links in there are never followed, so nothing
 is written elsewhere. A directory that exists gets what it does not have yet.
 
@@ -270,6 +273,11 @@ pub struct CommonArgs {
     /// (Aeolus: RED with ECN at one low threshold). Both ends should say so
     #[arg(long)]
     pub aeolus: bool,
+
+    /// Begin each file anew. Otherwise what the receiver kept of an interrupted transfer is compared by
+    /// BLAKE3, and only the rest is sent; cbrst-recv with this option keeps nothing
+    #[arg(long)]
+    pub no_resume: bool,
 
     /// Print a JSON object for each file on standard output (with --stdout: on standard error); and
     /// one without a file when the command line makes no sense, or the program cannot start

@@ -18,6 +18,7 @@ mod courier;
 mod doctor;
 mod generate;
 mod plan;
+mod prefix;
 mod progress;
 pub mod protocol;
 mod receiver;

@@ -29,14 +29,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A line among `bars` for a file whose name may have any characters. `position` bytes of it are there.
-    pub(crate) fn new(
-        bars: &MultiProgress,
-        now: Instant,
-        name: &str,
-        size: Option<u64>,
-        position: u64,
-    ) -> Self {
+    /// A line among `bars` for a file whose name may have any characters.
+    pub(crate) fn new(bars: &MultiProgress, now: Instant, name: &str, size: Option<u64>) -> Self {
         // Hidden until it has its style and belongs to the others: each change would leave a line.
         let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
         let template = if size.is_some() { WITH_SIZE } else { WITHOUT_SIZE };
@@ -44,15 +38,20 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(ui::escaped(name).into_owned());
-        bar.set_position(position);
         let bar = bars.add(bar);
         let is_shown = !bar.is_hidden();
-        Self { bar, is_shown, position, rate: Rate::new(now, position), drawn: None, other: None }
+        Self { bar, is_shown, position: 0, rate: Rate::new(now, 0), drawn: None, other: None }
     }
 
     /// Whether anybody sees the line.
     pub(crate) const fn is_shown(&self) -> bool {
         self.is_shown
+    }
+
+    /// So many bytes are there from an earlier attempt.
+    pub(crate) fn resume(&mut self, now: Instant, position: u64) {
+        self.position = position;
+        self.rate = Rate::new(now, position);
     }
 
     /// So many bytes of the file are there.

@@ -43,6 +43,8 @@ pub(crate) struct Report<'a> {
     pub(crate) error: Option<String>,
     /// Bytes that arrived.
     pub(crate) bytes: u64,
+    /// Bytes that were there from an earlier attempt.
+    pub(crate) resumed: u64,
     /// From the offer to the end.
     pub(crate) seconds: f64,
     /// BLAKE3 of the file, if all of it was read or written.
@@ -131,9 +133,9 @@ impl Ui {
         }
     }
 
-    /// A line for a file, of which `position` bytes are there.
-    pub(crate) fn progress(&self, name: &str, size: Option<u64>, position: u64) -> Progress {
-        Progress::new(&self.bars, Instant::now(), name, size, position)
+    /// A line for a file.
+    pub(crate) fn progress(&self, name: &str, size: Option<u64>) -> Progress {
+        Progress::new(&self.bars, Instant::now(), name, size)
     }
 }
 
@@ -187,4 +189,12 @@ pub(crate) fn bytes(count: u64) -> String {
         unit = next;
     }
     if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// Says of how many bytes an earlier attempt has left, if any.
+pub(crate) fn besides(resumed: u64) -> String {
+    if resumed == 0 {
+        return String::new();
+    }
+    format!(" after {} of an earlier attempt", bytes(resumed))
 }

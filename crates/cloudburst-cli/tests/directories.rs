@@ -110,6 +110,34 @@ fn what_the_receiver_has_is_merged_or_replaced_as_files_are() {
 }
 
 #[test]
+fn what_is_there_already_and_is_the_same_is_not_sent_again() {
+    let (_dir, root) = tree();
+    let receiver = Receiver::start(&[]);
+    assert_eq!(receiver.send(&["-r"], &[&root]).code, Some(0));
+    fs::remove_file(receiver.dir.path().join("photos/2025/b")).unwrap();
+    let sent = receiver.send(&["-r", "--json"], &[&root]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert_eq!(listing(&receiver.dir.path().join("photos")), listing(&root));
+    let text = String::from_utf8(sent.stdout).unwrap();
+    let objects = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let bytes: u64 = objects
+        .filter(|object| object["resumed"] == 0 && object["name"] != "photos/link")
+        .map(|object| object["bytes"].as_u64().unwrap())
+        .sum();
+    assert_eq!(bytes, "b".len() as u64 + "/etc".len() as u64 + "nowhere".len() as u64);
+    // Others of the same kind are not the same.
+    for changed in ["link", "2025/none"] {
+        fs::remove_file(root.join(changed)).unwrap();
+        symlink("b", root.join(changed)).unwrap();
+    }
+    let sent = receiver.send(&["-r"], &[&root]);
+    assert_eq!(sent.code, Some(1));
+    assert_eq!(sent.stderr.matches("has a file of this name and keeps it").count(), 2);
+    assert_eq!(fs::read_link(receiver.dir.path().join("photos/link")).unwrap(), Path::new("a"));
+    assert!(receiver.send(&["-r"], &[&root.join("2025")]).code == Some(0), "under another name");
+}
+
+#[test]
 fn a_pipe_takes_files_alone() {
     let (_dir, root) = tree();
     let args = ["--stdout", "--listen", "127.0.0.1:0"];

@@ -28,7 +28,11 @@ fn finished(args: &[&str]) -> (Running, blocking::Endpoint, Message) {
         match Frame::decode(&message.bytes).unwrap().body {
             Body::Offer(offer) => {
                 assert_eq!(offer.patience, Duration::from_secs(300));
-                answer(&endpoint, &message, Body::Accept { window: 1, patience: PATIENCE });
+                answer(
+                    &endpoint,
+                    &message,
+                    Body::Accept { window: 1, patience: PATIENCE, prefixes: vec![] },
+                );
             }
             Body::Finish { .. } => return (sending, endpoint, message),
             _ => {}

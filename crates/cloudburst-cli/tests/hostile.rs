@@ -308,3 +308,44 @@ fn links_that_lead_out_of_the_directory_are_not_followed() {
         assert_eq!((ended.code, left), (Some(130), vec!["out".into(), "up".into()]));
     }
 }
+
+#[test]
+fn a_sender_goes_on_only_from_what_it_was_offered() {
+    let receiver = Receiver::start(&[]);
+    let mut attacker = Attacker::of(&receiver);
+    let bytes = [b'x'; 5000];
+    // Parts of a transfer that was given up.
+    let part = |attacker: &mut Attacker| {
+        let transfer = attacker.accepted("a", Some(5000));
+        for number in 0..3 {
+            attacker.chunk(transfer, number, 1000);
+        }
+        attacker.send(transfer, Body::Failed(Reason::Interrupted));
+        let transfer = attacker.offer("a", Some(5000));
+        let Body::Accept { prefixes, .. } = attacker.answer(transfer) else { panic!("accepted") };
+        let lens: Vec<u64> = prefixes.iter().map(|prefix| prefix.len).collect();
+        assert_eq!(lens, [1000, 2000, 3000]);
+        assert_eq!(prefixes[2].digest, *blake3::hash(&bytes[..3000]).as_bytes());
+        transfer
+    };
+    for len in [1, 999, 4000, 5000, u64::MAX] {
+        let transfer = part(&mut attacker);
+        attacker.send(transfer, Body::Resume { len });
+        assert_eq!(attacker.answer(transfer), Body::Failed(Reason::Protocol(0)), "{len}");
+    }
+    let transfer = part(&mut attacker);
+    attacker.chunk(transfer, 3, 1000);
+    assert_eq!(attacker.answer(transfer), Body::Failed(Reason::Protocol(3)), "before RESUME");
+    let unasked = attacker.accepted("b", Some(5000));
+    attacker.send(unasked, Body::Resume { len: 0 });
+    assert_eq!(attacker.answer(unasked), Body::Failed(Reason::Protocol(0)));
+    let transfer = part(&mut attacker);
+    attacker.send(transfer, Body::Resume { len: 2000 });
+    for number in 2..5 {
+        attacker.chunk(transfer, number, 1000);
+    }
+    attacker.send(transfer, Body::Finish { size: 5000, digest: *blake3::hash(&bytes).as_bytes() });
+    assert_eq!(attacker.answer(transfer), Body::Done);
+    assert_eq!(receiver.read("a"), bytes);
+    assert_unharmed(receiver, &["a"]);
+}

@@ -170,3 +170,60 @@ fn json_has_an_object_also_when_nothing_could_begin() {
     let ended = Running::start(&mut send(&["--", "--json"])).end();
     assert_eq!((ended.code, ended.stdout.as_slice()), (Some(2), &b""[..]));
 }
+
+#[test]
+fn a_broadcast_address_is_called_one() {
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let key = "00".repeat(32);
+    let ended = Running::start(&mut sender("255.255.255.255:7000", &key, &[], &[&paths[0]])).end();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("it is a broadcast address"), "{}", ended.stderr);
+}
+
+#[test]
+fn manual_pages_and_completions_have_every_option() {
+    for (program, options) in [
+        (SEND, &["--recursive", "--no-resume", "--capacity"][..]),
+        (RECV, &["--also-accept", "--overwrite", "--json"]),
+        (DOCTOR, &["--packets", "--json"]),
+        (SWITCH, &["--params", "--force", "--weights"]),
+    ] {
+        let name = program.rsplit('/').next().unwrap();
+        let title = format!(".TH {name} 1");
+        let (bash, zsh) = (format!("-o default {name}\n"), format!("#compdef {name}"));
+        let fish = format!("complete -c {name}");
+        let forms = [("man", &title), ("bash", &bash), ("zsh", &zsh), ("fish", &fish)];
+        for (form, begins) in forms {
+            let ended = Running::start(&mut command(program, &["--generate", form])).end();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+            let text = String::from_utf8(ended.stdout).unwrap();
+            assert!(text.contains(begins), "{begins} in {text}");
+            // Escaped in a page; without its dashes in fish.
+            let text = text.replace("\\-", "-");
+            for option in options {
+                let option = if form == "fish" { option.trim_start_matches('-') } else { option };
+                assert!(text.contains(option), "{option} in {form} of {name}");
+            }
+            assert!(!text.contains("--generate"), "it is for packagers");
+            if form == "man" {
+                assert!(
+                    text.contains(".SH EXAMPLES") && text.contains(".SH \"EXIT CODES\""),
+                    "{text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_service_manager_hears_when_the_receiver_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--out", dir.path().to_str().unwrap()];
+    let _running = Running::start(command(RECV, &args).env("NOTIFY_SOCKET", &path));
+    let mut said = [0; 64];
+    let len = manager.recv(&mut said).unwrap();
+    assert_eq!(&said[..len], b"READY=1\n");
+}

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cloudburst_cli::protocol::{
     Attributes, Body, Ending, Entry, FilePath, Frame, FrameError, InvocationId, MAX_CHUNK, Offer,
-    Outbound, Reason, TransferId, Vitals, What,
+    Outbound, Prefix, Reason, TransferId, Vitals, What,
 };
 use cloudburst_net::Naming;
 use core::time::Duration;
@@ -51,6 +51,10 @@ fn examine(padding: Bytes) -> Body {
     Body::Examine { answer: true, answer_to: 4001, addressed, padding }
 }
 
+fn prefixes(count: u64) -> Vec<Prefix> {
+    (1..=count).map(|len| Prefix { len, digest: [len as u8; 32] }).collect()
+}
+
 fn bodies() -> Vec<Body> {
     vec![
         Body::Offer(offer()),
@@ -61,7 +65,9 @@ fn bodies() -> Vec<Body> {
             attributes: Some(Attributes { permissions: 0o751, seconds: -1, nanoseconds: 7 }),
             ..offer()
         }),
-        Body::Accept { window: 8, patience: PATIENCE },
+        Body::Accept { window: 8, patience: PATIENCE, prefixes: vec![] },
+        Body::Accept { window: 8, patience: PATIENCE, prefixes: prefixes(64) },
+        Body::Resume { len: 1 << 40 },
         Body::Chunk { number: 1 << 40, bytes: Bytes::from_static(b"content") },
         Body::Finish { size: 5, digest: [9; 32] },
         Body::Done,
@@ -116,13 +122,24 @@ fn frames_that_end_early_or_late_are_refused() {
     for body in bodies() {
         let bytes = Frame { transfer: ID, body: body.clone() }.encode();
         let open_ended = matches!(body, Body::Offer(_) | Body::Chunk { .. } | Body::Examine { .. });
+        if matches!(&body, Body::Accept { prefixes, .. } if !prefixes.is_empty()) {
+            // A frame with fewer prefixes is one, too.
+            for len in (0..bytes.len()).filter(|len| *len < 31 || (len - 31) % 40 != 0) {
+                assert!(Frame::decode(&bytes.slice(..len)).is_err(), "{len} bytes");
+            }
+            continue;
+        }
         let least = if open_ended { bytes.len() - 7 } else { bytes.len() };
         for len in 0..least {
             assert!(Frame::decode(&bytes.slice(..len)).is_err(), "{body:?} of {len} bytes");
         }
         if !open_ended {
             let longer = Bytes::from([&bytes[..], b"x"].concat());
-            assert!(matches!(Frame::decode(&longer), Err(FrameError::TooLong { .. })));
+            // Of ACCEPT, it is the beginning of a prefix.
+            let refused = Frame::decode(&longer).unwrap_err();
+            let is_named =
+                |e| matches!(e, FrameError::TooLong { .. } | FrameError::TooShort { .. });
+            assert!(is_named(refused), "{body:?}");
         }
     }
 }
@@ -134,10 +151,11 @@ fn fields_beyond_their_bounds_are_refused() {
         bytes[at..at + value.len()].copy_from_slice(value);
         Frame::decode(&bytes.into())
     };
-    let accept = || Body::Accept { window: 1, patience: PATIENCE };
+    let accept = || Body::Accept { window: 1, patience: PATIENCE, prefixes: vec![] };
+    let told = |prefixes| Body::Accept { window: 1, patience: PATIENCE, prefixes };
     let refused = [
         with(Body::Done, 4, &[0]),
-        with(Body::Done, 4, &[11]),
+        with(Body::Done, 4, &[12]),
         with(examine(Bytes::new()), 25, &[2]),
         with(Body::Vitals(vitals()), 25, &[64]),
         with(Body::Vitals(vitals()), 26, &[64]),
@@ -153,6 +171,10 @@ fn fields_beyond_their_bounds_are_refused() {
         with(accept(), 25, &0_u16.to_be_bytes()),
         with(accept(), 25, &65_u16.to_be_bytes()),
         with(accept(), 27, &0_u32.to_be_bytes()),
+        with(told(prefixes(65)), 25, &1_u16.to_be_bytes()),
+        with(told(prefixes(2)), 31, &0_u64.to_be_bytes()),
+        with(told(prefixes(2)), 71, &1_u64.to_be_bytes()),
+        with(told(prefixes(2)), 71, &u64::MAX.to_be_bytes()),
     ];
     for result in refused {
         assert!(matches!(result, Err(FrameError::Undefined { .. })), "{result:?}");
@@ -169,8 +191,31 @@ fn sending(now: Instant) -> Outbound {
     let mut outbound = Outbound::new(now, ID, offer(), 4);
     assert_eq!(whats(&mut outbound), [What::Offer]);
     outbound.handle_delivered(now, What::Offer);
-    outbound.handle_frame(now, &Body::Accept { window: 2, patience: PATIENCE });
+    outbound.handle_frame(now, &Body::Accept { window: 2, patience: PATIENCE, prefixes: vec![] });
+    assert_eq!(outbound.prefixes(), Some(&[][..]));
+    outbound.handle_resume(now, 0, 0);
     outbound
+}
+
+#[test]
+fn chunks_wait_until_the_receiver_knows_where_they_go_on() {
+    let now = Instant::now();
+    let mut outbound = Outbound::new(now, ID, offer(), 4);
+    assert_eq!(whats(&mut outbound), [What::Offer]);
+    let prefixes = vec![Prefix { len: 3000, digest: [1; 32] }];
+    let accept = Body::Accept { window: 8, patience: PATIENCE, prefixes: prefixes.clone() };
+    outbound.handle_frame(now, &accept);
+    assert_eq!(outbound.prefixes(), Some(&prefixes[..]));
+    assert!(!outbound.wants_chunk());
+    outbound.handle_resume(now, 3000, 3);
+    assert_eq!(outbound.prefixes(), None);
+    assert_eq!(whats(&mut outbound), [What::Resume]);
+    outbound.handle_delivered(now, What::Offer);
+    assert!(!outbound.wants_chunk(), "only when RESUME was delivered");
+    outbound.handle_delivered(now, What::Resume);
+    assert!(outbound.wants_chunk());
+    outbound.handle_chunk(now, Bytes::new());
+    assert_eq!(whats(&mut outbound), [What::Chunk(3)]);
 }
 
 fn whats(outbound: &mut Outbound) -> Vec<What> {

@@ -40,7 +40,7 @@ const _: () = assert!(BURST < MAX_CHUNK);
 enum ExamError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    #[error("{peer} cannot be reached: {source}")]
+    #[error("{peer} cannot be reached: {source}{}", address::after_connect(source))]
     NoRoute { peer: SocketAddr, source: io::Error },
     #[error("cannot send probes: {0}")]
     Trace(io::Error),

@@ -28,6 +28,7 @@ pub(crate) struct CommonPlan {
     pub(crate) dscps: Vec<u8>,
     pub(crate) classes: Classes,
     pub(crate) aeolus: bool,
+    pub(crate) resumes: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }

@@ -96,6 +96,7 @@ impl SendPlan {
                 dscps: args.common.dscp,
                 classes: args.common.classes,
                 aeolus: args.common.aeolus,
+                resumes: !args.common.no_resume,
                 json: args.common.json,
                 quiet: args.common.quiet,
             },

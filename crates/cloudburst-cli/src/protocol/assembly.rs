@@ -38,6 +38,25 @@ impl Assembly {
         }
     }
 
+    /// Goes on from the first `len` bytes, which are whole chunks or the whole file. To be called before the
+    /// first chunk.
+    pub fn resume(&mut self, len: u64) {
+        self.next = len.div_ceil(self.chunk);
+        self.highest = self.next;
+        self.received = len;
+        if !len.is_multiple_of(self.chunk) {
+            self.short = Some((self.next - 1, len % self.chunk));
+        }
+    }
+
+    /// Bytes before the first missing chunk.
+    pub fn contiguous(&self) -> u64 {
+        match self.short {
+            Some((last, len)) if last < self.next => last * self.chunk + len,
+            _ => self.next * self.chunk,
+        }
+    }
+
     /// Takes note of a chunk, and says at which offset it belongs.
     ///
     /// # Errors
@@ -145,6 +164,24 @@ mod tests {
         assert!(assembly(10, Some(0)).is_whole(0));
         assert!(assembly(10, None).is_whole(0));
         assert!(!assembly(10, Some(1)).is_whole(0));
+    }
+
+    #[test]
+    fn a_file_goes_on_from_what_is_there() {
+        let mut file = assembly(10, Some(35));
+        file.resume(20);
+        assert_eq!((file.received(), file.contiguous()), (20, 20));
+        assert_eq!(file.admit(1, 10), Err(Reason::Protocol(1)));
+        assert_eq!(file.admit(3, 5), Ok(30));
+        assert_eq!(file.contiguous(), 20);
+        assert_eq!(file.admit(2, 10), Ok(20));
+        assert_eq!(advanced(&mut file), [(2, 20, 10), (3, 30, 5)]);
+        assert_eq!(file.contiguous(), 35);
+        assert!(file.is_whole(35));
+        let mut whole = assembly(10, Some(35));
+        whole.resume(35);
+        assert!(whole.is_whole(35) && whole.contiguous() == 35);
+        assert_eq!(whole.admit(4, 1), Err(Reason::Protocol(4)));
     }
 
     #[test]

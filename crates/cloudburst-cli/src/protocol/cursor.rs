@@ -45,6 +45,10 @@ impl<'a> Cursor<'a> {
         Ok((port != 0).then_some(SocketAddr::new(ip, port)))
     }
 
+    pub(super) const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Everything that is left.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.rest)

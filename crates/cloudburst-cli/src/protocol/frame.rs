@@ -2,8 +2,8 @@
 
 use super::cursor::{Cursor, put_address};
 use super::{
-    FilePath, InvocationId, MAX_CHUNK, MAX_LINK, MAX_WINDOW, NameError, Reason, TransferId,
-    VERSION, Vitals,
+    FilePath, InvocationId, MAX_CHUNK, MAX_LINK, MAX_PREFIXES, MAX_WINDOW, NameError, Reason,
+    TransferId, VERSION, Vitals,
 };
 use bytes::Bytes;
 use core::time::Duration;
@@ -38,6 +38,13 @@ pub enum Body {
         window: u16,
         /// How long the receiver waits for a sign of life.
         patience: Duration,
+        /// What it has of the file from an earlier attempt, the shortest first; empty: nothing.
+        prefixes: Vec<Prefix>,
+    },
+    /// "I go on from there." The answer to an ACCEPT with prefixes.
+    Resume {
+        /// Bytes of the prefix that is right; 0: none is.
+        len: u64,
     },
     /// A piece of the file.
     Chunk {
@@ -104,6 +111,15 @@ pub enum Entry {
     Directory,
     /// A symbolic link: its bytes are where it leads, 1 to [`MAX_LINK`] of them.
     Link,
+}
+
+/// The beginning of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Its bytes: whole chunks, or all of the file.
+    pub len: u64,
+    /// BLAKE3 of them.
+    pub digest: [u8; 32],
 }
 
 /// Attributes of a file.
@@ -174,10 +190,15 @@ impl Frame {
                 out.extend_from_slice(&attributes.nanoseconds.to_be_bytes());
                 out.extend_from_slice(name.as_ref().map_or("", FilePath::as_str).as_bytes());
             }
-            Body::Accept { window, patience } => {
+            Body::Accept { window, patience, prefixes } => {
                 out.extend_from_slice(&window.to_be_bytes());
                 out.extend_from_slice(&millis(*patience).to_be_bytes());
+                for prefix in prefixes {
+                    out.extend_from_slice(&prefix.len.to_be_bytes());
+                    out.extend_from_slice(&prefix.digest);
+                }
             }
+            Body::Resume { len } => out.extend_from_slice(&len.to_be_bytes()),
             Body::Chunk { number, bytes } => {
                 out.extend_from_slice(&number.to_be_bytes());
                 out.extend_from_slice(bytes);
@@ -237,7 +258,8 @@ impl Frame {
             Kind::Accept => {
                 let window = cursor.u16()?;
                 within("window", window.into(), 1, MAX_WINDOW.into())?;
-                Body::Accept { window, patience: patience(cursor.u32()?)? }
+                let patience = patience(cursor.u32()?)?;
+                Body::Accept { window, patience, prefixes: Prefix::decode_all(&mut cursor)? }
             }
             Kind::Chunk => {
                 let number = cursor.u64()?;
@@ -258,6 +280,7 @@ impl Frame {
                 Body::Examine { answer: answer == 1, answer_to, addressed, padding }
             }
             Kind::Vitals => Body::Vitals(Vitals::decode(&mut cursor)?),
+            Kind::Resume => Body::Resume { len: cursor.u64()? },
         };
         cursor.end()?;
         Ok(Self { transfer, body })
@@ -306,6 +329,20 @@ impl Offer {
     }
 }
 
+impl Prefix {
+    fn decode_all(cursor: &mut Cursor<'_>) -> Result<Vec<Self>, FrameError> {
+        let mut prefixes: Vec<Self> = Vec::new();
+        while !cursor.is_empty() {
+            within("prefixes", prefixes.len() as u64 + 1, 1, MAX_PREFIXES as u64)?;
+            let least = prefixes.last().map_or(0, |last| last.len) + 1;
+            let prefix = Self { len: cursor.u64()?, digest: cursor.array()? };
+            within("prefix length", prefix.len, least, u64::MAX - 1)?;
+            prefixes.push(prefix);
+        }
+        Ok(prefixes)
+    }
+}
+
 impl Body {
     const fn kind(&self) -> Kind {
         match self {
@@ -319,6 +356,7 @@ impl Body {
             Self::Bye => Kind::Bye,
             Self::Examine { .. } => Kind::Examine,
             Self::Vitals(_) => Kind::Vitals,
+            Self::Resume { .. } => Kind::Resume,
         }
     }
 }
@@ -335,6 +373,7 @@ enum Kind {
     Bye,
     Examine,
     Vitals,
+    Resume,
 }
 
 impl Kind {
@@ -350,6 +389,7 @@ impl Kind {
             8 => Self::Bye,
             9 => Self::Examine,
             10 => Self::Vitals,
+            11 => Self::Resume,
             _ => return Err(FrameError::Undefined { field: "kind", got: got.into() }),
         })
     }

@@ -20,7 +20,7 @@
 //! | kind | frame | from | fields after the head |
 //! |------|--------|----------|----|
 //! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), what it is (1): 0 a file, 1 a directory, 2 a symbolic link; permissions (2; 65535: no attributes), seconds since 1970 of the last modification (8, signed), nanoseconds (4), name (the rest) |
-//! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4) |
+//! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4), then what the receiver has of the file, up to [`MAX_PREFIXES`] times, shortest first: bytes (8), BLAKE3 of them (32) |
 //! | 3 | CHUNK  | sender   | number (8), bytes (the rest) |
 //! | 4 | FINISH | sender   | size (8), BLAKE3 of the whole file (32) |
 //! | 5 | DONE   | receiver | - |
@@ -29,6 +29,7 @@
 //! | 8 | BYE    | sender   | - |
 //! | 9 | EXAMINE | doctor  | whether an answer is wanted (1): 0 or 1; port to answer to (2; 0: to the asker), address that the asker sent this to (18), padding (the rest), ignored |
 //! | 10 | VITALS | receiver | DSCP (1), first other DSCP that came (1; 255: none), then 8 each: packets with another DSCP, SYMBOLs from the asker, answers to the asker, datagrams received, buffers that they came in, datagrams dropped for want of a buffer, sockets without GSO, bytes wanted for each buffer, bytes to receive, bytes to send; the address of the asker as it is known here (18), the one that the receiver listens on (18), and what the one in EXAMINE is to it (1): 0 not said, 1 its own, 2 one that it is known as, 3 neither: see [`Vitals`] |
+//! | 11 | RESUME | sender  | bytes that the receiver has rightly (8) |
 //!
 //! An address is an IPv6 one, or a mapped IPv4 one (`::ffff:a.b.c.d`), and a port; port 0: not said.
 //!
@@ -37,6 +38,10 @@
 //! # A transfer
 //!
 //! 1. OFFER. The receiver answers ACCEPT, or FAILED: it refuses the file.
+//!    A receiver that kept part of such a file says in ACCEPT what it has: the digests of beginnings of it,
+//!    each of whole chunks, or of all of the file. The sender compares them with its own file and answers
+//!    RESUME, with the longest one that is right, or 0. It sends the chunks from there on, when that is
+//!    delivered.
 //! 2. CHUNK, numbered from 0, each as long as the OFFER said; only the last one is shorter, and
 //!    none is empty. Chunk `k` is sent only when all up to `k - window` were delivered, so that
 //!    the receiver need not look further ahead than its window.
@@ -48,7 +53,8 @@
 //!    the way to a name are created; what is there and is no directory, such as a link, is not followed.
 //! 5. BYE ends the session, and whatever of it is under way, on both sides.
 //!
-//! Either side may say FAILED at any time: the transfer is over, and nothing remains of it. Not so
+//! Either side may say FAILED at any time: the transfer is over, and nothing remains of it but what the
+//! receiver may keep to resume. Not so
 //! after a FINISH that was right: what the receiver stores, it stores to the end, whatever its
 //! sender says, and a sender that has not heard DONE does not know. A sender that delivers nothing
 //! else for a quarter of the receiver's patience says ALIVE; a receiver that hears nothing of a
@@ -75,7 +81,7 @@ mod reason;
 mod vitals;
 
 pub use assembly::Assembly;
-pub use frame::{Attributes, Body, Entry, Frame, FrameError, Offer};
+pub use frame::{Attributes, Body, Entry, Frame, FrameError, Offer, Prefix};
 pub use name::{FilePath, NameError};
 pub use outbound::{Ending, Outbound, What};
 pub use reason::Reason;
@@ -95,6 +101,9 @@ pub const MAX_CHUNK: usize = 1 << 20;
 
 /// Bytes in where a symbolic link leads at most: what Linux takes.
 pub const MAX_LINK: u64 = 4095;
+
+/// Prefixes in an ACCEPT at most.
+pub const MAX_PREFIXES: usize = 64;
 
 /// Chunks in a window at most: what fits the bit set of [`Assembly`].
 pub const MAX_WINDOW: u16 = 64;

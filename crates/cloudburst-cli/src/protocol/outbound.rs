@@ -4,7 +4,7 @@
 //! 2. Drain [`Outbound::poll_transmit`], then look at [`Outbound::ending`].
 //! 3. Wait until [`Outbound::poll_timeout`] or the next input, whichever comes first.
 
-use super::{Body, Frame, MIN_PAUSE, Offer, Reason, TransferId};
+use super::{Body, Frame, MIN_PAUSE, Offer, Prefix, Reason, TransferId};
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
@@ -21,6 +21,8 @@ pub enum What {
     Finish,
     /// An ALIVE.
     Alive,
+    /// The RESUME.
+    Resume,
 }
 
 /// How a transfer ended.
@@ -63,10 +65,14 @@ pub struct Outbound {
     /// Whether OFFER or FINISH is under way: its own deadline watches over it.
     is_asking: bool,
     is_alive_under_way: bool,
+    /// Whether RESUME is under way: chunks must not overtake it.
+    is_resuming: bool,
     pause: Duration,
     /// When something was last delivered: the receiver knows that this side lives.
     last_delivered: Instant,
     last_progress: Instant,
+    /// What the receiver has of the file, until the driver has said how much of it is right.
+    prefixes: Option<Vec<Prefix>>,
     /// The file ended so, and FINISH waits for the last chunks.
     finish: Option<(u64, [u8; 32])>,
     transmits: VecDeque<(What, Bytes)>,
@@ -86,9 +92,11 @@ impl Outbound {
             under_way: BTreeSet::new(),
             is_asking: true,
             is_alive_under_way: false,
+            is_resuming: false,
             pause: patience,
             last_delivered: now,
             last_progress: now,
+            prefixes: None,
             finish: None,
             transmits: VecDeque::from([(What::Offer, bytes)]),
         }
@@ -97,7 +105,29 @@ impl Outbound {
     /// Whether the next chunk, or the end of the file, may be handed in.
     pub fn wants_chunk(&self) -> bool {
         let first = self.under_way.first().copied().unwrap_or(self.next);
-        self.phase == Phase::Sending && self.finish.is_none() && self.next - first < self.window
+        self.phase == Phase::Sending
+            && !self.is_resuming
+            && self.prefixes.is_none()
+            && self.finish.is_none()
+            && self.next - first < self.window
+    }
+
+    /// What the receiver has of the file, once it has accepted it: the driver compares it with the file and calls
+    /// [`handle_resume`](Self::handle_resume), before which no chunk is wanted.
+    pub fn prefixes(&self) -> Option<&[Prefix]> {
+        self.prefixes.as_deref()
+    }
+
+    /// The first `len` bytes are right, which are the `chunks` first chunks.
+    pub fn handle_resume(&mut self, now: Instant, len: u64, chunks: u64) {
+        let Some(prefixes) = self.prefixes.take() else { return };
+        self.next = chunks;
+        // It asked for nothing where it has nothing.
+        if !prefixes.is_empty() {
+            self.is_resuming = true;
+            self.last_progress = now;
+            self.transmit(What::Resume, Body::Resume { len });
+        }
     }
 
     /// Takes the frame of the next chunk.
@@ -123,7 +153,8 @@ impl Outbound {
     pub fn handle_frame(&mut self, now: Instant, body: &Body) {
         match (self.phase, body) {
             (Phase::Ended(_), _) => {}
-            (Phase::Offering, Body::Accept { window, patience }) => {
+            (Phase::Offering, Body::Accept { window, patience, prefixes }) => {
+                self.prefixes = Some(prefixes.clone());
                 self.phase = Phase::Sending;
                 self.window = self.window.min(u64::from(*window).max(1));
                 self.pause = (*patience / 4).max(MIN_PAUSE);
@@ -147,6 +178,10 @@ impl Outbound {
         match what {
             What::Offer | What::Finish => {
                 self.is_asking = false;
+                self.last_progress = now;
+            }
+            What::Resume => {
+                self.is_resuming = false;
                 self.last_progress = now;
             }
             What::Chunk(number) => {

@@ -114,6 +114,11 @@ impl Reason {
         !matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Other(_))
     }
 
+    /// Whether what arrived before may be gone on from: it is not what the transfer failed of.
+    pub const fn is_interruption(self) -> bool {
+        matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Source)
+    }
+
     /// What a failure to write after `written` bytes is called.
     pub fn of_write_error(error: &std::io::Error, written: u64) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};

@@ -2,8 +2,8 @@
 
 use crate::plan::Key;
 use crate::plan::key::hex;
-use std::fs;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use nix::ifaddrs::getifaddrs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 /// The two lines to tell the user of a receiver to which senders send at `address`: the second is ready to
@@ -32,7 +32,7 @@ pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
 }
 
 /// Host and port for others to send to. One that listens everywhere names the address that its
-/// own packets to far away would come from, or else its name.
+/// own packets to far away would come from, or else one of an interface.
 fn host(local: SocketAddr) -> String {
     if !local.ip().is_unspecified() {
         return local.to_string();
@@ -46,9 +46,23 @@ fn host(local: SocketAddr) -> String {
         address.set_port(local.port());
         return address.to_string();
     }
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = Some(name.trim()).filter(|name| !name.is_empty());
-    format!("{}:{}", name.unwrap_or("HOST"), local.port())
+    let interfaces = getifaddrs().into_iter().flatten().filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|address| address.ip().into());
+        v4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
+    });
+    SocketAddr::new(reachable(interfaces, local.is_ipv6()), local.port()).to_string()
+}
+
+/// Of addresses of a host without a default route, one that others may have a route to.
+fn reachable(addresses: impl Iterator<Item = IpAddr>, takes_v6: bool) -> IpAddr {
+    let is_for_others = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
+        IpAddr::V6(ip) => takes_v6 && !ip.is_loopback() && !ip.is_unicast_link_local(),
+    };
+    let mut addresses: Vec<IpAddr> = addresses.filter(is_for_others).collect();
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    addresses.first().copied().unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
 /// The address that packets to `far` leave from. None is sent.
@@ -88,6 +102,19 @@ mod tests {
             assert!(!lines.contains("abab") && lines.contains("cbrst-send"), "{lines}");
             assert!(lines.contains("[::1]:7000"), "{lines}");
         }
+    }
+
+    #[test]
+    fn without_a_default_route_an_address_of_an_interface_is_named() {
+        let named = |addresses: &[&str], takes_v6| {
+            let addresses = addresses.iter().map(|ip| ip.parse().unwrap());
+            reachable(addresses, takes_v6).to_string()
+        };
+        let all = ["127.0.0.1", "169.254.1.1", "::1", "fe80::1", "2001:db8::1", "10.0.0.1"];
+        assert_eq!(named(&all, true), "10.0.0.1");
+        assert_eq!(named(&all[..5], true), "2001:db8::1");
+        assert_eq!(named(&all[..5], false), "127.0.0.1");
+        assert_eq!(named(&all[..1], true), "127.0.0.1");
     }
 
     #[test]

@@ -70,7 +70,8 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     let place = match &plan.destination {
         Destination::Directory { dir, overwrite } => {
             let failed = |source| StartError::Store { dir: dir.clone(), source };
-            let store = Store::open(dir.clone(), *overwrite).map_err(failed)?;
+            let store =
+                Store::open(dir.clone(), *overwrite, plan.common.resumes).map_err(failed)?;
             interrupts.clean_up(store.private().to_owned());
             Place::Directory(store)
         }

@@ -4,11 +4,13 @@ use super::Place;
 use super::once::Once;
 use super::outbox::{Outbox, Reply};
 use super::pipe::Pipe;
+use super::store::Base;
 use super::transfer::{Due, Outcome, Sink, Transfer, WINDOW};
 use super::vitals;
 use crate::Exit;
 use crate::courier::{News, wait_until};
 use crate::plan::ReceivePlan;
+use crate::prefix::{self, Known};
 use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
 use crate::signals::Interrupts;
 use crate::ui::Ui;
@@ -39,6 +41,9 @@ pub(super) type Key = (SocketAddr, TransferId);
 /// A file that has its name, or will never have it.
 pub(super) type Stored = (Key, Result<PathBuf, Reason>);
 
+/// What is there of a file, hashed; and whether it is one that has its name.
+type Checked = (Key, Vec<Known>, bool);
+
 /// A receiver at work.
 pub(super) struct Server {
     outbox: Outbox,
@@ -52,6 +57,8 @@ pub(super) struct Server {
     ui: Ui,
     stored: mpsc::Receiver<Stored>,
     store: mpsc::Sender<Stored>,
+    checked: mpsc::Receiver<Checked>,
+    check: mpsc::Sender<Checked>,
     /// Attempts with other keys that the user was told of, and when.
     strangers: (u64, Option<Instant>),
     /// The user was told that somebody uses an address which is not known here.
@@ -68,6 +75,7 @@ impl Server {
         ui: Ui,
     ) -> Self {
         let patience = plan.common.deadline;
+        let (check, checked) = mpsc::channel();
         Self {
             outbox: Outbox::new(endpoint, patience),
             place,
@@ -80,6 +88,8 @@ impl Server {
             ui,
             stored,
             store,
+            checked,
+            check,
             strangers: (0, None),
             told_of_address: false,
         }
@@ -92,6 +102,9 @@ impl Server {
             let now = Instant::now();
             while let Ok((key, result)) = self.stored.try_recv() {
                 self.conclude(now, key, result);
+            }
+            while let Ok(checked) = self.checked.try_recv() {
+                self.accept(now, checked);
             }
             if self.interrupts.is_stopped() {
                 break Exit::Interrupted;
@@ -205,7 +218,8 @@ impl Server {
         let is_storing = self.transfers.get(&key).is_some_and(Transfer::is_storing);
         match body {
             // Whatever its sender says now, the file may get its name.
-            Body::Chunk { .. } | Body::Finish { .. } | Body::Failed(_) if is_storing => {}
+            Body::Chunk { .. } | Body::Resume { .. } | Body::Finish { .. } | Body::Failed(_)
+                if is_storing => {}
             Body::Offer(offer) => self.handle_offer(now, key, &offer),
             Body::Chunk { number, bytes } => match self.transfers.get_mut(&key) {
                 Some(transfer) => {
@@ -216,7 +230,10 @@ impl Server {
                 None => self.outbox.reply(peer, transfer, Body::Failed(Reason::Unknown)),
             },
             Body::Finish { size, digest } => self.handle_finish(now, key, size, digest),
-            Body::Failed(reason) => self.drop_transfer(now, key, &reason.to_string()),
+            Body::Resume { len } => self.handle_resume(key, len),
+            Body::Failed(reason) => {
+                self.drop_transfer(now, key, &reason.to_string(), reason.is_interruption());
+            }
             Body::Bye => self.handle_bye(now, peer, transfer.session),
             // A sign of life, and what only receivers say.
             Body::Alive
@@ -241,10 +258,9 @@ impl Server {
             return;
         }
         match self.admit(now, key, offer) {
-            Ok(admitted) => {
+            Ok((admitted, base)) => {
                 self.transfers.insert(key, admitted);
-                let accept = Body::Accept { window: WINDOW, patience: self.patience };
-                self.outbox.reply(peer, transfer, accept);
+                self.compare(now, key, offer, base);
             }
             Err(reason) => {
                 let name = match &offer.name {
@@ -260,7 +276,51 @@ impl Server {
         }
     }
 
-    fn admit(&mut self, now: Instant, key: Key, offer: &Offer) -> Result<Transfer, Reason> {
+    /// Accepts the file, if need be when what is there of it has been hashed.
+    fn compare(&mut self, now: Instant, key: Key, offer: &Offer, base: Base) {
+        let (file, lengths, is_present) = match (base, offer.size) {
+            (Base::Part(file, have), Some(size)) => {
+                (file, prefix::lengths(have, size, offer.chunk.into(), WINDOW), false)
+            }
+            (Base::Present(file), Some(size)) => (file, vec![size], true),
+            _ => return self.accept(now, (key, Vec::new(), false)),
+        };
+        let Some(transfer) = self.transfers.get_mut(&key) else { return };
+        transfer.is_checking = true;
+        let (check, main) = (self.check.clone(), thread::current());
+        let hash = move || {
+            // What cannot be read is sent anew.
+            let known = prefix::hash_all(file, &lengths).unwrap_or_default();
+            let _ = check.send((key, known, is_present));
+            main.unpark();
+        };
+        if thread::Builder::new().name("check".into()).spawn(hash).is_err() {
+            self.accept(now, (key, Vec::new(), is_present));
+        }
+    }
+
+    fn accept(&mut self, now: Instant, (key, known, is_present): Checked) {
+        // It may be over.
+        let Some(transfer) = self.transfers.get_mut(&key) else { return };
+        let is_new = known.is_empty();
+        let prefixes = transfer.offer(now, known, is_present);
+        if is_new && let Err(reason) = transfer.resume(0) {
+            return self.fail(key, reason, &reason.to_string());
+        }
+        let (window, patience) = (WINDOW, self.patience);
+        self.outbox.reply(key.0, key.1, Body::Accept { window, patience, prefixes });
+    }
+
+    fn handle_resume(&mut self, key: Key, len: u64) {
+        let Some(transfer) = self.transfers.get_mut(&key) else {
+            return self.outbox.reply(key.0, key.1, Body::Failed(Reason::Unknown));
+        };
+        if let Err(reason) = transfer.take_resume(len) {
+            self.fail(key, reason, &reason.to_string());
+        }
+    }
+
+    fn admit(&mut self, now: Instant, key: Key, offer: &Offer) -> Result<(Transfer, Base), Reason> {
         let (peer, transfer) = key;
         if let Some(once) = &mut self.once
             && !once.admits(now, peer, transfer.session, offer.files)
@@ -278,15 +338,17 @@ impl Server {
         if self.transfers.values().any(|transfer| transfer.name == name) {
             return Err(Reason::NameInUse);
         }
-        let sink = match &self.place {
+        let (sink, base) = match &self.place {
             Place::Directory(store) => {
-                Sink::File(store.begin(&name, offer.entry, offer.attributes)?)
+                let Offer { entry, attributes, size, .. } = *offer;
+                let (partial, base) = store.begin(&name, entry, attributes, size)?;
+                (Sink::File(partial), base)
             }
             Place::Pipe(_) if offer.entry != Entry::File => return Err(Reason::FilesAlone),
-            Place::Pipe(writer) => Sink::Pipe(Pipe::new(writer.clone(), key)),
+            Place::Pipe(writer) => (Sink::Pipe(Pipe::new(writer.clone(), key)), Base::Nothing),
         };
-        let progress = self.ui.progress(name.as_str(), offer.size, 0);
-        Ok(Transfer::new(now, offer, name, self.max_size, sink, progress))
+        let progress = self.ui.progress(name.as_str(), offer.size);
+        Ok((Transfer::new(now, offer, name, self.max_size, sink, progress), base))
     }
 
     fn handle_finish(&mut self, now: Instant, key: Key, size: u64, digest: [u8; 32]) {
@@ -308,6 +370,10 @@ impl Server {
                 }
             }
             Ok(Sink::Pipe(pipe)) => pipe.end(transfer.say.clone()),
+            Ok(Sink::Present(path)) => {
+                transfer.say.take();
+                let _ = self.store.send((key, Ok(path)));
+            }
             Err(reason) => self.fail(key, reason, &reason.to_string()),
         }
     }
@@ -335,7 +401,7 @@ impl Server {
             key.0 == peer && key.1.session == session && !transfer.is_storing()
         };
         for key in self.keys(unfinished) {
-            self.drop_transfer(now, key, &Reason::Interrupted.to_string());
+            self.drop_transfer(now, key, &Reason::Interrupted.to_string(), true);
         }
         if let Some(once) = &mut self.once {
             once.on_bye(peer, session);
@@ -344,15 +410,17 @@ impl Server {
 
     /// Ends a transfer, and lets its sender know.
     fn fail(&mut self, key: Key, reason: Reason, why: &str) {
-        self.drop_transfer(Instant::now(), key, why);
+        self.drop_transfer(Instant::now(), key, why, reason.is_interruption());
         self.outbox.reply(key.0, key.1, Body::Failed(reason));
     }
 
-    fn drop_transfer(&mut self, now: Instant, key: Key, why: &str) {
+    /// Ends a transfer. What arrived is kept to be resumed if `keeps`.
+    fn drop_transfer(&mut self, now: Instant, key: Key, why: &str, keeps: bool) {
         let Some(mut transfer) = self.transfers.remove(&key) else { return };
-        // Before anybody hears of it: a user who then looks finds nothing.
-        transfer.discard();
-        transfer.tell(&self.ui, key.0, transfer.name.as_str(), Outcome::Failed(why));
+        // Before anybody hears of it: a user who then looks finds it done.
+        let kept = if transfer.discard(keeps) { "; what came of it is kept" } else { "" };
+        let why = format!("{why}{kept}");
+        transfer.tell(&self.ui, key.0, transfer.name.as_str(), Outcome::Failed(&why));
         if let Some(once) = &mut self.once {
             once.on_ended(now, key.0, key.1.session, false);
         }

@@ -3,12 +3,14 @@
 use super::pipe::Pipe;
 use super::store::{Partial, Say};
 use crate::plan::key::hex;
+use crate::prefix::{self, Known};
 use crate::progress::Progress;
-use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Reason};
+use crate::protocol::{Assembly, FilePath, MIN_PAUSE, Offer, Prefix, Reason};
 use crate::ui::{self, Report, Ui};
 use bytes::Bytes;
 use core::time::Duration;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Chunks ahead of the first missing one that are taken.
@@ -33,6 +35,14 @@ pub(super) struct Transfer {
     told: Instant,
     /// Of all chunks before the first missing one.
     hasher: blake3::Hasher,
+    /// Whether a thread compares what is there of the file.
+    pub(super) is_checking: bool,
+    /// What the sender was told that is there, until it has said how much of that is right.
+    offered: Vec<Known>,
+    /// Whether a file of this size has the name.
+    is_present: bool,
+    /// Bytes that were there before.
+    resumed: u64,
     /// `None` when it was handed to the thread that stores it.
     sink: Option<Sink>,
     /// Whether the file gets its name.
@@ -62,6 +72,8 @@ pub(super) enum Outcome<'a> {
 pub(super) enum Sink {
     File(Partial),
     Pipe(Pipe),
+    /// The file is there already: its path.
+    Present(PathBuf),
 }
 
 impl Transfer {
@@ -85,6 +97,10 @@ impl Transfer {
             is_storing: false,
             told: now,
             hasher: blake3::Hasher::new(),
+            is_checking: false,
+            offered: Vec::new(),
+            is_present: false,
+            resumed: 0,
             sink: Some(sink),
             say: Say::default(),
         }
@@ -96,13 +112,17 @@ impl Transfer {
     ///
     /// Why the transfer is over.
     pub(super) fn take_chunk(&mut self, number: u64, bytes: &Bytes) -> Result<(), Reason> {
-        let Some(sink) = &mut self.sink else { return Err(Reason::Protocol(number)) };
+        let is_expected = !self.is_checking && self.offered.is_empty();
+        let Some(sink) = self.sink.as_mut().filter(|_| is_expected) else {
+            return Err(Reason::Protocol(number));
+        };
         let before = self.assembly.received();
         let failed = |error| Reason::of_write_error(&error, before);
         let offset = self.assembly.admit(number, bytes.len())?;
         match sink {
             Sink::File(file) => file.write_at(bytes, offset).map_err(failed)?,
             Sink::Pipe(pipe) => pipe.take(number, bytes.clone()),
+            Sink::Present(_) => return Err(Reason::Protocol(number)),
         }
         while let Some((next, offset, len)) = self.assembly.advance() {
             match sink {
@@ -113,6 +133,7 @@ impl Transfer {
                     file.read_at(&mut early, offset).map_err(failed)?;
                     self.hasher.update(&early);
                 }
+                Sink::Present(_) => {}
                 Sink::Pipe(pipe) => {
                     if let Some(early) = pipe.write(next, offset) {
                         self.hasher.update(&early);
@@ -121,6 +142,59 @@ impl Transfer {
             }
         }
         self.progress.set_position(self.assembly.received());
+        Ok(())
+    }
+
+    /// What is there was hashed, and is offered to the sender: of a file that has the name if `is_present`.
+    pub(super) fn offer(
+        &mut self,
+        now: Instant,
+        known: Vec<Known>,
+        is_present: bool,
+    ) -> Vec<Prefix> {
+        (self.is_checking, self.is_present, self.last_heard) = (false, is_present, now);
+        let prefixes = prefix::prefixes(&known);
+        self.offered = known;
+        prefixes
+    }
+
+    /// The sender says that of what it was offered, the first `len` bytes are right.
+    ///
+    /// # Errors
+    ///
+    /// As of [`resume`](Self::resume).
+    pub(super) fn take_resume(&mut self, len: u64) -> Result<(), Reason> {
+        if self.offered.is_empty() { Err(Reason::Protocol(0)) } else { self.resume(len) }
+    }
+
+    /// Goes on after the first `len` bytes, which were offered or are none.
+    ///
+    /// # Errors
+    ///
+    /// Why the transfer is over: [`Reason::Exists`] where another file has the name.
+    pub(super) fn resume(&mut self, len: u64) -> Result<(), Reason> {
+        let offered = core::mem::take(&mut self.offered);
+        let known = offered.into_iter().find(|(known, _)| *known == len);
+        let is_known = known.is_some();
+        if let Some((_, hasher)) = known {
+            self.hasher = hasher;
+        }
+        match &self.sink {
+            Some(Sink::File(partial)) if is_known && self.is_present => {
+                self.sink = Some(Sink::Present(partial.target()));
+            }
+            Some(Sink::File(partial)) if is_known || len == 0 => {
+                if self.is_present && !partial.replaces() {
+                    return Err(Reason::Exists);
+                }
+                partial.truncate(len).map_err(|error| Reason::of_write_error(&error, len))?;
+            }
+            Some(Sink::Pipe(_)) if len == 0 => {}
+            _ => return Err(Reason::Protocol(0)),
+        }
+        self.assembly.resume(len);
+        self.resumed = len;
+        self.progress.resume(Instant::now(), len);
         Ok(())
     }
 
@@ -147,9 +221,13 @@ impl Transfer {
         self.is_storing
     }
 
-    /// Removes what was written, unless a thread is about to store it.
-    pub(super) fn discard(&mut self) {
-        self.sink = None;
+    /// Removes what was written, unless a thread is about to store it; or keeps it, where that is wanted and it
+    /// may be resumed. Whether it was kept.
+    pub(super) fn discard(&mut self, keeps: bool) -> bool {
+        let Some(Sink::File(partial)) = self.sink.take().filter(|_| keeps) else { return false };
+        let is_untouched = self.is_checking || !self.offered.is_empty();
+        let there = if is_untouched { partial.len() } else { self.assembly.contiguous() };
+        partial.keep(there)
     }
 
     /// How long to leave a sender without a sign of life, where the receiver's own patience is
@@ -161,7 +239,7 @@ impl Transfer {
     /// What the transfer wants at `now`, when what its sender says is `unread`; a sign of life
     /// counts as given.
     pub(super) fn due(&mut self, now: Instant, patience: Duration, unread: bool) -> Due {
-        if self.is_storing || unread {
+        if self.is_storing || self.is_checking || unread {
             if now.duration_since(self.told) < self.pause(patience) {
                 return Due::Nothing;
             }
@@ -194,12 +272,14 @@ impl Transfer {
             Outcome::Failed(why) => ("failed", Some(why)),
             Outcome::Unknown(why) => ("unknown", Some(why)),
         };
-        let (bytes, took) = (self.assembly.received(), self.started.elapsed());
+        let bytes = self.assembly.received() - self.resumed;
+        let took = self.started.elapsed();
         self.progress.clear();
         match error {
             None => ui.status(&format!(
-                "{file}: {} from {peer} in {:.2} s",
+                "{file}: {}{} from {peer} in {:.2} s",
                 ui::bytes(bytes),
+                ui::besides(self.resumed),
                 took.as_secs_f64()
             )),
             Some(error) => ui.error(&format!("{file} from {peer}: {error}")),
@@ -211,6 +291,7 @@ impl Transfer {
             outcome: word,
             error: error.map(ToOwned::to_owned),
             bytes,
+            resumed: self.resumed,
             seconds: took.as_secs_f64(),
             digest: self.digest.map(|digest| hex(&digest)),
             packets: None,

@@ -75,6 +75,14 @@ fn probe(peer: SocketAddr, patience: Duration) -> io::Result<()> {
     }
 }
 
+/// What an address may be that no packet can be sent to; empty where the error says it.
+pub(crate) fn after_connect(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => ": it is a broadcast address, or a local rule forbids it",
+        _ => "",
+    }
+}
+
 fn connected(peer: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match peer {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

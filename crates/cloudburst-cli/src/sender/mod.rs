@@ -26,7 +26,7 @@ use std::time::Instant;
 enum StartError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    #[error("{peer} cannot be reached: {source}")]
+    #[error("{peer} cannot be reached: {source}{}", address::after_connect(source))]
     NoRoute { peer: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(#[from] BuildError),
@@ -44,6 +44,8 @@ struct Session {
     /// The burst policy of chunks.
     policy: BurstPolicy,
     courier: Courier<Tag>,
+    /// Whether to go on from what the receiver has.
+    resumes: bool,
     /// Whether the receiver ever had a message of ours.
     is_known: bool,
     interrupts: Interrupts,
@@ -105,7 +107,8 @@ impl Session {
         let id = InvocationId(rand::random());
         let chunk = transfer::chunk_for(plan.capacity, plan.rate);
         let policy = transfer::chunk_policy(plan.pull);
-        Ok(Self { id, peer, deadline, chunk, policy, courier, is_known: false, interrupts, ui })
+        let (resumes, is_known) = (plan.common.resumes, false);
+        Ok(Self { id, peer, deadline, chunk, policy, courier, resumes, is_known, interrupts, ui })
     }
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
@@ -137,8 +140,9 @@ impl Session {
         let redundancy = cost.packets as f64 / cost.needed.max(1) as f64;
         match result {
             Ok(()) => self.ui.status(&format!(
-                "{given}: {} in {:.2} s, {}/s; {redundancy:.2} packets sent for each needed",
+                "{given}: {}{} in {:.2} s, {}/s; {redundancy:.2} packets sent for each needed",
                 ui::bytes(cost.bytes),
+                ui::besides(cost.resumed),
                 took.as_secs_f64(),
                 ui::bytes((cost.bytes as f64 / took.as_secs_f64().max(1e-9)) as u64),
             )),
@@ -151,6 +155,7 @@ impl Session {
             outcome: result.as_ref().map_or_else(Failure::outcome, |()| "done"),
             error: result.as_ref().err().map(ToString::to_string),
             bytes: cost.bytes,
+            resumed: cost.resumed,
             seconds: took.as_secs_f64(),
             digest: cost.digest.map(|digest| hex(&digest)),
             packets: Some(cost.packets),

@@ -1,10 +1,11 @@
 //! Reads a file ahead of the network, and its digest with it.
 
 use crate::plan::Source;
-use crate::protocol::{Frame, TransferId};
+use crate::prefix::hash_exactly;
+use crate::protocol::{Frame, Prefix, TransferId};
 use bytes::Bytes;
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 
@@ -25,6 +26,8 @@ pub(crate) enum SourceError {
 /// What comes from the file, in order.
 #[derive(Debug)]
 pub(crate) enum Piece {
+    /// The receiver has so many bytes of it rightly, which are so many chunks.
+    Resumed { len: u64, chunks: u64 },
     /// The next chunk, as a frame.
     Chunk(Bytes),
     /// That was all.
@@ -33,57 +36,49 @@ pub(crate) enum Piece {
     Failed(SourceError),
 }
 
-/// A file that a thread of its own reads. The thread that opened it is unparked for each piece.
-#[derive(Debug)]
+/// A file that a thread of its own reads. The thread that started it is unparked for each piece.
 pub(crate) struct Reader {
-    pieces: Receiver<Piece>,
+    transfer: TransferId,
+    chunk: usize,
     size: Option<u64>,
+    /// Until reading starts.
+    input: Option<Input>,
+    pieces: Option<Receiver<Piece>>,
+}
+
+/// Where bytes come from.
+enum Input {
+    Stream(Box<dyn Read + Send>),
+    File(Watched),
 }
 
 impl Reader {
-    /// Opens the file and starts to read it in chunks of `chunk` bytes.
+    /// Opens the file, to be read in chunks of `chunk` bytes.
     ///
     /// # Errors
     ///
-    /// What the system says of the file, or of the thread.
+    /// What the system says of the file.
     pub(crate) fn open(source: &Source, transfer: TransferId, chunk: usize) -> io::Result<Self> {
-        let (input, watched): (Box<dyn Read + Send>, _) = match source {
-            Source::StandardInput => (Box::new(io::stdin()), None),
-            Source::Directory => (Box::new(io::empty()), None),
-            Source::Link(leads) => (Box::new(io::Cursor::new(leads.clone())), None),
+        let (input, size) = match source {
+            Source::StandardInput => (Input::Stream(Box::new(io::stdin())), None),
+            Source::Directory => (Input::Stream(Box::new(io::empty())), Some(0)),
+            Source::Link(leads) => {
+                let size = leads.len() as u64;
+                (Input::Stream(Box::new(io::Cursor::new(leads.clone()))), Some(size))
+            }
             Source::Path(path) => {
                 let file = File::open(path)?;
                 let metadata = file.metadata()?;
                 // Pipes and devices have no size that means anything, nor have files in /proc.
                 if metadata.is_file() && metadata.len() > 0 {
-                    let input = file.try_clone()?.take(metadata.len());
-                    (Box::new(input), Some(Watched { file, before: metadata }))
+                    let size = metadata.len();
+                    (Input::File(Watched { file, before: metadata }), Some(size))
                 } else {
-                    (Box::new(file), None)
+                    (Input::Stream(Box::new(file)), None)
                 }
             }
         };
-        let size = match source {
-            Source::Directory => Some(0),
-            Source::Link(leads) => Some(leads.len() as u64),
-            _ => watched.as_ref().map(|watched| watched.before.len()),
-        };
-        let (give, pieces) = sync_channel(READ_AHEAD);
-        let main = thread::current();
-        thread::Builder::new().name("file reader".into()).spawn(move || {
-            let give_and_wake = |piece| {
-                let taken = give_to(&give, piece);
-                main.unpark();
-                taken
-            };
-            let end = read_all(input, transfer, chunk, watched.as_ref(), &give_and_wake);
-            match end {
-                Ok(Some(end)) => give_and_wake(end),
-                Ok(None) => false,
-                Err(error) => give_and_wake(Piece::Failed(error)),
-            }
-        })?;
-        Ok(Self { pieces, size })
+        Ok(Self { transfer, chunk, size, input: Some(input), pieces: None })
     }
 
     /// Bytes in the file, where that is known.
@@ -91,9 +86,36 @@ impl Reader {
         self.size
     }
 
+    /// Starts to read, unless it has started. The first piece says which of `prefixes`, that the receiver has,
+    /// is the longest that is right.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses a thread.
+    pub(crate) fn start(&mut self, prefixes: &[Prefix]) -> io::Result<()> {
+        let Some(input) = self.input.take() else { return Ok(()) };
+        let (give, pieces) = sync_channel(READ_AHEAD);
+        let (main, prefixes) = (thread::current(), prefixes.to_vec());
+        let (transfer, chunk) = (self.transfer, self.chunk);
+        thread::Builder::new().name("file reader".into()).spawn(move || {
+            let give_and_wake = |piece| {
+                let taken = give_to(&give, piece);
+                main.unpark();
+                taken
+            };
+            match read_all(input, transfer, chunk, &prefixes, &give_and_wake) {
+                Ok(Some(end)) => give_and_wake(end),
+                Ok(None) => false,
+                Err(error) => give_and_wake(Piece::Failed(error)),
+            }
+        })?;
+        self.pieces = Some(pieces);
+        Ok(())
+    }
+
     /// The next piece if it is there.
     pub(crate) fn try_next(&self) -> Option<Piece> {
-        match self.pieces.try_recv() {
+        match self.pieces.as_ref()?.try_recv() {
             Ok(piece) => Some(piece),
             Err(TryRecvError::Empty) => None,
             // After the last piece nobody asks; before it, the thread must have panicked.
@@ -110,15 +132,26 @@ fn give_to(give: &SyncSender<Piece>, piece: Piece) -> bool {
 
 /// Reads to the end; `None` if nobody wants the pieces any more.
 fn read_all(
-    mut input: Box<dyn Read + Send>,
+    input: Input,
     transfer: TransferId,
     chunk: usize,
-    watched: Option<&Watched>,
+    prefixes: &[Prefix],
     give: &dyn Fn(Piece) -> bool,
 ) -> Result<Option<Piece>, SourceError> {
-    let mut hasher = blake3::Hasher::new();
-    let mut read = 0;
-    for number in 0.. {
+    let (mut hasher, mut read) = (blake3::Hasher::new(), 0);
+    let (mut input, watched): (Box<dyn Read>, _) = match input {
+        Input::Stream(stream) => (stream, None),
+        Input::File(watched) => {
+            (hasher, read) = watched.longest_right(prefixes)?;
+            let rest = watched.before.len().saturating_sub(read);
+            (Box::new(watched.file.try_clone()?.take(rest)), Some(watched))
+        }
+    };
+    let chunks = read.div_ceil(chunk as u64);
+    if !give(Piece::Resumed { len: read, chunks }) {
+        return Ok(None);
+    }
+    for number in chunks.. {
         let mut frame = Frame::begin_chunk(transfer, number, chunk);
         let head = frame.len();
         let got = (&mut input).take(chunk as u64).read_to_end(&mut frame)?;
@@ -142,6 +175,26 @@ struct Watched {
 }
 
 impl Watched {
+    /// The length of the longest prefix that is right, behind which the file is then read, and the digest so far.
+    fn longest_right(&self, prefixes: &[Prefix]) -> io::Result<(blake3::Hasher, u64)> {
+        let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+        let mut right = (hasher.clone(), 0);
+        for prefix in prefixes {
+            if prefix.len > self.before.len() {
+                break;
+            }
+            // Prefixes are in order of length.
+            hash_exactly(&self.file, prefix.len - at, &mut hasher)?;
+            at = prefix.len;
+            if hasher.finalize() != prefix.digest {
+                break;
+            }
+            right = (hasher.clone(), at);
+        }
+        (&self.file).seek(SeekFrom::Start(right.1))?;
+        Ok(right)
+    }
+
     /// Whether it is as it was, when `read` bytes of it were read.
     fn check(&self, read: u64) -> Result<(), SourceError> {
         let (now, expected) = (self.file.metadata()?, self.before.len());

@@ -45,6 +45,8 @@ pub(super) const fn chunk_policy(pull: bool) -> BurstPolicy {
 pub(super) struct Cost {
     /// Bytes of the file that were delivered.
     pub(super) bytes: u64,
+    /// Bytes that the receiver had before.
+    pub(super) resumed: u64,
     pub(super) packets: u64,
     /// Packets that a link without loss would have needed.
     pub(super) needed: u64,
@@ -79,7 +81,7 @@ pub(super) fn send(
     let (entry, attributes) = (input.entry(), input.attributes);
     let offer = Offer { files, chunk, size, patience, entry, attributes, name };
     let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
-    let progress = session.ui.progress(input.name.as_str(), size, 0);
+    let progress = session.ui.progress(input.name.as_str(), size);
     let stops = session.courier.endpoint().counters().sender.stops_received;
     let mut sending = Transfer { session, outbound, reader, progress, cost: *cost, stops };
     let result = sending.run(transfer);
@@ -150,11 +152,29 @@ impl Transfer<'_> {
 
     /// Hands in what was read, as far as there is room for it.
     fn feed(&mut self) -> Result<(), Failure> {
+        let Some(prefixes) = self.outbound.prefixes() else { return self.feed_chunks() };
+        let prefixes = if self.session.resumes { prefixes } else { &[] };
+        self.reader.start(prefixes).map_err(SourceError::from)?;
+        match self.reader.try_next() {
+            Some(Piece::Resumed { len, chunks }) => {
+                self.outbound.handle_resume(Instant::now(), len, chunks);
+                self.cost.resumed = len;
+                self.progress.resume(Instant::now(), len);
+                self.feed_chunks()
+            }
+            Some(Piece::Failed(error)) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn feed_chunks(&mut self) -> Result<(), Failure> {
         while self.outbound.wants_chunk()
             && let Some(piece) = self.reader.try_next()
         {
             let now = Instant::now();
             match piece {
+                // Only the first piece is one.
+                Piece::Resumed { .. } => {}
                 Piece::Chunk(frame) => self.outbound.handle_chunk(now, frame),
                 Piece::End { size, digest } => {
                     self.cost.digest = Some(digest);
@@ -196,7 +216,7 @@ impl Transfer<'_> {
         self.cost.bytes += bytes;
         self.cost.packets += receipt.packets as u64;
         self.cost.needed += receipt.source_symbols as u64;
-        self.progress.set_position(self.cost.bytes);
+        self.progress.set_position(self.cost.resumed + self.cost.bytes);
     }
 
     fn undelivered(&self, what: What, error: SendError) -> Failure {

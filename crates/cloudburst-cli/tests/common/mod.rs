@@ -169,9 +169,15 @@ impl Receiver {
 
     /// The files that are not whole yet.
     pub(crate) fn partial(&self) -> Vec<PathBuf> {
-        let private = entries(self.dir.path()).into_iter().find(|name| name.starts_with(".cbrst-"));
-        let private = self.dir.path().join(private.expect("it is there while the receiver runs"));
-        entries(&private).into_iter().map(|name| private.join(name)).collect()
+        let mut directories = entries(self.dir.path());
+        directories.retain(|name| name.starts_with(".cbrst-"));
+        assert!(!directories.is_empty(), "one is there while the receiver runs");
+        let files = |name: &String| {
+            let directory = self.dir.path().join(name);
+            let files = entries(&directory).into_iter();
+            files.map(|name| directory.join(name)).collect::<Vec<_>>()
+        };
+        directories.iter().flat_map(files).collect()
     }
 
     /// Stops the receiver, and says what it leaves.
