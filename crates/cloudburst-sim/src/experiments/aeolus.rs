@@ -103,7 +103,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     description: "N messages of 64 KB to one host at the same time, from random other hosts of 144 in a leaf-spine \
                   fabric at 100 and 400 Gb/s, or 20 of 400 KB at one switch. Ports hold 500 KB in one queue, or \
                   40 KB. With Aeolus, they drop Not-ECT packets beyond 6 KB.",
-    minutes: [0.3, 2.0, 2.0],
+    minutes: [0.1, 0.5, 0.5],
     cells,
     run,
     report,
