@@ -372,8 +372,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scheduled_packets_survive_where_unscheduled_ones_die() {
-        for scheme in ["burst-aeolus", "pull-aeolus"] {
+    fn pulled_packets_survive_where_openings_die() {
+        for scheme in ["pull-aeolus", "pull-aeolus-tiny"] {
             let mut cells = (EXPERIMENT.cells)(Scale::Short);
             cells.retain(|cell| cell.scheme == scheme && cell.x == 32.0);
             let outcome = run(&Case::new(&cells[0], Scale::Short, 1)).unwrap();
