@@ -35,8 +35,14 @@ struct Shared {
     stopping: AtomicBool,
     /// ECT(0) packets that came.
     ect: Mutex<u64>,
-    /// The socket with which each client appears to the target.
-    clients: Mutex<(HashMap<SocketAddr, u8>, Vec<Arc<UdpSocket>>)>,
+    clients: Mutex<Clients>,
+}
+
+/// The clients by number, and the sockets with which they appear to the target.
+#[derive(Default)]
+struct Clients {
+    numbers: HashMap<SocketAddr, u8>,
+    sockets: Vec<Arc<UdpSocket>>,
 }
 
 impl Port {
@@ -84,7 +90,7 @@ impl Shared {
                 let Some((packet, bytes)) = read(&self.front) else { continue };
                 let number = {
                     let mut clients = lock(&self.clients);
-                    let (numbers, sockets) = &mut *clients;
+                    let Clients { numbers, sockets } = &mut *clients;
                     *numbers.entry(packet.from).or_insert_with(|| {
                         let nat = Arc::new(open(LOOPBACK, 0));
                         let back = nat.clone();
@@ -117,7 +123,7 @@ impl Shared {
                 thread::sleep(Duration::from_micros(50));
                 continue;
             };
-            let nat = lock(&self.clients).1[usize::from(packet[0])].clone();
+            let nat = lock(&self.clients).sockets[usize::from(packet[0])].clone();
             let _ = nat.send_to(&packet[1..], self.target);
         }
     }

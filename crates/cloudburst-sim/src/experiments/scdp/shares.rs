@@ -9,7 +9,7 @@ use crate::flow::{Flow, NewFlow};
 use crate::trace::{Point, Tap};
 use crate::transport::cloudburst::Cloudburst;
 use crate::workload::{List, Workload};
-use cloudburst_core::config::BurstPolicy;
+use cloudburst_core::config::{self, BurstPolicy};
 use cloudburst_report::Table;
 use cloudburst_report::claims::{Claim, Judged, Reached};
 use cloudburst_report::figures::{Across, Axis, Chart, Entry, Panel, Series};
@@ -29,16 +29,17 @@ const BINS: usize = 20;
 /// The size of a message. The next one follows at once.
 const BYTES: u64 = 1_000_000;
 /// The schemes, with their names in figures.
-const SCHEMES: [(&str, &str); 2] = [("pull", "pulled"), ("burst", "bursts")];
+const SCHEMES: [(&str, &str); 3] =
+    [("pull", "pulled"), ("burst", "bursts"), ("burst-one", "bursts, one class")];
 
 /// The experiment.
 pub const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     title: "Senders that begin one after the other (SCDP, Figure 17)",
     description: "Five hosts at one switch send to a sixth at 1 Gb/s, beginning 2 s after each other and each for 18 s, \
-                  in messages of 1 MB back to back. Messages are pulled, or sent as bursts. The shorter forms have a \
+                  in messages of 1 MB back to back. Messages are pulled, or sent as bursts, in four classes or in one. The shorter forms have a \
                   tenth of these times.",
-    minutes: [0.3, 0.3, 3.0],
+    minutes: [0.1, 0.1, 0.7],
     cells,
     run,
     report,
@@ -103,7 +104,11 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let shape = Shape::one_switch(SENDERS as u16 + 1);
     let receiver = SENDERS as u16;
     let pairs = (0..receiver).map(|sender| (sender, receiver)).collect();
-    let transport = Cloudburst::new(settings(RATE, policy, pairs)?, &shape)?;
+    let mut settings = settings(RATE, policy, pairs)?;
+    if case.cell.scheme == "burst-one" {
+        settings.config.classes = config::Classes::One;
+    }
+    let transport = Cloudburst::new(settings, &shape)?;
     let first = (0..receiver).map(|source| {
         let flow = NewFlow { source, destination: receiver, transport: 0, bytes: BYTES, tag: 0 };
         (Time::from(source) * interval, flow)

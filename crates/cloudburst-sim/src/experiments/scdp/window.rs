@@ -41,7 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     description: "Messages of 1.5 MB between random hosts of a Fat-tree with 250 hosts, 2,000 per second at 1 Gb/s, and \
                   as many times more at 5 and 10 Gb/s. 30 % of the hosts send background messages back to back, each \
                   to one other host. All messages are pulled, with the same window. The short form has 16 hosts.",
-    minutes: [0.3, 30.0, 300.0],
+    minutes: [0.1, 25.0, 250.0],
     cells,
     run,
     report,
