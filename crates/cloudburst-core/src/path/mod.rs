@@ -36,6 +36,11 @@
 //! enough packets have arrived in trains of the present length, fewer when packets go missing. See
 //! `path/train.rs`.
 //!
+//! # Rate
+//!
+//! The rate is the configured one, unless a lower one loses less on every path to every peer: then the link
+//! out of this host has another capacity than was said. See `path/limit.rs`.
+//!
 //! # Health
 //!
 //! A path whose packets go missing while those sent later on others arrive is *degraded*: most of
@@ -43,6 +48,7 @@
 //! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
 
 mod alias;
+mod limit;
 mod map;
 mod order;
 mod pacer;
@@ -54,6 +60,7 @@ mod train;
 
 pub use alias::is_alias;
 pub(crate) use alias::{address_of, alias};
+pub(crate) use limit::RateLimit;
 pub use map::{Egresses, Naming, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;

@@ -35,6 +35,7 @@ mod pool;
 mod priority;
 mod pulled;
 mod quotas;
+mod rate;
 mod receipt;
 mod receiver;
 mod restart;
