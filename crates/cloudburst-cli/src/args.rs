@@ -262,6 +262,15 @@ pub struct CommonArgs {
     #[arg(long)]
     pub aeolus: bool,
 
+    /// Mark all packets as ECN-capable (ECT), for switches that mark in the queue of their DSCP
+    #[arg(long)]
+    pub ecn: bool,
+
+    /// Lower the rate while packets get lost on all paths to everybody and a lower rate loses less: for
+    /// hosts whose link has less than its capacity says
+    #[arg(long)]
+    pub adaptive_rate: bool,
+
     /// Print a JSON object for each file on standard output (with --stdout: on standard error)
     #[arg(long)]
     pub json: bool,

@@ -90,6 +90,8 @@ pub(crate) struct Cloudburst {
     pub(crate) train: usize,
     /// `rate=`: `Config::rate`, which is r.
     pub(crate) rate: f64,
+    /// `adaptive-rate=`: `Config::adaptive_rate`, true or false.
+    pub(crate) adaptive_rate: bool,
     /// `paths=explicit`, or `paths=ecmp:N`.
     pub(crate) paths: Paths,
     /// `classes=`, as in `cbrst-send --classes`. All classes beyond the first share a queue.
@@ -185,18 +187,19 @@ impl Scheme {
 
 impl Default for Cloudburst {
     fn default() -> Self {
-        let Config { code, policy, order, train, rate, classes, .. } = Config::default();
+        let Config { code, policy, order, train, rate, adaptive_rate, classes, .. } =
+            Config::default();
         let paths = Paths::Map(PathMap::default());
         let (design, weight) = (Design::D, WEIGHT);
-        Self { design, code, policy, order, train, rate, paths, classes, weight }
+        Self { design, code, policy, order, train, rate, adaptive_rate, paths, classes, weight }
     }
 }
 
 impl Cloudburst {
     /// As an endpoint takes it.
     pub(crate) fn config(&self) -> Config {
-        let Self { code, policy, order, train, rate, classes, .. } = *self;
-        Config { code, policy, order, train, rate, classes, ..Config::default() }
+        let Self { code, policy, order, train, rate, adaptive_rate, classes, .. } = *self;
+        Config { code, policy, order, train, rate, adaptive_rate, classes, ..Config::default() }
     }
 
     /// Whether a message has several paths.
@@ -264,6 +267,7 @@ impl Cloudburst {
             // Records and command lines of earlier versions say `run`.
             "train" | "run" => self.train = parse(value)?,
             "rate" => self.rate = parse(value)?,
+            "adaptive-rate" => self.adaptive_rate = parse(value)?,
             "paths" if value == "explicit" => self.paths = Paths::Explicit,
             "paths" if value.starts_with("ecmp:") => self.paths = Paths::Map(parse(value)?),
             "paths" => return Err("expected explicit or ecmp:N".into()),
@@ -276,8 +280,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, window, order, train, rate, paths, classes and \
-                     weight"
+                    "there are code, policy, margin, window, order, train, rate, adaptive-rate, paths, \
+                     classes and weight"
                         .into(),
                 );
             }
@@ -337,6 +341,9 @@ impl fmt::Display for Cloudburst {
         if self.rate != usual.rate {
             settings.push(format!("rate={}", self.rate));
         }
+        if self.adaptive_rate != usual.adaptive_rate {
+            settings.push(format!("adaptive-rate={}", self.adaptive_rate));
+        }
         match &self.paths {
             paths if *paths == usual.paths => {}
             Paths::Explicit => settings.push("paths=explicit".into()),
@@ -375,7 +382,7 @@ mod tests {
             "d:code=lt,policy=oblivious",
             "d:policy=pulled",
             "d:window=24",
-            "c:margin=0.25,order=rb,train=1,rate=0.5,paths=explicit,weight=4",
+            "c:margin=0.25,order=rb,train=1,rate=0.5,adaptive-rate=true,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
             "d:classes=left:20000/50000,weight=1",
         ];
@@ -393,7 +400,7 @@ mod tests {
         let wrong = |text: &str| text.parse::<Scheme>().unwrap_err();
         assert!(wrong("tcp").contains("cbrst-eval schemes"));
         assert!(wrong("pias:train=3").contains("no scheme is called \"pias:train=3\""));
-        assert!(wrong("d:colour=red").ends_with("rate, paths, classes and weight"));
+        assert!(wrong("d:colour=red").ends_with("paths, classes and weight"));
         assert!(wrong("d:train=x").contains("scheme \"d:train=x\", train=x: invalid digit"));
         assert!(wrong("d:weight=0").contains("1 to 100"));
     }

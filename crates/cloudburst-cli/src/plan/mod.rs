@@ -28,6 +28,8 @@ pub(crate) struct CommonPlan {
     pub(crate) dscps: Vec<u8>,
     pub(crate) classes: Classes,
     pub(crate) aeolus: bool,
+    pub(crate) ecn: bool,
+    pub(crate) adaptive_rate: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }

@@ -65,6 +65,8 @@ impl ReceivePlan {
                 dscps: args.common.dscp,
                 classes: args.common.classes,
                 aeolus: args.common.aeolus,
+                ecn: args.common.ecn,
+                adaptive_rate: args.common.adaptive_rate,
                 json: args.common.json,
                 quiet: args.common.quiet,
             },
