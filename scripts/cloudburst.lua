@@ -119,6 +119,7 @@ local f = {
     arrivals = ProtoField.uint8("cbrst.arrivals", "Arrivals"),
     arrival_path = ProtoField.uint16("cbrst.arrival.path", "Arrived on path"),
     arrival_count = ProtoField.uint16("cbrst.arrival.count", "Symbols arrived"),
+    arrival_marked = ProtoField.uint8("cbrst.arrival.marked", "Marked CE, of the last 15"),
 }
 cbrst.fields = f
 
@@ -370,7 +371,8 @@ local function arrivals(tvb, tree, at)
     local count = tvb(at, 1):uint()
     local list = tree:add(f.arrivals, tvb(at, 1))
     for i = 0, count - 1 do
-        list:add(f.arrival_path, tvb(at + 1 + 4 * i, 2))
+        list:add(f.arrival_marked, tvb(at + 1 + 4 * i, 1), tvb(at + 1 + 4 * i, 1):bitfield(0, 4))
+        list:add(f.arrival_path, tvb(at + 1 + 4 * i, 2), tvb(at + 1 + 4 * i, 2):bitfield(4, 12))
         list:add(f.arrival_count, tvb(at + 3 + 4 * i, 2))
     end
 end

@@ -190,7 +190,7 @@ fn symbol(code: [u8; 2], index_set: usize, symbol_size: u16, ack_request: bool) 
 fn answers() -> Files {
     let digest = Digest([0xd4; 16]);
     let arrivals = |count: u16| -> Vec<Arrivals> {
-        (0..count).map(|path| Arrivals { path: PathId(path), count: 3 * path }).collect()
+        (0..count).map(|path| Arrivals { path: PathId(path), count: 3 * path, marked: 0 }).collect()
     };
     let verdicts = [
         ("stop-block", Verdict::BlockDone { digest, arrivals: arrivals(2) }),

@@ -274,6 +274,15 @@ pub struct CommonArgs {
     #[arg(long)]
     pub aeolus: bool,
 
+    /// Mark all packets as ECN-capable (ECT), for switches that mark in the queue of their DSCP
+    #[arg(long)]
+    pub ecn: bool,
+
+    /// Lower the rate while packets get lost on all paths to everybody and a lower rate loses less: for
+    /// hosts whose link has less than its capacity says
+    #[arg(long)]
+    pub adaptive_rate: bool,
+
     /// Begin each file anew. Otherwise what the receiver kept of an interrupted transfer is compared by
     /// BLAKE3, and only the rest is sent; cbrst-recv with this option keeps nothing
     #[arg(long)]

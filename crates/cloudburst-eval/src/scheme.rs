@@ -90,6 +90,8 @@ pub(crate) struct Cloudburst {
     pub(crate) train: usize,
     /// `rate=`: `Config::rate`, which is r.
     pub(crate) rate: f64,
+    /// `adaptive_rate=`: `Config::adaptive_rate`, true or false.
+    pub(crate) adaptive_rate: bool,
     /// `paths=explicit`, or `paths=ecmp:N`.
     pub(crate) paths: Paths,
     /// `pull_above=`: `Config::pull_above`.
@@ -190,19 +192,42 @@ impl Scheme {
 
 impl Default for Cloudburst {
     fn default() -> Self {
-        let Config { code, policy, pull_above, order, train, rate, classes, .. } =
+        let Config { code, policy, pull_above, order, train, rate, adaptive_rate, classes, .. } =
             Config::default();
         let paths = Paths::Map(PathMap::default());
         let (design, weight) = (Design::D, WEIGHT);
-        Self { design, code, policy, pull_above, order, train, rate, paths, classes, weight }
+        Self {
+            design,
+            code,
+            policy,
+            pull_above,
+            order,
+            train,
+            rate,
+            adaptive_rate,
+            paths,
+            classes,
+            weight,
+        }
     }
 }
 
 impl Cloudburst {
     /// As an endpoint takes it.
     pub(crate) fn config(&self) -> Config {
-        let Self { code, policy, pull_above, order, train, rate, classes, .. } = *self;
-        Config { code, policy, pull_above, order, train, rate, classes, ..Config::default() }
+        let Self { code, policy, pull_above, order, train, rate, adaptive_rate, classes, .. } =
+            *self;
+        Config {
+            code,
+            policy,
+            pull_above,
+            order,
+            train,
+            rate,
+            adaptive_rate,
+            classes,
+            ..Config::default()
+        }
     }
 
     /// Whether a message has several paths.
@@ -271,6 +296,7 @@ impl Cloudburst {
             // Records and command lines of earlier versions say `run`.
             "train" | "run" => self.train = parse(value)?,
             "rate" => self.rate = parse(value)?,
+            "adaptive_rate" => self.adaptive_rate = parse(value)?,
             "paths" if value == "explicit" => self.paths = Paths::Explicit,
             "paths" if value.starts_with("ecmp:") => self.paths = Paths::Map(parse(value)?),
             "paths" => return Err("expected explicit or ecmp:N".into()),
@@ -283,7 +309,8 @@ impl Cloudburst {
             }
             _ => {
                 return Err(
-                    "there are code, policy, margin, window, pull_above, order, train, rate, paths, \
+                    "there are code, policy, margin, window, pull_above, order, train, rate, \
+                     adaptive_rate, paths, \
                      classes and weight"
                         .into(),
                 );
@@ -347,6 +374,9 @@ impl fmt::Display for Cloudburst {
         if self.rate != usual.rate {
             settings.push(format!("rate={}", self.rate));
         }
+        if self.adaptive_rate != usual.adaptive_rate {
+            settings.push(format!("adaptive_rate={}", self.adaptive_rate));
+        }
         match &self.paths {
             paths if *paths == usual.paths => {}
             Paths::Explicit => settings.push("paths=explicit".into()),
@@ -386,7 +416,7 @@ mod tests {
             "d:policy=pulled",
             "d:window=24",
             "d:pull_above=50000",
-            "c:margin=0.25,order=rb,train=1,rate=0.5,paths=explicit,weight=4",
+            "c:margin=0.25,order=rb,train=1,rate=0.5,adaptive_rate=true,paths=explicit,weight=4",
             "b:paths=ecmp:4x4",
             "d:classes=left:20000/50000,weight=1",
         ];

@@ -44,7 +44,9 @@ pub struct Builder {
     order: Option<Order>,
     busy_poll: Option<Duration>,
     reuse_port: Option<bool>,
+    adaptive_rate: Option<bool>,
     aeolus: Option<bool>,
+    ecn: Option<bool>,
     dscps: Vec<u8>,
     socket_buffers: usize,
 }
@@ -69,7 +71,9 @@ impl Builder {
             order: None,
             busy_poll: None,
             reuse_port: None,
+            adaptive_rate: None,
             aeolus: None,
+            ecn: None,
             dscps: vec![DEFAULT_DSCP],
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
         }
@@ -128,7 +132,8 @@ impl Builder {
     /// All settings of the protocol.
     ///
     /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order),
-    /// [`aeolus`](Self::aeolus), [`busy_poll`](Self::busy_poll) and
+    /// [`adaptive_rate`](Self::adaptive_rate), [`aeolus`](Self::aeolus), [`ecn`](Self::ecn),
+    /// [`busy_poll`](Self::busy_poll) and
     /// [`reuse_port`](Self::reuse_port) override the fields of these names, and
     /// [`paths`](Self::paths) says `ports`.
     /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
@@ -151,6 +156,13 @@ impl Builder {
     /// Default 1.
     pub const fn rate(mut self, share: f64) -> Self {
         self.rate = Some(share);
+        self
+    }
+
+    /// Whether the rate is lowered while packets get lost on every path to every peer. See
+    /// [`Config::adaptive_rate`]. Default false.
+    pub const fn adaptive_rate(mut self, adaptive: bool) -> Self {
+        self.adaptive_rate = Some(adaptive);
         self
     }
 
@@ -183,6 +195,13 @@ impl Builder {
     /// See [`Config::aeolus`]: it wants switches that are set up for it, and both ends.
     pub const fn aeolus(mut self, aeolus: bool) -> Self {
         self.aeolus = Some(aeolus);
+        self
+    }
+
+    /// Whether all packets say that they are ECN-capable, so that switches mark instead of dropping them. See
+    /// [`Config::ecn`]. Default false.
+    pub const fn ecn(mut self, ecn: bool) -> Self {
+        self.ecn = Some(ecn);
         self
     }
 
@@ -279,7 +298,9 @@ impl Builder {
         config.rate = self.rate.unwrap_or(config.rate);
         config.order = self.order.unwrap_or(config.order);
         config.busy_poll = self.busy_poll.unwrap_or(config.busy_poll);
+        config.adaptive_rate = self.adaptive_rate.unwrap_or(config.adaptive_rate);
         config.aeolus = self.aeolus.unwrap_or(config.aeolus);
+        config.ecn = self.ecn.unwrap_or(config.ecn);
         config.reuse_port = self.reuse_port.unwrap_or(config.reuse_port);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);

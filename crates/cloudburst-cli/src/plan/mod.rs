@@ -29,6 +29,8 @@ pub(crate) struct CommonPlan {
     pub(crate) classes: Classes,
     pub(crate) aeolus: bool,
     pub(crate) resumes: bool,
+    pub(crate) ecn: bool,
+    pub(crate) adaptive_rate: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }

@@ -66,6 +66,8 @@ impl ReceivePlan {
                 classes: args.common.classes,
                 aeolus: args.common.aeolus,
                 resumes: !args.common.no_resume,
+                ecn: args.common.ecn,
+                adaptive_rate: args.common.adaptive_rate,
                 json: args.common.json,
                 quiet: args.common.quiet,
             },

@@ -113,7 +113,9 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         .capacity(Config::default().capacity)
         .security(plan.common.key.security_with(&plan.also_accept))
         .config(config)
-        .aeolus(plan.common.aeolus);
+        .aeolus(plan.common.aeolus)
+        .ecn(plan.common.ecn)
+        .adaptive_rate(plan.common.adaptive_rate);
     if !plan.common.dscps.is_empty() {
         builder = builder.dscps(plan.common.dscps.iter().copied());
     }

@@ -96,7 +96,9 @@ impl Session {
             .security(plan.common.key.security())
             .config(config)
             .rate(plan.rate)
-            .aeolus(plan.common.aeolus);
+            .aeolus(plan.common.aeolus)
+            .ecn(plan.common.ecn)
+            .adaptive_rate(plan.common.adaptive_rate);
         if let Some(capacity) = plan.capacity {
             builder = builder.capacity(capacity);
         }

@@ -305,7 +305,7 @@ impl<I: PacketIo> Engine<I> {
     /// The counters so far.
     pub fn counters(&self) -> Counters {
         let calls = self.calls(|calls| calls.counters());
-        let sender = *self.shared.parts.lock_sending().sender.counters();
+        let sender = self.shared.parts.lock_sending().sender.counters();
         Counters { sender, receiver: *self.shared.parts.lock_receiver().counters(), calls }
     }
 

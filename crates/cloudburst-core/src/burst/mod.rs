@@ -44,12 +44,14 @@ pub struct Datagrams<'a> {
     pub bytes: &'a mut [u8],
     /// Bytes in each of them but the last.
     pub segment_size: usize,
+    /// They came with a CE mark (RFC 3168). GRO joins only what has the same mark.
+    pub ce: bool,
 }
 
 impl<'a> Datagrams<'a> {
-    /// A single datagram.
+    /// A single datagram, without a CE mark.
     pub const fn one(via: Via, bytes: &'a mut [u8]) -> Self {
-        Self { via, segment_size: bytes.len(), bytes }
+        Self { via, segment_size: bytes.len(), bytes, ce: false }
     }
 
     /// Calls `handle` with each datagram. Empty bytes are one empty datagram.

@@ -125,8 +125,9 @@ impl<I: PacketIo> Shared<I> {
             }
             since += datagrams.count();
             let mut parts = self.parts.hold();
+            let ce = datagrams.ce;
             datagrams.for_each(|via, packet| {
-                coupling::handle_datagram(&mut parts, now, via, packet);
+                coupling::handle_datagram(&mut parts, now, via, ce, packet);
             });
         });
         came

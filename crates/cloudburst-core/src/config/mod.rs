@@ -86,6 +86,10 @@ pub struct Config {
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
     /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
     pub rate: f64,
+    /// Whether the rate is lowered while packets get lost, or are marked CE, on every path to every peer,
+    /// and a lower rate loses less; it rises again by itself. Then a `capacity` that is too high does
+    /// little harm. Losses of some paths or of some peers, and random ones, change nothing.
+    pub adaptive_rate: bool,
     /// Longest packet train, in packets: packets sent back to back on one path by one system call.
     /// Default 64, 1 to 64; Algorithm 1 says 1.
     ///
@@ -171,8 +175,14 @@ pub struct Config {
     /// stay Not-ECT; all others, and all handshakes and answers, are marked ECT(0). A switch that
     /// marks (RED with ECN) at one low threshold, such as 6 KB, then drops the first beyond it and
     /// spares the others. Set it at both ends, or the answers are dropped first. Without such a
-    /// switch it gains nothing. A mark (CE) that arrives does not change the rate.
+    /// switch it gains nothing.
     pub aeolus: bool,
+    /// Whether all packets are marked as ECN-capable, ECT(0) (RFC 3168). Default false: they are
+    /// Not-ECT. With [`aeolus`](Self::aeolus), symbols stay Not-ECT until their message is answered.
+    ///
+    /// Receivers tell senders which symbols met congestion (CE). A path with marks is not reused
+    /// ([`Order::Recycled`]). Set it where switches mark packets of the endpoint's DSCP.
+    pub ecn: bool,
     /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
     pub port: u16,
     /// How many ports take messages: that one and those right after it. Peers are told, and spread
@@ -194,6 +204,7 @@ impl Default for Config {
             mtu: 1500,
             capacity: 1_000_000_000,
             rate: 1.0,
+            adaptive_rate: false,
             train: MAX_TRAIN,
             order: Order::default(),
             classes: Classes::default(),
@@ -217,6 +228,7 @@ impl Default for Config {
             busy_poll: Duration::from_micros(100),
             max_peers: 4096,
             aeolus: false,
+            ecn: false,
             port: 0,
             ports: 1,
             reuse_port: false,

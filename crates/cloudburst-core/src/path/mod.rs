@@ -36,6 +36,11 @@
 //! enough packets have arrived in trains of the present length, fewer when packets go missing. See
 //! `path/train.rs`.
 //!
+//! # Rate
+//!
+//! The rate is the configured one, unless a lower one loses less on every path to every peer: then the link
+//! out of this host has another capacity than was said. See `path/limit.rs`.
+//!
 //! # Health
 //!
 //! A path whose packets go missing while those sent later on others arrive is *degraded*: most of
@@ -44,6 +49,7 @@
 
 mod alias;
 mod downlink;
+mod limit;
 mod map;
 mod order;
 mod pacer;
@@ -57,6 +63,7 @@ pub use alias::is_alias;
 pub(crate) use alias::{address_of, alias};
 pub use downlink::Downlink;
 pub(crate) use downlink::Share;
+pub(crate) use limit::RateLimit;
 pub use map::{Egresses, Naming, PathMap, Via};
 pub use order::{Order, OrderError};
 pub use pacer::Pacer;

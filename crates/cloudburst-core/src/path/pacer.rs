@@ -6,6 +6,8 @@ use core::time::Duration;
 /// The depth of the token bucket, in time: how much of a late start may be made up for. Timers
 /// wake late, and a link that idled because of that would fall behind its rate.
 const BUCKET_DEPTH: Duration = Duration::from_micros(500);
+/// The depth at a lowered rate: the queue before the bottleneck is short.
+const LIMITED_DEPTH: Duration = Duration::from_micros(100);
 
 /// Spaces what all messages of an endpoint send together (Algorithm 1, line 5).
 ///
@@ -15,6 +17,8 @@ const BUCKET_DEPTH: Duration = Duration::from_micros(500);
 #[derive(Clone, Debug)]
 pub struct Pacer {
     nanos_per_byte: f64,
+    /// The same at the configured rate.
+    least_nanos_per_byte: f64,
     ready_at: Instant,
     depth: Duration,
 }
@@ -23,7 +27,8 @@ impl Pacer {
     /// `capacity` in bits a second; `rate` is the share of it that may be used.
     pub fn new(capacity: u64, rate: f64) -> Self {
         let nanos_per_byte = 8e9 / (capacity as f64 * rate);
-        Self { nanos_per_byte, ready_at: Instant::ZERO, depth: BUCKET_DEPTH }
+        let least_nanos_per_byte = nanos_per_byte;
+        Self { nanos_per_byte, least_nanos_per_byte, ready_at: Instant::ZERO, depth: BUCKET_DEPTH }
     }
 
     /// With a bucket of another depth, in time at the rate, than 500 us.
@@ -34,6 +39,21 @@ impl Pacer {
     /// The depth of the bucket, in time at the rate.
     pub(super) const fn depth(&self) -> Duration {
         self.depth
+    }
+
+    /// Allows this share of the configured rate from now on.
+    pub(crate) fn limit(&mut self, now: Instant, share: f64) {
+        self.nanos_per_byte = self.least_nanos_per_byte / share;
+        self.depth = if share < 1.0 { LIMITED_DEPTH } else { BUCKET_DEPTH };
+        if share >= 1.0 {
+            // What was charged at the lower rate must not delay others.
+            self.ready_at = self.ready_at.min(now);
+        }
+    }
+
+    /// Bits a second that are allowed.
+    pub(crate) fn bits_per_second(&self) -> u64 {
+        (8e9 / self.nanos_per_byte) as u64
     }
 
     /// When the next round may start.
@@ -71,6 +91,18 @@ mod tests {
             pacer.charge(start, 1500);
         }
         assert_eq!(pacer.ready_at().saturating_since(before), Duration::from_micros(12));
+    }
+
+    #[test]
+    fn a_limit_slows_down_what_follows_and_is_over_at_once() {
+        let mut pacer = Pacer::new(1_000_000_000, 1.0);
+        let now = Instant::from_nanos(60_000_000_000);
+        pacer.limit(now, 0.125);
+        assert_eq!(pacer.bits_per_second(), 125_000_000);
+        pacer.charge(now, 125_000);
+        assert_eq!(pacer.ready_at(), now - LIMITED_DEPTH + Duration::from_millis(8));
+        pacer.limit(now, 1.0);
+        assert_eq!(pacer.ready_at(), now);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::train::{SHORTEST_TRAIN, TrainLength};
 use crate::config::MAX_LEVELS;
 use crate::id::PathId;
 use crate::time::Instant;
+use arrayvec::ArrayVec;
 use core::time::Duration;
 
 /// Packets in a row that went missing on a path, for it to be degraded. With one in five lost at
@@ -27,6 +28,26 @@ const CLEAN_AFTER: u32 = 1024;
 /// The round trip that is assumed of a path before one has been measured.
 const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1);
 
+/// Packets to a peer that are accounted for before they are evidence, if the peer has few paths, and for each
+/// path otherwise: some messages, because a queue drops the end of each burst, whatever its path.
+const EVIDENCE_PACKETS: u32 = 128;
+const EVIDENCE_PER_PATH: u32 = 8;
+
+/// What packets to a peer that were accounted for lately tell of the rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Evidence {
+    /// Packets accounted for, and those of them that are missing.
+    pub(crate) due: u32,
+    pub(crate) missing: u32,
+    /// Symbols that arrived, and those of them that came with a CE mark.
+    pub(crate) arrived: u32,
+    pub(crate) marked: u32,
+    /// The shares of packets that were lost, and marked, on the better half of the paths: what happens
+    /// on one path, or on some, is not seen in them.
+    pub(crate) lost_everywhere: f64,
+    pub(crate) marked_everywhere: f64,
+}
+
 /// Live counts of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,6 +61,9 @@ pub struct PathStats {
     pub sent: u64,
     /// Symbols that the peer said had arrived on it.
     pub arrived: u64,
+    /// How many of these came with a CE mark, as far as the peer said so: an estimate where more than 15
+    /// arrived between two reports.
+    pub marked: u64,
     /// When the peer last let know that anything arrived on it.
     pub last_heard: Option<Instant>,
     /// Whether it is degraded to a trickle: its packets went missing, and those sent later on other
@@ -98,6 +122,8 @@ pub struct PathSet {
     /// Packets missing since then. If all of them turn out to be late, `clean` returns to `clean_before`.
     missing: i64,
     clean_before: u32,
+    /// Packets accounted for since evidence was last taken.
+    evident: u32,
 }
 
 /// What the judgement of one path rests on, and the number of its next packet.
@@ -112,7 +138,19 @@ struct Health {
     /// Packets accounted for lately, and how many of them were lost.
     due: u32,
     lost: u32,
+    /// A packet came with a CE mark since packets were last accounted for.
+    marked: bool,
+    evidence: PathEvidence,
     train: TrainLength,
+}
+
+/// The same of one path, since evidence was last taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathEvidence {
+    due: u32,
+    missing: i64,
+    arrived: u32,
+    marked: u32,
 }
 
 impl PathSet {
@@ -137,6 +175,7 @@ impl PathSet {
             clean: 0,
             missing: 0,
             clean_before: 0,
+            evident: 0,
         };
         check_any(places, vias)?;
         set.place(places);
@@ -188,6 +227,7 @@ impl PathSet {
             removed: true,
             sent: 0,
             arrived: 0,
+            marked: 0,
             last_heard: None,
             degraded: false,
             loss_permille: 0,
@@ -392,12 +432,27 @@ impl PathSet {
         let at = usize::from(path.0);
         let Some(path) = self.paths.get_mut(at) else { return };
         path.arrived = path.arrived.saturating_add(more);
+        let evidence = &mut self.health[at].evidence;
+        evidence.arrived = evidence.arrived.saturating_add(more.min(u32::MAX.into()) as u32);
         path.last_heard = Some(now);
         self.health[at].missing = 0;
         if path.degraded && !path.removed {
             path.degraded = false;
             self.degraded -= 1;
         }
+    }
+
+    /// Notes that `more` of the symbols that the peer has from `path` came with a CE mark: switches on
+    /// the path are congested.
+    ///
+    /// To be called before [`account`](Self::account) of the same report.
+    pub fn marked(&mut self, path: PathId, more: u32) {
+        let at = usize::from(path.0);
+        let Some(path) = self.paths.get_mut(at) else { return };
+        path.marked = path.marked.saturating_add(more.into());
+        let health = &mut self.health[at];
+        health.marked |= more > 0;
+        health.evidence.marked = health.evidence.marked.saturating_add(more);
     }
 
     /// Notes that a packet sent on `path` was answered after `round_trip`.
@@ -420,10 +475,15 @@ impl PathSet {
         let health = &mut self.health[at];
         let lost = (i64::from(health.lost) + missing).max(0);
         health.due = health.due.saturating_add(due);
+        health.evidence.due = health.evidence.due.saturating_add(due);
+        health.evidence.missing += missing;
+        self.evident = self.evident.saturating_add(due);
         health.lost = u32::try_from(lost).map_or(health.due, |lost| lost.min(health.due));
         while health.due > LOSS_MEMORY {
             (health.due, health.lost) = (health.due / 2, health.lost / 2);
         }
+        // A path is not reused while packets on it are marked (REPS).
+        let marked = due > 0 && core::mem::take(&mut health.marked);
         path.loss_permille = (health.lost * 1000 / health.due.max(1)) as u16;
         match missing {
             1.. => {
@@ -449,6 +509,7 @@ impl PathSet {
             }
             0 => {
                 if due > 0
+                    && !marked
                     && let Some(recycled) = &mut self.recycled
                 {
                     recycled.add(now, at, due / health.train.now() as u32);
@@ -475,10 +536,61 @@ impl PathSet {
         }
     }
 
+    /// Takes the evidence of packets that were accounted for since this was last done, if they are enough.
+    pub(crate) fn take_evidence(&mut self) -> Option<Evidence> {
+        if self.evident < EVIDENCE_PACKETS.max(EVIDENCE_PER_PATH * self.used as u32) {
+            return None;
+        }
+        let (mut losses, mut marks) = (Shares::new(), Shares::new());
+        for PathEvidence { due, missing, arrived, marked } in
+            self.health.iter().take(MAX_REMEMBERED).map(|health| health.evidence)
+        {
+            // Some that were missing before have arrived since.
+            let missing = u32::try_from(missing).unwrap_or(0).min(due);
+            if due > 0 {
+                losses.push((missing, due));
+            }
+            if arrived > 0 {
+                marks.push((marked.min(arrived), arrived));
+            }
+        }
+        self.clear_evidence();
+        let lost_everywhere = share_of_better_half(&mut losses);
+        let marked_everywhere = share_of_better_half(&mut marks);
+        let sum = |shares: Shares| {
+            shares.iter().fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1))
+        };
+        let ((missing, due), (marked, arrived)) = (sum(losses), sum(marks));
+        Some(Evidence { due, missing, arrived, marked, lost_everywhere, marked_everywhere })
+    }
+
+    /// Forgets the evidence so far: it is of packets that were sent at another rate.
+    pub(crate) fn clear_evidence(&mut self) {
+        self.evident = 0;
+        self.health.iter_mut().for_each(|health| health.evidence = PathEvidence::default());
+    }
+
     /// The counts, by path number, of removed paths too.
     pub fn stats(&self) -> &[PathStats] {
         &self.paths
     }
+}
+
+/// Of each path, packets of a kind and all packets.
+type Shares = ArrayVec<(u32, u32), MAX_REMEMBERED>;
+
+/// The share of packets of a kind on the paths that have the smallest shares of it, and half of all packets.
+fn share_of_better_half(shares: &mut Shares) -> f64 {
+    shares.sort_unstable_by_key(|&(part, all)| u64::from(part) * 1_000_000 / u64::from(all));
+    let half = shares.iter().map(|&(_, all)| u64::from(all)).sum::<u64>().div_ceil(2);
+    let (mut parts, mut packets) = (0, 0);
+    for &(part, all) in shares.iter() {
+        if packets >= half {
+            break;
+        }
+        (parts, packets) = (parts + u64::from(part), packets + u64::from(all));
+    }
+    parts as f64 / packets.max(1) as f64
 }
 
 /// The next path in the order that is in use.

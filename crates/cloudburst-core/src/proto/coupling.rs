@@ -37,12 +37,18 @@ pub(crate) trait Parts: Halves {
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
 }
 
-/// Takes a datagram that arrived by `via`. Its bytes are garbled afterwards.
+/// Takes a datagram that arrived by `via`, with a CE mark or without. Its bytes are garbled afterwards.
 ///
 /// When this returns, a peer that one half has met is known to the other. This holds before a
 /// symbol of a newly opened session can leave, and so before its peer can answer in the other
 /// direction; and before the application can take a message of that session, and so reply to it.
-pub(crate) fn handle_datagram(parts: &mut impl Halves, now: Instant, via: Via, packet: &mut [u8]) {
+pub(crate) fn handle_datagram(
+    parts: &mut impl Halves,
+    now: Instant,
+    via: Via,
+    ce: bool,
+    packet: &mut [u8],
+) {
     match Kind::of(packet) {
         Ok(Kind::Hello) => {
             let found = parts.receiver().handle_hello(now, via, packet);
@@ -60,12 +66,12 @@ pub(crate) fn handle_datagram(parts: &mut impl Halves, now: Instant, via: Via, p
         }
         Ok(Kind::Symbol) if parts.receiver().may_confirm(packet) => {
             let (mut sender, mut receiver) = parts.both();
-            if let Some(found) = receiver.handle_symbol(now, via, packet) {
+            if let Some(found) = receiver.handle_symbol(now, via, ce, packet) {
                 sender.learn(now, found);
             }
         }
         Ok(Kind::Symbol) => {
-            let found = parts.receiver().handle_symbol(now, via, packet);
+            let found = parts.receiver().handle_symbol(now, via, ce, packet);
             if let Some(found) = found {
                 parts.sender().learn(now, found);
             }
@@ -286,7 +292,7 @@ mod tests {
             while let Some(sent) = sender.poll_transmit(now, &mut buffer) {
                 let via = Via { remote: address(1), ..sent.via };
                 for packet in buffer.chunks_mut(sent.segment_size) {
-                    handle_datagram(&mut eager, now, via, packet);
+                    handle_datagram(&mut eager, now, via, false, packet);
                 }
                 buffer.clear();
             }

@@ -262,7 +262,12 @@ impl Endpoint {
 
     /// Takes a datagram that arrived by `via`. Its bytes are garbled afterwards.
     pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
-        coupling::handle_datagram(self, now, via, packet);
+        coupling::handle_datagram(self, now, via, false, packet);
+    }
+
+    /// [`handle_datagram`](Self::handle_datagram) for a datagram that arrived with a CE mark (RFC 3168).
+    pub fn handle_marked(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
+        coupling::handle_datagram(self, now, via, true, packet);
     }
 
     /// Does what is due at `now`.
@@ -317,7 +322,7 @@ impl Endpoint {
     /// The counters so far.
     pub fn counters(&self) -> Counters {
         Counters {
-            sender: *self.sender.counters(),
+            sender: self.sender.counters(),
             receiver: *self.receiver.counters(),
             calls: self.calls.counters(),
         }

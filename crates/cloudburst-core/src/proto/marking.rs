@@ -18,7 +18,7 @@ impl Class {
 pub enum Ecn {
     /// Not ECN-capable: a switch drops the packet where it would mark others.
     NotEct,
-    /// ECN-capable, ECT(0). Used only if [`Config::aeolus`] is set.
+    /// ECN-capable, ECT(0). Used only if [`Config::ecn`] or [`Config::aeolus`] is set.
     Ect0,
 }
 
@@ -33,7 +33,7 @@ pub struct Marking {
 
 /// The marking of handshakes and answers.
 pub(super) const fn control(config: &Config) -> Marking {
-    Marking { class: Class::CONTROL, ecn: ecn(config.aeolus) }
+    Marking { class: Class::CONTROL, ecn: ecn(config.ecn || config.aeolus) }
 }
 
 /// The marking of symbols of a message; `answered` says whether its receiver has answered any. `level` is
@@ -42,7 +42,8 @@ pub(super) const fn control(config: &Config) -> Marking {
 /// Before the first answer, nobody knows whether the receiver listens, so packets of other messages
 /// take precedence (Aeolus).
 pub(super) const fn symbols(config: &Config, level: u8, answered: bool) -> Marking {
-    Marking { class: Class(Class::DATA.0 + level), ecn: ecn(config.aeolus && answered) }
+    let capable = if config.aeolus { answered } else { config.ecn };
+    Marking { class: Class(Class::DATA.0 + level), ecn: ecn(capable) }
 }
 
 /// Whether an answer may leave in a batch of symbols with this marking and take its class. It may
@@ -68,6 +69,16 @@ mod tests {
             assert_eq!(marking, Marking { class: Class::DATA, ecn: Ecn::NotEct });
             assert!(may_carry_answers(&config, marking));
             assert!(!may_carry_answers(&config, symbols(&config, 1, answered)), "answers go first");
+        }
+    }
+
+    #[test]
+    fn with_ecn_all_packets_are_ect_unless_aeolus_wants_first_symbols_dropped() {
+        for (aeolus, first) in [(false, Ecn::Ect0), (true, Ecn::NotEct)] {
+            let config = Config { ecn: true, aeolus, ..Config::default() };
+            assert_eq!(control(&config).ecn, Ecn::Ect0);
+            assert_eq!(symbols(&config, 0, false).ecn, first);
+            assert_eq!(symbols(&config, 0, true).ecn, Ecn::Ect0);
         }
     }
 

@@ -5,7 +5,7 @@
 use super::{
     cursor::Cursor,
     error::WireError,
-    packet::{Kind, MAX_NUMBER, PREFIX_LEN, Prefix},
+    packet::{Kind, MAX_NUMBER, MAX_PATHS, PREFIX_LEN, Prefix},
     seal::TAG_LEN,
 };
 use crate::id::{Digest, MessageId, PathId};
@@ -53,14 +53,24 @@ pub enum RejectReason {
     Closing = 4,
 }
 
+/// Of so many symbols that arrived last on a path, a report says how many came with a CE mark.
+pub const MARK_MEMORY: u16 = 15;
+
 /// How many symbols of a message arrived on one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
-    /// The path, in the sender's numbering.
+    /// The path, in the sender's numbering; below [`MAX_PATHS`].
     pub path: PathId,
     /// Symbols that arrived on it; saturates.
     pub count: u16,
+    /// How many of them, of the last [`MARK_MEMORY`], came with a CE mark (RFC 3168). 0 unless the
+    /// sender of the symbols has declared [`Capabilities::MARKS`](super::Capabilities::MARKS).
+    pub marked: u8,
 }
+
+/// Bits of the path in its field; the others are the marks.
+const PATH_BITS: u32 = MAX_PATHS.trailing_zeros();
+const _: () = assert!(MAX_PATHS.is_power_of_two() && 16 - PATH_BITS == MARK_MEMORY.count_ones());
 
 /// [`Arrivals`] as they stand in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,9 +292,13 @@ impl<'a> ArrivalsView<'a> {
 
     /// The arrivals, in their order in the packet.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Arrivals> + Clone + 'a {
-        self.0.iter().map(|&[a, b, c, d]| Arrivals {
-            path: PathId(u16::from_be_bytes([a, b])),
-            count: u16::from_be_bytes([c, d]),
+        self.0.iter().map(|&[a, b, c, d]| {
+            let path = u16::from_be_bytes([a, b]);
+            Arrivals {
+                path: PathId(path % MAX_PATHS),
+                count: u16::from_be_bytes([c, d]),
+                marked: (path >> PATH_BITS) as u8,
+            }
         })
     }
 }
@@ -333,8 +347,9 @@ pub fn reports(
 fn write_arrivals(arrivals: &[Arrivals], out: &mut Vec<u8>) {
     let count = u8::try_from(arrivals.len()).unwrap_or(u8::MAX);
     out.push(count);
-    for Arrivals { path, count } in &arrivals[..usize::from(count)] {
-        out.extend_from_slice(&path.0.to_be_bytes());
+    for Arrivals { path, count, marked } in &arrivals[..usize::from(count)] {
+        let marked = u16::from(*marked).min(MARK_MEMORY);
+        out.extend_from_slice(&((path.0 % MAX_PATHS) | (marked << PATH_BITS)).to_be_bytes());
         out.extend_from_slice(&count.to_be_bytes());
     }
 }

@@ -15,11 +15,13 @@ impl Capabilities {
     pub const PULL: Self = Self(1 << 0);
     /// The receiving half answers probes: it accepts SYMBOLs with the flag *probe*.
     pub const PROBE: Self = Self(1 << 1);
+    /// The sending half understands CE marks in lists of arrivals.
+    pub const MARKS: Self = Self(1 << 2);
     /// The receiving half knows how calls are abandoned: it accepts messages with the role
     /// [`Withdrawal`](super::Role::Withdrawal), and responses that refuse a request.
     pub const CANCEL: Self = Self(1 << 4);
     /// What this implementation declares.
-    pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0 | Self::CANCEL.0);
+    pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0 | Self::MARKS.0 | Self::CANCEL.0);
 
     /// Whether all of `others` are in the set.
     pub const fn has(self, others: Self) -> bool {

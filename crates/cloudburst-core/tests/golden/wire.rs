@@ -162,11 +162,14 @@ fn symbols_of_messages_that_are_pulled_and_probes() {
     }
 }
 
+fn arrivals_on((path, count, marked): (u16, u16, u8)) -> Arrivals {
+    Arrivals { path: PathId(path), count, marked }
+}
+
 #[test]
 fn answers() {
     let digest = digest();
-    let arrivals =
-        vec![Arrivals { path: PathId(0), count: 2 }, Arrivals { path: PathId(3), count: 1 }];
+    let arrivals = [(0, 2, 0), (3, 1, 0)].map(arrivals_on).to_vec();
     let all = [
         Verdict::BlockDone { digest, arrivals: arrivals.clone() },
         Verdict::Delivered { digest, arrivals: arrivals.clone() },
@@ -179,6 +182,8 @@ fn answers() {
     packets.push(packet_of(vec![Report::Alive { nonce: 0x0102_0304_0506_0708 }]));
     packets.push(answer([Verdict::Pull { credit: 5, fin: true, arrivals }]));
     packets.push(answer([all[1].clone(), all[3].clone()]));
+    let marked = [(0, 2, 1), (3, 1, 0)].map(arrivals_on).to_vec();
+    packets.push(answer([Verdict::Status { needed: 2, arrivals: marked }]));
     let got: Vec<String> = packets.iter().map(|packet| hex(packet)).collect();
     assert_eq!(got, ANSWERS);
 }
@@ -192,7 +197,7 @@ const PULLED: &str = "25211003b1b2b3b400000000000000071122334455660000000b000005
     0000218dd5f41c9770f6c181fba566fc0dc0ea4f15f2eed0f918bccb178de0918f9c0";
 const PROBE: &str = "25610003b1b2b3b400000000000100001122334455660000000b000005000000000000020010300\
     000029b551a0e2d78465ffe52a6a14fd5702b";
-const ANSWERS: [&str; 9] = [
+const ANSWERS: [&str; 10] = [
     "26000002a1a2a3a40000000000000111223344556600000000000000000061af9cbd8fe49364cc92\
      9fbe3479a6d9020000000200030001cf51be3209a3b4bcc4d86d350889dc2f",
     "26000002a1a2a3a40000000000000211223344556600000000000000000061af9cbd8fe49364cc92\
@@ -211,4 +216,6 @@ const ANSWERS: [&str; 9] = [
     "26000002a1a2a3a40000000000000211223344556600000000000000000061af9cbd8fe49364cc92\
      9fbe3479a6d902000000020003000104112233445566000000000000000000ea262996486e9992da\
      88778d23009c63",
+    "26000002a1a2a3a40000000000000311223344556600000000000000000000020210000002000300\
+     015e0b04b5bf46f3d65fcfe2a3333207b3",
 ];

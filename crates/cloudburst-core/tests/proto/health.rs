@@ -293,6 +293,7 @@ fn a_receiver_that_lies_about_arrivals_harms_nothing_but_its_own_messages() {
             .map(|_| Arrivals {
                 path: PathId(rng.below(6) as u16 * [1, 1, 1, 13_000][rng.below(4) as usize]),
                 count: rng.next_u64() as u16 >> rng.below(16),
+                marked: rng.next_u64() as u8,
             })
             .collect();
         let acknowledged = [rng.below(2_000), NONE_ACKNOWLEDGED, 0][rng.below(3) as usize];

@@ -36,6 +36,7 @@ mod pool;
 mod priority;
 mod pulled;
 mod quotas;
+mod rate;
 mod receipt;
 mod receiver;
 mod restart;

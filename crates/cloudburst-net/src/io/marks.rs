@@ -14,6 +14,11 @@ const ECT_0: u8 = 0b10;
 /// Both ECN bits.
 const ECN: u8 = 0b11;
 
+/// Whether a packet with this byte met congestion (CE, RFC 3168, section 5).
+pub(super) const fn is_ce(byte: u8) -> bool {
+    byte & ECN == ECN
+}
+
 /// The byte of a packet that has another one than its socket, as IPv4 or IPv6 wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {

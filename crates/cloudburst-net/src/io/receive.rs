@@ -1,5 +1,6 @@
 //! Takes datagrams in batches.
 
+use super::marks::is_ce;
 use super::socket::{EgressSocket, plain};
 use super::sockets::Sockets;
 use super::source::destination;
@@ -148,7 +149,8 @@ impl Sockets {
             if let Some(mark) = mark {
                 self.dscps.note(&self.meter, mark, datagrams, from, &buffer[..len]);
             }
-            deliver(Datagrams { via, bytes: &mut buffer[..len], segment_size: segment });
+            let ce = mark.is_some_and(is_ce);
+            deliver(Datagrams { via, bytes: &mut buffer[..len], segment_size: segment, ce });
         }
         Some(filled)
     }

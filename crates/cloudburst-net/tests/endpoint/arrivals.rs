@@ -207,7 +207,7 @@ fn what_is_expected_is_the_whole_set() {
 }
 
 #[test]
-fn congestion_marks_change_nothing_but_counters() {
+fn congestion_marks_are_counted_and_told_to_senders() {
     let config = Config { aeolus: true, ..Config::default() };
     let build = || builder().config(config.clone());
     let client = build().build().unwrap().blocking();
@@ -222,4 +222,8 @@ fn congestion_marks_change_nothing_but_counters() {
         assert_eq!(io.foreign_dscp, 0);
     }
     assert_eq!(sent.sender.delivered, 4);
+    let paths = client.paths(tap.addr());
+    let (marked, arrived): (u64, u64) =
+        paths.iter().fold((0, 0), |sum, path| (sum.0 + path.marked, sum.1 + path.arrived));
+    assert!(arrived > 0 && marked == arrived, "{marked} of {arrived}");
 }

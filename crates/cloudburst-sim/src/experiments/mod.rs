@@ -12,13 +12,14 @@ pub mod scdp;
 use crate::experiment::Experiment;
 
 /// All experiments, in the order in which they are run and reported.
-pub static ALL: [Experiment; 16] = [
+pub static ALL: [Experiment; 17] = [
     incast_bound::EXPERIMENT,
     infocom::DESIGN_CHOICES,
     infocom::RIVALS,
     infocom::INCAST,
     infocom::DEAD_PATHS,
     infocom::PATH_ORDERS,
+    infocom::ADAPTIVE_RATE,
     infocom::LARGE,
     infocom::OVERSUBSCRIBED,
     drb_model::EXPERIMENT,

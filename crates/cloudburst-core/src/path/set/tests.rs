@@ -242,6 +242,23 @@ fn recycled_paths_are_those_that_deliver() {
 }
 
 #[test]
+fn paths_with_ce_marks_are_explored_and_not_recycled() {
+    let mut set = set(8, "recycled", 3).unwrap();
+    let mut sent = [0_u32; 8];
+    for millis in 1..=400 {
+        let path = set.take_opportunity(at(millis), 1, 1, 64).path;
+        sent[usize::from(path.0)] += 1;
+        set.heard(at(millis), path, 1);
+        set.marked(path, u32::from(path.0 == 5));
+        set.account(at(millis), path, 1, 0);
+    }
+    let mean = 400 / sent.len() as u32;
+    assert!((1..mean / 2).contains(&sent[5]), "{sent:?}");
+    assert_eq!(set.stats()[5].marked, u64::from(sent[5]));
+    assert!(set.stats().iter().all(|path| path.loss_permille == 0 && !path.degraded));
+}
+
+#[test]
 fn while_no_answer_comes_recycled_paths_are_repeated() {
     let mut set = set(16, "recycled", 3).unwrap();
     for path in [4, 9] {

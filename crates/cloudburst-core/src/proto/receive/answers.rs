@@ -8,7 +8,7 @@ use crate::proto::limits::MAX_COUNTED_PATHS;
 use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
-use crate::wire::answer::ANSWER_OVERHEAD;
+use crate::wire::answer::{ANSWER_OVERHEAD, MARK_MEMORY};
 use crate::wire::{self, Arrivals, Prefix};
 use arrayvec::ArrayVec;
 
@@ -18,12 +18,51 @@ pub(super) type Verdict = wire::Verdict<Counted>;
 pub(super) type Answer = wire::Answer<Counted>;
 pub(super) type Report = wire::Report<Counted>;
 
-/// Counts one more symbol that arrived on `path`.
-pub(super) fn count_arrival(arrivals: &mut Vec<Arrivals>, path: PathId) {
-    if let Some(on) = arrivals.iter_mut().find(|on| on.path == path) {
-        on.count = on.count.saturating_add(1);
-    } else if arrivals.len() < MAX_COUNTED_PATHS {
-        arrivals.push(Arrivals { path, count: 1 });
+/// The symbols of a message that arrived on each path, of the first [`MAX_COUNTED_PATHS`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct ArrivalCounts(Vec<PathCount>);
+
+#[derive(Clone, Copy, Debug)]
+struct PathCount {
+    path: PathId,
+    count: u16,
+    /// Bit i: the symbol that arrived i symbols before the last had a CE mark.
+    marks: u16,
+}
+
+/// The bits of the symbols whose marks are reported.
+const REPORTED: u16 = (1 << MARK_MEMORY) - 1;
+
+impl ArrivalCounts {
+    /// Counts one more symbol that arrived on `path`, with a CE mark or without.
+    pub(super) fn add(&mut self, path: PathId, ce: bool) {
+        let mark = u16::from(ce);
+        if let Some(on) = self.0.iter_mut().find(|on| on.path == path) {
+            (on.count, on.marks) = (on.count.saturating_add(1), (on.marks << 1) | mark);
+        } else if self.0.len() < MAX_COUNTED_PATHS {
+            self.0.push(PathCount { path, count: 1, marks: mark });
+        }
+    }
+
+    /// Replaces these counts by `others`, in the same memory.
+    pub(super) fn copy(&mut self, others: &Self) {
+        self.0.clear();
+        self.0.extend_from_slice(&others.0);
+    }
+
+    /// Forgets everything but the memory for it.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What a report says of them.
+    pub(super) fn report(&self) -> Counted {
+        let report = |on: &PathCount| Arrivals {
+            path: on.path,
+            count: on.count,
+            marked: (on.marks & REPORTED).count_ones() as u8,
+        };
+        self.0.iter().map(report).collect()
     }
 }
 

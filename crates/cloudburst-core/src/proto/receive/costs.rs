@@ -104,7 +104,7 @@ impl Crowd {
         let Digest(digest) = peer.digest.block(message, 0, &[0]);
         packet.extend(if length == 1 { digest } else { [0; 16] });
         peer.sealer.seal(&mut packet, 0, payload_at);
-        let _ = self.receiver.handle_symbol(now, peer.via, &mut packet);
+        let _ = self.receiver.handle_symbol(now, peer.via, false, &mut packet);
         while self.receiver.poll_transmit(now, &mut packet).is_some() {}
         while self.receiver.poll_event().is_some() {}
     }

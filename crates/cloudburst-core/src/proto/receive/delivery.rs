@@ -97,7 +97,7 @@ impl Receiver {
         let digest = session.window.held_message(id)?.digest(id, &session.digest);
         let peer = session.peer;
         let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
-        let arrivals = incoming.arrivals.iter().copied().collect();
+        let arrivals = incoming.arrivals.report();
         self.latencies.record(incoming.took());
         if let Some(session) = self.sessions.get_mut(&name) {
             session.keep_arrivals(id, &incoming.arrivals);

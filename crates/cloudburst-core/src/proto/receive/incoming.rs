@@ -1,17 +1,17 @@
 //! One message on its way in: its blocks and their decoders.
 
-use super::answers::count_arrival;
+use super::answers::ArrivalCounts;
 use super::pool::Pool;
 use super::probes::Probed;
 use super::pulling::Pulling;
 use crate::code::{Code, Decoder, Reception};
-use crate::id::{Digest, MessageId, PathId};
+use crate::id::{Digest, MessageId};
 use crate::proto::layout::Layout;
 use crate::proto::limits::{MAX_BLOCKS_IN_FLIGHT as MAX_DECODING, MAX_CORRUPT};
 use crate::time::Instant;
 use crate::wire::keys::DigestKey;
 use crate::wire::symbol::{SYMBOL_OVERHEAD, UNASKED_LEN};
-use crate::wire::{Arrivals, Prefix, Role, SymbolHeader};
+use crate::wire::{Prefix, Role, SymbolHeader};
 use bytes::Bytes;
 use core::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Incoming {
     done: usize,
     decoding: usize,
     corrupt: u8,
-    pub(super) arrivals: Vec<Arrivals>,
+    pub(super) arrivals: ArrivalCounts,
     pub(super) pulled: bool,
     /// The state of pulls, if the message is pulled.
     pub(super) pulling: Option<Box<Pulling>>,
@@ -86,7 +86,7 @@ impl Incoming {
             done: 0,
             decoding: 0,
             corrupt: 0,
-            arrivals: Vec::new(),
+            arrivals: ArrivalCounts::default(),
             pulled: prefix.pulled,
             pulling: prefix.pulled.then(Box::default),
             probed: None,
@@ -272,10 +272,6 @@ impl Incoming {
     /// asked after what is whole.
     pub(super) fn last_wanted(&self) -> Instant {
         self.last_progress.max(self.last_late)
-    }
-
-    pub(super) fn count_arrival(&mut self, path: PathId) {
-        count_arrival(&mut self.arrivals, path);
     }
 
     /// The digest of the whole message, which is done.

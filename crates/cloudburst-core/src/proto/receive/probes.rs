@@ -66,7 +66,7 @@ impl Receiver {
         };
         pulling.on_probe(block, symbol.header.symbol, symbol.header.unasked.into(), due, layout);
         let Credit { credit, fin, .. } = pulling.credit(block);
-        let arrivals = incoming.arrivals.iter().copied().collect();
+        let arrivals = incoming.arrivals.report();
         self.pulls.update(incoming, rto, (name, id));
         self.answer_to(symbol, Verdict::Pull { credit, fin, arrivals });
         Some(())
@@ -79,7 +79,7 @@ impl Receiver {
         let Some(incoming) = incoming else { return };
         let due = incoming.probed.take_if(|probed| probed.due <= now);
         if let Some((probed, needed)) = due.and_then(|it| Some((it, incoming.needed(it.block)?))) {
-            let arrivals = incoming.arrivals.iter().copied().collect();
+            let arrivals = incoming.arrivals.report();
             let verdict = Verdict::Status { needed: needed as u16, arrivals };
             let Probed { prefix, block, packet_len, .. } = probed;
             let answer = Answer { message: id, block, acknowledged: prefix.number, verdict };

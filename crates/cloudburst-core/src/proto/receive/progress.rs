@@ -55,8 +55,8 @@ impl Receiver {
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
-                    let path = (!symbol.prefix.probe).then_some(symbol.prefix.path);
-                    let arrivals = session.count_late(id, path);
+                    let late = (!symbol.prefix.probe).then_some((symbol.prefix.path, symbol.ce));
+                    let arrivals = session.count_late(id, late);
                     Verdict::Delivered { digest, arrivals }
                 }
                 Ending::Rejected(reason) => Verdict::Reject(reason),
@@ -148,15 +148,14 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };
-        incoming.count_arrival(symbol.prefix.path);
+        incoming.arrivals.add(symbol.prefix.path, symbol.ce);
         let round_trip = &mut session.pull_round_trip;
         if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
             self.counters.symbols_lost += u64::from(lost);
             self.pulls.update(incoming, round_trip.rto(), (symbol.session, id));
         }
         let says = symbol.prefix.ack_request || matches!(step, Step::BlockDone { .. });
-        let arrivals: Counted =
-            if says { incoming.arrivals.iter().copied().collect() } else { Counted::new() };
+        let arrivals: Counted = if says { incoming.arrivals.report() } else { Counted::new() };
         match step {
             Step::Needs { needed, useful } => {
                 self.counters.useful_symbols += u64::from(useful);

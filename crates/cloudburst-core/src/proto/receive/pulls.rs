@@ -188,7 +188,7 @@ impl Receiver {
         self.pulls.enter(incoming, rto, key, true);
         let headers = headers_to(&session.own);
         self.pulls.downlink.charge(now, packet + headers + FRAME);
-        let arrivals = incoming.arrivals.iter().copied().collect();
+        let arrivals = incoming.arrivals.report();
         let Credit { block, credit, fin } = credit;
         if !self.raise_waiting_pull(name, id, block, (credit, fin)) {
             let verdict = Verdict::Pull { credit, fin, arrivals };

@@ -1,6 +1,6 @@
 //! One direction of messages from one incarnation of one peer.
 
-use super::answers::{Counted, Report, count_arrival};
+use super::answers::{ArrivalCounts, Counted, Report};
 use super::held::PeerKey;
 use super::routes::{Routes, TRIED_ROUTES};
 use super::window::Window;
@@ -14,7 +14,7 @@ use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys};
 use crate::wire::seal::{Opener, Sealer};
-use crate::wire::{Arrivals, Capabilities, Prefix};
+use crate::wire::{Capabilities, Prefix};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -44,7 +44,7 @@ pub(super) struct Session {
     /// The round trip from a pull to the symbol that it requests.
     pub(super) pull_round_trip: RoundTrip,
     /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
-    arrivals: VecDeque<(MessageId, Vec<Arrivals>)>,
+    arrivals: VecDeque<(MessageId, ArrivalCounts)>,
 }
 
 impl Session {
@@ -123,24 +123,24 @@ impl Session {
     }
 
     /// Keeps the arrivals of a message that was delivered, for a while.
-    pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: &[Arrivals]) {
+    pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: &ArrivalCounts) {
         let full = self.arrivals.len() == KEPT_ARRIVALS;
-        let (_, mut kept) = self.arrivals.pop_front_if(|_| full).unwrap_or((id, Vec::new()));
-        kept.clear();
-        kept.extend_from_slice(arrivals);
+        let (_, mut kept) =
+            self.arrivals.pop_front_if(|_| full).unwrap_or((id, ArrivalCounts::default()));
+        kept.copy(arrivals);
         self.arrivals.push_back((id, kept));
     }
 
-    /// The arrivals of a delivered message, if it was one of the last. Adds a late symbol by
-    /// `path`; a late probe has none, as it is no arrival.
-    pub(super) fn count_late(&mut self, id: MessageId, path: Option<PathId>) -> Counted {
+    /// The arrivals of a delivered message, if it was one of the last. Adds a late symbol by its path,
+    /// with a CE mark or without; a late probe has none, as it is no arrival.
+    pub(super) fn count_late(&mut self, id: MessageId, late: Option<(PathId, bool)>) -> Counted {
         let Some((_, arrivals)) = self.arrivals.iter_mut().rev().find(|(kept, _)| *kept == id)
         else {
             return Counted::new();
         };
-        if let Some(path) = path {
-            count_arrival(arrivals, path);
+        if let Some((path, ce)) = late {
+            arrivals.add(path, ce);
         }
-        arrivals.iter().copied().collect()
+        arrivals.report()
     }
 }

@@ -10,7 +10,7 @@ use crate::proto::session::{Discovery, Peering};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
 use crate::wire::symbol::SymbolView;
-use crate::wire::{Prefix, SymbolHeader};
+use crate::wire::{Capabilities, Prefix, SymbolHeader};
 
 /// An authentic symbol, and where it came from.
 pub(super) struct Symbol<'a> {
@@ -20,6 +20,8 @@ pub(super) struct Symbol<'a> {
     pub(super) index_set: &'a [u8],
     pub(super) payload: &'a [u8],
     pub(super) packet_len: usize,
+    /// It came with a CE mark, and its sender wants to know.
+    pub(super) ce: bool,
 }
 
 impl Receiver {
@@ -33,12 +35,13 @@ impl Receiver {
             })
     }
 
-    /// Takes a SYMBOL that arrived by `via`. The packet is garbled afterwards. Returns what the
+    /// Takes a SYMBOL that arrived by `via`, with a CE mark or without. The packet is garbled afterwards. Returns what the
     /// sending half must learn: a new peer, to which it needs no handshake, or new routes to one.
     pub(in crate::proto) fn handle_symbol(
         &mut self,
         now: Instant,
         via: Via,
+        ce: bool,
         packet: &mut [u8],
     ) -> Option<Discovery> {
         let Ok(view) = SymbolView::parse(packet) else {
@@ -58,6 +61,7 @@ impl Receiver {
         if !prefix.probe {
             session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
         }
+        let ce = ce && session.capabilities.has(Capabilities::MARKS);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
@@ -73,6 +77,7 @@ impl Receiver {
             index_set: &packet[index_set_at..payload_at],
             payload: &packet[payload_at..payload_at + payload_len],
             packet_len: packet.len(),
+            ce,
         };
         if prefix.probe {
             self.take_probe(now, &symbol);

@@ -1,5 +1,6 @@
 //! What comes back: ANSWERs with reports on messages.
 
+use super::peer::Peer;
 use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
@@ -58,6 +59,43 @@ impl Sender {
         }
         // What the reports say of messages comes before what the silence would make of them.
         self.go_on(now, address, go_on);
+        self.limit_rate(now, address, freshest);
+    }
+
+    /// Takes in what an answer of a peer told of the rate. The packet that it acknowledges was sent `age`
+    /// ago, if that is known.
+    fn limit_rate(&mut self, now: Instant, address: SocketAddr, age: Option<Duration>) {
+        let Some(limit) = &mut self.limit else { return };
+        let Some(peer) = self.peers.get_mut(&address) else { return };
+        let (changes, changed_at) = limit.changed();
+        if peer.rate_changes != changes {
+            // Packets were sent at another rate until then.
+            peer.paths.clear_evidence();
+            if age.is_none_or(|age| now - age >= changed_at) {
+                peer.rate_changes = changes;
+            }
+            return;
+        }
+        let Some(evidence) = peer.paths.take_evidence() else { return };
+        let round_trip = peer.rtt.smoothed().unwrap_or_default();
+        let peers = &self.peers;
+        limit.on_evidence(now, address, &evidence, round_trip, |witnesses| {
+            let quiet = |(other, peer): (&SocketAddr, &Peer)| {
+                peer.has_no_messages() || witnesses.contains(other)
+            };
+            peers.iter().all(quiet)
+        });
+        self.follow_limit(now);
+    }
+
+    /// Paces symbols as the limit says.
+    pub(super) fn follow_limit(&mut self, now: Instant) {
+        let Some(limit) = &self.limit else { return };
+        let (changes, _) = limit.changed();
+        if self.rate_changes != changes {
+            self.rate_changes = changes;
+            self.pacer.limit(now, limit.share());
+        }
     }
 
     /// Takes an authentic answer of a peer that counts as heard.

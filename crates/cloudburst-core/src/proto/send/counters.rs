@@ -23,4 +23,6 @@ pub struct SenderCounters {
     pub unknown_session: u64,
     pub forged: u64,
     pub replayed: u64,
+    pub rate: u64,
+    pub rate_lowered: u64,
 }

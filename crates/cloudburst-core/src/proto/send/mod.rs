@@ -44,7 +44,7 @@ use crate::config::{BurstPolicy, Config};
 use crate::error::{Outcome, Rejection, SendError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
-use crate::path::{OrderError, Pacer, PathMap, PathStats};
+use crate::path::{OrderError, Pacer, PathMap, PathStats, RateLimit};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
 use crate::wire::symbol::{MAX_MESSAGE_ID, UNASKED_LEN};
@@ -89,6 +89,10 @@ pub(crate) struct Sender {
     schedule: Schedule,
     timers: Timers<Timer>,
     pacer: Pacer,
+    /// The limit below the configured rate, if the configuration wants one.
+    limit: Option<RateLimit>,
+    /// How many of its changes the pacer follows.
+    rate_changes: u64,
     round: Option<Round>,
     /// Trains sent so far, and which messages were in the last of them.
     trains: u64,
@@ -155,6 +159,9 @@ impl Sender {
         let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
         Self {
             pacer: Pacer::new(config.capacity, config.rate),
+            limit: config
+                .adaptive_rate
+                .then(|| RateLimit::new(config.capacity as f64 * config.rate, config.mtu)),
             hellos: Hellos::new(config.capacity, config.rate / LIVENESS_SHARE),
             probes: Pacer::new(config.capacity, config.rate / LIVENESS_SHARE),
             config,
@@ -171,6 +178,7 @@ impl Sender {
             bytes: 0,
             schedule: Schedule::default(),
             timers: Timers::default(),
+            rate_changes: 0,
             round: None,
             trains: 0,
             parts_sent: VecDeque::with_capacity(MAX_PARTS),
@@ -241,6 +249,10 @@ impl Sender {
             leg.inherit(ended.leg);
         }
         self.messages.insert(id, Outgoing { source, leg });
+        if let Some(limit) = &mut self.limit {
+            limit.on_message(now, peer);
+            self.follow_limit(now);
+        }
         self.begin(now, peer, id);
         Ok(id)
     }
@@ -340,8 +352,12 @@ impl Sender {
     }
 
     /// What was done and seen so far.
-    pub(crate) const fn counters(&self) -> &SenderCounters {
-        &self.counters
+    pub(crate) fn counters(&self) -> SenderCounters {
+        SenderCounters {
+            rate: self.pacer.bits_per_second(),
+            rate_lowered: self.limit.as_ref().map_or(0, RateLimit::lowered),
+            ..self.counters
+        }
     }
 
     /// How long delivered messages took, from the call to STOP.

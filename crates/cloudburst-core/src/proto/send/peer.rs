@@ -39,6 +39,8 @@ pub(super) struct Peer {
     /// How often its paths were redrawn because it did not answer.
     pub(super) draw: u32,
     pub(super) rtt: Rtt,
+    /// How often the rate had changed when what is evidence of the paths was sent.
+    pub(super) rate_changes: u64,
     /// What was counted; the rest of it is filled in when asked for.
     pub(super) tally: SentTo,
     /// How many HELLOs there were when the host did not take one, and why.
@@ -93,6 +95,7 @@ impl Peer {
             ports: 1,
             draw: 0,
             rtt: Rtt::new(),
+            rate_changes: 0,
             tally: SentTo::default(),
             not_sent: None,
             session: None,
@@ -304,6 +307,10 @@ impl Peer {
     /// Messages from the oldest unfinished on.
     pub(super) fn span(&self) -> usize {
         self.messages.values().next().map_or(0, |before| self.taken - before)
+    }
+
+    pub(super) fn has_no_messages(&self) -> bool {
+        self.messages.is_empty()
     }
 
     /// Nothing waits for the peer: no message and no connect.

@@ -8,9 +8,11 @@
 //! | `dead_paths` | dead spines | V-C, Figure 16 |
 //! | `large` | 144 hosts at 10 Gb/s | V-D, Figure 17 |
 //! | `oversubscribed` | the rate r at an over-subscription of 2:1 | V-D, Figure 18 |
+//! | `adaptive_rate` | rates that endpoints lower by themselves | none |
 //! | `path_orders` | round robin, random and recycled orders of paths where spines differ | none |
 //! | `site`, `setup`, `traffic`, `show` | shared: the networks, the schemes, the requests, figures and tables | |
 
+mod adaptive_rate;
 mod dead_paths;
 mod design_choices;
 mod incast;
@@ -23,6 +25,7 @@ mod show;
 mod site;
 mod traffic;
 
+pub use adaptive_rate::EXPERIMENT as ADAPTIVE_RATE;
 pub use dead_paths::EXPERIMENT as DEAD_PATHS;
 pub use design_choices::EXPERIMENT as DESIGN_CHOICES;
 pub use incast::EXPERIMENT as INCAST;

@@ -80,13 +80,15 @@ pub(super) struct CloudburstSetup {
     pub(super) pulled: bool,
     /// Whether an endpoint is polled for packets only when its host's link is free.
     pub(super) blocks: bool,
+    /// Whether hosts lower their rate while everything gets lost at it.
+    pub(super) adaptive: bool,
 }
 
 /// The queue limit of a pFabric host's port, in packets: more than it ever holds.
 const MANY: usize = 4_096;
 
 /// The setups of all schemes, by name.
-pub(super) const SETUPS: [(&str, Setup); 32] = [
+pub(super) const SETUPS: [(&str, Setup); 35] = [
     ("dctcp", Setup::Dctcp { rto_min: None }),
     ("dctcp-fast", Setup::Dctcp { rto_min: Some(200 * US) }),
     ("pias", Setup::Pias),
@@ -103,6 +105,12 @@ pub(super) const SETUPS: [(&str, Setup); 32] = [
     ("c-ours", ours(false, true)),
     ("d-ours", ours(true, true)),
     ("d-pull", Setup::Cloudburst(CloudburstSetup { pulled: true, ..OURS })),
+    ("d-adaptive", Setup::Cloudburst(CloudburstSetup { adaptive: true, ..PAPER })),
+    ("d-ours-adaptive", Setup::Cloudburst(CloudburstSetup { adaptive: true, ..OURS })),
+    (
+        "d-ours-weight-8-adaptive",
+        Setup::Cloudburst(CloudburstSetup { adaptive: true, weight: 8, ..OURS }),
+    ),
     ("d-ours-blocking", Setup::Cloudburst(CloudburstSetup { blocks: true, ..OURS })),
     ("d-ours-hashed", over(Paths::Hashed { ports: 16 }, Order::RoundRobin)),
     ("d-ours-known", over(Paths::Fixed { path: 3 }, Order::RoundRobin)),
@@ -133,6 +141,7 @@ const PAPER: CloudburstSetup = CloudburstSetup {
     pulled: false,
     // Algorithm 1 sends when the link is free, and does not catch up after a pause.
     blocks: true,
+    adaptive: false,
 };
 
 /// D with this project's defaults.
@@ -352,6 +361,7 @@ impl CloudburstSetup {
         let link = site.edge.rate;
         let mut settings = if self.paper { Settings::paper(link) } else { Settings::ours(link) };
         settings.config.rate = self.rate;
+        settings.config.adaptive_rate = self.adaptive;
         if let Some(bytes) = self.urgent {
             settings.config.classes = config::Classes::ByLeft(Thresholds::new(&[bytes])?);
         }

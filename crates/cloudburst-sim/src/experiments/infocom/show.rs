@@ -15,6 +15,11 @@ pub(super) fn title(scheme: &str) -> String {
         "" => format!("Cloudburst {letter}, as in the paper"),
         "ours" => format!("Cloudburst {letter}, our defaults"),
         "pull" => format!("Cloudburst {letter}, our defaults, pulled"),
+        "adaptive" => format!("Cloudburst {letter}, as in the paper, adaptive rate"),
+        "ours-adaptive" => format!("Cloudburst {letter}, our defaults, adaptive rate"),
+        "ours-weight-8-adaptive" => {
+            format!("Cloudburst {letter}, our defaults, weight 8, adaptive rate")
+        }
         "ours-blocking" => format!("Cloudburst {letter}, our defaults, blocking"),
         "ours-classes" => format!("Cloudburst {letter}, our defaults, two classes"),
         "ours-weight-8-classes" => {

@@ -122,9 +122,13 @@ impl Host {
         Ok(())
     }
 
-    pub(super) fn handle_datagram(&mut self, now: Time, via: Via, datagram: &mut [u8]) {
-        self.record(now, || Step::Datagram(via, datagram.to_vec()));
-        self.endpoint.handle_datagram(instant(now), via, datagram);
+    pub(super) fn handle_datagram(&mut self, now: Time, via: Via, ce: bool, datagram: &mut [u8]) {
+        self.record(now, || Step::Datagram(via, ce, datagram.to_vec()));
+        if ce {
+            self.endpoint.handle_marked(instant(now), via, datagram);
+        } else {
+            self.endpoint.handle_datagram(instant(now), via, datagram);
+        }
     }
 
     /// Handles a timer of the simulator. Returns whether a timeout of the endpoint was due.

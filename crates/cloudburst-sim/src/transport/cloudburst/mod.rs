@@ -379,6 +379,7 @@ impl Transport for Cloudburst {
 
     fn receive(&mut self, network: &mut Network, handle: Handle) {
         let (now, packet) = (network.now(), *network.packet(handle));
+        let ce = packet.ecn == Ecn::Marked;
         if packet.trimmed {
             // A trimmed packet cannot be decrypted.
             return;
@@ -389,7 +390,7 @@ impl Transport for Cloudburst {
         let host = &mut self.hosts[usize::from(packet.destination)];
         let egress = host.paths.arrival(&packet, destination);
         let via = Via { egress, local: None, remote: wire::socket(packet.source, source) };
-        host.handle_datagram(now, via, payload);
+        host.handle_datagram(now, via, ce, payload);
         self.serve(network, packet.destination);
     }
 

@@ -25,8 +25,8 @@ pub enum Step {
     Connect(SocketAddr),
     /// Input: send a message to a peer.
     Send(SocketAddr, Bytes),
-    /// Input: a datagram.
-    Datagram(Via, Vec<u8>),
+    /// Input: a datagram, with a CE mark or without.
+    Datagram(Via, bool, Vec<u8>),
     /// Input: a timeout.
     Timeout,
     /// Output: a message read by the application.

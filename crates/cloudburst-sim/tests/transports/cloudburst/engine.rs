@@ -38,7 +38,7 @@ impl Stage {
 /// What stands for sockets.
 struct Wire {
     stage: Arc<Stage>,
-    inbox: Receiver<(Via, Vec<u8>)>,
+    inbox: Receiver<(Via, bool, Vec<u8>)>,
     outbox: Sender<(Via, Vec<u8>)>,
     ends: Receiver<()>,
 }
@@ -67,8 +67,8 @@ impl PacketIo for Wire {
     }
 
     fn take(&self, (): (), deliver: &mut dyn FnMut(Datagrams<'_>)) {
-        for (via, mut packet) in self.inbox.try_iter() {
-            deliver(Datagrams::one(via, &mut packet));
+        for (via, ce, mut packet) in self.inbox.try_iter() {
+            deliver(Datagrams { ce, ..Datagrams::one(via, &mut packet) });
         }
     }
 
@@ -106,8 +106,8 @@ fn replay(recording: &cloudburst_sim::transport::cloudburst::Recording) -> usize
                 let options = SendOptions::default();
                 engine.send(peer, Role::Plain, bytes, &options, Box::new(|_| {})).unwrap();
             }
-            Step::Datagram(via, bytes) => {
-                to_engine.send((via, bytes)).unwrap();
+            Step::Datagram(via, ce, bytes) => {
+                to_engine.send((via, ce, bytes)).unwrap();
                 engine.take();
             }
             Step::Timeout => {

@@ -6,6 +6,7 @@ use crate::path::PathSet;
 use crate::proto::limits::MAX_COUNTED_PATHS;
 use crate::time::Instant;
 use crate::wire::Arrivals;
+use crate::wire::answer::MARK_MEMORY;
 
 #[derive(Debug, Default)]
 pub(in crate::proto::send) struct ArrivalLog {
@@ -58,17 +59,18 @@ impl ArrivalLog {
         paths: &mut PathSet,
     ) {
         let (mut news, listed) = (false, arrivals.len());
-        for Arrivals { path, count } in arrivals {
+        for Arrivals { path, count, marked } in arrivals {
             // The sender's own number of paths bounds what a lying receiver can make it remember.
             if usize::from(path.0) >= paths.stats().len() {
                 continue;
             }
             let known = self.count_on(path);
-            let more = count.saturating_sub(*known);
-            *known += more;
+            let more = count.saturating_sub(known.count);
+            (known.count, known.marked) = (known.count + more, marked);
             if more > 0 {
                 news = true;
                 paths.heard(now, path, more.into());
+                paths.marked(path, marked_of(more, count, marked));
             }
         }
         // A path that an answer had no room for has not missed anything.
@@ -80,11 +82,19 @@ impl ArrivalLog {
         }
     }
 
-    fn count_on(&mut self, path: PathId) -> &mut u16 {
+    fn count_on(&mut self, path: PathId) -> &mut Arrivals {
         let at = self.counts.iter().position(|on| on.path == path).unwrap_or_else(|| {
-            self.counts.push(Arrivals { path, count: 0 });
+            self.counts.push(Arrivals { path, count: 0, marked: 0 });
             self.counts.len() - 1
         });
-        &mut self.counts[at].count
+        &mut self.counts[at]
     }
+}
+
+/// About how many of `more` symbols came with a CE mark, where `marked` of the last that are reported did,
+/// of `count` in all. At least one if any did.
+fn marked_of(more: u16, count: u16, marked: u8) -> u32 {
+    let reported = u32::from(count.clamp(1, MARK_MEMORY));
+    let marked = u32::from(marked).min(reported);
+    (u32::from(more) * marked).div_ceil(reported)
 }

@@ -98,7 +98,7 @@ fn what_a_more_urgent_class_overtakes_is_not_missing() {
             Instant::ZERO,
             21,
             5,
-            [Arrivals { path, count: 2 }].into_iter(),
+            [Arrivals { path, count: 2, marked: 0 }].into_iter(),
             &mut paths,
         );
         paths.stats()[0].loss_permille

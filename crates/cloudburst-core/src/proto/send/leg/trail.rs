@@ -195,7 +195,7 @@ mod tests {
         fn answer(&mut self, acknowledged: u64, counts: &[(u16, u16)]) -> Vec<(u16, u32, i64)> {
             let arrivals: Vec<Arrivals> = counts
                 .iter()
-                .map(|&(path, count)| Arrivals { path: PathId(path), count })
+                .map(|&(path, count)| Arrivals { path: PathId(path), count, marked: 0 })
                 .collect();
             let accounts = self.0.account(acknowledged, &arrivals);
             let accounts = accounts.filter(|a| (a.due, a.missing) != (0, 0));

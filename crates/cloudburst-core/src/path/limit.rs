@@ -1,0 +1,322 @@
+//! The rate below the configured one that the path out of this host turns out to have.
+//!
+//! Symbols that get lost do not say that the rate is too high: codes hide losses, receivers that many
+//! send to drop what others sent, and links lose packets at random. What tells a bottleneck from these
+//! is what a lower rate changes. Where a share `p` is lost at random, `(1 - p)` times the rate is
+//! delivered at any rate. A bottleneck delivers its own rate, whatever is sent (as BBR assumes, ACM
+//! Queue 2016). So lower rates are tried, down to half of what is delivered, and one is kept only if the
+//! losses go away.
+
+use super::alias::is_alias;
+use super::set::Evidence;
+use crate::time::Instant;
+use arrayvec::ArrayVec;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// An epoch has at least so many packets that were accounted for, and takes at least this long.
+const EPOCH_PACKETS: u32 = 128;
+const MIN_EPOCH: Duration = Duration::from_micros(500);
+/// The share of losses on every path to every peer from which on a lower rate is tried first; and by how much
+/// it must exceed what was found not to be congestion, also later.
+const TRIED_LOSS: f64 = 0.3;
+const LOSS_MARGIN: f64 = 0.1;
+/// The share of CE marks on every path to every peer from which on a lower rate is tried.
+const TRIED_MARKS: f64 = 0.5;
+/// Each further rate that is tried is this share of the one before, and the last of them this share of what
+/// is delivered: a queue that has filled empties.
+const CUT: f64 = 0.5;
+/// A rate that exceeds the lowest one to try by no more than this is as good as that.
+const ALREADY: f64 = 1.1;
+/// A lower rate is kept if it leaves no more than this share of the losses, or of the marks.
+const HELPED: f64 = 0.5;
+/// After the second rate that was tried in vain, a lower one is tried only if that left no more than this share
+/// of the losses.
+const PROMISES: f64 = 0.9;
+/// After a trial in vain, the next one follows so much later, twice as much each time.
+const FIRST_TRIAL_WAIT: Duration = Duration::from_millis(20);
+const MAX_TRIAL_WAIT: Duration = Duration::from_secs(1);
+/// A lowered rate is raised by this share, by twice as much after each success, and at most doubled. After
+/// a raise in vain, the next one follows so much later, twice as much each time.
+const FIRST_STEP: f64 = 0.125;
+const FIRST_RAISE_WAIT: Duration = Duration::from_millis(10);
+const MAX_RAISE_WAIT: Duration = Duration::from_millis(500);
+/// The rate is never lowered below this share, nor below this many bits a second.
+const MIN_SHARE: f64 = 1.0 / 64.0;
+const MIN_RATE: f64 = 10e6;
+/// Without packets accounted for in this time, nothing is known any more.
+const FORGET_AFTER: Duration = Duration::from_secs(1);
+/// Witnesses that are remembered, and at how many IP addresses they convince on behalf of all others.
+const MAX_WITNESSES: usize = 8;
+const CONVINCING: usize = 3;
+
+/// Lowers the rate of an endpoint while that is what its packets get lost for.
+///
+/// Every peer heard in an epoch must be a *witness*: losses, or marks, on all of its paths. A rate that was
+/// lowered holds while messages go to witnesses alone. Once witnesses are at three IP addresses, it
+/// holds for all.
+#[derive(Clone, Debug)]
+pub(crate) struct RateLimit {
+    share: f64,
+    floor: f64,
+    /// The share of the configured rate that one packet a second takes.
+    packet: f64,
+    phase: Phase,
+    epoch: Epoch,
+    /// The share of losses that no lower rate avoids.
+    random: f64,
+    /// Peers that suffered, since the rate was last found to be right.
+    witnesses: ArrayVec<SocketAddr, MAX_WITNESSES>,
+    trial_wait: Duration,
+    trial_at: Instant,
+    step: f64,
+    raise_wait: Duration,
+    raise_at: Instant,
+    changed_at: Instant,
+    changes: u64,
+    lowered: u64,
+    last: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Steady,
+    /// Lower rates are tried.
+    Trial {
+        from: f64,
+        lowest: f64,
+        before: Shares,
+        /// It is the first of them.
+        first: bool,
+    },
+    /// A higher rate is tried.
+    Raise {
+        from: f64,
+    },
+}
+
+/// What was accounted for since the epoch began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Epoch {
+    began: Instant,
+    due: u32,
+    missing: u32,
+    arrived: u32,
+    marked: u32,
+    /// Some peer suffered; some did not.
+    suffers: bool,
+    clean: bool,
+}
+
+/// The shares of packets that were lost and marked.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    lost: f64,
+    marked: f64,
+}
+
+impl RateLimit {
+    /// No limit below `rate` in bits a second. Packets have `mtu` bytes at most.
+    pub(crate) fn new(rate: f64, mtu: usize) -> Self {
+        Self {
+            packet: mtu as f64 * 8.0 / rate,
+            share: 1.0,
+            floor: MIN_SHARE.max(MIN_RATE / rate).min(1.0),
+            phase: Phase::Steady,
+            epoch: Epoch::default(),
+            random: 0.0,
+            witnesses: ArrayVec::new(),
+            trial_wait: FIRST_TRIAL_WAIT,
+            trial_at: Instant::ZERO,
+            step: FIRST_STEP,
+            raise_wait: FIRST_RAISE_WAIT,
+            raise_at: Instant::ZERO,
+            changed_at: Instant::ZERO,
+            changes: 0,
+            lowered: 0,
+            last: Instant::ZERO,
+        }
+    }
+
+    /// The share of the configured rate that may be used.
+    pub(crate) const fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// How often the rate was lowered.
+    pub(crate) const fn lowered(&self) -> u64 {
+        self.lowered
+    }
+
+    /// How often the rate was changed, and when it last was: packets sent before say nothing of it.
+    pub(crate) const fn changed(&self) -> (u64, Instant) {
+        (self.changes, self.changed_at)
+    }
+
+    /// A message to `peer` begins. Lifts a limit that the peer is no witness of.
+    pub(crate) fn on_message(&mut self, now: Instant, peer: SocketAddr) {
+        if self.share < 1.0 && now.saturating_since(self.last) >= FORGET_AFTER {
+            self.forget(now);
+        } else if self.share < 1.0 && !self.concerns(peer) {
+            self.phase = Phase::Steady;
+            self.set(now, 1.0);
+        }
+    }
+
+    /// Takes in what was found out about `peer`. `alone` says whether messages are under way to
+    /// witnesses alone.
+    pub(crate) fn on_evidence(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        evidence: &Evidence,
+        round_trip: Duration,
+        alone: impl FnOnce(&[SocketAddr]) -> bool,
+    ) {
+        if now.saturating_since(self.last) >= FORGET_AFTER {
+            self.forget(now);
+        }
+        self.last = now;
+        let epoch = &mut self.epoch;
+        epoch.due += evidence.due;
+        epoch.missing += evidence.missing;
+        epoch.arrived += evidence.arrived;
+        epoch.marked += evidence.marked;
+        let margin = self.random + LOSS_MARGIN;
+        let tried = if self.share < 1.0 { margin } else { TRIED_LOSS.max(margin) };
+        if evidence.lost_everywhere >= tried || evidence.marked_everywhere >= TRIED_MARKS {
+            epoch.suffers = true;
+            if !self.witnesses.contains(&peer) {
+                let _ = self.witnesses.try_push(peer);
+            }
+        } else {
+            epoch.clean = true;
+            if self.share >= 1.0 {
+                self.witnesses.clear();
+            }
+        }
+        let took = now.saturating_since(epoch.began);
+        if epoch.due >= EPOCH_PACKETS && took >= round_trip.max(MIN_EPOCH) {
+            let over = core::mem::replace(epoch, Epoch { began: now, ..Epoch::default() });
+            self.on_epoch(now, &over, took, alone);
+        }
+    }
+
+    fn on_epoch(
+        &mut self,
+        now: Instant,
+        epoch: &Epoch,
+        took: Duration,
+        alone: impl FnOnce(&[SocketAddr]) -> bool,
+    ) {
+        let shares = epoch.shares();
+        let congested = epoch.suffers && !epoch.clean;
+        match self.phase {
+            Phase::Trial { from, lowest, before, first } => {
+                if shares.helps(before) {
+                    self.phase = Phase::Steady;
+                    self.trial_wait = FIRST_TRIAL_WAIT;
+                    (self.step, self.raise_wait) = (FIRST_STEP, FIRST_RAISE_WAIT);
+                    self.raise_at = now + self.raise_wait;
+                } else if self.share > lowest * ALREADY && (first || shares.promises(before)) {
+                    self.phase = Phase::Trial { from, lowest, before, first: false };
+                    self.set(now, lowest.max(self.share * CUT));
+                } else {
+                    self.phase = Phase::Steady;
+                    self.random = shares.lost;
+                    self.trial_at = now + self.trial_wait;
+                    self.trial_wait = (self.trial_wait * 2).min(MAX_TRIAL_WAIT);
+                    self.set(now, from);
+                }
+            }
+            Phase::Raise { from } => {
+                self.phase = Phase::Steady;
+                if congested {
+                    self.raise_wait = (self.raise_wait * 2).min(MAX_RAISE_WAIT);
+                    self.raise_at = now + self.raise_wait;
+                    self.step = FIRST_STEP;
+                    self.set(now, from);
+                } else {
+                    self.raise_wait = FIRST_RAISE_WAIT;
+                    self.step = (self.step * 2.0).min(1.0);
+                }
+            }
+            Phase::Steady if congested => {
+                if now >= self.trial_at && (self.convinces() || alone(&self.witnesses)) {
+                    let delivered = f64::from(epoch.due - epoch.missing.min(epoch.due));
+                    let delivered = delivered * self.packet / took.as_secs_f64();
+                    let lowest = self.floor.max(delivered * CUT);
+                    let cut = if shares.marked >= TRIED_MARKS { CUT } else { 1.0 };
+                    let tried = lowest.max(self.share * cut.min(1.0 - shares.lost));
+                    if tried < self.share {
+                        let (from, before) = (self.share, shares);
+                        self.phase = Phase::Trial { from, lowest, before, first: true };
+                        self.set(now, tried);
+                    }
+                }
+            }
+            Phase::Steady => {
+                self.random = self.random.min(shares.lost + self.random / 2.0);
+                if self.share < 1.0 && now >= self.raise_at {
+                    self.phase = Phase::Raise { from: self.share };
+                    self.set(now, (self.share * (1.0 + self.step)).min(1.0));
+                }
+            }
+        }
+    }
+
+    /// Whether the limit holds for `peer`.
+    fn concerns(&self, peer: SocketAddr) -> bool {
+        self.convinces() || self.witnesses.contains(&peer)
+    }
+
+    /// Whether witnesses are at so many addresses that none of them, or a few, can be lying about it.
+    fn convinces(&self) -> bool {
+        let mut known = ArrayVec::<_, MAX_WITNESSES>::new();
+        for witness in self.witnesses.iter().filter(|witness| !is_alias(witness)) {
+            if !known.contains(&witness.ip()) {
+                known.push(witness.ip());
+            }
+        }
+        known.len() >= CONVINCING
+    }
+
+    fn set(&mut self, now: Instant, share: f64) {
+        self.lowered += u64::from(share < self.share);
+        self.share = share;
+        self.changes += 1;
+        self.changed_at = now;
+        self.epoch = Epoch { began: now, ..Epoch::default() };
+    }
+
+    fn forget(&mut self, now: Instant) {
+        self.set(now, 1.0);
+        (self.phase, self.random) = (Phase::Steady, 0.0);
+        (self.trial_wait, self.trial_at) = (FIRST_TRIAL_WAIT, now);
+        self.witnesses.clear();
+    }
+}
+
+impl Epoch {
+    fn shares(&self) -> Shares {
+        Shares {
+            lost: f64::from(self.missing.min(self.due)) / f64::from(self.due.max(1)),
+            marked: f64::from(self.marked) / f64::from(self.arrived.max(1)),
+        }
+    }
+}
+
+impl Shares {
+    /// Whether what was wrong before has gone, and nothing took its place.
+    fn helps(self, before: Self) -> bool {
+        let marks = before.marked < TRIED_MARKS || self.marked <= before.marked * HELPED;
+        let losses = self.lost <= before.lost * HELPED || self.lost < LOSS_MARGIN;
+        marks && losses
+    }
+
+    /// Whether an even lower rate may help where this one does not. Losses get fewer with the rate; a queue that
+    /// marks does so until it is empty.
+    fn promises(self, before: Self) -> bool {
+        before.marked >= TRIED_MARKS || self.lost <= before.lost * PROMISES
+    }
+}

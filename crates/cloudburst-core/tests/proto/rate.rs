@@ -1,0 +1,438 @@
+//! The rate: what lowers it, what does not, and how it recovers.
+//!
+//! Hosts with one uplink and one downlink each, which are drop-tail queues, and a switch between them.
+
+use bytes::Bytes;
+use cloudburst_core::config::{Config, Security};
+use cloudburst_core::error::Outcome;
+use cloudburst_core::id::MessageId;
+use cloudburst_core::path::{Egresses, Via};
+use cloudburst_core::proto::{Ecn, Endpoint, Event, SendOptions};
+use cloudburst_core::rng::{Seed, SplitMix64};
+use cloudburst_core::time::Instant;
+use cloudburst_netem::queue::{Depth, DropTail};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+const PATHS: u16 = 8;
+const DELAY: Duration = Duration::from_micros(10);
+/// Bytes of a packet on the wire beside its UDP payload.
+const HEADERS: usize = 66;
+const GIGABIT: u64 = 1_000_000_000;
+const LENGTH: usize = 93_000;
+
+/// The share of packets that get lost from one host to another on a path.
+type Losses = fn(usize, usize, u16) -> f64;
+/// What makes a liar of a peer.
+type Lie = fn(&mut Net);
+
+/// A queue, the rate at which it is served, and packets from how many on it marks.
+struct Wire {
+    queue: DropTail,
+    rate: u64,
+}
+
+impl Wire {
+    fn new(rate: u64, packets: usize, mark_at: Depth) -> Self {
+        Self { queue: DropTail::with_ecn(Depth::Packets(packets), mark_at), rate }
+    }
+
+    /// When a packet has left, and whether it is marked; `None`: it is dropped.
+    fn pass(&mut self, now: Instant, bytes: usize) -> Option<(Instant, bool)> {
+        let time = |bytes: usize| (bytes as u64 + HEADERS as u64) * 8 * GIGABIT / self.rate;
+        let left = self.queue.offer(now.as_nanos(), bytes, time)?;
+        Some((Instant::from_nanos(left.ends), left.marked))
+    }
+}
+
+/// A packet in flight.
+struct Flying {
+    from: usize,
+    to: usize,
+    via: Via,
+    path: u16,
+    ect: bool,
+    ce: bool,
+    /// It has passed the switch.
+    down: bool,
+    packet: Vec<u8>,
+}
+
+/// What of one host's messages to another is counted.
+#[derive(Default)]
+struct Done {
+    packets: usize,
+    needed: usize,
+    times: Vec<Duration>,
+}
+
+impl Done {
+    fn sent_per_needed(&self) -> f64 {
+        self.packets as f64 / self.needed as f64
+    }
+
+    fn mean(&self) -> Duration {
+        self.times.iter().sum::<Duration>() / self.times.len() as u32
+    }
+
+    fn p99(&self) -> Duration {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        times[(times.len() - 1) * 99 / 100]
+    }
+}
+
+struct Net {
+    now: Instant,
+    hosts: Vec<Endpoint>,
+    up: Vec<Wire>,
+    down: Vec<Wire>,
+    loss: Losses,
+    /// All packets to this host are marked, whether they may be or not.
+    marks_all: Option<usize>,
+    rng: SplitMix64,
+    flying: BTreeMap<(Instant, u64), Flying>,
+    packets: u64,
+    /// Pairs between which each message is followed by another one.
+    loops: Vec<(usize, usize)>,
+    under_way: BTreeMap<(usize, MessageId), usize>,
+    done: BTreeMap<(usize, usize), Done>,
+    /// The integral of the rate of host 0 over time.
+    rate_seconds: f64,
+}
+
+fn address(host: usize, egress: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8 + 1], 7000 + egress))
+}
+
+impl Net {
+    /// So many hosts of the same configuration, whose links have `rate` and queues of 64 packets.
+    fn new(config: &Config, hosts: usize, rate: u64) -> Self {
+        let config = Config { port: 7000, ..config.clone() };
+        let host = |number| {
+            let (security, seed) =
+                (Security::pre_shared([7; 32]), Seed::new([number as u8 + 1; 32]));
+            Endpoint::new(Instant::ZERO, config.clone(), &security, seed, Box::new(Egresses(PATHS)))
+                .unwrap()
+        };
+        let wires = || (0..hosts).map(|_| Wire::new(rate, 64, Depth::Unlimited)).collect();
+        Self {
+            now: Instant::from_nanos(GIGABIT),
+            hosts: (0..hosts).map(host).collect(),
+            up: wires(),
+            down: wires(),
+            loss: |_, _, _| 0.0,
+            marks_all: None,
+            rng: SplitMix64::new(1),
+            flying: BTreeMap::new(),
+            packets: 0,
+            loops: Vec::new(),
+            under_way: BTreeMap::new(),
+            done: BTreeMap::new(),
+            rate_seconds: 0.0,
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.hosts[0].counters().sender.rate as f64
+    }
+
+    fn lowered(&self) -> u64 {
+        self.hosts[0].counters().sender.rate_lowered
+    }
+
+    fn send(&mut self, from: usize, to: usize) {
+        let options =
+            SendOptions { deadline: Some(Duration::from_secs(60)), ..SendOptions::default() };
+        let bytes = Bytes::from(vec![7; LENGTH]);
+        let id = self.hosts[from].send(self.now, address(to, 0), bytes, &options).unwrap();
+        self.under_way.insert((from, id), to);
+    }
+
+    /// Sends message after message from `from` to `to`, from now on.
+    fn repeat(&mut self, from: usize, to: usize) {
+        self.loops.push((from, to));
+        self.send(from, to);
+    }
+
+    /// Lets messages under way end, and sends no others.
+    fn stop(&mut self) {
+        self.loops.clear();
+        let limit = self.now + Duration::from_secs(60);
+        self.drain();
+        while !self.under_way.is_empty() {
+            assert!(self.now < limit, "messages do not end");
+            self.advance(limit);
+        }
+    }
+
+    /// Runs for a while. Returns the mean rate of host 0 meanwhile, in bits a second.
+    fn run_for(&mut self, time: Duration) -> f64 {
+        let until = self.now + time;
+        let before = self.rate_seconds;
+        self.drain();
+        while self.now < until {
+            self.advance(until);
+        }
+        (self.rate_seconds - before) / time.as_secs_f64()
+    }
+
+    /// What has been counted of messages from one host to another since this was last asked.
+    fn take_done(&mut self, from: usize, to: usize) -> Done {
+        self.done.remove(&(from, to)).unwrap_or_default()
+    }
+
+    fn advance(&mut self, limit: Instant) {
+        let timeouts = self.hosts.iter().filter_map(Endpoint::poll_timeout);
+        let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);
+        let next = timeouts.chain(arrival).min().unwrap_or(limit).clamp(self.now, limit);
+        self.rate_seconds += next.saturating_since(self.now).as_secs_f64() * self.rate();
+        self.now = next;
+        while let Some(entry) = self.flying.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let flying = entry.remove();
+            self.arrive(flying);
+        }
+        for host in &mut self.hosts {
+            host.handle_timeout(self.now);
+        }
+        self.drain();
+    }
+
+    fn arrive(&mut self, mut flying: Flying) {
+        let Flying { to, via, ce, down, .. } = flying;
+        if down {
+            let (host, packet) = (&mut self.hosts[to], &mut flying.packet);
+            if ce {
+                host.handle_marked(self.now, via, packet);
+            } else {
+                host.handle_datagram(self.now, via, packet);
+            }
+            return;
+        }
+        let drawn = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let lost = drawn < (self.loss)(flying.from, to, flying.path);
+        let passed = self.down[to].pass(self.now, flying.packet.len());
+        if let Some((at, marked)) = passed.filter(|_| !lost) {
+            let ce = ce || marked && flying.ect || self.marks_all == Some(to);
+            self.fly(at, Flying { down: true, ce, ..flying });
+        }
+    }
+
+    fn fly(&mut self, at: Instant, flying: Flying) {
+        self.packets += 1;
+        self.flying.insert((at + DELAY, self.packets), flying);
+    }
+
+    fn drain(&mut self) {
+        let mut buffer = Vec::new();
+        for from in 0..self.hosts.len() {
+            while let Some(transmit) = self.hosts[from].poll_transmit(self.now, &mut buffer) {
+                for packet in buffer.chunks(transmit.segment_size) {
+                    let Some((at, marked)) = self.up[from].pass(self.now, packet.len()) else {
+                        continue;
+                    };
+                    let SocketAddr::V4(remote) = transmit.via.remote else { continue };
+                    let to = usize::from(remote.ip().octets()[3]) - 1;
+                    let (path, egress) = (transmit.via.egress, remote.port() - 7000);
+                    let via = Via { egress, local: None, remote: address(from, path) };
+                    let ect = transmit.marking.ecn == Ecn::Ect0;
+                    let (packet, ce) = (packet.to_vec(), marked && ect);
+                    self.fly(at, Flying { from, to, via, path, ect, ce, down: false, packet });
+                }
+                buffer.clear();
+            }
+            let mut again = Vec::new();
+            while let Some(event) = self.hosts[from].poll_event() {
+                match event {
+                    Event::Ended(id, outcome) => {
+                        let Outcome::Delivered(receipt) = outcome else { panic!("{outcome:?}") };
+                        let to = self.under_way.remove(&(from, id)).unwrap();
+                        let done = self.done.entry((from, to)).or_default();
+                        done.packets += receipt.packets;
+                        done.needed += receipt.source_symbols;
+                        done.times.push(receipt.completed_in);
+                        again.extend(self.loops.contains(&(from, to)).then_some(to));
+                    }
+                    Event::Readable(_) => drop(self.hosts[from].recv()),
+                    _ => {}
+                }
+            }
+            again.into_iter().for_each(|to| self.send(from, to));
+        }
+    }
+}
+
+fn adaptive(capacity: u64) -> Config {
+    Config { capacity, adaptive_rate: true, ..Config::default() }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A host that says 10 Gb/s and whose uplink has 1 Gb/s, with messages to three peers.
+fn wrong_capacity(adaptive_rate: bool) -> Net {
+    let config = Config { adaptive_rate, ..adaptive(10 * GIGABIT) };
+    let mut net = Net::new(&config, 4, 10 * GIGABIT);
+    net.up[0].rate = GIGABIT;
+    (1..4).for_each(|peer| net.repeat(0, peer));
+    net
+}
+
+#[test]
+fn a_capacity_ten_times_too_high_is_found_out_and_costs_little() {
+    let [without, with] = [false, true].map(|adaptive_rate| {
+        let mut net = wrong_capacity(adaptive_rate);
+        let rate = net.run_for(millis(100));
+        (1..4).for_each(|peer| drop(net.take_done(0, peer)));
+        let settled = net.run_for(millis(400));
+        let done = net.take_done(0, 1);
+        println!(
+            "adaptive {adaptive_rate}: {:.2} sent for each needed, p99 {:?}, {} messages, mean rate {:.2} then {:.2} Gb/s, lowered {} times",
+            done.sent_per_needed(),
+            done.p99(),
+            done.times.len(),
+            rate / 1e9,
+            settled / 1e9,
+            net.lowered()
+        );
+        (done, settled, net.lowered())
+    });
+    assert_eq!((without.1, without.2), (1e10, 0));
+    assert!((0.7e9..1.6e9).contains(&with.1), "{} b/s", with.1);
+    let (waste, bounded) = (without.0.sent_per_needed(), with.0.sent_per_needed());
+    assert!(waste > 2.0 && bounded < 1.3, "{waste} and {bounded}");
+    assert!(with.0.p99() <= without.0.p99(), "{:?} and {:?}", with.0.p99(), without.0.p99());
+}
+
+#[test]
+fn a_rate_recovers_within_a_second_after_its_bottleneck_widens() {
+    let mut net = wrong_capacity(true);
+    net.run_for(millis(300));
+    assert!(net.rate() < 2e9, "{} b/s", net.rate());
+    net.up[0].rate = 10 * GIGABIT;
+    net.run_for(millis(1_000));
+    assert!(net.rate() > 9.9e9, "{} b/s", net.rate());
+}
+
+#[test]
+fn random_losses_do_not_lower_the_rate() {
+    for (percent, loss) in
+        [(10, (|_, _, _| 0.1) as Losses), (20, |_, _, _| 0.2), (40, |_, _, _| 0.4)]
+    {
+        let mut net = Net::new(&adaptive(GIGABIT), 4, GIGABIT);
+        (net.loss, net.rng) = (loss, SplitMix64::new(percent));
+        (1..4).for_each(|peer| net.repeat(0, peer));
+        let mean = net.run_for(millis(2_000));
+        println!(
+            "{percent} % lost: mean rate {:.1} %, lowered {} times",
+            mean / 1e7,
+            net.lowered()
+        );
+        assert!(mean > 0.96e9, "{percent} %: {mean} b/s");
+    }
+}
+
+#[test]
+fn a_path_that_is_dead_or_congested_does_not_lower_the_rate() {
+    let losses: [Losses; 2] = [
+        |from, _, path| f64::from(u8::from(from == 0 && path == 3)),
+        |from, _, path| if from == 0 && path < 4 { 0.8 } else { 0.0 },
+    ];
+    for loss in losses {
+        let mut net = Net::new(&adaptive(GIGABIT), 3, GIGABIT);
+        net.loss = loss;
+        (1..3).for_each(|peer| net.repeat(0, peer));
+        net.run_for(millis(1_000));
+        assert_eq!((net.rate(), net.lowered()), (1e9, 0));
+    }
+}
+
+#[test]
+fn an_incast_at_one_receiver_does_not_lower_the_rate_to_others() {
+    let run = |adaptive_rate| {
+        let config = Config { adaptive_rate, ..adaptive(GIGABIT) };
+        let mut net = Net::new(&config, 10, GIGABIT);
+        // Hosts 0 to 7 send to host 8, and host 0 to host 9 as well.
+        (0..8).for_each(|from| net.repeat(from, 8));
+        net.repeat(0, 9);
+        let mean = net.run_for(millis(500));
+        (mean, net.take_done(0, 9).p99())
+    };
+    let ((mean, with), (_, without)) = (run(true), run(false));
+    println!("to the other: p99 {with:?} with, {without:?} without; mean rate {mean}");
+    assert!(mean > 0.97e9 && with < without * 5 / 4, "{mean} b/s, {with:?} and {without:?}");
+}
+
+/// What a message to an honest peer takes, after a second of messages to a liar and beside them.
+fn beside_liar(adaptive_rate: bool, lie: Lie) -> (u64, Duration, f64) {
+    let config = Config { adaptive_rate, ecn: true, ..adaptive(GIGABIT) };
+    let mut net = Net::new(&config, 3, GIGABIT);
+    net.send(0, 2);
+    net.stop();
+    lie(&mut net);
+    net.repeat(0, 1);
+    net.run_for(millis(1_000));
+    let lowered = net.lowered();
+    drop(net.take_done(0, 2));
+    net.repeat(0, 2);
+    let mean = net.run_for(millis(300));
+    (lowered, net.take_done(0, 2).mean(), mean)
+}
+
+#[test]
+fn receivers_that_lie_about_losses_or_marks_slow_down_nobody_else() {
+    // To the sender, these lies are what losses and marks would be: nearly all is lost, all is marked,
+    // and whatever comes faster than 50 Mb/s is lost.
+    let lies: [(&str, Lie); 3] = [
+        ("all is lost", |net| net.loss = |_, to, _| if to == 1 { 0.9 } else { 0.0 }),
+        ("all is marked", |net| net.marks_all = Some(1)),
+        ("a bottleneck", |net| net.down[1] = Wire::new(50_000_000, 8, Depth::Unlimited)),
+    ];
+    for (name, lie) in lies {
+        let [(_, without, _), (lowered, with, mean)] =
+            [false, true].map(|adaptive_rate| beside_liar(adaptive_rate, lie));
+        println!("{name}: lowered {lowered} times; then {with:?}, {without:?} without; {mean} b/s");
+        assert!(lowered > 0, "{name}: the liar was believed about itself at times");
+        assert!(with <= without * 11 / 10, "{name}: {with:?} and {without:?}");
+        assert!(mean > 0.97e9, "{name}: {mean} b/s");
+    }
+}
+
+#[test]
+fn a_limit_is_forgotten_when_nothing_was_sent_for_a_second() {
+    let mut net = wrong_capacity(true);
+    net.run_for(millis(300));
+    net.stop();
+    assert!(net.rate() < 2e9, "{} b/s", net.rate());
+    net.run_for(millis(500));
+    net.send(0, 1);
+    assert!(net.rate() < 2e9, "it may still hold: {} b/s", net.rate());
+    net.stop();
+    net.run_for(millis(1_100));
+    net.send(0, 1);
+    assert!(net.rate() > 9.9e9, "{} b/s", net.rate());
+}
+
+#[test]
+fn ce_marks_are_told_and_lower_the_rate_where_a_lower_one_avoids_them() {
+    let config = Config { ecn: true, ..adaptive(4 * GIGABIT) };
+    let mut net = Net::new(&config, 4, 10 * GIGABIT);
+    // A queue so long that nothing is lost.
+    net.up[0] = Wire::new(GIGABIT, 100_000, Depth::Packets(20));
+    (1..4).for_each(|peer| net.repeat(0, peer));
+    let mean = net.run_for(millis(500));
+    let paths = net.hosts[0].paths(address(1, 0));
+    let (marked, arrived) =
+        paths.iter().fold((0, 0), |sum, path| (sum.0 + path.marked, sum.1 + path.arrived));
+    println!(
+        "{marked} of {arrived} marked, mean rate {:.2} Gb/s, lowered {}",
+        mean / 1e9,
+        net.lowered()
+    );
+    assert!(marked > 0 && marked <= arrived, "{marked} of {arrived}");
+    assert!(net.lowered() > 0 && mean < 2.5e9, "{mean} b/s");
+}
