@@ -88,7 +88,9 @@ pub struct Config {
     pub rate: f64,
     /// Whether the rate is lowered while packets get lost, or are marked CE, on every path to every peer,
     /// and a lower rate loses less; it rises again by itself. Then a `capacity` that is too high does
-    /// little harm. Losses of some paths or of some peers, and random ones, change nothing.
+    /// little harm. Losses of some paths or of some peers, and random ones, change nothing. Default false.
+    ///
+    /// Do not set it with [`BurstPolicy::Oblivious`], whose bursts lose packets by design.
     pub adaptive_rate: bool,
     /// Longest packet train, in packets: packets sent back to back on one path by one system call.
     /// Default 64, 1 to 64; Algorithm 1 says 1.
