@@ -3,7 +3,9 @@
 use crate::common::{
     PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
 };
-use cloudburst_net::{CallError, Config, Rejection, RequestParts, Role, SendError, SendOptions};
+use cloudburst_net::{
+    CallError, Config, Refusal, Rejection, RequestParts, Role, SendError, SendOptions,
+};
 use cloudburst_netem::{LinkConfig, Loss};
 use std::net::UdpSocket;
 use std::thread;
@@ -157,7 +159,13 @@ fn errors_say_whether_the_callee_has_the_request() {
     assert_eq!(nobody, Err(CallError::Request(rejected)));
 
     let long = client.call(server.local_addr(), vec![0; 16 << 20]);
-    assert!(matches!(long, Err(CallError::Request(SendError::Refused(_)))), "and its header");
+    let (len, max) = (16 << 20, (16 << 20) - 12);
+    let refused = SendError::Refused(Refusal::TooLarge { len, max });
+    assert_eq!(long, Err(CallError::Request(refused)), "the header has its part of `max_message`");
+
+    let not_started = CallError::Request(SendError::Rejected(Rejection::NotStarted));
+    let without_time = client.with(within(Duration::ZERO)).call(server.local_addr(), "request");
+    assert_eq!(without_time, Err(not_started));
 }
 
 #[test]

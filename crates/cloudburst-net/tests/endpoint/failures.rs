@@ -2,8 +2,8 @@
 
 use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint, eventually};
 use cloudburst_net::{
-    Bytes, Closed, Config, Endpoint, Indeterminate, Refusal, RejectReason, Rejection, Security,
-    SendError, SendOptions,
+    Bytes, Closed, Config, Endpoint, Indeterminate, LocalError, Refusal, RejectReason, Rejection,
+    Security, SendError, SendOptions,
 };
 use std::net::UdpSocket;
 use std::thread;
@@ -176,4 +176,23 @@ async fn a_sender_that_restarts_is_another_one() {
     assert_eq!(again.recv().await.unwrap().bytes, "answer");
     server.shutdown(PATIENCE).await;
     assert_eq!(server.recv().await, Err(Closed));
+}
+
+#[test]
+fn a_broadcast_address_is_named_as_such_and_not_as_a_firewall() {
+    let broadcast = "127.255.255.255:9".parse().unwrap();
+    let result = blocking().with(within_deadline()).send(broadcast, "hello");
+    let prohibited = Rejection::Local(LocalError::Prohibited);
+    assert_eq!(result, Err(SendError::Rejected(prohibited)));
+}
+
+#[test]
+fn what_has_no_time_is_certainly_not_delivered() {
+    let (client, server) = (blocking(), blocking());
+    client.send(server.local_addr(), "a session").unwrap();
+    let no_time = SendOptions { deadline: Some(Duration::ZERO), ..SendOptions::default() };
+    let result = client.with(no_time).send(server.local_addr(), "hello");
+    assert_eq!(result, Err(SendError::Rejected(Rejection::NotStarted)));
+    assert_eq!(server.recv().unwrap().bytes, "a session");
+    assert_eq!(server.try_recv(), Ok(None));
 }
