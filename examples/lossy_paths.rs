@@ -7,7 +7,7 @@
 //!     cargo run --release --example lossy-paths -- --help
 
 use clap::Parser;
-use cloudburst_net::{Code, Endpoint, PathMap, Receipt, Security, SendError, SendOptions};
+use cloudburst_net::{Code, Endpoint, PathMap, Receipt, Security, SendError};
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use std::error::Error;
 use std::net::UdpSocket;
@@ -62,9 +62,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         .capacity(1_000_000_000)
         .build()?;
 
-    let options = SendOptions { code: Some(args.code), ..SendOptions::default() };
     // The relay numbers clients as they appear; a first message makes all paths appear.
-    sender.send_with(relay.addr(), vec![0; 1000 * args.loss.len() * 2], options).await?;
+    sender.send(relay.addr(), vec![0; 1000 * args.loss.len() * 2]).code(args.code).await?;
     receiver.recv().await?;
     let loss_of = |path| relay.path_of(path).map_or("?".into(), |at| args.loss[at].to_string());
     let losses: Vec<String> = sender.local_addrs().iter().copied().map(loss_of).collect();
@@ -73,7 +72,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut failed = 0;
     for size in args.sizes.iter().flat_map(|size| std::iter::repeat_n(*size, args.repeat)) {
         let sent: Vec<u8> = (0..size).map(|i| (i * 31) as u8).collect();
-        let outcome = sender.send_with(relay.addr(), sent.clone(), options).await;
+        let outcome = sender.send(relay.addr(), sent.clone()).code(args.code).await;
         match outcome {
             Ok(receipt) => {
                 let message = receiver.recv().await?;

@@ -7,7 +7,7 @@
 //!     cargo run --release --example partition-aggregate -- --help
 
 use clap::Parser;
-use cloudburst_net::{Bytes, CallError, Endpoint, RequestParts, Security, SendOptions};
+use cloudburst_net::{Bytes, CallError, Endpoint, RequestParts, Security};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -81,14 +81,10 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
         sent.await?;
     }
 
-    let options = SendOptions {
-        deadline: Some(Duration::from_millis(args.deadline)),
-        priority: SendOptions::MAX_PRIORITY,
-        ..SendOptions::default()
-    };
+    let deadline = Duration::from_millis(args.deadline);
     let query = Bytes::from(args.word.clone());
     let queries = servers.iter().map(|server| (*server, query.clone()));
-    let mut calls = aggregator.call_many(queries, options);
+    let mut calls = aggregator.call_many(queries).deadline(deadline).priority(7).begin();
     let mut total = Total { documents: 0, servers: 0 };
     while let Some(response) = calls.next().await {
         match response.result {

@@ -3,7 +3,7 @@
 use crate::transport::{LONGEST, PATIENCE, REQUEST, Result, Transport};
 use crate::transport::{expect_len, lengths, message, text};
 use cloudburst_net::blocking::Endpoint;
-use cloudburst_net::{Bytes, Code, Config, Security, SendOptions};
+use cloudburst_net::{Bytes, Code, Config, Security};
 use cloudburst_testbed::{End, Wire};
 use std::fs;
 use std::net::SocketAddr;
@@ -87,12 +87,15 @@ impl Cloudburst {
     pub(crate) fn memory(wire: &Wire, messages: usize, len: usize) -> Result<Memory> {
         let config = Config::default();
         let this = Self::open_silent(wire, &config)?.warm_up()?;
-        let options = SendOptions { deadline: Some(PATIENCE * 4), ..SendOptions::default() };
         let before = resident()?;
         let mut under_way = Vec::with_capacity(messages);
         for _ in 0..messages {
-            let sending =
-                this.client.as_async().try_send_with(this.address, message(len, 0), options);
+            let sending = this
+                .client
+                .as_async()
+                .send(this.address, message(len, 0))
+                .deadline(PATIENCE * 4)
+                .begin();
             under_way.push(sending.map_err(text)?);
         }
         let begun = Instant::now();

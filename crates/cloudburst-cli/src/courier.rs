@@ -54,7 +54,7 @@ impl<T> Courier<T> {
         bytes: Bytes,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        let sending = self.endpoint.try_send_with(peer, bytes, options)?;
+        let sending = self.endpoint.send(peer, bytes).options(options).begin()?;
         self.under_way.push((tag, sending));
         // It wakes nobody before it was polled: have the loop come round once more.
         self.waker.wake_by_ref();

@@ -62,9 +62,13 @@ pub enum LocalError {
     /// No interface is up, or none has the address, or no route leads there.
     #[error("no interface, address or route of it leads to the peer")]
     Unreachable,
-    /// Its firewall or its security policy.
+    /// Its firewall.
     #[error("its firewall forbids it")]
     Denied,
+    /// The address is that of all hosts of a network, or a route or the security policy of this host
+    /// prohibits packets to it (EACCES).
+    #[error("the address is a broadcast address, or a route or policy prohibits packets to it")]
+    Prohibited,
     /// Its buffers or queues were full.
     #[error("its buffers are full")]
     NoBuffer,
@@ -118,7 +122,8 @@ pub enum Rejection {
          last packets: {0}"
     )]
     Local(#[source] LocalError),
-    /// A session stood, but the rate or other messages left this one no turn before its deadline.
+    /// A session stood, but the rate or other messages left this one no turn before its deadline; or it
+    /// had no time at all.
     #[error("the message got no turn before its deadline")]
     NotStarted,
     /// It was cancelled before its first packet.

@@ -6,6 +6,8 @@ use crate::error::{CallError, Closed, SendError};
 use crate::inner::Inner;
 use crate::io::GrantedBuffers;
 use crate::names;
+#[cfg(doc)]
+use crate::outgoing::Outgoing;
 use crate::park::{block_on, block_on_for};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending as AsyncSending;
@@ -29,7 +31,10 @@ use std::{io, thread};
 ///
 /// It is the same endpoint as the one that it was made from, and its clones are as well.
 #[derive(Clone, Debug)]
-pub struct Endpoint(AsyncEndpoint);
+pub struct Endpoint {
+    endpoint: AsyncEndpoint,
+    options: SendOptions,
+}
 
 /// A send under way. Dropping it stops the burst at once.
 #[derive(Debug)]
@@ -65,49 +70,41 @@ impl Iterator for Calls {
 /// A request that came in. See [`Request`](AsyncRequest).
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
-pub struct Request(AsyncRequest);
+pub struct Request {
+    request: AsyncRequest,
+    options: SendOptions,
+}
 
 impl Request {
     /// The caller: where it takes messages itself.
     pub const fn peer(&self) -> SocketAddr {
-        self.0.peer()
+        self.request.peer()
     }
 
     /// What it asks.
     pub const fn bytes(&self) -> &Bytes {
-        self.0.bytes()
+        self.request.bytes()
     }
 
     /// When the caller stops waiting. See [`AsyncRequest::deadline`].
     pub const fn deadline(&self) -> Instant {
-        self.0.deadline()
+        self.request.deadline()
     }
 
     /// Whether nobody waits for the response any more. See [`AsyncRequest::is_cancelled`].
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
+        self.request.is_cancelled()
     }
 
-    /// Sends the response, and waits until the caller's endpoint has it.
+    /// Sends the response, with the settings of the endpoint's handle that the request came from, and
+    /// waits until the caller's endpoint has it. See [`AsyncRequest::reply`].
     ///
     /// # Errors
     ///
     /// See [`SendError`].
     pub fn reply(self, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
-        self.reply_with(bytes, SendOptions::default())
-    }
-
-    /// [`reply`](Self::reply) with settings of its own.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    pub fn reply_with(
-        self,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Receipt, SendError> {
-        block_on(Inner::engine_of(self.0.endpoint()), self.0.reply_with(bytes, options))
+        let Self { request, options } = self;
+        block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes.into(), options))
     }
 
     /// Tells the caller that the application has dealt with the request: an empty response.
@@ -128,44 +125,61 @@ impl AsyncEndpoint {
 }
 
 impl Endpoint {
+    /// The same endpoint, for messages, calls, replies and connects with these settings. Other handles
+    /// of the endpoint keep theirs.
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security, SendOptions};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// let urgent = client.with(SendOptions { priority: 7, ..SendOptions::default() });
+    /// urgent.send(server.local_addr(), "hello")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with(&self, options: SendOptions) -> Self {
+        Self { options, ..self.clone() }
+    }
+
     /// The same endpoint for async callers.
     pub const fn as_async(&self) -> &AsyncEndpoint {
-        &self.0
+        &self.endpoint
     }
 
     /// The address that peers send to.
     pub fn local_addr(&self) -> SocketAddr {
-        self.0.local_addr()
+        self.endpoint.local_addr()
     }
 
     /// The sizes of the socket buffers that the system granted.
     pub fn granted_buffers(&self) -> GrantedBuffers {
-        self.0.granted_buffers()
+        self.endpoint.granted_buffers()
     }
 
     /// What was done and seen so far.
     pub fn counters(&self) -> Counters {
-        self.0.counters()
+        self.endpoint.counters()
     }
 
     /// How long messages took so far. See [`AsyncEndpoint::latencies`].
     pub fn latencies(&self) -> Latencies {
-        self.0.latencies()
+        self.endpoint.latencies()
     }
 
     /// What passed between this endpoint and each peer. See [`AsyncEndpoint::peers`].
     pub fn peers(&self) -> Vec<PeerStats> {
-        self.0.peers()
+        self.endpoint.peers()
     }
 
     /// What passed between this endpoint and `peer`. See [`AsyncEndpoint::peer`].
     pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
-        self.0.peer(peer)
+        self.endpoint.peer(peer)
     }
 
     /// Live counts of the paths to `peer`. See [`AsyncEndpoint::paths`].
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
-        self.0.paths(peer)
+        self.endpoint.paths(peer)
     }
 
     /// Uses other paths from now on. See [`AsyncEndpoint::set_paths`].
@@ -174,7 +188,7 @@ impl Endpoint {
     ///
     /// See [`PathMapError`]; nothing has changed then.
     pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
-        self.0.set_paths(paths)
+        self.endpoint.set_paths(paths)
     }
 
     /// Opens a session before the first message. See [`AsyncEndpoint::connect`].
@@ -183,16 +197,7 @@ impl Endpoint {
     ///
     /// See [`AsyncEndpoint::connect`].
     pub fn connect(&self, peer: SocketAddr) -> Result<(), SendError> {
-        self.connect_with(peer, SendOptions::default())
-    }
-
-    /// [`connect`](Self::connect) with a deadline of its own. See [`AsyncEndpoint::connect_with`].
-    ///
-    /// # Errors
-    ///
-    /// See [`AsyncEndpoint::connect`].
-    pub fn connect_with(&self, peer: SocketAddr, options: SendOptions) -> Result<(), SendError> {
-        self.block_on(self.0.connect_with(peer, options))
+        self.block_on(self.endpoint.connect_with(peer, self.options.deadline))
     }
 
     /// Bursts a message until its receiver has it. See [`AsyncEndpoint::send`].
@@ -201,50 +206,22 @@ impl Endpoint {
     ///
     /// See [`SendError`].
     pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
-        self.send_with(peer, bytes, SendOptions::default())
-    }
-
-    /// [`send`](Self::send) with settings of the message's own.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    pub fn send_with(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Receipt, SendError> {
         let bytes = bytes.into();
-        let begin = || self.0.burst(peer, Role::Plain, bytes.clone(), &options);
-        Sending(self.block_on(self.0.when_room(begin))?).wait()
+        let begin = || self.endpoint.burst(peer, Role::Plain, bytes.clone(), &self.options);
+        Sending(self.block_on(self.endpoint.when_room(begin))?).wait()
     }
 
-    /// Begins to burst a message. See [`AsyncEndpoint::try_send`].
+    /// Begins to burst a message. See [`Outgoing::begin`].
     ///
     /// # Errors
     ///
-    /// See [`AsyncEndpoint::try_send`].
+    /// See [`Outgoing::begin`].
     pub fn try_send(
         &self,
         peer: SocketAddr,
         bytes: impl Into<Bytes>,
     ) -> Result<Sending, SendError> {
-        self.0.try_send(peer, bytes).map(Sending)
-    }
-
-    /// [`try_send`](Self::try_send) with settings of the message's own.
-    ///
-    /// # Errors
-    ///
-    /// See [`AsyncEndpoint::try_send`].
-    pub fn try_send_with(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Sending, SendError> {
-        self.0.try_send_with(peer, bytes, options).map(Sending)
+        self.endpoint.burst(peer, Role::Plain, bytes.into(), &self.options).map(Sending)
     }
 
     /// Waits for the next message.
@@ -254,11 +231,11 @@ impl Endpoint {
     /// [`Closed`] when the endpoint is closed and all messages were taken.
     pub fn recv(&self) -> Result<Message, Closed> {
         loop {
-            if let Some(message) = self.0.try_recv()? {
+            if let Some(message) = self.endpoint.try_recv()? {
                 return Ok(message);
             }
-            if self.0.inner.drive_to_message(None) != Driven::Done {
-                return self.block_on(self.0.recv());
+            if self.endpoint.inner.drive_to_message(None) != Driven::Done {
+                return self.block_on(self.endpoint.recv());
             }
         }
     }
@@ -269,17 +246,17 @@ impl Endpoint {
     ///
     /// See [`recv`](Self::recv).
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Message>, Closed> {
-        let deadline = self.0.now() + timeout;
+        let deadline = self.endpoint.now() + timeout;
         loop {
-            if let Some(message) = self.0.try_recv()? {
+            if let Some(message) = self.endpoint.try_recv()? {
                 return Ok(Some(message));
             }
-            match self.0.inner.drive_to_message(Some(deadline)) {
+            match self.endpoint.inner.drive_to_message(Some(deadline)) {
                 Driven::Done => {}
                 Driven::TimedOut => return Ok(None),
                 Driven::ByAnother | Driven::Stopped => {
-                    let left = deadline.saturating_since(self.0.now());
-                    return self.block_on_for(left, self.0.recv()).transpose();
+                    let left = deadline.saturating_since(self.endpoint.now());
+                    return self.block_on_for(left, self.endpoint.recv()).transpose();
                 }
             }
         }
@@ -291,7 +268,7 @@ impl Endpoint {
     ///
     /// See [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
-        self.0.try_recv()
+        self.endpoint.try_recv()
     }
 
     /// The address of a name. See [`AsyncEndpoint::resolve`].
@@ -329,30 +306,15 @@ impl Endpoint {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Bytes, CallError> {
-        self.call_with(peer, bytes, SendOptions::default())
-    }
-
-    /// [`call`](Self::call) with settings of its own. See [`AsyncEndpoint::call_with`].
-    ///
-    /// # Errors
-    ///
-    /// See [`CallError`].
-    pub fn call_with(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Bytes, CallError> {
-        self.block_on(self.0.call_with(peer, bytes, options))
+        self.block_on(self.endpoint.call_with(peer, bytes.into(), self.options))
     }
 
     /// Sends each request to its peer, all at once. See [`AsyncEndpoint::call_many`].
     pub fn call_many<B: Into<Bytes>>(
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
-        options: SendOptions,
     ) -> Calls {
-        Calls(self.0.call_many(requests, options))
+        Calls(self.endpoint.call_many(requests).options(self.options).begin())
     }
 
     /// Waits for the next request. See [`AsyncEndpoint::recv_request`].
@@ -361,7 +323,8 @@ impl Endpoint {
     ///
     /// [`Closed`] when the endpoint is shutting down.
     pub fn recv_request(&self) -> Result<Request, Closed> {
-        self.block_on(self.0.recv_request()).map(Request)
+        let request = self.block_on(self.endpoint.recv_request())?;
+        Ok(Request { request, options: self.options })
     }
 
     /// Waits for the next request, but no longer than `timeout`: `None` then.
@@ -370,8 +333,8 @@ impl Endpoint {
     ///
     /// See [`recv_request`](Self::recv_request).
     pub fn recv_request_timeout(&self, timeout: Duration) -> Result<Option<Request>, Closed> {
-        let came = self.block_on_for(timeout, self.0.recv_request()).transpose()?;
-        Ok(came.map(Request))
+        let came = self.block_on_for(timeout, self.endpoint.recv_request()).transpose()?;
+        Ok(came.map(|request| Request { request, options: self.options }))
     }
 
     /// Serves requests with `handler` in `limit` threads, this one included, until the endpoint shuts
@@ -394,33 +357,33 @@ impl Endpoint {
     }
 
     fn serve_here<B: Into<Bytes>>(&self, handler: &impl Fn(RequestParts) -> B) {
-        while let Ok(Request(request)) = self.recv_request() {
+        while let Ok(request) = self.block_on(self.endpoint.recv_request()) {
             let handle = || handler(request.parts()).into();
             let handled = match catch_unwind(AssertUnwindSafe(handle)) {
                 Ok(response) => Handled::Answered(response),
                 Err(_) => Handled::Panicked,
             };
-            self.block_on(self.0.finish(request, handled));
+            self.block_on(self.endpoint.finish(request, handled));
         }
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on(self.0.inner.engine_here(), future)
+        block_on(self.endpoint.inner.engine_here(), future)
     }
 
     fn block_on_for<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
-        block_on_for(self.0.inner.engine_here(), timeout, future)
+        block_on_for(self.endpoint.inner.engine_here(), timeout, future)
     }
 
     /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::shutdown`].
     pub fn shutdown(&self, within: Duration) -> bool {
-        self.0.inner.shutdown(within)
+        self.endpoint.inner.shutdown(within)
     }
 }
 
 impl From<AsyncEndpoint> for Endpoint {
     fn from(endpoint: AsyncEndpoint) -> Self {
-        Self(endpoint)
+        Self { endpoint, options: SendOptions::default() }
     }
 }
 

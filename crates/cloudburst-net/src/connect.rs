@@ -3,9 +3,10 @@
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::inner::Inner;
+use crate::outgoing::{Connect, Outgoing};
 use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
-use cloudburst_core::proto::SendOptions;
+use core::time::Duration;
 use std::net::SocketAddr;
 use tokio::sync::oneshot::{self, Receiver};
 
@@ -24,10 +25,11 @@ impl Drop for Connecting<'_> {
 
 impl Endpoint {
     /// Opens a session with `peer`, so that the first message need not wait for the handshake, which
-    /// takes two round trips.
+    /// takes two round trips. Await what this returns; it can have a deadline of its own, which starts
+    /// when there is room.
     ///
     /// Returns when the peer is known to hold the session. That is immediately if there is a session and
-    /// the peer was heard lately. Otherwise, the peer must answer by the default deadline of messages.
+    /// the peer was heard lately. Otherwise, the peer must answer by the deadline.
     ///
     /// If nothing passes for 30 s, the next message or connect first checks the session, which takes
     /// one round trip; after two and a half minutes, the peer has forgotten it.
@@ -59,23 +61,17 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn connect(&self, peer: SocketAddr) -> Result<(), SendError> {
-        self.connect_with(peer, SendOptions::default()).await
+    pub fn connect(&self, peer: SocketAddr) -> Outgoing<Connect<'_>> {
+        Outgoing::new(Connect { endpoint: self, peer })
     }
 
-    /// [`connect`](Self::connect) with a deadline of its own, which starts when there is room. The
-    /// other options are those of messages and mean nothing here.
-    ///
-    /// # Errors
-    ///
-    /// See [`connect`](Self::connect).
-    pub async fn connect_with(
+    pub(crate) async fn connect_with(
         &self,
         peer: SocketAddr,
-        options: SendOptions,
+        deadline: Option<Duration>,
     ) -> Result<(), SendError> {
         let _ = self.inner.join_runtime();
-        let (connecting, ended) = self.when_room(|| self.begin_connect(peer, &options)).await?;
+        let (connecting, ended) = self.when_room(|| self.begin_connect(peer, deadline)).await?;
         let ended = self.inner.process.wait(ended).await?;
         drop(connecting);
         match ended {
@@ -88,7 +84,7 @@ impl Endpoint {
     fn begin_connect(
         &self,
         peer: SocketAddr,
-        options: &SendOptions,
+        deadline: Option<Duration>,
     ) -> Result<(Connecting<'_>, Receiver<Result<(), Rejection>>), SendError> {
         self.inner.check_process()?;
         let (sender, ended) = oneshot::channel();
@@ -96,7 +92,7 @@ impl Endpoint {
             // Nobody waits any more if this fails.
             let _ = sender.send(result);
         });
-        let begun = self.inner.engine.connect(crate::io::plain(peer), options.deadline, on_connect);
+        let begun = self.inner.engine.connect(crate::io::plain(peer), deadline, on_connect);
         let id = begun.map_err(SendError::Refused)?;
         Ok((Connecting { id, inner: &self.inner }, ended))
     }

@@ -3,13 +3,14 @@
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::{GrantedBuffers, IoCounters, UdpIo};
+use crate::outgoing::{Outgoing, Plain};
 use crate::path_map::{PathMap, PathMapError};
 use crate::sending::Sending;
 use crate::trace;
 use crate::wakers::contained;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
-use cloudburst_core::error::{Outcome, Receipt, SendError as Refusal};
+use cloudburst_core::error::{Outcome, SendError as Refusal};
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Naming, PathStats};
 use cloudburst_core::proto::{
@@ -167,66 +168,18 @@ impl Endpoint {
         self.inner.set_paths(paths)
     }
 
-    /// Bursts a message to `peer` until its receiver has it.
+    /// Bursts a message to `peer` until its receiver has it. Await what this returns, or
+    /// [begin](Outgoing::begin) it; either way it can have settings of its own first: a deadline,
+    /// which starts when there is room, a priority, a code or a burst policy.
     ///
-    /// Waits for room first if the limits on messages under way are reached. Dropping the future
-    /// stops the burst at once.
+    /// Awaiting it waits for room first if the limits on messages under way are reached. Dropping the
+    /// future stops the burst at once.
     ///
     /// # Errors
     ///
     /// See [`SendError`], which says whether the message may still have been delivered.
-    pub async fn send(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-    ) -> Result<Receipt, SendError> {
-        self.send_with(peer, bytes, SendOptions::default()).await
-    }
-
-    /// [`send`](Self::send) with a deadline, a priority, a code or a burst policy of its own.
-    ///
-    /// The deadline starts when there is room.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    pub async fn send_with(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Receipt, SendError> {
-        let bytes = bytes.into();
-        self.when_room(|| self.burst(peer, Role::Plain, bytes.clone(), &options)).await?.await
-    }
-
-    /// Begins to burst a message to `peer`: the first packets are on their way when this returns.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError::Refused`] with [`Refusal::Full`] if the limits on messages under way are
-    /// reached.
-    pub fn try_send(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-    ) -> Result<Sending, SendError> {
-        self.try_send_with(peer, bytes, SendOptions::default())
-    }
-
-    /// [`try_send`](Self::try_send) with a deadline, a priority, a code or a burst policy of its
-    /// own.
-    ///
-    /// # Errors
-    ///
-    /// See [`try_send`](Self::try_send).
-    pub fn try_send_with(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Sending, SendError> {
-        self.burst(peer, Role::Plain, bytes.into(), &options)
+    pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Plain<'_>> {
+        Outgoing::new(Plain { endpoint: self, peer, bytes: bytes.into() })
     }
 
     /// Receives the next message.

@@ -136,6 +136,12 @@ pub enum SendError {
 }
 
 impl SendError {
+    /// Whether an end had no room: the receiver, whose application does not take messages fast enough,
+    /// or this endpoint, which has too many under way. Send less, or later.
+    pub const fn is_busy(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::Full { .. }) | Self::Unknown(Indeterminate::Busy))
+    }
+
     /// Whether the deadline passed before the send ended. More time may help; see
     /// [`may_have_been_delivered`](Self::may_have_been_delivered) before sending again.
     pub const fn is_timeout(&self) -> bool {
@@ -192,6 +198,15 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether an end had no room: see [`SendError::is_busy`].
+    pub const fn is_busy(&self) -> bool {
+        match self {
+            Self::Request(error) => error.is_busy(),
+            Self::Full { .. } => true,
+            Self::Deadline | Self::Unanswered | Self::Closed => false,
+        }
+    }
+
     /// Whether the deadline passed before the response came. More time may help; see
     /// [`may_have_been_delivered`](Self::may_have_been_delivered) before calling again.
     pub const fn is_timeout(&self) -> bool {
@@ -274,6 +289,7 @@ const fn after_local(error: &LocalError) -> &'static str {
             "bring up the interface with its address, or see what `ip route get` says of the peer"
         }
         LocalError::Denied => "see the rules of the firewall for packets that leave this host",
+        LocalError::Prohibited => "send to the address of one host, and see `ip route get` of it",
         LocalError::NoBuffer => "lower `capacity`, or raise `socket_buffers`",
         LocalError::TooLarge => "lower `mtu`",
         _ => "see `dmesg`, and whether another program can send to the peer",
@@ -319,6 +335,22 @@ mod tests {
         ] {
             assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
         }
+    }
+
+    #[test]
+    fn an_end_without_room_is_told_from_others() {
+        let full = Refusal::Full { messages: 1, bytes: 1 };
+        for (error, is_busy) in [
+            (SendError::Refused(full), true),
+            (SendError::Unknown(Indeterminate::Busy), true),
+            (SendError::Unknown(Indeterminate::Deadline), false),
+            (SendError::Refused(Refusal::Closing), false),
+            (SendError::Rejected(Rejection::NotStarted), false),
+        ] {
+            assert_eq!(error.is_busy(), is_busy, "{error}");
+            assert_eq!(CallError::Request(error.clone()).is_busy(), is_busy, "{error}");
+        }
+        assert!(CallError::Full { calls: 1 }.is_busy() && !CallError::Deadline.is_busy());
     }
 
     #[test]

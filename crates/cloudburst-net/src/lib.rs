@@ -106,6 +106,7 @@ mod inner;
 pub mod io;
 mod limits;
 mod names;
+pub mod outgoing;
 mod park;
 mod path_map;
 mod process;
@@ -121,6 +122,7 @@ pub use calls::{Calls, Request, RequestParts, Response};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
+pub use outgoing::Outgoing;
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
 

@@ -62,7 +62,7 @@ fn fork_once(endpoint: &blocking::Endpoint) {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let nobody = silent.local_addr().expect("it is bound");
     let sending = endpoint.try_send(nobody, "under way").expect("there is room");
-    let calls = endpoint.call_many([(nobody, "under way")], Default::default());
+    let calls = endpoint.call_many([(nobody, "under way")]);
     let idle = blocking();
     match fork().expect("the system forks") {
         Fork::Child => {

@@ -30,7 +30,7 @@ fn nothing_is_left_of_an_endpoint() {
 
     let (one, other) = (blocking(), blocking());
     let soon = SendOptions { deadline: Some(Duration::from_millis(50)), ..SendOptions::default() };
-    one.call_with(other.local_addr(), "nobody answers", soon).unwrap_err();
+    one.with(soon).call(other.local_addr(), "nobody answers").unwrap_err();
     assert_eq!(count("task"), before.0 + 4, "calls need none");
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
@@ -51,7 +51,7 @@ fn nothing_is_left_of_an_endpoint() {
     // The last clone goes on a thread of the endpoint itself, in the callback of a send's end.
     let endpoint = endpoint();
     let addr = endpoint.local_addr();
-    let sending = endpoint.try_send(addr, "to itself").unwrap();
+    let sending = endpoint.send(addr, "to itself").begin().unwrap();
     let mut task = pin!(sending);
     let waker = Waker::from(Arc::new(DropsOnWake(Mutex::new(Some(endpoint)))));
     let mut context = Context::from_waker(&waker);

@@ -33,7 +33,7 @@ fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event() {
     let nobody = silent.local_addr().unwrap();
     let deadline = Some(Duration::from_millis(50));
     let options = SendOptions { deadline, ..SendOptions::default() };
-    let error = one.send_with(nobody, bytes(5, 2), options).unwrap_err();
+    let error = one.with(options).send(nobody, bytes(5, 2)).unwrap_err();
     drop(one.try_send(nobody, bytes(6, 3)).unwrap());
     let [rejected, dropped] = &log.spans(Level::DEBUG, &format!("peer={nobody}"))[..] else {
         panic!("two sends, {log:?}");

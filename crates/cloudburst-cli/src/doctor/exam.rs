@@ -142,7 +142,7 @@ impl Examiner {
         let options =
             SendOptions { deadline: Some(self.deadline), policy, ..SendOptions::default() };
         let question = Frame { transfer, body }.encode();
-        match self.endpoint.send_with(self.peer, question, options) {
+        match self.endpoint.with(options).send(self.peer, question) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
                 error @ (SendError::Rejected(

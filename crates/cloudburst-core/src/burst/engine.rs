@@ -164,6 +164,12 @@ impl<I: PacketIo> Engine<I> {
         let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
         sending.on_end.insert(id, on_end);
+        // Without any time, it has ended.
+        let ended = sending.sender.has_events();
+        drop(sending);
+        if ended {
+            self.shared.report();
+        }
         Ok(id)
     }
 
@@ -224,6 +230,10 @@ impl<I: PacketIo> Engine<I> {
             let on_answer = self.shared.parts.lock_calling().on_answer.remove(&call.id());
             // Dropped without the lock: the callback may own anything.
             drop(on_answer);
+        }
+        // Without any time, it has ended.
+        if self.shared.parts.lock_sending().sender.has_events() {
+            self.shared.report();
         }
         called
     }

@@ -140,7 +140,7 @@ impl Cluster {
         let failed = |reason: String| Failure::Agent { agent: agent.to_string(), reason };
         let command = serde_json::to_vec(command).map_err(|error| failed(error.to_string()))?;
         let options = SendOptions { deadline: Some(within), ..SendOptions::default() };
-        let answer = self.endpoint.call_with(agent, command, options);
+        let answer = self.endpoint.with(options).call(agent, command);
         let answer = answer.map_err(|error| {
             failed(format!("{error}; does `cbrst-eval agent` run there, with the same key?"))
         })?;

@@ -168,7 +168,7 @@ impl Transport for Cloudburst {
         let to = SocketAddr::new(peer.address, port);
         let options = SendOptions { deadline: Some(ask.within), ..SendOptions::default() };
         let endpoint = self.endpoints[0].blocking();
-        let response = endpoint.call_with(to, ask.encode(), options);
+        let response = endpoint.with(options).call(to, ask.encode());
         let response = response.map_err(|error| error.to_string())?;
         if response.len() == ask.response {
             return Ok(());

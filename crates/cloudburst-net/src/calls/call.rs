@@ -3,6 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::error::{CallError, SendError};
 use crate::inner::Inner;
+use crate::outgoing::{Call, Outgoing};
 use bytes::Bytes;
 use cloudburst_core::burst::OnAnswer;
 use cloudburst_core::proto::{CallFailure, CallId, Prepared, SendOptions};
@@ -30,7 +31,9 @@ impl Drop for InFlight {
 }
 
 impl Endpoint {
-    /// Sends a request to `peer` and waits for its response.
+    /// Sends a request to `peer` and waits for its response, when what this returns is awaited. It can
+    /// have settings of its own first. The deadline is that of the whole call and starts when there is
+    /// room; the others apply to the request, and the callee chooses those of the response.
     ///
     /// `Ok` means that the application there has answered, which says more than the `Ok` of
     /// [`send`](Self::send): an empty response serves as a receipt by the application. The call
@@ -67,31 +70,19 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn call(
-        &self,
-        peer: SocketAddr,
-        bytes: impl Into<Bytes>,
-    ) -> Result<Bytes, CallError> {
-        self.call_with(peer, bytes, SendOptions::default()).await
+    pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Call<'_>> {
+        Outgoing::new(Call { endpoint: self, peer, bytes: bytes.into() })
     }
 
-    /// [`call`](Self::call) with a deadline, a priority, a code or a burst policy of its own.
-    ///
-    /// The deadline is that of the whole call and starts when there is room. The other options
-    /// apply to the request; the callee chooses those of the response.
-    ///
-    /// # Errors
-    ///
-    /// See [`CallError`].
-    pub async fn call_with(
+    pub(crate) async fn call_with(
         &self,
         peer: SocketAddr,
-        bytes: impl Into<Bytes>,
+        bytes: Bytes,
         options: SendOptions,
     ) -> Result<Bytes, CallError> {
         self.inner.check_process().map_err(CallError::Request)?;
         let permit = self.inner.call_limit.room(&self.inner.process).await?;
-        let (request, _call) = self.prepare(&bytes.into(), &options, permit);
+        let (request, _call) = self.prepare(&bytes, &options, permit);
         let begin = || {
             let (end, ended) = oneshot::channel();
             let on_answer = Box::new(move |result| drop(end.send(result)));

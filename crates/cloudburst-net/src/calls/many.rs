@@ -4,6 +4,7 @@ use super::call::{InFlight, answer};
 use crate::endpoint::Endpoint;
 use crate::error::{CallError, SendError};
 use crate::inner::Inner;
+use crate::outgoing::{CallMany, Outgoing};
 use crate::process::Process;
 use crate::wakers::contained;
 use async_channel::{Receiver, Sender};
@@ -90,13 +91,14 @@ impl Calls {
 impl Endpoint {
     /// Sends each request to its peer, all at once, and yields the responses as they arrive.
     ///
-    /// The deadline of `options` applies to each call. All calls begin now, so all end by it. They
-    /// do not wait for room: a request that finds none ends with [`CallError::Full`] or a refusal.
+    /// [Begin](Outgoing::begin) what this returns, with settings of its own if need be. The deadline
+    /// applies to each call. All calls begin together, so all end by it. They do not wait for room: a
+    /// request that finds none ends with [`CallError::Full`] or a refusal.
     ///
     /// # Example
     ///
     /// ```
-    /// # use cloudburst_net::{Endpoint, Security, SendOptions};
+    /// # use cloudburst_net::{Endpoint, Security};
     /// # use std::time::Duration;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -106,8 +108,8 @@ impl Endpoint {
     /// # let (client, server) = (build()?, build()?);
     /// # let servers = [server.local_addr(); 3];
     /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
-    /// let options = SendOptions { deadline: Some(Duration::from_secs(5)), ..Default::default() };
-    /// let mut calls = client.call_many(servers.map(|server| (server, "query")), options);
+    /// let queries = servers.map(|server| (server, "query"));
+    /// let mut calls = client.call_many(queries).deadline(Duration::from_secs(5)).begin();
     /// while let Some(response) = calls.next().await {
     ///     println!("{} from {}: {:?}", response.index, response.peer, response.result);
     ///     assert!(response.result.is_ok());
@@ -118,12 +120,20 @@ impl Endpoint {
     pub fn call_many<B: Into<Bytes>>(
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
-        options: SendOptions,
+    ) -> Outgoing<CallMany<'_>> {
+        let requests = requests.into_iter().map(|(peer, bytes)| (peer, bytes.into())).collect();
+        Outgoing::new(CallMany { endpoint: self, requests })
+    }
+
+    pub(crate) fn call_many_with(
+        &self,
+        requests: Vec<(SocketAddr, Bytes)>,
+        options: &SendOptions,
     ) -> Calls {
         let (end, ended) = async_channel::unbounded();
         let mut calls = Vec::new();
         for (index, (peer, bytes)) in requests.into_iter().enumerate() {
-            let call = match self.try_call(index, peer, bytes.into(), &options, end.clone()) {
+            let call = match self.try_call(index, peer, bytes, options, end.clone()) {
                 Ok(call) => Some(call),
                 Err(error) => {
                     // The channel has room for all.

@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::UdpIo;
+use crate::outgoing::{Outgoing, Reply};
 use crate::wakers::contained;
 use bytes::Bytes;
 use cloudburst_core::burst::OnWithdrawn;
@@ -104,7 +105,8 @@ impl Request {
         &self.endpoint
     }
 
-    /// Sends the response, and waits until the caller's endpoint has it.
+    /// Sends the response, and waits until the caller's endpoint has it, when what this returns is
+    /// awaited. It can have settings of its own first.
     ///
     /// Ends by the caller's deadline, or by the configured deadline of messages if that is earlier.
     /// Dropping the future stops the burst. In that case, and if the response is refused, the
@@ -113,22 +115,17 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    pub async fn reply(self, bytes: impl Into<Bytes>) -> Result<Receipt, SendError> {
-        self.reply_with(bytes, SendOptions::default()).await
+    pub fn reply(self, bytes: impl Into<Bytes>) -> Outgoing<Reply> {
+        Outgoing::new(Reply { request: self, bytes: bytes.into() })
     }
 
-    /// [`reply`](Self::reply) with a deadline, a priority, a code or a burst policy of its own.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`].
-    pub async fn reply_with(
+    pub(crate) async fn reply_with(
         mut self,
-        bytes: impl Into<Bytes>,
+        bytes: Bytes,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
         let endpoint = self.upgrade()?;
-        let (options, frame) = (self.options(options)?, self.response(Some(&bytes.into())));
+        let (options, frame) = (self.options(options)?, self.response(Some(&bytes)));
         let peer = self.request.peer;
         let begin = || endpoint.burst(peer, Role::Response, frame.clone(), &options);
         let sending = endpoint.when_room(begin).await?;
@@ -145,8 +142,8 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
-    pub async fn accept(self) -> Result<Receipt, SendError> {
-        self.reply(Bytes::new()).await
+    pub fn accept(self) -> Outgoing<Reply> {
+        self.reply(Bytes::new())
     }
 
     /// Begins to send the response, which goes on by itself.

@@ -60,7 +60,7 @@ pub struct SendErrors {
     pub refused: u64,
     /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and kin).
     pub unreachable: u64,
-    /// This host's firewall said no (EPERM, EACCES).
+    /// This host's firewall (EPERM), a route or the kind of the address (EACCES) said no.
     pub denied: u64,
     /// Longer than the path takes (EMSGSIZE): `mtu` is too large.
     pub too_large: u64,

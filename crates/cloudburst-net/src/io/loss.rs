@@ -18,7 +18,8 @@ impl Meter {
             | Errno::EHOSTDOWN
             | Errno::EADDRNOTAVAIL
             | Errno::ENODEV => (&self.unreachable, LocalError::Unreachable),
-            Errno::EPERM | Errno::EACCES => (&self.denied, LocalError::Denied),
+            Errno::EPERM => (&self.denied, LocalError::Denied),
+            Errno::EACCES => (&self.denied, LocalError::Prohibited),
             Errno::EMSGSIZE => (&self.too_large, LocalError::TooLarge),
             _ => (&self.other, LocalError::Other),
         };

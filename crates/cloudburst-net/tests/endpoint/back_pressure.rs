@@ -1,7 +1,7 @@
 //! Full queues make senders wait, at both ends, and nothing is dropped.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, Refusal, SendError, SendOptions};
+use cloudburst_net::{Config, Refusal, SendError};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::thread;
@@ -13,15 +13,15 @@ fn try_send_says_full_and_how_full() {
     let client = builder().config(config).build().unwrap();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
-    let one = client.try_send(to, bytes(100, 1)).unwrap();
-    let two = client.try_send(to, bytes(100, 2)).unwrap();
+    let one = client.send(to, bytes(100, 1)).begin().unwrap();
+    let two = client.send(to, bytes(100, 2)).begin().unwrap();
     assert_ne!(one.id(), two.id());
-    match client.try_send(to, bytes(100, 3)) {
+    match client.send(to, bytes(100, 3)).begin() {
         Err(SendError::Refused(Refusal::Full { messages: 2, bytes: 200 })) => {}
         other => panic!("full, not {other:?}"),
     }
     drop(one);
-    client.try_send(to, bytes(100, 3)).map(drop).unwrap();
+    client.send(to, bytes(100, 3)).begin().map(drop).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +91,7 @@ fn a_service_that_stalls_makes_its_callers_wait() {
     let server = builder().config(config).build().unwrap().blocking();
     let client = blocking();
     let requests = (0..CALLS).map(|n| (server.local_addr(), bytes(2_000, n)));
-    let calls = client.call_many(requests, SendOptions::default());
+    let calls = client.call_many(requests);
     eventually("the service is busy", || client.counters().sender.busies_received > 0);
     assert!(server.counters().receiver.messages_delivered <= 4);
 

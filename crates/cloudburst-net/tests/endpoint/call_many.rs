@@ -27,7 +27,7 @@ async fn every_peer_answers_its_own_request_once() {
     let client = endpoint();
     let (_servers, addresses) = servers(8);
     let requests = addresses.iter().zip(0..).map(|(to, seed)| (*to, bytes(5_000, seed)));
-    let mut calls = client.call_many(requests, SendOptions::default());
+    let mut calls = client.call_many(requests).begin();
     let mut came = BTreeSet::new();
     while let Some(response) = calls.next().await {
         assert_eq!(response.peer, addresses[response.index]);
@@ -47,11 +47,12 @@ fn those_that_answer_do_not_wait_for_those_that_do_not() {
     addresses.insert(1, slow.local_addr());
     addresses.insert(2, silent.local_addr().unwrap());
     let requests = addresses.iter().map(|to| (*to, "query"));
-    let mut calls = client.call_many(requests, within(Duration::from_millis(500)));
+    let mut calls = client.with(within(Duration::from_millis(500))).call_many(requests);
     let first: BTreeSet<usize> = calls.by_ref().take(3).map(|came| came.index).collect();
     assert_eq!(first, [0, 3, 4].into());
     let results = client
-        .call_many(addresses.iter().map(|to| (*to, "query")), within(Duration::from_millis(500)))
+        .with(within(Duration::from_millis(500)))
+        .call_many(addresses.iter().map(|to| (*to, "query")))
         .results();
     assert!([0, 3, 4].iter().all(|at| results[*at].as_deref() == Ok(&b"query"[..])));
     assert_eq!(results[1], Err(CallError::Deadline));
@@ -63,7 +64,7 @@ fn dropping_them_stops_all_that_have_not_ended() {
     let client = blocking();
     let silent: Vec<_> = (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let peers = silent.iter().map(|peer| (peer.local_addr().unwrap(), bytes(10_000, 1)));
-    let calls = client.call_many(peers, SendOptions::default());
+    let calls = client.call_many(peers);
     assert_eq!(calls.left(), 4);
     eventually("it knocks", || client.counters().sender.handshakes_sent >= 4);
     drop(calls);
@@ -76,10 +77,10 @@ fn what_finds_no_room_is_refused_at_once() {
     let client = builder().config(config).build().unwrap().blocking();
     let (_servers, addresses) = servers(3);
     let requests: Vec<_> = addresses.iter().map(|to| (*to, "query")).collect();
-    let results = client.call_many(requests.clone(), SendOptions::default()).results();
+    let results = client.call_many(requests.clone()).results();
     assert_eq!(results[2], Err(CallError::Full { calls: 2 }));
     assert!(results[..2].iter().all(Result::is_ok));
     client.shutdown(Duration::ZERO);
-    let results = client.call_many(requests, SendOptions::default()).results();
+    let results = client.call_many(requests).results();
     assert!(results.iter().all(|result| *result == Err(CallError::Closed)));
 }

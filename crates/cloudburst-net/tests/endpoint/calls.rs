@@ -3,7 +3,9 @@
 use crate::common::{
     PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
 };
-use cloudburst_net::{CallError, Config, Rejection, RequestParts, Role, SendError, SendOptions};
+use cloudburst_net::{
+    CallError, Config, Refusal, Rejection, RequestParts, Role, SendError, SendOptions,
+};
 use cloudburst_netem::{LinkConfig, Loss};
 use std::net::UdpSocket;
 use std::thread;
@@ -148,24 +150,32 @@ fn blocking_handlers_may_panic_too() {
 fn errors_say_whether_the_callee_has_the_request() {
     let (client, server) = (blocking(), blocking());
     let deadline = Duration::from_millis(200);
-    let late = client.call_with(server.local_addr(), "request", within(deadline));
+    let late = client.with(within(deadline)).call(server.local_addr(), "request");
     assert_eq!(late, Err(CallError::Deadline), "nobody serves");
 
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let nobody = client.call_with(silent.local_addr().unwrap(), "request", within(deadline));
+    let nobody = client.with(within(deadline)).call(silent.local_addr().unwrap(), "request");
     let rejected = SendError::Rejected(Rejection::NoAnswer);
     assert_eq!(nobody, Err(CallError::Request(rejected)));
 
     let long = client.call(server.local_addr(), vec![0; 16 << 20]);
-    assert!(matches!(long, Err(CallError::Request(SendError::Refused(_)))), "and its header");
+    let (len, max) = (16 << 20, (16 << 20) - 12);
+    let refused = SendError::Refused(Refusal::TooLarge { len, max });
+    assert_eq!(long, Err(CallError::Request(refused)), "the header has its part of `max_message`");
+
+    let not_started = CallError::Request(SendError::Rejected(Rejection::NotStarted));
+    let without_time = client.with(within(Duration::ZERO)).call(server.local_addr(), "request");
+    assert_eq!(without_time, Err(not_started));
 }
 
 #[test]
 fn a_request_that_is_too_late_is_counted_and_not_handed_out() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
-    let gone = client.call_with(to, "one", within(Duration::from_millis(100)));
+    let gone = client.with(within(Duration::from_millis(100))).call(to, "one");
     assert_eq!(gone, Err(CallError::Deadline));
+    // At the callee, it has been there for less than the deadline, to the next millisecond.
+    thread::sleep(Duration::from_millis(101));
     // Too late to be of use, and not even handed out.
     let caller = client.clone();
     let two = thread::spawn(move || caller.call(to, "two"));
@@ -242,7 +252,7 @@ fn blocking_callers_and_callees_take_their_packets_themselves() {
     tracing::subscriber::with_default(logs[0].clone(), || {
         for n in 1..=CALLS {
             let request = if n == CALLS { "last" } else { "request" };
-            let mut calls = client.call_many([(to, request)], SendOptions::default());
+            let mut calls = client.call_many([(to, request)]);
             assert_eq!(calls.next().unwrap().result.unwrap(), "response");
         }
     });

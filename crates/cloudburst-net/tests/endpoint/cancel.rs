@@ -29,12 +29,12 @@ async fn assert_idle(client: &Endpoint) {
 async fn dropping_a_sending_stops_it() {
     let (client, _server, relay) = cut_off();
     let before = client.counters().sender.symbols_sent;
-    let sending = client.try_send(relay.addr(), bytes(1_000_000, 2)).unwrap();
+    let sending = client.send(relay.addr(), bytes(1_000_000, 2)).begin().unwrap();
     eventually("it bursts", || client.counters().sender.symbols_sent > before);
-    assert!(client.try_send(relay.addr(), "another").is_err(), "there is room for one");
+    assert!(client.send(relay.addr(), "another").begin().is_err(), "there is room for one");
     drop(sending);
     assert_eq!(client.counters().sender.unknown, 1);
-    let next = client.try_send(relay.addr(), "another").expect("the room is free again");
+    let next = client.send(relay.addr(), "another").begin().expect("the room is free again");
     drop(next);
     assert_idle(&client).await;
 }
@@ -54,13 +54,13 @@ async fn dropping_a_send_future_stops_it() {
 #[tokio::test]
 async fn a_send_that_waits_for_room_is_dropped_without_a_trace() {
     let (client, _server, relay) = cut_off();
-    let sending = client.try_send(relay.addr(), bytes(1_000, 2)).unwrap();
+    let sending = client.send(relay.addr(), bytes(1_000, 2)).begin().unwrap();
     let waiting = client.send(relay.addr(), "waits");
     assert!(tokio::time::timeout(Duration::from_millis(20), waiting).await.is_err());
     assert_eq!(client.counters().sender.unknown, 0);
     drop(sending);
     assert_idle(&client).await;
-    assert!(matches!(client.try_send(relay.addr(), "late"), Err(SendError::Refused(_))));
+    assert!(matches!(client.send(relay.addr(), "late").begin(), Err(SendError::Refused(_))));
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn dropping_a_call_stops_its_request() {
     assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
     assert!(client.counters().sender.symbols_sent > before);
     assert_eq!(client.counters().sender.unknown, 1);
-    let next = client.try_send(relay.addr(), "another").expect("the room is free again");
+    let next = client.send(relay.addr(), "another").begin().expect("the room is free again");
     drop(next);
     assert_idle(&client).await;
 }

@@ -55,7 +55,7 @@ async fn nobody_there_is_no_answer() {
     let (_silent, address) = nobody();
     let client = endpoint();
     let start = Instant::now();
-    let result = client.connect_with(address, within_deadline()).await;
+    let result = client.connect(address).options(within_deadline()).await;
     assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
     assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
     assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");
@@ -76,11 +76,11 @@ async fn dropping_a_connect_cancels_it_and_makes_room() {
     let client: Endpoint = builder().config(config).build().unwrap();
     let server = endpoint();
     let (waiting, to) = (client.clone(), server.local_addr());
-    let mut connect = Box::pin(client.connect(address));
+    let mut connect = client.connect(address).into_future();
     let pending = tokio::time::timeout(Duration::from_millis(20), &mut connect).await;
     assert!(pending.is_err());
     // One message or connect at a time: these wait until it is dropped.
-    let full = client.try_send(to, "full").map(drop);
+    let full = client.send(to, "full").begin().map(drop);
     assert!(matches!(full, Err(SendError::Refused(Refusal::Full { messages: 1, .. }))), "{full:?}");
     let next = tokio::spawn(async move {
         waiting.connect(to).await?;
@@ -117,7 +117,7 @@ fn a_thread_connects_and_is_told_of_nobody() {
     client.send(server.local_addr(), "hello").unwrap();
     assert_eq!(client.counters().sender.sessions_opened, 1);
     let (_silent, address) = nobody();
-    let result = client.connect_with(address, within_deadline());
+    let result = client.with(within_deadline()).connect(address);
     assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
 }
 
@@ -134,7 +134,7 @@ fn closing_waits_for_a_connect_that_can_still_succeed() {
     let closed = thread::spawn(move || closing.shutdown(PATIENCE));
     let unsendable = SendOptions { priority: 8, ..SendOptions::default() };
     eventually("it closes", || {
-        let refused = client.try_send_with(address, "late", unsendable).map(drop);
+        let refused = client.with(unsendable).try_send(address, "late").map(drop);
         refused == Err(SendError::Refused(Refusal::Closing))
     });
     // Somebody comes to that address.

@@ -116,12 +116,13 @@ fn closing_goes_on_where_nobody_waits_for_it() {
     let (client, server) = (endpoint(), endpoint());
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.local_addr();
-    let sending = client.try_send(to, bytes(100_000, 1)).unwrap();
-    let stuck = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
+    let sending = client.send(to, bytes(100_000, 1)).begin().unwrap();
+    let stuck = client.send(silent.local_addr().unwrap(), "nobody hears").begin().unwrap();
     begin_and_drop(client.shutdown(Duration::from_millis(300)));
     eventually("no more is taken", || {
         client
-            .try_send(to, "late")
+            .send(to, "late")
+            .begin()
             .is_err_and(|error| error == SendError::Refused(Refusal::Closing))
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();

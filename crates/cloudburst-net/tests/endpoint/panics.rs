@@ -23,7 +23,7 @@ impl Wake for Panicking {
 
 impl Panicking {
     /// Has `future` wake this when it is done.
-    fn wait_for<F: Future>(self: &Arc<Self>, future: Pin<&mut F>) {
+    fn wait_for<F: Future + ?Sized>(self: &Arc<Self>, future: Pin<&mut F>) {
         let waker = Waker::from(self.clone());
         assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
     }
@@ -51,8 +51,8 @@ fn assert_alive(endpoint: &Endpoint) {
     other.send(this.local_addr(), "back").unwrap();
     assert_eq!(this.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "back");
     let rejected = SendError::Rejected(Rejection::NoAnswer);
-    assert_eq!(this.send_with(nobody, "hello", soon()), Err(rejected));
-    let late = this.call_with(other.local_addr(), "nobody serves", soon());
+    assert_eq!(this.with(soon()).send(nobody, "hello"), Err(rejected));
+    let late = this.with(soon()).call(other.local_addr(), "nobody serves");
     assert_eq!(late, Err(CallError::Deadline));
     assert!(this.shutdown(PATIENCE), "nothing is left under way");
 }
@@ -61,7 +61,8 @@ fn assert_alive(endpoint: &Endpoint) {
 fn a_waker_of_a_send_may_panic() {
     let (endpoint, (_socket, nobody)) = (endpoint(), silent());
     let panicking = Arc::<Panicking>::default();
-    let mut sending = std::pin::pin!(endpoint.try_send_with(nobody, "hello", soon()).unwrap());
+    let mut sending =
+        std::pin::pin!(endpoint.send(nobody, "hello").options(soon()).begin().unwrap());
     panicking.wait_for(sending.as_mut());
     eventually("the send ends", || panicking.woken() == 1);
     assert_alive(&endpoint);
@@ -85,11 +86,11 @@ fn a_waker_of_a_receiver_may_panic() {
 fn a_waker_of_a_call_may_panic() {
     let (endpoint, other) = (endpoint(), crate::common::blocking());
     let panicking = Arc::<Panicking>::default();
-    let mut late = Box::pin(endpoint.call_with(other.local_addr(), "no answer", soon()));
+    let mut late = endpoint.call(other.local_addr(), "no answer").options(soon()).into_future();
     panicking.wait_for(late.as_mut());
     let unanswered = other.recv_request_timeout(PATIENCE).unwrap().expect("its caller waits");
     eventually("its deadline ends it", || panicking.woken() == 1);
-    let mut answered = Box::pin(endpoint.call(other.local_addr(), "a request"));
+    let mut answered = endpoint.call(other.local_addr(), "a request").into_future();
     panicking.wait_for(answered.as_mut());
     let request = other.recv_request_timeout(PATIENCE).unwrap().expect("its caller waits");
     request.reply("a response").unwrap();
@@ -102,9 +103,9 @@ fn a_waker_of_a_call_may_panic() {
 fn wakers_may_panic_when_an_endpoint_closes() {
     let (endpoint, (_socket, nobody)) = (endpoint(), silent());
     let panicking = Arc::<Panicking>::default();
-    let mut waiting = [(); 2].map(|()| Box::pin(endpoint.send(nobody, "hello")));
+    let mut waiting = [(); 2].map(|()| endpoint.send(nobody, "hello").into_future());
     let mut receivers = [(); 2].map(|()| Box::pin(endpoint.recv()));
-    let mut calls = [(); 2].map(|()| Box::pin(endpoint.call(nobody, "hello")));
+    let mut calls = [(); 2].map(|()| endpoint.call(nobody, "hello").into_future());
     waiting.iter_mut().for_each(|send| panicking.wait_for(send.as_mut()));
     calls.iter_mut().for_each(|call| panicking.wait_for(call.as_mut()));
     receivers.iter_mut().for_each(|receiver| panicking.wait_for(receiver.as_mut()));
@@ -125,8 +126,8 @@ async fn a_task_that_panics_drops_what_it_holds() {
     let (_socket, nobody) = silent();
     let (to, sender) = (server.local_addr(), client.clone());
     let sending = tokio::spawn(async move {
-        let _sending = sender.try_send(nobody, bytes(100_000, 1)).unwrap();
-        let _calls = sender.call_many([(nobody, "hello")], SendOptions::default());
+        let _sending = sender.send(nobody, bytes(100_000, 1)).begin().unwrap();
+        let _calls = sender.call_many([(nobody, "hello")]).begin();
         panic!("as asked");
     });
     // The endpoint stays: one that is dropped together with the request may not get to say so.

@@ -2,7 +2,7 @@
 //! and the endpoint goes on without them.
 
 use crate::common::{PATIENCE, bytes, endpoint, eventually};
-use cloudburst_net::{CallError, SendOptions};
+use cloudburst_net::CallError;
 use std::future::pending;
 use std::net::UdpSocket;
 use std::thread;
@@ -28,9 +28,8 @@ fn an_endpoint_outlives_its_runtime() {
             runtime.spawn(async move { caller.call(nobody, bytes(50_000, seed)).await });
         }
         let many = client.clone();
-        runtime.spawn(async move {
-            many.call_many([(nobody, "hello"); 5], SendOptions::default()).results().await
-        });
+        runtime
+            .spawn(async move { many.call_many([(nobody, "hello"); 5]).begin().results().await });
         let (receiver, service) = (server.clone(), server.clone());
         runtime.spawn(async move { receiver.recv().await });
         runtime.spawn(async move { service.serve(1, |_| pending::<Vec<u8>>()).await });

@@ -1,7 +1,7 @@
 //! Handlers run together, within a limit, and end when nobody waits for them.
 
 use crate::common::{PATIENCE, blocking, endpoint, eventually};
-use cloudburst_net::{CallError, RequestParts, SendOptions};
+use cloudburst_net::{CallError, RequestParts};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -129,8 +129,7 @@ async fn a_handler_is_dropped_when_its_caller_is_gone() {
 
     // There is room for the next, which ends with its deadline.
     let soon = Duration::from_millis(100);
-    let options = SendOptions { deadline: Some(soon), ..SendOptions::default() };
-    assert_eq!(client.call_with(to, "another", options).await, Err(CallError::Deadline));
+    assert_eq!(client.call(to, "another").deadline(soon).await, Err(CallError::Deadline));
     assert_eq!(begins.recv().await.unwrap().bytes, "another");
     eventually("it is dropped", || gauge.now.load(SeqCst) == 0);
 }
@@ -150,7 +149,7 @@ fn a_blocking_handler_can_ask_whether_anybody_waits() {
                 "nobody waits for this"
             });
         });
-        let calls = client.call_many([(to, "a request")], SendOptions::default());
+        let calls = client.call_many([(to, "a request")]);
         begins.recv().unwrap();
         eventually("it is known to be there", || client.counters().sender.delivered == 1);
         assert_eq!(calls.left(), 1);

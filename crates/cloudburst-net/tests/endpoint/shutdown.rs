@@ -15,7 +15,8 @@ use tokio::sync::Semaphore;
 async fn closing_drains_what_is_under_way() {
     let (client, server) = (endpoint(), endpoint());
     let to = server.local_addr();
-    let sends: Vec<_> = (0..50).map(|n| client.try_send(to, bytes(20_000, n)).unwrap()).collect();
+    let sends: Vec<_> =
+        (0..50).map(|n| client.send(to, bytes(20_000, n)).begin().unwrap()).collect();
     assert!(client.shutdown(PATIENCE).await, "all had ended");
     for send in sends {
         send.await.unwrap();
@@ -59,7 +60,7 @@ async fn dropping_the_last_clone_ends_what_is_under_way() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let client = endpoint();
     let clone = client.clone();
-    let sending = client.try_send(silent.local_addr().unwrap(), "nobody hears").unwrap();
+    let sending = client.send(silent.local_addr().unwrap(), "nobody hears").begin().unwrap();
     drop(client);
     drop(clone);
     assert_eq!(sending.await, Err(SendError::Closed));

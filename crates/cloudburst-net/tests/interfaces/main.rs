@@ -67,7 +67,7 @@ fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     let wire = Wire::up()?;
     let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let message = bytes(3_000_000, 1);
-    let sending = sender.try_send_with(receiver.local_addr(), message.clone(), within(PATIENCE))?;
+    let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.left.command("ip", down)?;
     eventually("nothing leaves any more", || errors(&sender).unreachable > 0);
@@ -87,10 +87,10 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let to = receiver.local_addr();
     let message = bytes(3_000_000, 1);
-    let sending = sender.try_send_with(to, message.clone(), within(PATIENCE))?;
+    let sending = sender.with(within(PATIENCE)).try_send(to, message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.right.command("ip", "link set wire down")?;
-    let lost = sender.send_with(to, "into the void", soon());
+    let lost = sender.with(soon()).send(to, "into the void");
     assert_eq!(
         lost,
         Err(SendError::Unknown(Indeterminate::Deadline)),
@@ -116,13 +116,13 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     expect(&receiver, b"hello")?;
     wire.left.command("ip", "link set wire down")?;
     let rejected = SendError::Rejected(Rejection::Local(LocalError::Unreachable));
-    assert_eq!(sender.send_with(unknown, "hello", soon()), Err(rejected.clone()));
+    assert_eq!(sender.with(soon()).send(unknown, "hello"), Err(rejected.clone()));
     let line = rejected.to_string();
     assert!(line.contains("this host") && line.contains("interface"), "{line}");
     let doubt = SendError::Unknown(Indeterminate::Local(LocalError::Unreachable));
-    assert_eq!(sender.send_with(known, "hello again", soon()), Err(doubt.clone()));
-    assert_eq!(sender.call_with(known, "request", soon()), Err(CallError::Request(doubt)));
-    let results = sender.call_many([(unknown, "request")], soon()).results();
+    assert_eq!(sender.with(soon()).send(known, "hello again"), Err(doubt.clone()));
+    assert_eq!(sender.with(soon()).call(known, "request"), Err(CallError::Request(doubt)));
+    let results = sender.with(soon()).call_many([(unknown, "request")]).results();
     assert_eq!(results, [Err(CallError::Request(rejected))]);
     assert!(errors(&sender).unreachable > 0);
     wire.left.command("ip", UP)?;
@@ -142,7 +142,7 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
         "add chain inet wall output { type filter hook output priority 0 ; policy drop ; }",
     )?;
     let rejected = SendError::Rejected(Rejection::Local(LocalError::Denied));
-    assert_eq!(sender.send_with(to, "hello", soon()), Err(rejected));
+    assert_eq!(sender.with(soon()).send(to, "hello"), Err(rejected));
     assert!(errors(&sender).denied > 0);
     wire.left.command("nft", "delete table inet wall")?;
     sender.send(to, "hello")?;
@@ -154,7 +154,7 @@ fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
     let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
     let message = bytes(3_000_000, 1);
-    let sending = sender.try_send_with(receiver.local_addr(), message.clone(), within(PATIENCE))?;
+    let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.left.command("ip", "link set wire mtu 1000")?;
     assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");

@@ -48,7 +48,7 @@ fn flood(
     let to = receiver.local_addr();
     let delivered = |endpoint: &blocking::Endpoint| endpoint.counters().sender.delivered;
     let before = delivered(sender);
-    let sends = (0..MESSAGES).map(|n| sender.try_send_with(to, numbered(n), within(PATIENCE)));
+    let sends = (0..MESSAGES).map(|n| sender.with(within(PATIENCE)).try_send(to, numbered(n)));
     let sends: Vec<_> = sends.collect::<Result<_, _>>()?;
     eventually("some have arrived", || delivered(sender) > before + 100);
     midway()?;

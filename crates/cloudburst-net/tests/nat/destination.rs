@@ -58,7 +58,7 @@ fn nobody_told() -> Result<(), Failed> {
     let server = behind_a_forwarded_port(&gateway, "ecmp:1", &[])?;
     let client = client(&gateway.clients[0], "ecmp:1")?;
     // Long enough for a network that has just come up.
-    let sent = client.send_with(PUBLIC, "hello", within(Duration::from_millis(2500)));
+    let sent = client.with(within(Duration::from_millis(2500))).send(PUBLIC, "hello");
     assert_eq!(sent, Err(SendError::Rejected(Rejection::NotAccepted)));
     assert_eq!(server.try_recv(), Ok(None));
     // Its own address will do.

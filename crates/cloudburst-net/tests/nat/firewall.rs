@@ -84,12 +84,12 @@ fn who_was_not_asked_cannot_begin() -> Result<(), Failed> {
     gateway.wall()?;
     let client = client(&gateway.clients[0], "ecmp:4")?;
     let server = server(&gateway.server, "ecmp:4")?;
-    let sent = server.send_with(client.local_addr(), "hello", within(Duration::from_millis(300)));
+    let sent = server.with(within(Duration::from_millis(300))).send(client.local_addr(), "hello");
     assert_eq!(sent, Err(SendError::Rejected(Rejection::NoAnswer)));
     assert!(gateway.dropped()? > 0);
     delivers(&client, &server, server_address(&gateway))?;
     // The same address, to which there is a way now.
-    let sent = server.send_with(client.local_addr(), "hello", within(SOON));
+    let sent = server.with(within(SOON)).send(client.local_addr(), "hello");
     sent.map_err(|error| format!("to a client that has sent: {error}"))?;
     Ok(())
 }

@@ -84,7 +84,7 @@ pub(crate) fn delivers(
 ) -> Result<(), Failed> {
     for len in [100, 93_000] {
         let sent = bytes(len, 1);
-        let result = client.send_with(to, sent.clone(), within(SOON));
+        let result = client.with(within(SOON)).send(to, sent.clone());
         result.map_err(|error| format!("{len} bytes to {to}: {error}"))?;
         let message = server.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
         assert!(message.bytes == sent, "another message of {} bytes", message.bytes.len());
@@ -100,11 +100,12 @@ pub(crate) fn answers_calls(
 ) -> Result<(), Failed> {
     thread::scope(|scope| {
         let answer = scope.spawn(|| {
-            let request = server.recv_request_timeout(SOON)?.ok_or("no request")?;
-            let reply = request.reply_with(bytes(RESPONSE, 2), within(SOON));
+            let request =
+                server.with(within(SOON)).recv_request_timeout(SOON)?.ok_or("no request")?;
+            let reply = request.reply(bytes(RESPONSE, 2));
             reply.map_err(|error| Failed::from(format!("the response: {error}")))
         });
-        let response = client.call_with(to, "request", within(SOON));
+        let response = client.with(within(SOON)).call(to, "request");
         let answered = answer.join().expect("it does not panic");
         let response = response.map_err(|error| format!("call to {to}: {error}"))?;
         assert!(response == bytes(RESPONSE, 2), "another response of {} bytes", response.len());
@@ -118,10 +119,10 @@ pub(crate) fn replies(
     server: &blocking::Endpoint,
     to: SocketAddr,
 ) -> Result<(), Failed> {
-    client.send_with(to, "question", within(SOON)).map_err(|error| format!("question: {error}"))?;
+    client.with(within(SOON)).send(to, "question").map_err(|error| format!("question: {error}"))?;
     let question = server.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
     let answer = bytes(RESPONSE, 3);
-    let sent = server.send_with(question.peer, answer.clone(), within(SOON));
+    let sent = server.with(within(SOON)).send(question.peer, answer.clone());
     sent.map_err(|error| format!("answer to {}: {error}", question.peer))?;
     let message = client.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
     assert!(message.bytes == answer, "another message of {} bytes", message.bytes.len());

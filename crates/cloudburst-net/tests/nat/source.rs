@@ -80,7 +80,7 @@ fn two_behind_one_masquerade() -> Result<(), Failed> {
     thread::scope(|scope| {
         let call = move |client: &blocking::Endpoint, text: &'static str| {
             (0..20).try_for_each(|_| {
-                assert_eq!(client.call_with(to, text, within(SOON))?, text);
+                assert_eq!(client.with(within(SOON)).call(to, text)?, text);
                 Ok::<(), Failed>(())
             })
         };
@@ -119,7 +119,7 @@ fn loses_an_address() -> Result<(), Failed> {
     let server = endpoint(&gateway.server, "ecmp:4", |on| on.bind(([0; 4], PORT).into()))?;
     converse(&client, &server, ([10, 9, 3, 3], PORT).into())?;
     gateway.server.command("ip", "address del 10.9.3.3/24 dev wire")?;
-    let sent = server.send_with(client.local_addr(), bytes(RESPONSE, 3), within(SOON));
+    let sent = server.with(within(SOON)).send(client.local_addr(), bytes(RESPONSE, 3));
     sent.map_err(|error| format!("from another address: {error}"))?;
     let message = client.recv_timeout(SOON)?.ok_or("delivered, and not there")?;
     assert!(message.bytes == bytes(RESPONSE, 3), "another message");

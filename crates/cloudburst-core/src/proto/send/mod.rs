@@ -50,6 +50,7 @@ use crate::time::Instant;
 use crate::wire::symbol::{MAX_MESSAGE_ID, UNASKED_LEN};
 use crate::wire::{Capabilities, Role};
 use bytes::Bytes;
+use core::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -221,18 +222,17 @@ impl Sender {
             return Err(SendError::TooLarge { len: len - header, max: max.saturating_sub(header) });
         }
         options.check()?;
+        if options.deadline == Some(Duration::ZERO) {
+            return self.refuse_late(role);
+        }
         let full = self.unfinished() >= self.config.send_messages
             || (self.bytes + len > self.config.send_bytes && !self.messages.is_empty())
             || self.peers.get(&peer).is_some_and(|peer| peer.span() >= MESSAGE_WINDOW);
         if full {
             return Err(self.full());
         }
-        let id = MessageId(self.next_id);
-        if id.0 >= MAX_MESSAGE_ID {
-            return Err(SendError::OutOfIds);
-        }
         self.enter_peer(peer, None)?;
-        self.next_id += 1;
+        let id = self.take_id()?;
         self.bytes += len;
 
         let code = options.code.unwrap_or(self.config.code);
@@ -254,6 +254,24 @@ impl Sender {
             self.follow_limit(now);
         }
         self.begin(now, peer, id);
+        Ok(id)
+    }
+
+    /// Ends a message whose time is over before it begins.
+    fn refuse_late(&mut self, role: Role) -> Result<MessageId, SendError> {
+        let id = self.take_id()?;
+        self.counters.rejected += 1;
+        let outcome = Outcome::Rejected(Rejection::NotStarted);
+        self.events.push_back(SenderEvent::Ended(id, role, outcome));
+        Ok(id)
+    }
+
+    fn take_id(&mut self) -> Result<MessageId, SendError> {
+        let id = MessageId(self.next_id);
+        if id.0 >= MAX_MESSAGE_ID {
+            return Err(SendError::OutOfIds);
+        }
+        self.next_id += 1;
         Ok(id)
     }
 
@@ -406,6 +424,11 @@ impl Sender {
     /// The next thing that the driver should know.
     pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
+    }
+
+    /// Whether there is something that the driver should know.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     fn reschedule(&mut self, id: MessageId) {

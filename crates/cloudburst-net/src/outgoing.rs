@@ -1,0 +1,210 @@
+//! What is about to be sent, with settings of its own.
+
+use crate::calls::{Calls, Request};
+use crate::endpoint::Endpoint;
+use crate::error::{CallError, SendError};
+use crate::sending::Sending;
+use bytes::Bytes;
+use cloudburst_core::code::Code;
+use cloudburst_core::config::BurstPolicy;
+use cloudburst_core::error::Receipt;
+use cloudburst_core::proto::SendOptions;
+use cloudburst_core::wire::Role;
+use core::future::{Future, IntoFuture};
+use core::pin::Pin;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// A message, a call or a reply that is about to be sent, or a connect. Set what differs from the
+/// endpoint's configuration, and await it.
+///
+/// Out-of-range settings are refused when it is sent: [`Refusal::Option`](crate::Refusal::Option).
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// let peer = server.local_addr();
+/// client.send(peer, "urgent").priority(7).deadline(Duration::from_secs(1)).await?;
+/// assert_eq!(server.recv().await?.bytes, "urgent");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is sent before it is awaited or begun"]
+pub struct Outgoing<W> {
+    what: W,
+    options: SendOptions,
+}
+
+impl<W> Outgoing<W> {
+    pub(crate) fn new(what: W) -> Self {
+        Self { what, options: SendOptions::default() }
+    }
+
+    /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline). That of a call
+    /// includes the response.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.options.deadline = Some(deadline);
+        self
+    }
+
+    /// How urgent it is, from 0 to 7, the most urgent. Default 4. See
+    /// [`SendOptions::priority`].
+    pub const fn priority(mut self, priority: u8) -> Self {
+        self.options.priority = priority;
+        self
+    }
+
+    /// The code to send it in. Default: [`Config::code`](crate::Config::code).
+    pub const fn code(mut self, code: Code) -> Self {
+        self.options.code = Some(code);
+        self
+    }
+
+    /// How it is burst. Default: [`Config::policy`](crate::Config::policy).
+    pub const fn policy(mut self, policy: BurstPolicy) -> Self {
+        self.options.policy = Some(policy);
+        self
+    }
+
+    /// All settings at once, for callers that keep them.
+    pub const fn options(mut self, options: SendOptions) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+/// What an [`Outgoing`] resolves to when it is awaited.
+pub type Outcome<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A plain message: see [`Endpoint::send`].
+#[derive(Clone, Debug)]
+pub struct Plain<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) peer: SocketAddr,
+    pub(crate) bytes: Bytes,
+}
+
+/// A call: see [`Endpoint::call`].
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) peer: SocketAddr,
+    pub(crate) bytes: Bytes,
+}
+
+/// Several calls: see [`Endpoint::call_many`].
+#[derive(Clone, Debug)]
+pub struct CallMany<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) requests: Vec<(SocketAddr, Bytes)>,
+}
+
+/// A reply: see [`Request::reply`].
+#[derive(Debug)]
+pub struct Reply {
+    pub(crate) request: Request,
+    pub(crate) bytes: Bytes,
+}
+
+/// A connect, of whose settings only the deadline matters: see [`Endpoint::connect`].
+#[derive(Clone, Debug)]
+pub struct Connect<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) peer: SocketAddr,
+}
+
+impl Outgoing<Plain<'_>> {
+    /// Begins to burst the message, without waiting for room: its first packets are on their way when
+    /// this returns, or leave with those of the messages that are sent together with it.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Refused`] with [`Refusal::Full`](crate::Refusal::Full) if the limits on messages
+    /// under way are reached.
+    pub fn begin(self) -> Result<Sending, SendError> {
+        let Plain { endpoint, peer, bytes } = self.what;
+        endpoint.burst(peer, Role::Plain, bytes, &self.options)
+    }
+}
+
+impl<'a> IntoFuture for Outgoing<Plain<'a>> {
+    type Output = Result<Receipt, SendError>;
+    type IntoFuture = Outcome<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Plain { endpoint, peer, bytes } = self.what;
+        let options = self.options;
+        Box::pin(async move {
+            let begin = || endpoint.burst(peer, Role::Plain, bytes.clone(), &options);
+            let sending = endpoint.when_room(begin).await?;
+            sending.await
+        })
+    }
+}
+
+impl<'a> IntoFuture for Outgoing<Call<'a>> {
+    type Output = Result<Bytes, CallError>;
+    type IntoFuture = Outcome<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Call { endpoint, peer, bytes } = self.what;
+        Box::pin(endpoint.call_with(peer, bytes, self.options))
+    }
+}
+
+impl Outgoing<CallMany<'_>> {
+    /// Begins all calls, and returns what yields their responses.
+    pub fn begin(self) -> Calls {
+        self.what.endpoint.call_many_with(self.what.requests, &self.options)
+    }
+}
+
+impl IntoFuture for Outgoing<Reply> {
+    type Output = Result<Receipt, SendError>;
+    type IntoFuture = Outcome<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.what.request.reply_with(self.what.bytes, self.options))
+    }
+}
+
+impl<'a> IntoFuture for Outgoing<Connect<'a>> {
+    type Output = Result<(), SendError>;
+    type IntoFuture = Outcome<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.what.endpoint.connect_with(self.what.peer, self.options.deadline))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_settings_it_has_those_of_the_endpoint() {
+        assert_eq!(Outgoing::new(()).options, SendOptions::default());
+        let options = Outgoing::new(())
+            .deadline(Duration::from_secs(1))
+            .priority(7)
+            .code(Code::Rlf256)
+            .policy(BurstPolicy::Oblivious)
+            .options;
+        let expected = SendOptions {
+            deadline: Some(Duration::from_secs(1)),
+            priority: 7,
+            code: Some(Code::Rlf256),
+            policy: Some(BurstPolicy::Oblivious),
+        };
+        assert_eq!(options, expected);
+    }
+}
