@@ -48,6 +48,9 @@ pub struct LinkConfig {
     ///
     /// A long queue turns overload into delay, a short one into loss.
     pub queue: usize,
+    /// How packets that find the queue full are trimmed. Default: `None`, they are dropped. Without a
+    /// [`rate`](Self::rate) it has no meaning.
+    pub trim: Option<Trim>,
     /// Longest packet in bytes that passes; longer ones vanish without a word, as in an MTU
     /// black hole. Default: `None`, any length passes. `Some(0)` is refused.
     pub mtu: Option<usize>,
@@ -67,6 +70,7 @@ impl Default for LinkConfig {
             extend: 0.0,
             rate: None,
             queue: 128,
+            trim: None,
             mtu: None,
         }
     }
@@ -94,11 +98,30 @@ impl LinkConfig {
         if self.rate.is_some() && self.queue == 0 {
             return zero("queue", "the packet that is being sent takes a place");
         }
+        if let Some(Trim { header, queue }) = self.trim {
+            if header == 0 {
+                return zero("trim.header", "nothing would be left of a packet");
+            }
+            if queue == 0 {
+                return zero("trim.queue", "no trimmed packet would pass");
+            }
+        }
         if self.mtu == Some(0) {
             return zero("mtu", "no packet with content would pass");
         }
         Ok(())
     }
+}
+
+/// How a link trims packets that find its queue full: their beginning overtakes those in the queue (NDP,
+/// SIGCOMM 2017, section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// Bytes that are left of a trimmed packet. Packets that are no longer than that are dropped.
+    pub header: usize,
+    /// Most trimmed packets that have not departed yet, the one being sent included; further ones are
+    /// dropped. They are sent before all others.
+    pub queue: usize,
 }
 
 /// Which packets a link loses.

@@ -13,8 +13,9 @@ mod config;
 mod damage;
 mod losses;
 mod stats;
+mod trimming;
 
-pub use config::{ConfigError, LinkConfig, Loss};
+pub use config::{ConfigError, LinkConfig, Loss, Trim};
 pub use losses::Losses;
 pub use stats::LinkStats;
 
@@ -22,6 +23,7 @@ use crate::queue::{Depth, DropTail};
 use crate::rng::SplitMix64;
 use core::time::Duration;
 use std::collections::BTreeMap;
+use trimming::{Queued, Trimming};
 
 /// One link in one direction: packets go in, and come out late, damaged, twice or never.
 ///
@@ -37,6 +39,8 @@ pub struct Link {
     losses: Losses,
     /// Times in nanoseconds. Without meaning while there is no rate.
     queue: DropTail,
+    /// What has not departed yet of a link that trims.
+    trimming: Trimming,
     /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
     floor: Duration,
     /// What is under way, by arrival and order of sending.
@@ -55,6 +59,7 @@ impl Link {
         config.check()?;
         Ok(Self {
             queue: DropTail::new(Depth::Packets(config.queue)),
+            trimming: Trimming::default(),
             losses: Losses::new(config.loss),
             config,
             rng: SplitMix64::new(seed),
@@ -77,10 +82,32 @@ impl Link {
             self.stats.too_long += 1;
             return;
         }
-        let Some(departure) = self.enqueue(now, packet.len()) else {
-            self.stats.queue_dropped += 1;
-            return;
-        };
+        if let (Some(trim), Some(_)) = (self.config.trim, self.config.rate) {
+            self.serve(now);
+            match self.trimming.push(nanos(now), packet, self.config.queue, trim) {
+                Queued::Whole => {}
+                Queued::Trimmed => self.stats.trimmed += 1,
+                Queued::Dropped => self.stats.queue_dropped += 1,
+            }
+            return self.serve(now);
+        }
+        match self.enqueue(now, packet.len()) {
+            Some(departure) => self.depart(departure, packet),
+            None => self.stats.queue_dropped += 1,
+        }
+    }
+
+    /// Sends the packets of a link that trims whose turn comes by `now`.
+    fn serve(&mut self, now: Duration) {
+        let Some(rate) = self.config.rate else { return };
+        let time = |bytes| serialization(bytes, rate);
+        while let Some((ends, packet)) = self.trimming.serve(nanos(now), time) {
+            self.depart(Duration::from_nanos(ends), &packet);
+        }
+    }
+
+    /// Puts a packet on its way that has left the sender entirely at `departure`.
+    fn depart(&mut self, departure: Duration, packet: &[u8]) {
         if self.losses.draw(|probability| self.rng.chance(probability)) {
             self.stats.lost += 1;
             return;
@@ -92,14 +119,18 @@ impl Link {
         }
     }
 
-    /// When the next packet comes out, or `None` while nothing is under way.
+    /// When the next packet comes out, or `None` while nothing is under way. With
+    /// [`LinkConfig::trim`], it may be earlier: what leaves a queue next is decided only then.
     pub fn next_at(&self) -> Option<Duration> {
-        self.under_way.first_key_value().map(|(&(due, _), _)| due)
+        let arrives = self.under_way.first_key_value().map(|(&(due, _), _)| due);
+        let departs = self.trimming.next_at().map(Duration::from_nanos);
+        arrives.into_iter().chain(departs).min()
     }
 
     /// The earliest packet that is out by `now`; among those due at the same time, the one sent
     /// first.
     pub fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
+        self.serve(now);
         let first = self.under_way.first_entry()?;
         if first.key().0 > now {
             return None;
@@ -110,7 +141,7 @@ impl Link {
 
     /// Packets that are queued or under way, copies included.
     pub fn in_flight(&self) -> usize {
-        self.under_way.len()
+        self.under_way.len() + self.trimming.len()
     }
 
     /// Changes the faults for what is sent from now on; what is under way stays as it is.
@@ -125,6 +156,7 @@ impl Link {
     /// See [`LinkConfig::check`]. The link is then unchanged.
     pub fn reconfigure(&mut self, config: LinkConfig) -> Result<(), ConfigError> {
         config.check()?;
+        self.serve(Duration::MAX);
         let route = |config: &LinkConfig| (config.delay, config.jitter, config.rate);
         if route(&config) != route(&self.config) {
             self.floor = Duration::ZERO;
@@ -151,8 +183,7 @@ impl Link {
         let Some(rate) = self.config.rate else {
             return Some(now);
         };
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let departure = self.queue.offer(now, len, |bytes| serialization(bytes, rate))?;
+        let departure = self.queue.offer(nanos(now), len, |bytes| serialization(bytes, rate))?;
         Some(Duration::from_nanos(departure.ends))
     }
 
@@ -170,6 +201,11 @@ impl Link {
         self.under_way.insert((due, self.launched), packet);
         self.launched += 1;
     }
+}
+
+/// Nanoseconds since the epoch.
+fn nanos(now: Duration) -> u64 {
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How many nanoseconds `len` bytes take at `rate` bits per second, rounded up. `rate` is not

@@ -186,6 +186,7 @@ fn stormy() -> LinkConfig {
         extend: 0.1,
         rate: Some(700_000),
         queue: 8,
+        trim: None,
         mtu: None,
     }
 }

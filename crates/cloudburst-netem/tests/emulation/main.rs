@@ -4,3 +4,4 @@ mod config;
 mod faults;
 mod relay;
 mod timing;
+mod trimming;
