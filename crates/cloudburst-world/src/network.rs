@@ -116,6 +116,7 @@ impl Network {
             sum.delivered += stats.delivered;
             sum.lost += stats.lost;
             sum.queue_dropped += stats.queue_dropped;
+            sum.trimmed += stats.trimmed;
             sum.duplicated += stats.duplicated;
             sum.reordered += stats.reordered;
             sum.corrupted += stats.corrupted;

@@ -1,13 +1,13 @@
 //! The weather: what links do to packets, from clear to foul.
 
-use cloudburst_netem::{LinkConfig, Loss};
+use cloudburst_netem::{LinkConfig, Loss, Trim};
 use core::time::Duration;
 
 /// The time that a packet takes on a clear link.
 pub(crate) const HOP: Duration = Duration::from_micros(20);
 
 /// The number of kinds of weather; the first is clear.
-pub(crate) const KINDS: usize = 14;
+pub(crate) const KINDS: usize = 15;
 
 /// The weather of a kind below [`KINDS`].
 pub(crate) fn weather(kind: usize) -> LinkConfig {
@@ -38,6 +38,10 @@ pub(crate) fn weather(kind: usize) -> LinkConfig {
             jitter: HOP * 5,
             ..clear
         },
+        14 => {
+            let trim = Some(Trim { header: 86, queue: 16 });
+            LinkConfig { rate: Some(20_000_000), queue: 3, trim, ..clear }
+        }
         _ => clear,
     }
 }

@@ -12,6 +12,8 @@ pub use self::security::Security;
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
 use crate::path::Order;
+use crate::wire::Capabilities;
+use crate::wire::keys::HEADER_TAG_LEN;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use core::time::Duration;
 
@@ -173,6 +175,16 @@ pub struct Config {
     /// spares the others. Set it at both ends, or the answers are dropped first. Without such a
     /// switch it gains nothing. A mark (CE) that arrives does not change the rate.
     pub aeolus: bool,
+    /// Whether switches may trim symbols: cut off the payload of a packet that finds its queue full, and
+    /// forward the header with priority (NDP; SCDP, section IV-B). Default false. In force towards
+    /// peers that set it too.
+    ///
+    /// Symbols then carry a tag of their header, 8 bytes, so that a receiver can believe a trimmed one.
+    /// It counts as lost and its path as alive, so that a lost symbol of a pulled message is pulled anew
+    /// within a round trip, with neither a timer nor a later packet. Other messages gain little. Without
+    /// switches that trim, and that adjust the lengths in the IP and UDP headers, it gains nothing:
+    /// hosts drop packets that are shorter than these say.
+    pub trimmable: bool,
     /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
     pub port: u16,
     /// How many ports take messages: that one and those right after it. Peers are told, and spread
@@ -217,6 +229,7 @@ impl Default for Config {
             busy_poll: Duration::from_micros(100),
             max_peers: 4096,
             aeolus: false,
+            trimmable: false,
             port: 0,
             ports: 1,
             reuse_port: false,
@@ -236,6 +249,23 @@ impl Config {
     /// 28 over IPv4, and 48 over IPv6.
     pub fn max_symbol(&self, code: Code, headers: usize) -> usize {
         let index_set = code.index_set_len(MAX_SOURCE_SYMBOLS);
-        self.max_payload(headers) - SYMBOL_OVERHEAD - index_set
+        self.max_payload(headers) - SYMBOL_OVERHEAD - self.header_tag() - index_set
+    }
+
+    /// Bytes of a header tag, for which room is left before it is known whether the peer wants them.
+    const fn header_tag(&self) -> usize {
+        if self.trimmable { HEADER_TAG_LEN } else { 0 }
+    }
+
+    /// The capabilities that this endpoint declares.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        Capabilities::OURS
+            | if self.trimmable { Capabilities::TRIM } else { Capabilities::default() }
+    }
+
+    /// The capabilities of a session with a peer that declares `theirs`: without header tags, unless both
+    /// ends want them.
+    pub(crate) const fn capabilities_with(&self, theirs: Capabilities) -> Capabilities {
+        if self.trimmable { theirs } else { theirs.without(Capabilities::TRIM) }
     }
 }

@@ -15,12 +15,20 @@ impl Capabilities {
     pub const PULL: Self = Self(1 << 0);
     /// The receiving half answers probes: it accepts SYMBOLs with the flag *probe*.
     pub const PROBE: Self = Self(1 << 1);
-    /// What this implementation declares.
+    /// SYMBOLs of the session carry header tags, so that switches may trim them. In force only if both
+    /// ends declare it.
+    pub const TRIM: Self = Self(1 << 3);
+    /// What this implementation always declares.
     pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0);
 
     /// Whether all of `others` are in the set.
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 == others.0
+    }
+
+    /// The set without `others`.
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
     }
 }
 

@@ -13,7 +13,7 @@ use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Class, SendOptions, Transmit};
 use cloudburst_core::time::Instant;
-use cloudburst_netem::{Link, LinkConfig};
+use cloudburst_netem::{Link, LinkConfig, Trim};
 use cloudburst_world::{Host, Recipe};
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -23,6 +23,9 @@ const DELAY: Duration = Duration::from_micros(5);
 /// Headers and frame of a packet. The switch notes there: from which host, to which, in which class, and how
 /// many links are behind the packet.
 const HEADERS: usize = 28 + 38;
+/// What is left of a packet that is trimmed to 128 bytes of its Ethernet frame, on the wire: the rest of it, a
+/// checksum, a preamble and a gap.
+const TRIMMED: usize = 128 + 24;
 
 /// What all senders do at the same time.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,8 @@ struct Incast {
     probe: bool,
     /// Whether probes share the queue with symbols.
     one_queue: bool,
+    /// Whether the switch trims what overflows, in frames of 128 bytes.
+    trim: bool,
 }
 
 /// The outcome.
@@ -47,6 +52,10 @@ struct Tally {
     openings: usize,
     openings_dropped: usize,
     dropped: usize,
+    trimmed: usize,
+    /// Symbols that the receiver counted as lost, and trimmed ones that reached it.
+    lost: usize,
+    seen_trimmed: usize,
     /// Packets sent because a sender's timer expired.
     retries: u64,
     times: Vec<Duration>,
@@ -77,6 +86,7 @@ impl Switch {
             port: 7000,
             pull_order: incast.order,
             probe: incast.probe,
+            trimmable: incast.trim,
             ..Config::default()
         };
         let host = |number| {
@@ -93,15 +103,16 @@ impl Switch {
                 },
             )
         };
-        let link = |seed, queue, rate| {
-            let config = LinkConfig { delay: DELAY, rate, queue, ..LinkConfig::default() };
+        let link = |seed, queue, rate, trim| {
+            let config = LinkConfig { delay: DELAY, rate, queue, trim, ..LinkConfig::default() };
             Link::new(config, seed).unwrap()
         };
-        let uplinks = (0..=incast.senders).map(|host| link(host as u64, 100_000, Some(RATE)));
+        let trim = incast.trim.then_some(Trim { header: TRIMMED, queue: 1_000 });
+        let uplinks = (0..=incast.senders).map(|host| link(host as u64, 100_000, Some(RATE), None));
         Self {
             now,
             links: uplinks
-                .chain([link(100, incast.queue, Some(RATE)), link(101, 100_000, None)])
+                .chain([link(100, incast.queue, Some(RATE), trim), link(101, 100_000, None, None)])
                 .collect(),
             hosts: (0..=incast.senders).map(host).collect(),
             window: 12,
@@ -135,12 +146,13 @@ impl Switch {
             (1, 0) if to > 0 || !self.one_queue => self.links[last].send(at, &packet),
             (1, _) => {
                 let link = &mut self.links[last - 1];
-                let before = link.stats().queue_dropped;
+                let overflown = |link: &Link| link.stats().queue_dropped + link.stats().trimmed;
+                let before = overflown(link);
                 link.send(at, &packet);
                 let symbol =
                     packet[HEADERS + 32..].first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
                 let is_opening = symbol.is_some_and(|symbol| symbol < self.window);
-                let dropped = (link.stats().queue_dropped - before) as usize;
+                let dropped = (overflown(link) - before) as usize;
                 self.openings_dropped += if is_opening { dropped } else { 0 };
             }
             _ => {
@@ -215,6 +227,10 @@ impl Switch {
     fn dropped(&self) -> u64 {
         self.links.iter().map(|link| link.stats().queue_dropped).sum()
     }
+
+    fn trimmed(&self) -> u64 {
+        self.links.iter().map(|link| link.stats().trimmed).sum()
+    }
 }
 
 fn run(incast: Incast) -> Tally {
@@ -224,6 +240,7 @@ fn run(incast: Incast) -> Tally {
         switch.settle();
     }
     let (before, retries) = (switch.dropped(), switch.retries());
+    let (trimmed, earlier) = (switch.trimmed(), switch.hosts[0].endpoint.counters().receiver);
     switch.openings_dropped = 0;
     for sender in 1..=incast.senders {
         switch.send(sender, incast.bytes, Some(incast.policy));
@@ -242,7 +259,11 @@ fn run(incast: Incast) -> Tally {
     let mut times: Vec<Duration> = receipts.iter().map(|receipt| receipt.completed_in).collect();
     times.sort_unstable();
     let wire = (needed * (payload + 58 + HEADERS) * 8) as u64;
+    let counters = switch.hosts[0].endpoint.counters().receiver;
     let tally = Tally {
+        trimmed: (switch.trimmed() - trimmed) as usize,
+        lost: (counters.symbols_lost - earlier.symbols_lost) as usize,
+        seen_trimmed: (counters.symbols_trimmed - earlier.symbols_trimmed) as usize,
         sent: receipts.iter().map(|receipt| receipt.packets).sum(),
         needed,
         openings,
@@ -252,15 +273,15 @@ fn run(incast: Incast) -> Tally {
         floor: Duration::from_nanos(wire * 1_000_000_000 / RATE),
         times,
     };
-    let counters = switch.hosts[0].endpoint.counters().receiver;
     let (median, last) = (tally.median(), tally.last());
     println!(
-        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped, p50 {median:?}, \
+        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped, {} trimmed, p50 {median:?}, \
          last {last:?} of {:?}, {:.3}; {} pulls, {} lost, {} retries",
         tally.sent,
         tally.sent as f64 / needed as f64,
         tally.excess(),
         tally.dropped,
+        tally.trimmed,
         tally.floor,
         last.as_secs_f64() / tally.floor.as_secs_f64(),
         counters.pulls_sent,
@@ -297,6 +318,7 @@ const fn incast(senders: usize, bytes: usize) -> Incast {
         order: PullOrder::RoundRobin,
         probe: false,
         one_queue: false,
+        trim: false,
     }
 }
 
@@ -338,5 +360,30 @@ fn where_probes_share_the_queue_timers_find_what_is_lost() {
         let tally = run(Incast { one_queue: true, ..incast(70, bytes) });
         assert!(tally.excess() <= 1.35, "{:.3} beyond openings", tally.excess());
         assert!(tally.last() <= tally.floor.mul_f64(1.6), "{:?}", tally.last());
+    }
+}
+
+#[test]
+fn with_trimming_each_loss_is_pulled_anew_and_nobody_waits_for_a_timer() {
+    for (senders, one_queue) in [(8, false), (8, true), (16, false), (16, true), (70, false)] {
+        for bytes in [20_000, 70_000, 256_000] {
+            let trim = Incast { queue: 8, one_queue, trim: true, ..incast(senders, bytes) };
+            let tally = run(trim);
+            assert_eq!((tally.seen_trimmed, tally.dropped), (tally.trimmed, 0));
+            assert_eq!(tally.retries, 0);
+            // A thousand headers keep what is in the queue from arriving within the grace period.
+            let late = if senders == 70 { 8 } else { 0 };
+            assert!((tally.trimmed..=tally.trimmed + late).contains(&tally.lost));
+            assert!(tally.sent <= tally.needed + tally.lost);
+        }
+    }
+}
+
+#[test]
+fn with_trimming_the_last_message_ends_sooner() {
+    for bytes in [20_000, 70_000] {
+        let without = run(Incast { queue: 8, one_queue: true, ..incast(70, bytes) });
+        let with = run(Incast { queue: 8, one_queue: true, trim: true, ..incast(70, bytes) });
+        assert!(with.last() < without.last(), "{:?} {:?}", with.last(), without.last());
     }
 }

@@ -117,7 +117,8 @@ impl LinkConfig {
 /// SIGCOMM 2017, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
-    /// Bytes that are left of a trimmed packet. Packets that are no longer than that are dropped.
+    /// Bytes that are left of a trimmed packet. Packets that are no longer than that stay whole, and overtake too,
+    /// as on SONiC.
     pub header: usize,
     /// Most trimmed packets that have not departed yet, the one being sent included; further ones are
     /// dropped. They are sent before all others.

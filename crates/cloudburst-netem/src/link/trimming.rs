@@ -32,11 +32,12 @@ impl Trimming {
             return Queued::Whole;
         }
         let headers = self.headers.len() + usize::from(is_busy && self.sends_header);
-        if packet.len() <= trim.header || headers >= trim.queue {
+        if headers >= trim.queue {
             return Queued::Dropped;
         }
-        self.headers.push_back((now, packet[..trim.header].to_vec()));
-        Queued::Trimmed
+        let left = packet.len().min(trim.header);
+        self.headers.push_back((now, packet[..left].to_vec()));
+        if left < packet.len() { Queued::Trimmed } else { Queued::Whole }
     }
 
     /// When service of the next packet begins, or `None` if none waits.

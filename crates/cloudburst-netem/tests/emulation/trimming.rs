@@ -47,15 +47,25 @@ fn what_finds_the_queue_full_is_cut_and_sent_before_what_waits() {
 }
 
 #[test]
-fn headers_beyond_their_queue_and_packets_too_short_to_cut_are_dropped() {
+fn headers_beyond_their_queue_are_dropped() {
     let mut link = link(1, Trim { header: 100, queue: 2 });
     (0..4).for_each(|name| link.send(us(0), &packet(name)));
-    link.send(us(500), &[4; 100]);
     let arrived = drain(&mut link);
     let expected = [(us(1_000), 0, 1_000), (us(1_100), 1, 100), (us(1_200), 2, 100)];
     assert_eq!(arrived, expected);
-    let stats = *link.stats();
-    assert_eq!((stats.trimmed, stats.queue_dropped), (2, 2));
+    assert_eq!((link.stats().trimmed, link.stats().queue_dropped), (2, 1));
+}
+
+#[test]
+fn a_packet_too_short_to_be_cut_overtakes_whole() {
+    let mut link = link(2, Trim { header: 100, queue: 2 });
+    (0..2).for_each(|name| link.send(us(0), &packet(name)));
+    link.send(us(500), &[2; 60]);
+    assert_eq!(
+        drain(&mut link),
+        [(us(1_000), 0, 1_000), (us(1_060), 2, 60), (us(2_060), 1, 1_000)]
+    );
+    assert_eq!((link.stats().trimmed, link.stats().queue_dropped), (0, 0));
 }
 
 #[test]

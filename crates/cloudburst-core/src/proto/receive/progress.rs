@@ -55,7 +55,7 @@ impl Receiver {
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
-                    let path = (!symbol.prefix.probe).then_some(symbol.prefix.path);
+                    let path = symbol.is_arrival.then_some(symbol.prefix.path);
                     let arrivals = session.count_late(id, path);
                     Verdict::Delivered { digest, arrivals }
                 }
@@ -148,7 +148,9 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };
-        incoming.count_arrival(symbol.prefix.path);
+        if symbol.is_arrival {
+            incoming.count_arrival(symbol.prefix.path);
+        }
         let round_trip = &mut session.pull_round_trip;
         if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
             self.counters.symbols_lost += u64::from(lost);

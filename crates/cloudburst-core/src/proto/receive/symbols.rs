@@ -9,7 +9,7 @@ use crate::path::Via;
 use crate::proto::session::{Discovery, Peering};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
-use crate::wire::symbol::SymbolView;
+use crate::wire::symbol::{SymbolView, TrimmedView};
 use crate::wire::{Prefix, SymbolHeader};
 
 /// An authentic symbol, and where it came from.
@@ -20,6 +20,9 @@ pub(super) struct Symbol<'a> {
     pub(super) index_set: &'a [u8],
     pub(super) payload: &'a [u8],
     pub(super) packet_len: usize,
+    /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet that
+    /// has counted when it came trimmed.
+    pub(super) is_arrival: bool,
 }
 
 impl Receiver {
@@ -41,7 +44,14 @@ impl Receiver {
         via: Via,
         packet: &mut [u8],
     ) -> Option<Discovery> {
-        let Ok(view) = SymbolView::parse(packet) else {
+        let tagged = self.config.trimmable && self.has_header_tag(packet);
+        let shape =
+            if tagged { SymbolView::parse_tagged(packet) } else { SymbolView::parse(packet) };
+        let Ok(view) = shape else {
+            let trimmed = if tagged { TrimmedView::parse(packet).ok() } else { None };
+            if let Some(view) = trimmed {
+                return self.handle_trimmed(now, via, view, packet.len());
+            }
             self.counters.malformed += 1;
             return None;
         };
@@ -49,23 +59,8 @@ impl Receiver {
         let index_set_at = payload_at - view.index_set.len();
         let name = prefix.session;
         let (payload_len, confirmed) = self.open_symbol(now, &prefix, packet, payload_at)?;
-        // Refused for want of room: silence.
-        let session = self.sessions.get_mut(&name)?;
-        self.counters.symbols_received += 1;
-        self.last_symbol = Some(now);
-        session.tally.symbols_received += 1;
-        let routes = session.learn_route(prefix.path, via, packet.len());
-        if !prefix.probe {
-            session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
-        }
-        let found = discovery(session, confirmed).or(routes);
-        let low_watermark = header.low_watermark();
-        let rises = low_watermark > session.window.low_watermark();
-        self.heard(now, name);
-        if rises {
-            self.raise_low_watermark(name, low_watermark);
-        }
-
+        let counts = !prefix.probe;
+        let found = self.hear(now, via, (&prefix, &header, packet.len()), counts, confirmed)?;
         let symbol = Symbol {
             session: name,
             prefix,
@@ -73,6 +68,7 @@ impl Receiver {
             index_set: &packet[index_set_at..payload_at],
             payload: &packet[payload_at..payload_at + payload_len],
             packet_len: packet.len(),
+            is_arrival: !(prefix.probe || tagged && self.was_trimmed(&prefix)),
         };
         if prefix.probe {
             self.take_probe(now, &symbol);
@@ -81,6 +77,36 @@ impl Receiver {
         }
         self.pull(now);
         found
+    }
+
+    /// Notes an authentic packet of so many bytes; `counts`: it shows that what its path carried before it
+    /// has arrived or is lost. Returns what the sending half must learn; `None` if there was no room
+    /// for the session, which is answered by silence.
+    #[inline]
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        via: Via,
+        (prefix, header, packet_len): (&Prefix, &SymbolHeader, usize),
+        counts: bool,
+        confirmed: Option<Peering>,
+    ) -> Option<Option<Discovery>> {
+        let session = self.sessions.get_mut(&prefix.session)?;
+        self.counters.symbols_received += 1;
+        self.last_symbol = Some(now);
+        session.tally.symbols_received += 1;
+        let routes = session.learn_route(prefix.path, via, packet_len);
+        if counts {
+            session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
+        }
+        let found = discovery(session, confirmed).or(routes);
+        let low_watermark = header.low_watermark();
+        let rises = low_watermark > session.window.low_watermark();
+        self.heard(now, prefix.session);
+        if rises {
+            self.raise_low_watermark(prefix.session, low_watermark);
+        }
+        Some(found)
     }
 
     /// Opens the payload of a symbol in place. Returns its length, and the peer that it confirms.
@@ -100,6 +126,11 @@ impl Receiver {
                 opener.open(prefix.number, packet, payload_at).map(|payload| payload.len())
             }),
         };
+        self.count_opened(opened)
+    }
+
+    /// Counts a packet that was not opened.
+    pub(super) fn count_opened<T>(&mut self, opened: Option<Result<T, OpenError>>) -> Option<T> {
         let counter = match opened {
             Some(Ok(opened)) => return Some(opened),
             Some(Err(OpenError::Replayed)) => &mut self.counters.replayed,
