@@ -12,6 +12,9 @@
 --                    version, kind, flags and length fit exactly. Receivers choose their ports, and
 --                    senders draw theirs, so most captures need it. Off, for a capture where other
 --                    protocols happen to fit: tshark -o cbrst.heuristic:FALSE
+--   cbrst.header_tags  off unless changed: whether SYMBOLs carry header tags, as between endpoints
+--                    that are both `trimmable`. Nothing in a packet says so. If on, SYMBOLs that
+--                    switches have trimmed are shown as such: tshark -o cbrst.header_tags:TRUE
 --
 -- A datagram may show several packets: see `split`. Capture on a switch, or without offloads
 -- (ethtool -K eth0 gso off gro off tx-udp-segmentation off), to see datagrams as they are on the
@@ -53,6 +56,7 @@ local MAX_VERSIONS = 15
 -- A block ends in its digest, which the last symbol holds all of.
 local MIN_SYMBOL_SIZE = 16
 local MAX_INDEX_SET = 16
+local HEADER_TAG = 8
 
 -- Bytes of the packets that have one length, and of the others without what varies in them.
 local LENGTHS = {
@@ -106,6 +110,8 @@ local f = {
     code = ProtoField.uint8("cbrst.code", "Code", base.HEX, CODES),
     parameter = ProtoField.uint8("cbrst.code.parameter", "Code parameter"),
     unasked = ProtoField.uint16("cbrst.unasked", "Symbols sent unasked"),
+    header_tag = ProtoField.bytes("cbrst.header_tag", "Header tag"),
+    trimmed = ProtoField.bool("cbrst.trimmed", "Trimmed"),
     index_set = ProtoField.bytes("cbrst.index_set", "Index set"),
     payload = ProtoField.bytes("cbrst.payload", "Payload (encrypted)"),
     -- ANSWER.
@@ -132,6 +138,9 @@ cbrst.experts = { malformed, false_code }
 cbrst.prefs.ports = Pref.range("UDP ports", "7000", "Ports that carry nothing else", 65535)
 cbrst.prefs.heuristic = Pref.bool(
     "Find packets on other ports", true, "By version, kind, flags and length")
+
+cbrst.prefs.header_tags = Pref.bool(
+    "SYMBOLs carry header tags", false, "Both ends are trimmable")
 
 -- The kind of the packet that begins here, or nil and why a receiver would drop it.
 local function kind_of(tvb)
@@ -191,7 +200,15 @@ local function is_probe(tvb) return tvb(1, 1):bitfield(1) > 0 end
 -- Bytes of a SYMBOL before its index set, and of its payload: probes have neither.
 local function parts_of_symbol(tvb)
     local fields = LENGTHS[SYMBOL] - TAG + (is_pulled(tvb) and 2 or 0)
+        + (cbrst.prefs.header_tags and HEADER_TAG or 0)
     return fields, is_probe(tvb) and 0 or tvb(36, 2):uint()
+end
+
+-- Whether a switch has cut off the end of a SYMBOL.
+local function is_trimmed(tvb)
+    if not cbrst.prefs.header_tags or is_probe(tvb) then return false end
+    local fields, payload = parts_of_symbol(tvb)
+    return tvb:len() >= fields and tvb:len() < fields + payload + TAG
 end
 
 -- Where a SYMBOL may end: its index set has any length up to the longest.
@@ -200,6 +217,7 @@ local function ends_of_symbol(tvb)
     if size < MIN_SYMBOL_SIZE then return {}, "symbols of " .. size .. " bytes" end
     local fields, payload = parts_of_symbol(tvb)
     if payload == 0 then return { fields + TAG } end
+    if is_trimmed(tvb) then return { tvb:len() } end
     local ends = {}
     for index_set = 0, MAX_INDEX_SET do
         ends[#ends + 1] = fields + index_set + payload + TAG
@@ -213,7 +231,9 @@ local function measure(tvb)
     local kind, why = kind_of(tvb)
     if not kind then return {}, why end
     local least = LENGTHS[kind]
-    if tvb:len() < least then return { least } end
+    -- A trimmed SYMBOL may be shorter than a whole one, but not than its fields.
+    local fields = kind == SYMBOL and least - TAG or least
+    if tvb:len() < fields then return { least } end
     why = false_flag(tvb, kind)
     if why then return {}, why end
     if kind == SYMBOL then return ends_of_symbol(tvb) end
@@ -356,15 +376,23 @@ local function symbol(tvb, tree)
     local code = tree:add(f.code, tvb(38, 1))
     if not CODES[tvb(38, 1):uint()] then code:add_proto_expert_info(false_code) end
     tree:add(f.parameter, tvb(39, 1))
-    if fields > 40 then tree:add(f.unasked, tvb(40, 2)) end
+    if is_pulled(tvb) then tree:add(f.unasked, tvb(40, 2)) end
+    if cbrst.prefs.header_tags then
+        tree:add(f.header_tag, tvb(fields - HEADER_TAG, HEADER_TAG))
+    end
+    info = info .. " block=" .. tvb(29, 3):uint() .. " symbol=" .. tvb(32, 4):uint()
+        .. (tvb(1, 1):bitfield(7) > 0 and " ack-request" or "") .. (is_pulled(tvb) and " pulled" or "")
+        .. (is_probe(tvb) and " probe" or "")
+    if is_trimmed(tvb) then
+        tree:add(f.trimmed, tvb(0, 0), true)
+        return info .. " trimmed"
+    end
     if tag - payload > fields then
         tree:add(f.index_set, tvb(fields, tag - payload - fields))
     end
     if payload > 0 then tree:add(f.payload, tvb(tag - payload, payload)) end
     tree:add(f.tag, tvb(tag, TAG))
-    return info .. " block=" .. tvb(29, 3):uint() .. " symbol=" .. tvb(32, 4):uint()
-        .. (tvb(1, 1):bitfield(7) > 0 and " ack-request" or "") .. (is_pulled(tvb) and " pulled" or "")
-        .. (is_probe(tvb) and " probe" or "")
+    return info
 end
 
 local function arrivals(tvb, tree, at)

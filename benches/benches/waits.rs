@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         flow_labels: 0,
         encapsulates: false,
         dscps: vec![0],
+        trim_dscp: None,
         socket_buffers: 1 << 20,
     })?;
     println!("{:>10} {:>12} {:>12} {:>12}", "wait", "late p50", "late p99", "late max");

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::switch::{PLATFORMS, Rendered};
+use common::switch::{PLATFORMS, Rendered, find};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -54,6 +54,45 @@ fn three_dscps_have_three_queues() {
         let rendered = Rendered::of(&platform.classes());
         compare(&format!("{}-classes.txt", platform.name), &text(&rendered));
         assert_clean(&rendered);
+    }
+}
+
+/// Spine 1 of a platform that trims.
+fn trimming(name: &str) -> String {
+    format!("trim = {{ bytes = 256, dscp = 49, queue = 6 }}\n{}", find(name).spine(1))
+}
+
+#[test]
+fn trimming_is_rendered_and_nothing_is_found() {
+    for name in ["sonic", "cumulus5"] {
+        let rendered = Rendered::of(&trimming(name));
+        compare(&format!("{name}-trim.txt"), &text(&rendered));
+        assert_clean(&rendered);
+    }
+}
+
+#[test]
+fn mistakes_in_trimming_are_found() {
+    for (name, file, from, to, finding) in [
+        ("sonic", "trim.json", "\"256\"", "\"128\"", "bytes of trimmed packets: 128"),
+        ("sonic", "trim.json", "\"49\"", "\"48\"", "DSCP of trimmed packets: 48; expected 49"),
+        ("sonic", "trim.json", "_index\": \"6\"", "_index\": \"5\"", "queue of trimmed packets: 5"),
+        ("sonic", "trim.json", "\"trim\"", "\"drop\"", "without trimming of the tiny queue"),
+        ("sonic", "trim.json", "SWITCH_TRIMMING", "OTHER", "no bytes of trimmed packets"),
+        ("sonic", "qos.json", "\"49\": \"6\"", "\"49\": \"5\"", "DSCP 49 goes to queue 5 too"),
+        ("cumulus5", "trim.nv", "state enabled", "state disabled", "trimming is off"),
+        ("cumulus5", "trim.nv", "size 256", "size 512", "bytes of trimmed packets: 512"),
+        ("cumulus5", "trim.nv", "dscp 49", "dscp 11", "DSCP of trimmed packets: 11"),
+        ("cumulus5", "trim.nv", "swp2 packet-trim", "swp9 packet-trim", "swp2 without trimming"),
+    ] {
+        let rendered = Rendered::of(&trimming(name));
+        let right = fs::read_to_string(rendered.path(file)).unwrap();
+        assert!(right.contains(from), "{file}: {from}");
+        fs::write(rendered.path(file), right.replace(from, to)).unwrap();
+        let ended = rendered.check();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(1), "{file}: {to}: {said}{}", ended.stderr);
+        assert!(said.contains(finding), "{file}: {to}: {said}");
     }
 }
 

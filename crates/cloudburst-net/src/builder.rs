@@ -48,6 +48,7 @@ pub struct Builder {
     aeolus: Option<bool>,
     ecn: Option<bool>,
     dscps: Vec<u8>,
+    trim_dscp: Option<u8>,
     socket_buffers: usize,
 }
 
@@ -75,6 +76,7 @@ impl Builder {
             aeolus: None,
             ecn: None,
             dscps: vec![DEFAULT_DSCP],
+            trim_dscp: None,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
         }
     }
@@ -191,6 +193,18 @@ impl Builder {
         self
     }
 
+    /// Lets switches trim symbols ([`Config::trimmable`]), which gives them another DSCP, `dscp`, from 0 to
+    /// 63. Default: they may not.
+    ///
+    /// Both ends must say so, with the same DSCP: packets that come with it are not warned of. Switches
+    /// must adjust the lengths in the IP and UDP headers of what they trim, and the UDP checksum, or
+    /// the system drops it before this endpoint sees it. Outer headers
+    /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]) go without: their ends drop trimmed packets.
+    pub const fn trimmable(mut self, dscp: u8) -> Self {
+        self.trim_dscp = Some(dscp);
+        self
+    }
+
     /// Whether switches may tell by the ECN bits which packets to drop first. Default false.
     /// See [`Config::aeolus`]: it wants switches that are set up for it, and both ends.
     pub const fn aeolus(mut self, aeolus: bool) -> Self {
@@ -301,6 +315,7 @@ impl Builder {
         config.adaptive_rate = self.adaptive_rate.unwrap_or(config.adaptive_rate);
         config.aeolus = self.aeolus.unwrap_or(config.aeolus);
         config.ecn = self.ecn.unwrap_or(config.ecn);
+        config.trimmable |= self.trim_dscp.is_some();
         config.reuse_port = self.reuse_port.unwrap_or(config.reuse_port);
         let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
         let set = self.capacity.or(set);
@@ -324,6 +339,15 @@ impl Builder {
             }
             .into());
         }
+        if config.trimmable && !needs.outer.is_empty() {
+            return Err(ConfigError {
+                field: "paths",
+                value: paths.to_string(),
+                expected: "paths without outer headers where `trimmable` is set: whoever takes these \
+                           off drops trimmed packets",
+            }
+            .into());
+        }
         paths.check_order(config.order)?;
 
         let opened = UdpIo::open(&UdpConfig {
@@ -334,6 +358,7 @@ impl Builder {
             flow_labels: needs.labels,
             encapsulates: !needs.outer.is_empty(),
             dscps: self.dscps.clone(),
+            trim_dscp: self.trim_dscp,
             socket_buffers: self.socket_buffers,
         });
         let io = opened.map_err(|error| error.of_map(&paths))?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                    ┌────────────── link ──────────────┐
-//!   send(now, ..) ─▶ │ down? MTU? queue, rate           │
+//!   send(now, ..) ─▶ │ down? MTU? queue, trimming, rate │
 //!                    │ loss, duplication, damage        │ ─▶ poll(now)
 //!   stats() ◀─────── │ delay, jitter, holding back      │
 //!                    └──────────────────────────────────┘
@@ -54,5 +54,5 @@ pub mod queue;
 pub mod relay;
 mod rng;
 
-pub use link::{ConfigError, Link, LinkConfig, LinkStats, Loss, Losses, Mark};
+pub use link::{ConfigError, Link, LinkConfig, LinkStats, Loss, Losses, Mark, Trim};
 pub use relay::{Relay, RelayError};

@@ -3,12 +3,14 @@
 use crate::engine::{Time, byte_time};
 use crate::fabric::{Clos, Link, Shape, TopologyError};
 use crate::queue::{self, CreditConfig, CreditQueue, Depth, Discipline, DropTail};
+use crate::queue::{Trimming, TrimmingConfig};
 use crate::transport::Transport;
 use crate::transport::burst::{self, Burst};
 use crate::transport::cloudburst::{Cloudburst, Sessions, Settings};
 use crate::transport::expresspass::{self, ExpressPass};
 use crate::transport::pfabric::{self, PFabric};
 use crate::transport::tcp::{self, Mptcp, Tcp};
+use cloudburst_core::config::BurstPolicy;
 use std::error::Error;
 
 /// A transport and its queue disciplines, with the parameters of section V-D of the Cloudburst paper where it
@@ -28,7 +30,7 @@ pub struct Scheme {
 }
 
 /// All schemes.
-pub static SCHEMES: [Scheme; 8] = [
+pub static SCHEMES: [Scheme; 10] = [
     Scheme { name: "burst", packets: TINY, transport: burst, nic: unlimited, queue: drop_tail },
     Scheme { name: "cloudburst", packets: TINY, transport: ours, nic: unlimited, queue: drop_tail },
     Scheme {
@@ -37,6 +39,20 @@ pub static SCHEMES: [Scheme; 8] = [
         transport: paper,
         nic: unlimited,
         queue: drop_tail,
+    },
+    Scheme {
+        name: "cloudburst-pull",
+        packets: TINY,
+        transport: pulled,
+        nic: unlimited,
+        queue: drop_tail,
+    },
+    Scheme {
+        name: "cloudburst-trim",
+        packets: TINY,
+        transport: trimmable,
+        nic: unlimited,
+        queue: trimming,
     },
     Scheme { name: "tcp", packets: DEEP, transport: tcp, nic: unlimited, queue: drop_tail },
     Scheme { name: "dctcp", packets: DEEP, transport: dctcp, nic: unlimited, queue: marking },
@@ -108,6 +124,23 @@ fn paper(shape: &Shape, edge: Link) -> Made {
     Ok(Box::new(Cloudburst::new(Settings { sessions, ..Settings::paper(edge.rate) }, shape)?))
 }
 
+/// SCDP: receivers pull what follows the first window.
+fn scdp(edge: Link) -> Settings {
+    let mut settings = Settings { sessions: Sessions::OnDemand, ..Settings::ours(edge.rate) };
+    settings.config.policy = BurstPolicy::Pulled { window: None };
+    settings
+}
+
+fn pulled(shape: &Shape, edge: Link) -> Made {
+    Ok(Box::new(Cloudburst::new(scdp(edge), shape)?))
+}
+
+fn trimmable(shape: &Shape, edge: Link) -> Made {
+    let mut settings = scdp(edge);
+    settings.config.trimmable = true;
+    Ok(Box::new(Cloudburst::new(settings, shape)?))
+}
+
 fn tcp(_: &Shape, _: Link) -> Made {
     Ok(Box::new(Tcp::new(tcp::Config::default())))
 }
@@ -138,6 +171,13 @@ fn unlimited(_: Link) -> Discipline {
 
 fn drop_tail(_: Link, packets: usize) -> Discipline {
     DropTail::new(Depth::Packets(packets)).into()
+}
+
+/// Trims to the 128 bytes of an Ethernet frame that are SONiC's default.
+fn trimming(_: Link, packets: usize) -> Discipline {
+    const ETHERNET_HEADER: u16 = 14;
+    let (data, header_size) = (packets as u32, 128 - ETHERNET_HEADER);
+    Trimming::new(TrimmingConfig { data, header_size, ..TrimmingConfig::default() }).into()
 }
 
 fn marking(_: Link, packets: usize) -> Discipline {

@@ -228,7 +228,7 @@ fn unknown_names_are_refused_with_a_suggestion() {
     assert_eq!(
         refused("run incast-bound --scheme homa"),
         "cbrst-sim: unknown scheme `homa`: expected one of burst, \
-         cloudburst, cloudburst-paper, dctcp, expresspass, mptcp, pfabric, tcp"
+         cloudburst, cloudburst-paper, cloudburst-pull, cloudburst-trim, dctcp, expresspass, mptcp, pfabric, tcp"
     );
     assert_eq!(
         refused("trace 0:1:5 --transport brust"),
@@ -318,7 +318,7 @@ fn an_idle_message_is_traced_over_every_transport() {
 fn experiments_are_listed() {
     let list = done(directory().path(), "list");
     assert!(list.contains("incast-bound: Incast and its bound\n"), "{list}");
-    for scale in ["--short: 56 cells, ", "--medium: 1536 cells, ", "--full: 1536 cells, "] {
+    for scale in ["--short: 70 cells, ", "--medium: 1920 cells, ", "--full: 1920 cells, "] {
         assert!(list.contains(scale), "{list}");
     }
 }

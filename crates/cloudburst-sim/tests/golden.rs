@@ -27,6 +27,8 @@ fn every_scheme_has_the_trace_hash_that_it_has_everywhere() {
         "burst 705adf2fe87fdf7f",
         "cloudburst 6d020b581ff9f41b",
         "cloudburst-paper 2bbd2d6781b4e2f5",
+        "cloudburst-pull d60f5f5e2a029e86",
+        "cloudburst-trim 48ab067eb1bc51f0",
         "tcp 5d38dd2f5a305467",
         "dctcp b30fb786fe985098",
         "mptcp e1901b771e5f238d",

@@ -2,14 +2,19 @@
 
 use crate::trace::hash;
 use cloudburst_core::wire::answer::{self, NONE_ACKNOWLEDGED};
-use cloudburst_core::wire::symbol::MIN_SYMBOL_LEN;
-use cloudburst_core::wire::{Answer, Kind, Report, Verdict};
+use cloudburst_core::wire::keys::HEADER_TAG_LEN;
+use cloudburst_core::wire::seal::TAG_LEN;
+use cloudburst_core::wire::symbol::{MIN_SYMBOL_LEN, SYMBOL_OVERHEAD, TrimmedView, UNASKED_LEN};
+use cloudburst_core::wire::{Answer, Kind, Prefix, Report, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 /// Maximum ratio of bytes sent to an unvalidated address to bytes received from it (RFC 9000,
 /// section 8.1).
 const AMPLIFICATION: usize = 3;
+
+/// Bytes of a STOP without arrivals, which a trimmed symbol may be shorter than.
+const STOP_LEN: usize = 63;
 
 /// The accounts of all hosts in their present lives.
 #[derive(Debug, Default)]
@@ -31,8 +36,13 @@ impl Accounts {
 
     pub(crate) fn on_arrival(&mut self, host: usize, from: IpAddr, packet: &[u8]) {
         self.traffic.entry((host, from)).or_default().0 += packet.len();
+        let owed = &mut self.answers.entry(host).or_default().0;
         if self.made.contains(&hash(packet)) {
-            self.answers.entry(host).or_default().0 += packet.len();
+            *owed += packet.len();
+        } else if TrimmedView::parse(packet).is_ok()
+            && header(packet).is_some_and(|header| self.made.contains(&hash(header)))
+        {
+            *owed += packet.len().max(STOP_LEN);
         }
     }
 
@@ -48,6 +58,7 @@ impl Accounts {
     /// much to an address that is not `known`, which has no host.
     pub(crate) fn on_departure(&mut self, host: usize, to: IpAddr, known: bool, packet: &[u8]) {
         self.made.insert(hash(packet));
+        self.made.extend(header(packet).map(hash));
         if !matches!(Kind::of(packet), Ok(Kind::Hello | Kind::Open | Kind::Symbol)) {
             let (asked, answered) = self.answers.entry(host).or_default();
             *answered += packet.len() - pulls(packet);
@@ -58,6 +69,13 @@ impl Accounts {
         let may = AMPLIFICATION * *received;
         assert!(known || *sent <= may, "host {host} sends {sent} bytes to {to} for {received}");
     }
+}
+
+/// The header of a SYMBOL, with its tag if it has one.
+fn header(packet: &[u8]) -> Option<&[u8]> {
+    let prefix = Prefix::parse(packet).ok().filter(|prefix| prefix.kind == Kind::Symbol)?;
+    let unasked = if prefix.pulled { UNASKED_LEN } else { 0 };
+    packet.get(..SYMBOL_OVERHEAD - TAG_LEN + unasked + HEADER_TAG_LEN)
 }
 
 /// Bytes of an ANSWER that answer no packet, because they are PULLs: those are paced, and repeated

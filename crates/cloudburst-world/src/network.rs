@@ -138,6 +138,7 @@ impl Network {
             sum.lost += stats.lost;
             sum.queue_dropped += stats.queue_dropped;
             sum.selectively_dropped += stats.selectively_dropped;
+            sum.trimmed += stats.trimmed;
             sum.duplicated += stats.duplicated;
             sum.reordered += stats.reordered;
             sum.corrupted += stats.corrupted;

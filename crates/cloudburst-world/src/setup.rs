@@ -76,7 +76,7 @@ impl Setup {
             egresses: 1 + u16::from(flags >> 2 & 3),
             start: Instant::from_nanos(if flags & 16 != 0 { 0 } else { 1_000_000_000 }),
             seed: choices.u8().into(),
-            configs: (0..hosts).map(|_| config(choices, flags, hosts)).collect(),
+            configs: (0..hosts).map(|host| config(choices, flags, host, hosts)).collect(),
         };
         if classed {
             for config in &mut setup.configs {
@@ -112,7 +112,7 @@ pub(crate) fn host_at(address: SocketAddr, hosts: usize) -> Option<usize> {
     (0..hosts).find(|&host| self::address(host, 0).ip() == address.ip())
 }
 
-fn config(choices: &mut Choices<'_>, flags: u8, hosts: usize) -> Config {
+fn config(choices: &mut Choices<'_>, flags: u8, host: usize, hosts: usize) -> Config {
     let max_message = choices.pick(&[131_072, 2_000, 16_384]);
     let config = Config {
         max_message,
@@ -124,6 +124,7 @@ fn config(choices: &mut Choices<'_>, flags: u8, hosts: usize) -> Config {
         policy: choices.pick(&POLICIES),
         pull_order: if flags & 32 != 0 { PullOrder::ShortestFirst } else { PullOrder::RoundRobin },
         probe: flags & 64 != 0,
+        trimmable: flags & 128 != 0 && (flags & 2 == 0 || host.is_multiple_of(2)),
         deadline: choices.pick(&[2_000, 10, 100, 5].map(Duration::from_millis)),
         max_redundancy: choices.pick(&[32, 2, 8]),
         blocks_in_flight: choices.pick(&[2, 1, 3]),

@@ -1,6 +1,6 @@
 //! The weather: what links do to packets, from clear to foul.
 
-use cloudburst_netem::{LinkConfig, Loss};
+use cloudburst_netem::{LinkConfig, Loss, Trim};
 use core::time::Duration;
 
 /// The time that a packet takes on a clear link.
@@ -10,7 +10,7 @@ pub(crate) const HOP: Duration = Duration::from_micros(20);
 const RATE: u64 = 1_000_000_000;
 
 /// The number of kinds of weather; the first is clear.
-pub(crate) const KINDS: usize = 14;
+pub(crate) const KINDS: usize = 15;
 
 /// The weather of a kind below [`KINDS`]. If `classed`, every link has a rate, and serves classes of packets by strict
 /// priority.
@@ -50,6 +50,10 @@ fn unclassed(kind: usize) -> LinkConfig {
             jitter: HOP * 5,
             ..clear
         },
+        14 => {
+            let trim = Some(Trim { header: 86, queue: 16 });
+            LinkConfig { rate: Some(20_000_000), queue: 3, trim, ..clear }
+        }
         _ => clear,
     }
 }

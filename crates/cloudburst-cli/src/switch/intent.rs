@@ -3,7 +3,7 @@
 
 use super::chip::Chip;
 use super::error::Refusal;
-use super::params::{Parameters, Role, Route, Weights};
+use super::params::{Parameters, Role, Route, Trim, Weights};
 use super::platform::{Order, Platform, Shares, Step};
 use super::size::{Asked, Buffer, Limit};
 use super::{dscp, ports};
@@ -55,6 +55,7 @@ pub(crate) struct Intent {
     pub(crate) classes: BTreeMap<u8, u8>,
     /// Bytes, whole cells.
     pub(crate) aeolus: Option<u64>,
+    pub(crate) trim: Option<Trim>,
     pub(crate) decapsulate: Option<Ipv4Addr>,
     pub(crate) routes: Vec<Route>,
 }
@@ -74,13 +75,19 @@ impl Intent {
             return Err(Refusal::Value { field: "name", came: format!("{name:?}"), expected });
         }
         let ports = ports::expand(&parameters.ports, platform)?;
-        let classes = classes(&parameters.classes)?;
+        let mut classes = classes(&parameters.classes)?;
         let dscps = dscps(parameters.dscp, parameters.dscps)?;
         dscps.iter().try_for_each(|&dscp| check_dscp(dscp, platform, &classes))?;
         let queue = parameters.queue.unwrap_or(5);
         let queues = queues(queue, dscps.len(), platform);
         let check = |&queue| check_queue(queue, platform, &classes, &parameters.pfc);
         queues.iter().try_for_each(check)?;
+        if let Some(trim) = &parameters.trim {
+            check_trim(trim, platform, &dscps, &queues)?;
+            check_dscp(trim.dscp, platform, &classes)?;
+            check_queue(trim.queue, platform, &classes, &parameters.pfc)?;
+            classes.insert(trim.dscp, trim.queue);
+        }
         check_classes(platform, &classes, &parameters.pfc)?;
         let chip = parameters.chip.as_deref().map(Chip::find).transpose()?;
         if let (Some(chip), false) = (chip, platform.has_chip()) {
@@ -145,6 +152,7 @@ impl Intent {
             seed,
             classes,
             aeolus,
+            trim: parameters.trim,
             decapsulate: parameters.decapsulate,
             routes: parameters.routes,
         })
@@ -441,6 +449,28 @@ fn aeolus(
         return Ok(Some(bytes));
     }
     Err(Refusal::Aeolus { came: asked.to_string(), bytes, least, limit: limit.bytes })
+}
+
+/// Checks what only trimmed packets must keep to.
+fn check_trim(trim: &Trim, platform: Platform, dscps: &[u8], queues: &[u8]) -> Result<(), Refusal> {
+    let Some((least, most)) = platform.trims() else {
+        let (what, field) = ("packet trimming", "trim");
+        return Err(Refusal::Cannot { platform, what, field });
+    };
+    let bytes = within("trim.bytes", trim.bytes.into(), least, most)?;
+    let refuse = |field, came: u64, expected: &str| {
+        Err(Refusal::Value { field, came: came.to_string(), expected: expected.into() })
+    };
+    if bytes % 4 != 0 {
+        return refuse("trim.bytes", bytes, "a multiple of 4");
+    }
+    if dscps.contains(&trim.dscp) {
+        return refuse("trim.dscp", trim.dscp.into(), "another than those of whole packets");
+    }
+    if queues.contains(&trim.queue) {
+        return refuse("trim.queue", trim.queue.into(), "another than those of whole packets");
+    }
+    Ok(())
 }
 
 fn check_routes(routes: &[Route], ports: &[String]) -> Result<(), Refusal> {

@@ -39,6 +39,7 @@ pub(crate) struct Parameters {
     #[serde(default)]
     pub(crate) pfc: Vec<u8>,
     pub(crate) aeolus: Option<String>,
+    pub(crate) trim: Option<Trim>,
     /// Where IP-in-IP packets to this address are taken out of their wrapping.
     pub(crate) decapsulate: Option<Ipv4Addr>,
     #[serde(default)]
@@ -60,6 +61,18 @@ pub(crate) enum Role {
 pub(crate) struct Weights {
     pub(crate) tiny: u32,
     pub(crate) default: u32,
+}
+
+/// How packets that find the tiny queue full are trimmed.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Trim {
+    /// Bytes that are left of a packet.
+    pub(crate) bytes: u32,
+    /// What trimmed packets are marked with.
+    pub(crate) dscp: u8,
+    /// Their queue and traffic class.
+    pub(crate) queue: u8,
 }
 
 /// One explicit path: an address of a host, and the one way there.

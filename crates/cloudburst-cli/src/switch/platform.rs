@@ -202,6 +202,16 @@ impl Platform {
         !matches!(self, Self::Picos | Self::Cumulus4)
     }
 
+    /// The fewest and the most bytes that may be left of a trimmed packet, if there is a template for
+    /// trimming. With fewer than 112, a symbol over IPv6 would lose the tag of its header.
+    pub(crate) const fn trims(self) -> Option<(u64, u64)> {
+        match self {
+            Self::Sonic => Some((112, 1_024)),
+            Self::Cumulus5 => Some((256, 1_024)),
+            _ => None,
+        }
+    }
+
     /// Whether IP-in-IP packets can be taken out of their wrapping.
     pub(crate) const fn decapsulates(self) -> bool {
         matches!(self, Self::Sonic | Self::Eos | Self::Nxos | Self::Linux)

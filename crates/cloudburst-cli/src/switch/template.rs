@@ -2,7 +2,7 @@
 
 use super::error::Refusal;
 use super::intent::{Intent, Tiny};
-use super::params::{Role, Route, Weights};
+use super::params::{Role, Route, Trim, Weights};
 use super::platform::Platform;
 use super::size::Limit;
 use minijinja::syntax::SyntaxConfig;
@@ -35,13 +35,13 @@ pub(crate) const fn all(platform: Platform) -> &'static [Template] {
         Platform::Picos => templates!("picos":
             "qos.cli", "ecmp.cli", "paths.cli", "verify.txt", "rollback.cli"),
         Platform::Sonic => templates!("sonic":
-            "qos.json", "qos.patch.json", "ecmp.json", "paths.json", "aeolus.json", "verify.txt",
-            "rollback.txt", "rollback.patch.json"),
+            "qos.json", "qos.patch.json", "ecmp.json", "paths.json", "aeolus.json", "trim.json",
+            "verify.txt", "rollback.txt", "rollback.patch.json"),
         Platform::Cumulus4 => templates!("cumulus4":
             "qos.traffic.conf", "qos.datapath.conf", "ecmp.traffic.conf", "paths.frr", "verify.txt",
             "rollback.txt"),
         Platform::Cumulus5 => templates!("cumulus5":
-            "qos.nv", "ecmp.nv", "paths.nv", "aeolus.nv", "verify.txt", "rollback.nv"),
+            "qos.nv", "ecmp.nv", "paths.nv", "aeolus.nv", "trim.nv", "verify.txt", "rollback.nv"),
         Platform::Os10 => templates!("os10":
             "qos.cfg", "ecmp.cfg", "paths.cfg", "aeolus.cfg", "verify.txt", "rollback.cfg"),
         Platform::Eos => templates!("eos":
@@ -68,6 +68,7 @@ pub(crate) fn render(intent: &Intent) -> Result<Vec<(&'static str, String)>, Ref
     let is_wanted = |template: &&Template| match template.file.split('.').next() {
         Some("paths") => !intent.routes.is_empty() || intent.decapsulate.is_some(),
         Some("aeolus") => intent.aeolus.is_some(),
+        Some("trim") => intent.trim.is_some(),
         _ => true,
     };
     let fill = |template: &Template| {
@@ -135,6 +136,7 @@ struct Filling<'a> {
     /// DSCPs that moved, by class.
     moved_classes: Vec<Class>,
     aeolus: Option<Aeolus>,
+    trim: Option<Trim>,
     routes: Vec<RouteFilling<'a>>,
     decapsulate: Option<Ipv4Addr>,
 }
@@ -266,6 +268,7 @@ impl<'a> Filling<'a> {
                 kilobytes: bytes / 1024,
                 burst: bytes.div_ceil(frame) + 1,
             }),
+            trim: intent.trim,
             routes: (intent.routes.iter())
                 .map(|route| RouteFilling { route, address: route.to.trim_end_matches("/32") })
                 .collect(),

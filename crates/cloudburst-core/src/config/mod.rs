@@ -12,6 +12,8 @@ pub use self::security::Security;
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
 use crate::path::{Downlink, Order};
+use crate::wire::Capabilities;
+use crate::wire::keys::HEADER_TAG_LEN;
 use crate::wire::symbol::SYMBOL_OVERHEAD;
 use core::time::Duration;
 
@@ -185,6 +187,16 @@ pub struct Config {
     /// Receivers tell senders which symbols met congestion (CE). A path with marks is not reused
     /// ([`Order::Recycled`]). Set it where switches mark packets of the endpoint's DSCP.
     pub ecn: bool,
+    /// Whether switches may trim symbols: cut off the payload of a packet that finds its queue full, and
+    /// forward the header with priority (NDP; SCDP, section IV-B). Default false. In force towards
+    /// peers that set it too.
+    ///
+    /// Symbols then carry a tag of their header, 8 bytes, so that a receiver can believe a trimmed one.
+    /// It counts as lost and its path as alive, so that a lost symbol of a pulled message is pulled anew
+    /// within a round trip, with neither a timer nor a later packet. Other messages gain little. Without
+    /// switches that trim, and that adjust the lengths in the IP and UDP headers, it gains nothing:
+    /// hosts drop packets that are shorter than these say.
+    pub trimmable: bool,
     /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
     pub port: u16,
     /// How many ports take messages: that one and those right after it. Peers are told, and spread
@@ -231,6 +243,7 @@ impl Default for Config {
             max_peers: 4096,
             aeolus: false,
             ecn: false,
+            trimmable: false,
             port: 0,
             ports: 1,
             reuse_port: false,
@@ -250,6 +263,23 @@ impl Config {
     /// 28 over IPv4, and 48 over IPv6.
     pub fn max_symbol(&self, code: Code, headers: usize) -> usize {
         let index_set = code.index_set_len(MAX_SOURCE_SYMBOLS);
-        self.max_payload(headers) - SYMBOL_OVERHEAD - index_set
+        self.max_payload(headers) - SYMBOL_OVERHEAD - self.header_tag() - index_set
+    }
+
+    /// Bytes of a header tag, for which room is left before it is known whether the peer wants them.
+    const fn header_tag(&self) -> usize {
+        if self.trimmable { HEADER_TAG_LEN } else { 0 }
+    }
+
+    /// The capabilities that this endpoint declares.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        Capabilities::OURS
+            | if self.trimmable { Capabilities::TRIM } else { Capabilities::default() }
+    }
+
+    /// The capabilities of a session with a peer that declares `theirs`: without header tags, unless both
+    /// ends want them.
+    pub(crate) const fn capabilities_with(&self, theirs: Capabilities) -> Capabilities {
+        if self.trimmable { theirs } else { theirs.without(Capabilities::TRIM) }
     }
 }

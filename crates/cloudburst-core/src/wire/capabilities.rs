@@ -17,15 +17,23 @@ impl Capabilities {
     pub const PROBE: Self = Self(1 << 1);
     /// The sending half understands CE marks in lists of arrivals.
     pub const MARKS: Self = Self(1 << 2);
+    /// SYMBOLs of the session carry header tags, so that switches may trim them. In force only if both
+    /// ends declare it.
+    pub const TRIM: Self = Self(1 << 3);
     /// The receiving half knows how calls are abandoned: it accepts messages with the role
     /// [`Withdrawal`](super::Role::Withdrawal), and responses that refuse a request.
     pub const CANCEL: Self = Self(1 << 4);
-    /// What this implementation declares.
+    /// What this implementation always declares.
     pub const OURS: Self = Self(Self::PULL.0 | Self::PROBE.0 | Self::MARKS.0 | Self::CANCEL.0);
 
     /// Whether all of `others` are in the set.
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 == others.0
+    }
+
+    /// The set without `others`.
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
     }
 }
 

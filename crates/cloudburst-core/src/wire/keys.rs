@@ -29,6 +29,16 @@ pub struct DirectionKey {
     pub(super) secret: [u8; 32],
 }
 
+/// Bytes of a [`HeaderKey::tag`].
+pub const HEADER_TAG_LEN: usize = 8;
+
+/// The tag of a symbol's header.
+pub type HeaderTag = [u8; HEADER_TAG_LEN];
+
+/// Makes the tags of the headers of one direction's symbols.
+#[derive(Clone)]
+pub struct HeaderKey([u8; 32]);
+
 /// Makes the digests of blocks and messages.
 ///
 /// Whoever could forge one holds the keys that packets are sealed with, so a digest need only tell
@@ -80,6 +90,27 @@ impl DirectionKey {
     fn derive(context: &str, secret: &[u8; 32], session: SessionId) -> Self {
         Self { session, secret: blake3::derive_key(context, secret) }
     }
+
+    /// The key of header tags in this direction.
+    pub fn header_key(&self) -> HeaderKey {
+        HeaderKey(blake3::derive_key("cloudburst v2 header tags", &self.secret))
+    }
+}
+
+impl HeaderKey {
+    /// The tag of a header: a keyed hash. No two packets of a direction have the same header, because
+    /// it contains the packet number.
+    pub fn tag(&self, header: &[u8]) -> HeaderTag {
+        let mut tag = HeaderTag::default();
+        tag.copy_from_slice(&blake3::keyed_hash(&self.0, header).as_bytes()[..HEADER_TAG_LEN]);
+        tag
+    }
+
+    /// Whether `tag` is the tag of `header`.
+    pub(super) fn verify(&self, header: &[u8], tag: HeaderTag) -> bool {
+        // One comparison of 64 bits takes the same time for all tags.
+        u64::from_be_bytes(self.tag(header)) == u64::from_be_bytes(tag)
+    }
 }
 
 impl DigestKey {
@@ -128,4 +159,4 @@ fn first_16(hash: &blake3::Hash) -> Digest {
     Digest(digest)
 }
 
-opaque_debug!(PresharedKey, DirectionKey, DigestKey);
+opaque_debug!(PresharedKey, DirectionKey, HeaderKey, DigestKey);

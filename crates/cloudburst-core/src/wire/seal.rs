@@ -5,7 +5,9 @@
 //! changes with every [`EPOCH_PACKETS`] of them, far below the limits of the cipher (RFC 9001,
 //! section 6.6), without a word on the wire.
 
-use super::{keys::DirectionKey, packet::MAX_NUMBER, window::ReplayWindow};
+use super::keys::{DirectionKey, HeaderKey, HeaderTag};
+use super::packet::MAX_NUMBER;
+use super::window::ReplayWindow;
 use crate::id::SessionId;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
@@ -42,6 +44,16 @@ pub struct Opener {
     direction: DirectionKey,
     /// The epochs of the last packets, and their keys: packets of two epochs may arrive at a time.
     keys: [(u64, LessSafeKey); 2],
+    window: ReplayWindow,
+    /// What verifies trimmed packets, if packets of this direction carry header tags.
+    headers: Option<Box<HeaderVerifier>>,
+}
+
+/// Verifies the headers of trimmed packets, each once. It has a window of its own: the whole packet
+/// with the same number is opened if it arrives later, as a duplicate may.
+#[derive(Debug)]
+struct HeaderVerifier {
+    key: HeaderKey,
     window: ReplayWindow,
 }
 
@@ -93,7 +105,14 @@ impl Opener {
     /// Expects packets from number 0 on.
     pub fn new(direction: DirectionKey) -> Self {
         let keys = [0, 1].map(|epoch| (epoch, epoch_key(&direction, epoch)));
-        Self { direction, keys, window: ReplayWindow::default() }
+        Self { direction, keys, window: ReplayWindow::default(), headers: None }
+    }
+
+    /// Expects packets with header tags from number 0 on.
+    pub fn with_header_tags(direction: DirectionKey) -> Self {
+        let key = direction.header_key();
+        let headers = HeaderVerifier { key, window: ReplayWindow::default() };
+        Self { headers: Some(Box::new(headers)), ..Self::new(direction) }
     }
 
     /// What the packets of this direction carry as their session.
@@ -131,6 +150,36 @@ impl Opener {
             self.keys[oldest] = (epoch, key);
         }
         Ok(payload)
+    }
+
+    /// Whether a trimmed copy of packet `number` was authentic.
+    pub fn was_trimmed(&self, number: u64) -> bool {
+        self.headers.as_ref().is_some_and(|headers| !headers.window.is_fresh(number))
+    }
+
+    /// Authenticates the header of a trimmed packet. Its number counts as seen from then on for
+    /// trimmed packets, and not for whole ones.
+    ///
+    /// # Errors
+    ///
+    /// A replay of a whole or of a trimmed packet, or a header that the holder of the key did not
+    /// make. Without header tags, every header is refused.
+    pub fn verify_header(
+        &mut self,
+        number: u64,
+        header: &[u8],
+        tag: HeaderTag,
+    ) -> Result<(), OpenError> {
+        let headers = self.headers.as_mut().ok_or(OpenError::Forged)?;
+        let is_fresh = self.window.is_fresh(number) && headers.window.is_fresh(number);
+        if number >= MAX_NUMBER || !is_fresh {
+            return Err(OpenError::Replayed);
+        }
+        if !headers.key.verify(header, tag) {
+            return Err(OpenError::Forged);
+        }
+        headers.window.mark(number);
+        Ok(())
     }
 }
 
@@ -206,6 +255,29 @@ mod tests {
         }
         let mut late = seal_as(&mut sealer, far + 1);
         assert_eq!(opener.open(far + 1, &mut late, PREFIX_LEN), Err(OpenError::Replayed));
+    }
+
+    #[test]
+    fn a_trimmed_header_is_believed_once_and_burns_no_number() {
+        let direction = direction();
+        let (mut sealer, key) = (Sealer::new(direction.clone()), direction.header_key());
+        let mut opener = Opener::with_header_tags(direction.clone());
+        let packet = seal_as(&mut sealer, 7);
+        let header = &packet[..PREFIX_LEN];
+        let tag = key.tag(header);
+        for bit in 0..64 {
+            let forged = (u64::from_be_bytes(tag) ^ 1 << bit).to_be_bytes();
+            assert_eq!(opener.verify_header(7, header, forged), Err(OpenError::Forged));
+        }
+        assert_eq!(opener.verify_header(7, header, tag), Ok(()));
+        assert_eq!(opener.verify_header(7, header, tag), Err(OpenError::Replayed));
+        assert!(opener.open(7, &mut packet.clone(), PREFIX_LEN).is_ok(), "the number is not burnt");
+        let other = seal_as(&mut sealer, 8);
+        assert!(opener.open(8, &mut other.clone(), PREFIX_LEN).is_ok());
+        let header = &other[..PREFIX_LEN];
+        assert_eq!(opener.verify_header(8, header, key.tag(header)), Err(OpenError::Replayed));
+        let mut without = Opener::new(direction);
+        assert_eq!(without.verify_header(7, header, key.tag(header)), Err(OpenError::Forged));
     }
 
     #[test]

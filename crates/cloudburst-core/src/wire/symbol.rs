@@ -3,6 +3,7 @@
 use super::{
     cursor::Cursor,
     error::WireError,
+    keys::{HEADER_TAG_LEN, HeaderKey, HeaderTag},
     packet::{Kind, PREFIX_LEN, Prefix},
     seal::TAG_LEN,
 };
@@ -75,6 +76,20 @@ pub struct SymbolView<'a> {
     pub payload_at: usize,
 }
 
+/// A SYMBOL packet that a switch has trimmed: its header, which a tag authenticates. Whatever is left of
+/// index set and payload says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimmedView<'a> {
+    /// Class, path, session and packet number.
+    pub prefix: Prefix,
+    /// The fields.
+    pub header: SymbolHeader,
+    /// The bytes of prefix and fields.
+    pub authenticated: &'a [u8],
+    /// Their tag.
+    pub tag: HeaderTag,
+}
+
 impl SymbolHeader {
     /// The oldest message that its sender has not finished with, as far as the header says.
     pub fn low_watermark(&self) -> MessageId {
@@ -84,6 +99,26 @@ impl SymbolHeader {
 
     /// Appends prefix, fields and index set; the payload and the tag come after.
     pub fn write(&self, prefix: &Prefix, index_set: &[u8], out: &mut Vec<u8>) {
+        self.write_fields(prefix, out);
+        out.extend_from_slice(index_set);
+    }
+
+    /// The same with a header tag, which comes before the index set.
+    pub fn write_tagged(
+        &self,
+        prefix: &Prefix,
+        key: &HeaderKey,
+        index_set: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        self.write_fields(prefix, out);
+        let tag = key.tag(&out[start..]);
+        out.extend_from_slice(&tag);
+        out.extend_from_slice(index_set);
+    }
+
+    fn write_fields(&self, prefix: &Prefix, out: &mut Vec<u8>) {
         debug_assert_eq!(prefix.kind, Kind::Symbol);
         prefix.write(out);
         out.extend_from_slice(&self.path_number.to_be_bytes());
@@ -97,24 +132,14 @@ impl SymbolHeader {
         if prefix.pulled {
             out.extend_from_slice(&self.unasked.to_be_bytes());
         }
-        out.extend_from_slice(index_set);
     }
-}
 
-impl<'a> SymbolView<'a> {
-    /// Checks the shape of a SYMBOL packet.
-    ///
-    /// # Errors
-    ///
-    /// Any packet whose length is not what its fields say, whose symbols have no room for a digest,
-    /// or that is no SYMBOL.
-    pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
-        let mut cursor = Cursor::new(packet);
-        let prefix = Prefix::read(&mut cursor)?;
+    fn read(cursor: &mut Cursor<'_>) -> Result<(Prefix, Self), WireError> {
+        let prefix = Prefix::read(cursor)?;
         if prefix.kind != Kind::Symbol {
             return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
         }
-        let header = SymbolHeader {
+        let header = Self {
             path_number: cursor.u16()?,
             message: MessageId(cursor.u48()?),
             length: cursor.u32()?,
@@ -129,8 +154,36 @@ impl<'a> SymbolView<'a> {
             let got = header.symbol_size as u8;
             return Err(WireError::Undefined { field: "symbol_size", got });
         }
-        let payload_len = if prefix.probe { 0 } else { header.symbol_size.into() };
-        let sealed = payload_len + TAG_LEN;
+        Ok((prefix, header))
+    }
+}
+
+impl<'a> SymbolView<'a> {
+    /// Checks the shape of a SYMBOL packet without a header tag.
+    ///
+    /// # Errors
+    ///
+    /// Any packet whose length is not what its fields say, whose symbols have no room for a digest,
+    /// or that is no SYMBOL.
+    pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
+        Self::read::<0>(packet)
+    }
+
+    /// Checks the shape of a SYMBOL packet with a header tag. The tag is not verified: the tag of the
+    /// whole packet authenticates it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_tagged(packet: &'a [u8]) -> Result<Self, WireError> {
+        Self::read::<HEADER_TAG_LEN>(packet)
+    }
+
+    fn read<const HEADER_TAG: usize>(packet: &'a [u8]) -> Result<Self, WireError> {
+        let mut cursor = Cursor::new(packet);
+        let (prefix, header) = SymbolHeader::read(&mut cursor)?;
+        cursor.take(HEADER_TAG)?;
+        let sealed = sealed_len(&prefix, &header);
         let Some(index_set_len) = cursor.remaining().checked_sub(sealed) else {
             let needed = cursor.position() + sealed;
             return Err(WireError::TooShort { needed, got: packet.len() });
@@ -144,4 +197,29 @@ impl<'a> SymbolView<'a> {
         let payload_at = cursor.position();
         Ok(Self { prefix, header, index_set, payload_at })
     }
+}
+
+impl<'a> TrimmedView<'a> {
+    /// Checks the shape of a SYMBOL packet with a header tag that is cut off somewhere behind the tag.
+    /// A probe, which has no payload, is never trimmed.
+    ///
+    /// # Errors
+    ///
+    /// A packet that is cut off before that, or that is whole, and any that is no SYMBOL.
+    pub fn parse(packet: &'a [u8]) -> Result<Self, WireError> {
+        let mut cursor = Cursor::new(packet);
+        let (prefix, header) = SymbolHeader::read(&mut cursor)?;
+        let authenticated = &packet[..cursor.position()];
+        let tag = cursor.array()?;
+        let whole = cursor.position() + sealed_len(&prefix, &header);
+        if prefix.probe || packet.len() >= whole {
+            return Err(WireError::TooLong { expected: whole - 1, got: packet.len() });
+        }
+        Ok(Self { prefix, header, authenticated, tag })
+    }
+}
+
+/// Bytes of the payload and the tag.
+fn sealed_len(prefix: &Prefix, header: &SymbolHeader) -> usize {
+    TAG_LEN + if prefix.probe { 0 } else { usize::from(header.symbol_size) }
 }

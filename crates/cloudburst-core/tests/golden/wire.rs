@@ -9,7 +9,7 @@ use cloudburst_core::wire::handshake::SessionSecrets;
 use cloudburst_core::wire::keys::SessionKeys;
 use cloudburst_core::wire::packet::PREFIX_LEN;
 use cloudburst_core::wire::seal::{OpenError, Opener, Sealer};
-use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView};
+use cloudburst_core::wire::symbol::{SYMBOL_OVERHEAD, SymbolView, TrimmedView};
 use cloudburst_core::wire::{
     Answer, Arrivals, Kind, Prefix, RejectReason, Report, Role, SymbolHeader, Verdict,
 };
@@ -167,6 +167,41 @@ fn arrivals_on((path, count, marked): (u16, u16, u8)) -> Arrivals {
 }
 
 #[test]
+fn symbols_with_header_tags_whole_and_trimmed() {
+    let lt = SymbolHeader { code: [0x10, 5], ..header() };
+    let direction = keys().forward.symbols;
+    let mut packet = Vec::new();
+    lt.write_tagged(&prefix(), &direction.header_key(), &[0b0100_0000], &mut packet);
+    let payload_at = packet.len();
+    packet.extend_from_slice(&digest().0);
+    Sealer::new(direction.clone()).seal(&mut packet, 0, payload_at);
+    assert_eq!(hex(&packet), TAGGED);
+
+    let view = SymbolView::parse_tagged(&packet).unwrap();
+    assert_eq!((view.prefix, view.header, view.payload_at), (prefix(), lt, payload_at));
+    assert_eq!(view.index_set, &[0b0100_0000]);
+    let mut opener = Opener::with_header_tags(direction);
+    let mut open = packet.clone();
+    assert_eq!(opener.open(0, &mut open, payload_at).unwrap(), digest().0);
+
+    let overhead = 48 + 32;
+    for len in 0..packet.len() {
+        let cut = TrimmedView::parse(&packet[..len]);
+        if (48..overhead).contains(&len) {
+            let cut = cut.unwrap();
+            assert_eq!((cut.prefix, cut.header), (prefix(), lt), "{len} bytes");
+            assert_eq!((cut.authenticated, &cut.tag[..]), (&packet[..40], &packet[40..48]));
+        } else {
+            assert!(cut.is_err(), "{len} bytes");
+        }
+    }
+    let mut probe = Vec::new();
+    let prefix = Prefix { probe: true, ..prefix() };
+    lt.write_tagged(&prefix, &keys().forward.symbols.header_key(), &[], &mut probe);
+    assert!(TrimmedView::parse(&probe).is_err(), "a probe has no payload");
+}
+
+#[test]
 fn answers() {
     let digest = digest();
     let arrivals = [(0, 2, 0), (3, 1, 0)].map(arrivals_on).to_vec();
@@ -197,6 +232,8 @@ const PULLED: &str = "25211003b1b2b3b400000000000000071122334455660000000b000005
     0000218dd5f41c9770f6c181fba566fc0dc0ea4f15f2eed0f918bccb178de0918f9c0";
 const PROBE: &str = "25610003b1b2b3b400000000000100001122334455660000000b000005000000000000020010300\
     000029b551a0e2d78465ffe52a6a14fd5702b";
+const TAGGED: &str = "25011003b1b2b3b400000000000000071122334455660000000b0000050000000000000100101005\
+    c4249a65200bbbd24018dd5f41c9770f6c181fba566fc0dc0e8ccab49c349cfd15bc61a3c692c5d55a";
 const ANSWERS: [&str; 10] = [
     "26000002a1a2a3a40000000000000111223344556600000000000000000061af9cbd8fe49364cc92\
      9fbe3479a6d9020000000200030001cf51be3209a3b4bcc4d86d350889dc2f",

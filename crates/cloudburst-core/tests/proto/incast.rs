@@ -13,7 +13,7 @@ use cloudburst_core::error::{Outcome, Receipt};
 use cloudburst_core::path::{Downlink, Via};
 use cloudburst_core::proto::{Ecn, SendOptions, Transmit};
 use cloudburst_core::time::Instant;
-use cloudburst_netem::{Link, LinkConfig, Mark};
+use cloudburst_netem::{Link, LinkConfig, Mark, Trim};
 use cloudburst_world::{Host, Recipe};
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -27,6 +27,9 @@ const HEADERS: usize = 28 + 38;
 const FULL: usize = 1_500 + 38;
 /// The threshold of selective dropping, in bytes (Aeolus, section 6).
 const THRESHOLD: usize = 6_000;
+/// What is left of a packet that is trimmed to 128 bytes of its Ethernet frame, on the wire: the rest of it, a
+/// checksum, a preamble and a gap.
+const TRIMMED: usize = 128 + 24;
 
 /// What all senders do at the same time.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,8 @@ struct Incast {
     receivers: usize,
     /// Whether these share what they pull at.
     shared: bool,
+    /// Whether the switch trims what overflows, in frames of 128 bytes.
+    trim: bool,
 }
 
 /// The outcome.
@@ -59,6 +64,10 @@ struct Tally {
     dropped: usize,
     /// Of these, packets that are to be spared.
     spared_dropped: usize,
+    trimmed: usize,
+    /// Symbols that the receiver counted as lost, and trimmed ones that reached it.
+    lost: usize,
+    seen_trimmed: usize,
     /// Packets sent because a sender's timer expired.
     retries: u64,
     times: Vec<Duration>,
@@ -95,12 +104,14 @@ impl Switch {
             pull_order: incast.order,
             probe: incast.probe,
             aeolus: incast.aeolus,
+            trimmable: incast.trim,
             ..Config::default()
         };
         let port = LinkConfig {
             queue: incast.queue,
             // In bytes, so that probes take little of a common queue.
-            queue_bytes: incast.one_queue.then_some(incast.queue * FULL),
+            queue_bytes: (incast.one_queue && !incast.trim).then_some(incast.queue * FULL),
+            trim: incast.trim.then_some(Trim { header: TRIMMED, queue: 1_000 }),
             selective: incast.aeolus.then_some(THRESHOLD),
             ..LinkConfig::default()
         };
@@ -176,12 +187,13 @@ impl Switch {
                 let remark = self.remarks.iter().find(|(host, _)| *host == from);
                 let class = remark.map_or(class as u8, |(_, classes)| classes[class.min(3)]);
                 let link = &mut self.links[last - 1];
-                let before = dropped(link);
+                let overflown = |link: &Link| dropped(link) + link.stats().trimmed;
+                let before = overflown(link);
                 link.send_marked(at, Mark { class, ect: ect > 0 }, &packet);
                 let symbol =
                     packet[HEADERS + 32..].first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
                 let is_opening = symbol.is_some_and(|symbol| symbol < self.window);
-                let dropped = (dropped(link) - before) as usize;
+                let dropped = (overflown(link) - before) as usize;
                 self.spared_dropped += dropped * ect;
                 self.openings_dropped += if is_opening { dropped } else { 0 };
             }
@@ -280,6 +292,10 @@ impl Switch {
     fn dropped(&self) -> u64 {
         self.links.iter().map(dropped).sum()
     }
+
+    fn trimmed(&self) -> u64 {
+        self.links.iter().map(|link| link.stats().trimmed).sum()
+    }
 }
 
 fn dropped(link: &Link) -> u64 {
@@ -294,6 +310,7 @@ fn run(incast: Incast) -> Tally {
         switch.settle();
     }
     let (before, retries) = (switch.dropped(), switch.retries());
+    let (trimmed, earlier) = (switch.trimmed(), switch.hosts[0].endpoint.counters().receiver);
     (switch.openings_dropped, switch.spared_dropped) = (0, 0);
     for sender in senders {
         switch.send(sender, incast.bytes, Some(incast.policy));
@@ -312,7 +329,11 @@ fn run(incast: Incast) -> Tally {
     let mut times: Vec<Duration> = receipts.iter().map(|receipt| receipt.completed_in).collect();
     times.sort_unstable();
     let wire = (needed * (payload + 58 + HEADERS) * 8) as u64;
+    let counters = switch.hosts[0].endpoint.counters().receiver;
     let tally = Tally {
+        trimmed: (switch.trimmed() - trimmed) as usize,
+        lost: (counters.symbols_lost - earlier.symbols_lost) as usize,
+        seen_trimmed: (counters.symbols_trimmed - earlier.symbols_trimmed) as usize,
         sent: receipts.iter().map(|receipt| receipt.packets).sum(),
         needed,
         openings,
@@ -323,16 +344,17 @@ fn run(incast: Incast) -> Tally {
         floor: Duration::from_nanos(wire * 1_000_000_000 / RATE),
         times,
     };
-    let counters = switch.hosts[0].endpoint.counters().receiver;
     let (median, last) = (tally.median(), tally.last());
     println!(
-        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped ({} of them ECT), p50 {median:?}, \
+        "{incast:?}: {} sent, {needed} needed, {:.3} ({:.3} beyond openings), {} dropped ({} of them ECT), \
+         {} trimmed, p50 {median:?}, \
          last {last:?} of {:?}, {:.3}; {} pulls, {} lost, {} retries",
         tally.sent,
         tally.sent as f64 / needed as f64,
         tally.excess(),
         tally.dropped,
         tally.spared_dropped,
+        tally.trimmed,
         tally.floor,
         last.as_secs_f64() / tally.floor.as_secs_f64(),
         counters.pulls_sent,
@@ -372,6 +394,7 @@ const fn incast(senders: usize, bytes: usize) -> Incast {
         aeolus: false,
         receivers: 1,
         shared: false,
+        trim: false,
     }
 }
 
@@ -448,5 +471,30 @@ fn bursts_answered_at_once_overflow_the_queue_even_if_they_are_spared() {
     for probe in [false, true] {
         let with = run(Incast { aeolus: true, probe, ..bursts });
         assert!(with.spared_dropped * 10 > with.needed, "{} dropped", with.spared_dropped);
+    }
+}
+
+#[test]
+fn with_trimming_each_loss_is_pulled_anew_and_nobody_waits_for_a_timer() {
+    for (senders, one_queue) in [(8, false), (8, true), (16, false), (16, true), (70, false)] {
+        for bytes in [20_000, 70_000, 256_000] {
+            let trim = Incast { queue: 8, one_queue, trim: true, ..incast(senders, bytes) };
+            let tally = run(trim);
+            assert_eq!((tally.seen_trimmed, tally.dropped), (tally.trimmed, 0));
+            assert_eq!(tally.retries, 0);
+            // A thousand headers keep what is in the queue from arriving within the grace period.
+            let late = if senders == 70 { 8 } else { 0 };
+            assert!((tally.trimmed..=tally.trimmed + late).contains(&tally.lost));
+            assert!(tally.sent <= tally.needed + tally.lost);
+        }
+    }
+}
+
+#[test]
+fn with_trimming_the_last_message_ends_sooner() {
+    for bytes in [20_000, 70_000] {
+        let without = run(Incast { queue: 8, one_queue: true, ..incast(70, bytes) });
+        let with = run(Incast { queue: 8, one_queue: true, trim: true, ..incast(70, bytes) });
+        assert!(with.last() < without.last(), "{:?} {:?}", with.last(), without.last());
     }
 }

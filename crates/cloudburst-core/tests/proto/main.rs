@@ -49,4 +49,5 @@ mod star;
 mod stop;
 mod tiny_queues;
 mod trains;
+mod trimming;
 mod unconfirmed;

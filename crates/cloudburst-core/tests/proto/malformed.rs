@@ -3,7 +3,7 @@
 
 use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::path::Via;
-use cloudburst_core::wire::symbol::SymbolView;
+use cloudburst_core::wire::symbol::{SymbolView, TrimmedView};
 use cloudburst_core::wire::{Kind, Prefix, answer};
 use proptest::prelude::*;
 
@@ -74,6 +74,8 @@ proptest! {
         let _ = Kind::of(&bytes);
         let _ = Prefix::parse(&bytes);
         let _ = SymbolView::parse(&bytes);
+        let _ = SymbolView::parse_tagged(&bytes);
+        let _ = TrimmedView::parse(&bytes);
         if let Ok((prefix, reports)) = answer::parse(&bytes) {
             // What parses is written back as it was, but for the tag.
             let mut again = Vec::new();

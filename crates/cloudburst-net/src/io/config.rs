@@ -21,6 +21,8 @@ pub struct UdpConfig {
     /// The DSCPs of classes 0, 1 and so on, each from 0 to 63; one to eight. Classes beyond the
     /// last share it.
     pub dscps: Vec<u8>,
+    /// The DSCP that switches give packets which they trim, if another.
+    pub trim_dscp: Option<u8>,
     /// Bytes to ask for, for each receive and each send buffer.
     pub socket_buffers: usize,
 }

@@ -35,23 +35,28 @@ impl Mark {
     }
 }
 
-/// The DSCPs of an endpoint, by class. Classes beyond the last DSCP share it.
+/// The DSCPs of an endpoint.
 #[derive(Debug)]
-pub(super) struct Dscps(Vec<u8>);
+pub(super) struct Dscps {
+    /// By class. Classes beyond the last DSCP share it.
+    own: Vec<u8>,
+    /// The DSCP that switches give packets which they trim.
+    trimmed: Option<u8>,
+}
 
 impl Dscps {
-    pub(super) fn new(dscps: &[u8]) -> Result<Self, BuildError> {
-        if !(1..=MAX_DSCPS).contains(&dscps.len()) {
-            return Err(BuildError::Dscps { count: dscps.len(), most: MAX_DSCPS });
+    pub(super) fn new(own: &[u8], trimmed: Option<u8>) -> Result<Self, BuildError> {
+        if !(1..=MAX_DSCPS).contains(&own.len()) {
+            return Err(BuildError::Dscps { count: own.len(), most: MAX_DSCPS });
         }
-        match dscps.iter().find(|&&dscp| dscp > 63) {
+        match own.iter().chain(&trimmed).find(|&&dscp| dscp > 63) {
             Some(&value) => Err(BuildError::Dscp { value }),
-            None => Ok(Self(dscps.to_vec())),
+            None => Ok(Self { own: own.to_vec(), trimmed }),
         }
     }
 
     fn of(&self, Class(class): Class) -> u8 {
-        self.0[usize::from(class).min(self.0.len() - 1)]
+        self.own[usize::from(class).min(self.own.len() - 1)]
     }
 
     /// The byte of packets that are marked so.
@@ -88,9 +93,11 @@ impl Dscps {
         first: &[u8],
     ) {
         meter.ecn[usize::from(byte & ECN)].add(datagrams);
+        let dscp = byte >> 2;
+        let is_known = self.own.contains(&dscp) || self.trimmed == Some(dscp);
         // Junk says nothing of the packets that are to arrive here.
-        if !self.0.contains(&(byte >> 2)) && Kind::of(first).is_ok() {
-            self.note_foreign(meter, byte >> 2, datagrams, from);
+        if !is_known && Kind::of(first).is_ok() {
+            self.note_foreign(meter, dscp, datagrams, from);
         }
     }
 
@@ -112,7 +119,7 @@ impl Dscps {
 
 impl fmt::Display for Dscps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (class, dscp) in self.0.iter().enumerate() {
+        for (class, dscp) in self.own.iter().chain(&self.trimmed).enumerate() {
             let separator = if class == 0 { "" } else { "," };
             write!(f, "{separator}{dscp}")?;
         }
@@ -125,7 +132,7 @@ mod tests {
     use super::*;
 
     fn dscps<const N: usize>(dscps: [u8; N]) -> Dscps {
-        Dscps::new(&dscps).unwrap()
+        Dscps::new(&dscps, None).unwrap()
     }
 
     fn marking(class: u8, ecn: Ecn) -> Marking {
@@ -139,6 +146,21 @@ mod tests {
         assert_eq!(bytes(dscps([43])), [43 << 2; 4]);
         assert_eq!(bytes(dscps([46, 43])), [46 << 2, 43 << 2, 43 << 2, 43 << 2]);
         assert_eq!(bytes(dscps([63, 0, 1])), [0xfc, 0, 4, 4]);
+    }
+
+    #[test]
+    fn the_dscp_of_trimmed_packets_is_not_foreign() {
+        let (from, symbol) = ("10.0.0.1:1".parse().unwrap(), [0x25]);
+        let foreign = |trimmed| {
+            let (dscps, meter) = (Dscps::new(&[46, 43], trimmed).unwrap(), Meter::default());
+            for dscp in [46, 43, 48] {
+                dscps.note(&meter, dscp << 2, 1, from, &symbol);
+            }
+            meter.read().foreign_dscp
+        };
+        assert_eq!((foreign(None), foreign(Some(48))), (1, 0));
+        assert!(Dscps::new(&[43], Some(64)).is_err());
+        assert_eq!(Dscps::new(&[46, 43], Some(48)).unwrap().to_string(), "46,43,48");
     }
 
     #[test]

@@ -205,6 +205,7 @@ mod tests {
                 flow_labels: 0,
                 encapsulates: false,
                 dscps: vec![0],
+                trim_dscp: None,
                 socket_buffers: 65_536,
             };
             let mut sockets = Sockets::open(&config).unwrap();

@@ -41,7 +41,7 @@ impl Sockets {
     pub(super) fn open(config: &UdpConfig) -> Result<Self, BuildError> {
         let &UdpConfig { sockets, ports, flow_labels, encapsulates, socket_buffers, .. } = config;
         let bind = plain(config.bind);
-        let dscps = Dscps::new(&config.dscps)?;
+        let dscps = Dscps::new(&config.dscps, config.trim_dscp)?;
         let family = Family::of(bind);
         let tos = dscps.socket_byte();
         let open_as = |addr, reuse| EgressSocket::open(addr, family, tos, socket_buffers, reuse);

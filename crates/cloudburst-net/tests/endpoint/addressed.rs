@@ -17,6 +17,7 @@ fn open(ip: &str) -> UdpIo {
         flow_labels: 0,
         encapsulates: false,
         dscps: vec![43],
+        trim_dscp: None,
         socket_buffers: 1 << 20,
     };
     UdpIo::open(&config).unwrap()

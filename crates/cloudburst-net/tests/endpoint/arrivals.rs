@@ -39,6 +39,7 @@ fn open_as(ip: &str, dscps: &[u8], socket_buffers: usize) -> UdpIo {
         flow_labels: 0,
         encapsulates: false,
         dscps: dscps.to_vec(),
+        trim_dscp: None,
         socket_buffers,
     })
     .expect("loopback sockets")

@@ -110,3 +110,12 @@ fn openness_to_a_whole_network_is_warned_about() {
     };
     assert_eq!((open_on("0.0.0.0:0"), open_on("127.0.0.1:0"), open_on("[::1]:0")), (1, 0, 0));
 }
+
+#[test]
+fn trimming_and_outer_headers_are_refused_together() {
+    let paths = PathMap::xpath_ipip([[10, 3, 0, 1].into()]);
+    let security = Security::pre_shared([7; 32]);
+    let builder = Endpoint::builder().bind(([127, 0, 0, 1], 0).into()).paths(paths);
+    let error = builder.security(security).trimmable(48).build().unwrap_err().to_string();
+    assert!(error.contains("`paths`") && error.contains("`trimmable`"), "{error}");
+}

@@ -21,6 +21,7 @@ fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
         flow_labels: 0,
         encapsulates: false,
         dscps: vec![43],
+        trim_dscp: None,
         socket_buffers,
     };
     UdpIo::open(&config).expect("loopback sockets")

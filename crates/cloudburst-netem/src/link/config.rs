@@ -61,6 +61,9 @@ pub struct LinkConfig {
     ///
     /// The limit and the threshold above apply to each queue by itself. A packet that is being sent is not interrupted.
     pub classes: usize,
+    /// How packets that find the queue full are trimmed. Default: `None`, they are dropped. Without a
+    /// [`rate`](Self::rate) it has no meaning.
+    pub trim: Option<Trim>,
     /// Longest packet in bytes that passes; longer ones vanish without a word, as in an MTU
     /// black hole. Default: `None`, any length passes. `Some(0)` is refused.
     pub mtu: Option<usize>,
@@ -83,6 +86,7 @@ impl Default for LinkConfig {
             queue_bytes: None,
             selective: None,
             classes: 1,
+            trim: None,
             mtu: None,
         }
     }
@@ -116,6 +120,17 @@ impl LinkConfig {
         if self.classes == 0 {
             return zero("classes", "every packet is of a class");
         }
+        if let Some(Trim { header, queue }) = self.trim {
+            if header == 0 {
+                return zero("trim.header", "nothing would be left of a packet");
+            }
+            if queue == 0 {
+                return zero("trim.queue", "no trimmed packet would pass");
+            }
+            if self.classes > 1 || self.selective.is_some() || self.queue_bytes.is_some() {
+                return Err(ConfigError::Trim);
+            }
+        }
         if self.mtu == Some(0) {
             return zero("mtu", "no packet with content would pass");
         }
@@ -129,6 +144,18 @@ impl LinkConfig {
             None => Depth::Packets(self.queue),
         }
     }
+}
+
+/// How a link trims packets that find its queue full: their beginning overtakes those in the queue (NDP,
+/// SIGCOMM 2017, section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// Bytes that are left of a trimmed packet. Packets that are no longer than that stay whole, and overtake too,
+    /// as on SONiC.
+    pub header: usize,
+    /// Most trimmed packets that have not departed yet, the one being sent included; further ones are
+    /// dropped. They are sent before all others.
+    pub queue: usize,
 }
 
 /// Which packets a link loses.
@@ -191,6 +218,8 @@ pub enum ConfigError {
         /// What a 0 would mean.
         why: &'static str,
     },
+    /// `trim` together with `classes`, `selective` or `queue_bytes`, which limit other queues.
+    Trim,
 }
 
 impl fmt::Display for ConfigError {
@@ -200,6 +229,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "`{field}` must be a probability from 0 to 1, got {value}")
             }
             Self::Zero { field, why } => write!(f, "`{field}` must be above 0, got 0: {why}"),
+            Self::Trim => f.write_str(
+                "`trim` excludes `selective`, `queue_bytes` and more than one of `classes`",
+            ),
         }
     }
 }

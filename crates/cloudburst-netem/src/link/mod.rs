@@ -17,8 +17,9 @@ mod damage;
 mod losses;
 mod stats;
 mod strict;
+mod trimming;
 
-pub use config::{ConfigError, LinkConfig, Loss};
+pub use config::{ConfigError, LinkConfig, Loss, Trim};
 pub use losses::Losses;
 pub use stats::LinkStats;
 
@@ -27,6 +28,7 @@ use crate::rng::SplitMix64;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use strict::Strict;
+use trimming::{Queued, Trimming};
 
 /// What the header of a packet tells a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub struct Link {
     queue: DropTail,
     /// The queues, if there are several classes.
     strict: Strict,
+    /// What has not departed yet of a link that trims.
+    trimming: Trimming,
     /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
     floor: Duration,
     /// What is under way, by arrival and order of sending.
@@ -72,6 +76,7 @@ impl Link {
         Ok(Self {
             queue: DropTail::new(config.limit()),
             strict: Strict::new(config.classes),
+            trimming: Trimming::default(),
             losses: Losses::new(config.loss),
             config,
             rng: SplitMix64::new(seed),
@@ -104,6 +109,15 @@ impl Link {
             return;
         };
         self.serve(now);
+        if let Some(trim) = self.config.trim {
+            match self.trimming.push(nanos(now), packet, self.config.queue, trim) {
+                Queued::Whole => {}
+                Queued::Trimmed => self.stats.trimmed += 1,
+                Queued::Dropped => self.stats.queue_dropped += 1,
+            }
+            self.serve(now);
+            return;
+        }
         let at = nanos(now);
         let time = |bytes| serialization(bytes, rate);
         let is_strict = self.config.classes > 1;
@@ -126,10 +140,13 @@ impl Link {
         }
     }
 
-    /// When to poll next, or `None` while nothing is under way.
+    /// When to poll next, or `None` while nothing is under way. With several classes or
+    /// [`LinkConfig::trim`], it may be before the next packet comes out: what leaves a queue next is
+    /// decided only then.
     pub fn next_at(&self) -> Option<Duration> {
         let arrival = self.under_way.first_key_value().map(|(&(due, _), _)| due);
-        [arrival, self.strict.next_at().map(Duration::from_nanos)].into_iter().flatten().min()
+        let departures = [self.strict.next_at(), self.trimming.next_at()].into_iter().flatten();
+        departures.map(Duration::from_nanos).chain(arrival).min()
     }
 
     /// The earliest packet that is out by `now`; among those due at the same time, the one sent
@@ -146,7 +163,7 @@ impl Link {
 
     /// Packets that are queued or under way, copies included.
     pub fn in_flight(&self) -> usize {
-        self.under_way.len() + self.strict.len()
+        self.under_way.len() + self.strict.len() + self.trimming.len()
     }
 
     /// Changes the faults for what is sent from now on; what is under way stays as it is.
@@ -162,6 +179,7 @@ impl Link {
     /// See [`LinkConfig::check`]. The link is then unchanged.
     pub fn reconfigure(&mut self, config: LinkConfig) -> Result<(), ConfigError> {
         config.check()?;
+        self.serve(Duration::MAX);
         let route = |config: &LinkConfig| (config.delay, config.jitter, config.rate);
         if route(&config) != route(&self.config) {
             self.floor = Duration::ZERO;
@@ -186,11 +204,14 @@ impl Link {
         &self.stats
     }
 
-    /// Sends what waits in the queues of classes and may leave by `now`.
+    /// Sends what waits in the queues of classes, or of a link that trims, and may leave by `now`.
     fn serve(&mut self, now: Duration) {
         let Some(rate) = self.config.rate else { return };
         let time = |bytes| serialization(bytes, rate);
         while let Some((ends, packet)) = self.strict.pop(nanos(now), time) {
+            self.depart(Duration::from_nanos(ends), &packet);
+        }
+        while let Some((ends, packet)) = self.trimming.serve(nanos(now), time) {
             self.depart(Duration::from_nanos(ends), &packet);
         }
     }
@@ -224,14 +245,15 @@ impl Link {
     }
 }
 
+/// Nanoseconds since the epoch.
+fn nanos(now: Duration) -> u64 {
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// How many nanoseconds `len` bytes take at `rate` bits per second, rounded up. `rate` is not
 /// 0, which [`LinkConfig::check`] refuses.
 fn serialization(len: usize, rate: u64) -> u64 {
     const NANOS_PER_SECOND: u128 = 1_000_000_000;
     let nanos = (len as u128 * 8 * NANOS_PER_SECOND).div_ceil(u128::from(rate));
     u64::try_from(nanos).unwrap_or(u64::MAX)
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -13,10 +13,12 @@ pub struct LinkStats {
     pub delivered: u64,
     /// Packets lost by [`LinkConfig::loss`](super::LinkConfig::loss).
     pub lost: u64,
-    /// Packets that found the queue full.
+    /// Packets that found the queue full and were dropped.
     pub queue_dropped: u64,
     /// Packets dropped because they are not ECN-capable, by [`LinkConfig::selective`](super::LinkConfig::selective).
     pub selectively_dropped: u64,
+    /// Packets that found the queue full and were trimmed.
+    pub trimmed: u64,
     /// Packets of which a second copy was made.
     pub duplicated: u64,
     /// Packets and copies that were held back, overtaken or not.

@@ -1,6 +1,6 @@
 //! What makes no sense is refused, and the refusal names the field and the value.
 
-use cloudburst_netem::{ConfigError, Link, LinkConfig, Loss};
+use cloudburst_netem::{ConfigError, Link, LinkConfig, Loss, Trim};
 use core::time::Duration;
 
 fn refusal(config: LinkConfig) -> String {
@@ -57,6 +57,14 @@ fn zeros_that_would_stop_a_link_are_refused() {
         (
             LinkConfig { rate: Some(1), queue: 0, ..base() },
             "`queue` must be above 0, got 0: the packet that is being sent takes a place",
+        ),
+        (
+            LinkConfig { trim: Some(Trim { header: 0, queue: 1 }), ..base() },
+            "`trim.header` must be above 0, got 0: nothing would be left of a packet",
+        ),
+        (
+            LinkConfig { trim: Some(Trim { header: 1, queue: 0 }), ..base() },
+            "`trim.queue` must be above 0, got 0: no trimmed packet would pass",
         ),
         (
             LinkConfig { mtu: Some(0), ..base() },

@@ -5,3 +5,4 @@ mod config;
 mod faults;
 mod relay;
 mod timing;
+mod trimming;

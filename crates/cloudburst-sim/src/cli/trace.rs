@@ -40,13 +40,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     queue: Option<u32>,
 
-    /// Transport: burst (a model of Cloudburst), cloudburst, cloudburst-paper, tcp, dctcp, mptcp, pfabric or
-    /// expresspass
+    /// Transport: burst (a model of Cloudburst), cloudburst, cloudburst-paper, cloudburst-pull (SCDP),
+    /// cloudburst-trim (SCDP with switches that trim), tcp, dctcp, mptcp, pfabric or expresspass
     #[arg(long, value_name = "NAME", default_value = "burst")]
     transport: String,
 
-    /// Write a pcapng capture to FILE instead of text. Only cloudburst and cloudburst-paper have packets with
-    /// bytes to capture
+    /// Write a pcapng capture to FILE instead of text. Only the transports of Cloudburst but burst have
+    /// packets with bytes to capture
     #[arg(long, value_name = "FILE")]
     pcapng: Option<PathBuf>,
 

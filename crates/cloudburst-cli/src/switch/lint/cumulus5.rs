@@ -35,6 +35,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let nowhere = Place { file: files[0].name.clone(), line: 0 };
     let start = (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere));
     let mut found = Found { dscps: start.collect(), ..Found::default() };
+    facts.trimming.is_off = true;
     for (at, line) in commands::read(files, "nv set", "nv unset") {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -51,6 +52,31 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             }
             ["nv", "set", "system", "forwarding", "hash-seed", seed] => {
                 facts.seed = seed.parse().ok().map(|seed| Seen::new(seed, &at));
+            }
+            [
+                "nv",
+                "set",
+                "interface",
+                ports,
+                "packet-trim",
+                "egress-eligibility",
+                "traffic-class",
+                classes,
+            ] if numbers(classes).contains(&intent.queue) => {
+                let eligible = &mut facts.trimming.eligible;
+                ports.split(',').for_each(|port| eligible.bind(port, NAME, &at));
+                eligible.entry(NAME);
+            }
+            ["nv", "set", "system", "forwarding", "packet-trim", ref rest @ ..] => {
+                let trimming = &mut facts.trimming;
+                let number = |text: &str| text.parse().ok().map(|value| Seen::new(value, &at));
+                match *rest {
+                    ["state", state] => trimming.is_off = state != "enabled",
+                    ["size", size] => trimming.size = number(size),
+                    ["remark", "dscp", dscp] => trimming.dscp = number(dscp),
+                    ["switch-priority", priority] => trimming.queue = number(priority),
+                    _ => {}
+                }
             }
             ["nv", "set", "vrf", _, "router", "static", to, "via", via, ..] => {
                 facts.routes.push(Seen::new((to.into(), via.into()), &at));

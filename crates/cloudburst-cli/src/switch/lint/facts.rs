@@ -72,6 +72,20 @@ pub(super) struct Aeolus {
     pub(super) is_sure: bool,
 }
 
+/// What becomes of packets that find the tiny queue full, if they are trimmed.
+#[derive(Debug, Default)]
+pub(super) struct Trimming {
+    /// Bytes that are left of a packet.
+    pub(super) size: Option<Seen<u64>>,
+    /// What trimmed packets are marked with, and their queue.
+    pub(super) dscp: Option<Seen<u64>>,
+    pub(super) queue: Option<Seen<u64>>,
+    /// Whether trimming is switched off, where that is said apart.
+    pub(super) is_off: bool,
+    /// What trims packets of the tiny queue.
+    pub(super) eligible: Given<()>,
+}
+
 /// What is given to ports by name.
 #[derive(Clone, Debug)]
 pub(super) struct Given<T> {
@@ -114,6 +128,7 @@ pub(super) struct Facts {
     pub(super) decapsulates: Vec<Seen<String>>,
     /// What drops packets early; ports need not have any.
     pub(super) aeolus: Given<Aeolus>,
+    pub(super) trimming: Trimming,
     /// What a parser itself has to say.
     pub(super) findings: Vec<Finding>,
 }

@@ -2,7 +2,8 @@
 
 use super::Finding;
 use super::facts::{
-    Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, finding,
+    Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, Trimming,
+    finding,
 };
 use crate::switch::intent::Intent;
 use crate::switch::platform::Platform;
@@ -23,6 +24,7 @@ pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> 
     judge.hash(facts);
     judge.routes(facts);
     judge.aeolus(facts);
+    judge.trimming(&facts.trimming);
     judge.findings
 }
 
@@ -260,6 +262,44 @@ impl Judge<'_> {
                 "a tunnel that does".into(),
                 "packets that are to bounce here would be lost: add it",
             );
+        }
+    }
+
+    fn trimming(&mut self, trimming: &Trimming) {
+        let Some(trim) = self.intent.trim else {
+            for Seen { value: (port, _), at } in &trimming.eligible.bound {
+                self.find(
+                    at,
+                    format!("packets of the tiny queue of {port} are trimmed"),
+                    "none".into(),
+                    "endpoints that do not expect it drop them: take it out, or give `trim`",
+                );
+            }
+            return;
+        };
+        self.bound(&trimming.eligible, "trimming of the tiny queue");
+        if trimming.is_off {
+            self.missing("trimming is off", "on".into(), "switch it on");
+        }
+        for (what, expected, found) in [
+            ("bytes of trimmed packets", u64::from(trim.bytes), &trimming.size),
+            ("DSCP of trimmed packets", trim.dscp.into(), &trimming.dscp),
+            ("queue of trimmed packets", trim.queue.into(), &trimming.queue),
+        ] {
+            match found {
+                Some(Seen { value, .. }) if *value == expected => {}
+                Some(Seen { value, at }) => self.find(
+                    at,
+                    format!("{what}: {value}"),
+                    expected.to_string(),
+                    "correct it, or `trim`: endpoints must know the DSCP too",
+                ),
+                None => self.missing(
+                    format!("no {what}"),
+                    expected.to_string(),
+                    "give the trim file too",
+                ),
+            }
         }
     }
 

@@ -13,6 +13,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     tables.ports(facts);
     tables.buffers(facts);
     tables.schedulers(facts);
+    tables.trimming(facts);
     tables.hash(facts);
     tables.routes(facts);
 }
@@ -180,6 +181,28 @@ impl Tables<'_> {
                 is_sure: profile["wred_green_enable"] == "true"
                     && of("green_drop_probability") == Some(100),
             };
+        }
+    }
+
+    fn trimming(&self, facts: &mut Facts) {
+        let told = &self.all["SWITCH_TRIMMING"]["GLOBAL"];
+        let of = |key| {
+            let at = self.at(&["SWITCH_TRIMMING", "GLOBAL", key]);
+            json::number(&told[key]).map(|value| Seen::new(value, &at))
+        };
+        let trimming = &mut facts.trimming;
+        (trimming.size, trimming.dscp) = (of("size"), of("dscp_value"));
+        trimming.queue = of("queue_index");
+        for (key, queue) in entries(&self.all["BUFFER_QUEUE"]) {
+            let name = queue["profile"].as_str().unwrap_or("");
+            if self.all["BUFFER_PROFILE"][name]["packet_discard_action"] != "trim" {
+                continue;
+            }
+            let at = self.at(&["BUFFER_PROFILE", name, "packet_discard_action"]);
+            for port in self.each_port(key, self.intent.queue) {
+                trimming.eligible.bind(port, name, &at);
+                trimming.eligible.entry(name);
+            }
         }
     }
 

@@ -10,6 +10,7 @@ pub struct ReceiverCounters {
     pub symbols_received: u64,
     pub useful_symbols: u64,
     pub late_symbols: u64,
+    pub symbols_trimmed: u64,
     pub symbols_lost: u64,
     pub messages_delivered: u64,
     pub bytes_delivered: u64,

@@ -42,11 +42,19 @@ pub(super) struct Unconfirmed {
     local: Option<IpAddr>,
 }
 
+impl Unconfirmed {
+    /// The capabilities of the session.
+    pub(super) const fn capabilities(&self) -> Capabilities {
+        self.session.capabilities
+    }
+}
+
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
     pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, capabilities, port, .. } = peering;
         let name = flow.symbols.session;
+        let capabilities = self.config.capabilities_with(capabilities);
         let mut session = Session::new(now, peer, incarnation, flow, capabilities);
         session.own.set_port(port);
         self.enter(now, name, session);
@@ -169,15 +177,15 @@ impl Receiver {
             incarnation: self.identity.incarnation,
             session: name,
             uptime_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
-            capabilities: Capabilities::OURS,
+            capabilities: self.config.capabilities(),
             // Where nobody shares the port, the one that the peer uses is the one that works.
             port: if self.config.reuse_port { self.config.port } else { 0 },
             more_ports: if is_own { more_ports(self.config.ports) } else { 0 },
         });
         let keys = SessionKeys::new(&secrets, fields.session, name);
         let peer = name_of(via.remote, &fields);
-        let mut session =
-            Session::new(now, peer, fields.incarnation, keys.forward, fields.capabilities);
+        let capabilities = self.config.capabilities_with(fields.capabilities);
+        let mut session = Session::new(now, peer, fields.incarnation, keys.forward, capabilities);
         session.translated = fields.translated;
         let unconfirmed = Unconfirmed {
             session,

@@ -132,12 +132,20 @@ impl Incoming {
         }
     }
 
+    /// The digest of block `index`, if it is done.
+    pub(super) fn block_digest(&self, index: u32) -> Option<Digest> {
+        match self.blocks.get(index as usize) {
+            Some(Block::Done(digest)) => Some(*digest),
+            Some(Block::Unseen | Block::Decoding(_)) | None => None,
+        }
+    }
+
     /// The state of pulls and the layout, if the message is pulled.
     pub(super) fn pulling(&mut self) -> Option<(&mut Pulling, &Layout)> {
         Some((self.pulling.as_deref_mut()?, &self.layout))
     }
 
-    /// The length of one of its packets in bytes.
+    /// The length of one of its packets in bytes, header tags aside.
     pub(super) fn packet_len(&self) -> usize {
         let n = self.layout.shape(0).map_or(1, |shape| shape.source_symbols());
         let unasked = if self.pulled { UNASKED_LEN } else { 0 };

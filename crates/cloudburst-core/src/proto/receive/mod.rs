@@ -22,6 +22,7 @@ mod room;
 mod routes;
 mod session;
 mod symbols;
+mod trimmed;
 mod turns;
 mod window;
 

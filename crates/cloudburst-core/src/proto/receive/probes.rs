@@ -21,36 +21,56 @@ pub(super) struct Probed {
 impl Receiver {
     /// Handles a probe, which may be the first packet that arrives of its message.
     pub(super) fn take_probe(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        if self.reach_message(now, symbol) {
+            self.note_probe(now, symbol, symbol.header.symbol);
+        }
+    }
+
+    /// Finds the message of a packet that carries no symbol, or begins it. Returns whether the message
+    /// is being received; if not, what there is to say is said.
+    pub(super) fn reach_message(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
         if self.take_late(now, symbol) {
-            return;
+            return false;
         }
         let (name, id) = (symbol.session, symbol.header.message);
-        let Some(session) = self.sessions.get_mut(&name) else { return };
+        let Some(session) = self.sessions.get_mut(&name) else { return false };
         match session.window.receiving(id) {
             Some(incoming) if !incoming.agrees_with(&symbol.prefix) => {
-                return self.counters.nonsense += 1;
+                self.counters.nonsense += 1;
+                return false;
             }
             Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
-                return self.answer_to(symbol, Verdict::Forgotten);
+                self.answer_to(symbol, Verdict::Forgotten);
+                return false;
             }
             Some(_) => {}
             None => match self.admit_message(now, symbol) {
                 // Nonsense must not begin a message.
                 Ok(incoming) if incoming.needed(symbol.header.block).is_none() => {
                     self.pool.put_message(incoming);
-                    return self.counters.nonsense += 1;
+                    self.counters.nonsense += 1;
+                    return false;
                 }
                 Ok(incoming) => self.begin_message(now, name, id, incoming),
-                Err(verdict) => return self.answer_to(symbol, verdict),
+                Err(verdict) => {
+                    self.answer_to(symbol, verdict);
+                    return false;
+                }
             },
         }
-        self.note_probe(now, symbol);
+        true
     }
 
-    /// Records a probe of a message that is being received. The probe of a pulled message is
+    /// Records a probe of a message that is being received, before which `sent` symbols of its block were
+    /// sent. The probe of a pulled message is
     /// answered at once, so that the sender waits for PULLs; others are answered when it is known
     /// what is missing.
-    fn note_probe(&mut self, now: Instant, symbol: &Symbol<'_>) -> Option<()> {
+    pub(super) fn note_probe(
+        &mut self,
+        now: Instant,
+        symbol: &Symbol<'_>,
+        sent: u32,
+    ) -> Option<()> {
         let (name, id) = (symbol.session, symbol.header.message);
         let (block, due) = (symbol.header.block, now + self.pulls.grace());
         let session = self.sessions.get_mut(&name)?;
@@ -64,7 +84,7 @@ impl Receiver {
             self.pulls.update(incoming, rto, (name, id));
             return Some(());
         };
-        pulling.on_probe(block, symbol.header.symbol, symbol.header.unasked.into(), due, layout);
+        pulling.on_probe(block, sent, symbol.header.unasked.into(), due, layout);
         let Credit { credit, fin, .. } = pulling.credit(block);
         let arrivals = incoming.arrivals.report();
         self.pulls.update(incoming, rto, (name, id));

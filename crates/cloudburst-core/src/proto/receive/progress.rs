@@ -55,7 +55,7 @@ impl Receiver {
                     if symbol.prefix.ack_request {
                         session.routes.doubt();
                     }
-                    let late = (!symbol.prefix.probe).then_some((symbol.prefix.path, symbol.ce));
+                    let late = symbol.is_arrival.then_some((symbol.prefix.path, symbol.ce));
                     let arrivals = session.count_late(id, late);
                     Verdict::Delivered { digest, arrivals }
                 }
@@ -148,7 +148,9 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };
-        incoming.arrivals.add(symbol.prefix.path, symbol.ce);
+        if symbol.is_arrival {
+            incoming.arrivals.add(symbol.prefix.path, symbol.ce);
+        }
         let round_trip = &mut session.pull_round_trip;
         if let Some(lost) = note_pulled(now, incoming, symbol, &step, &session.routes, round_trip) {
             self.counters.symbols_lost += u64::from(lost);

@@ -16,6 +16,9 @@ const MAX_WINDOW: u32 = 1_024;
 /// Symbols of a block that count as lost when it stalls, at most: the largest default window. A sender
 /// that answers no pull must not have many pulled for nothing.
 const MAX_STALLED: u32 = 32;
+/// Symbols of a block after the first one in flight that are recorded if they are trimmed: the largest
+/// default window four times. Others are found out by later arrivals.
+const TRIMMED: u32 = u128::BITS;
 /// Symbols of a block that are counted: no sender that respects its packet cap sends as many.
 const MAX_SYMBOLS: u32 = 1 << 24;
 
@@ -56,6 +59,8 @@ struct Block {
     /// Symbols from the first on that are no longer in flight, and how many of them arrived.
     passed: u32,
     settled: u32,
+    /// Symbols from `passed` on that were trimmed: the lowest bit is that of the first.
+    trimmed: u128,
     /// The number of symbols sent before a probe, and the time by which they must arrive.
     probed: Option<(u32, Instant)>,
     /// Packet number and ESI of arrivals from `passed` on, by packet number.
@@ -120,6 +125,30 @@ impl Pulling {
         self.lost().saturating_sub(lost_before)
     }
 
+    /// Handles a symbol that a switch has trimmed: it is lost, and nothing follows for those sent before
+    /// it, because trimmed packets overtake others. Returns how many more symbols are lost.
+    pub(super) fn on_trimmed(
+        &mut self,
+        now: Instant,
+        index: u32,
+        symbol: u32,
+        unasked: u32,
+        layout: &Layout,
+    ) -> u32 {
+        if symbol >= MAX_SYMBOLS {
+            return 0;
+        }
+        (self.since, self.stalls) = (now, 0);
+        self.begin_up_to(index, layout);
+        let lost_before = self.lost();
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.index == index) {
+            self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
+            block.on_sent(symbol.saturating_add(1), unasked);
+            block.trimmed |= block.trimmed_bit(symbol);
+        }
+        self.lost().saturating_sub(lost_before)
+    }
+
     /// Begins the blocks up to `index`, within the number that may be in flight.
     fn begin_up_to(&mut self, index: u32, layout: &Layout) {
         while self.next <= index && self.begin(layout) {}
@@ -138,6 +167,7 @@ impl Pulling {
             arrived: 0,
             passed: 0,
             settled: 0,
+            trimmed: 0,
             probed: None,
             recent: ArrayVec::new(),
         });
@@ -262,6 +292,8 @@ impl Pulling {
             assert!(block.index < self.next, "block {} has begun", block.index);
             assert!(block.settled <= block.arrived, "{block:?}: more came than arrived");
             assert!(block.passed <= block.sent(), "{block:?}: more are over than were sent");
+            let end = block.passed + (TRIMMED - block.trimmed.leading_zeros());
+            assert!(block.trimmed == 0 || end <= block.sent(), "{block:?}: trimmed and not sent");
         }
     }
 }
@@ -277,6 +309,7 @@ impl Block {
         self.on_sent(symbol.saturating_add(1), unasked);
         self.needed = needed;
         self.arrived += 1;
+        self.trimmed &= !self.trimmed_bit(symbol);
         if symbol < self.passed {
             self.settled += 1;
             return;
@@ -303,7 +336,20 @@ impl Block {
         while self.recent.first().is_some_and(|&(_, symbol)| symbol < sent) {
             self.pass_first();
         }
-        self.passed = self.passed.max(sent);
+        self.pass_up_to(sent);
+    }
+
+    /// Symbols below `symbol` are no longer in flight.
+    fn pass_up_to(&mut self, symbol: u32) {
+        let by = symbol.saturating_sub(self.passed);
+        self.passed += by;
+        self.trimmed = self.trimmed.checked_shr(by).unwrap_or(0);
+    }
+
+    /// The bit of a symbol in `trimmed`, if it has one.
+    fn trimmed_bit(&self, symbol: u32) -> u128 {
+        let place = symbol.checked_sub(self.passed).filter(|&place| place < TRIMMED);
+        place.map_or(0, |place| 1 << place)
     }
 
     /// Symbols sent before packet `horizon` are no longer in flight.
@@ -315,7 +361,7 @@ impl Block {
 
     fn pass_first(&mut self) {
         if let Some((_, symbol)) = self.recent.pop_at(0) {
-            self.passed = self.passed.max(symbol.saturating_add(1));
+            self.pass_up_to(symbol.saturating_add(1));
             self.settled += 1;
         }
     }
@@ -325,10 +371,11 @@ impl Block {
         while !self.recent.is_empty() {
             self.pass_first();
         }
-        let outstanding = self.outstanding();
-        let passed = self.passed.max(self.settled).saturating_add(outstanding.min(most));
+        // Those that were trimmed may be among them, and are lost already.
+        let lost = self.outstanding().min(most) + self.trimmed.count_ones();
+        let passed = self.passed.max(self.settled).saturating_add(lost);
         // A sender that repeats symbols has more arrivals than it has sent symbols.
-        self.passed = passed.min(self.sent());
+        self.pass_up_to(passed.min(self.sent()));
     }
 
     /// Symbols that may have been sent.
@@ -337,7 +384,7 @@ impl Block {
     }
 
     const fn lost(&self) -> u32 {
-        self.passed.saturating_sub(self.settled)
+        self.passed.saturating_sub(self.settled) + self.trimmed.count_ones()
     }
 
     const fn outstanding(&self) -> u32 {
@@ -384,6 +431,40 @@ mod tests {
         assert_eq!(arrive(&mut pulling, 3, 49), 2);
         let more: Vec<_> = core::iter::from_fn(|| credit(&mut pulling)).collect();
         assert_eq!(more, [2, 3, 4]);
+        pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn each_trimmed_symbol_is_pulled_for_once_and_those_before_it_are_still_in_flight() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        let trim = |pulling: &mut Pulling, symbol| {
+            let lost = pulling.on_trimmed(at(1), 0, symbol, 4, &layout);
+            pulling.check_invariants(&layout);
+            lost
+        };
+        assert_eq!([trim(&mut pulling, 3), trim(&mut pulling, 3)], [1, 0], "the first to arrive");
+        assert_eq!(pulling.outstanding(), 3);
+        assert_eq!(pulling.pull(at(2), &layout).map(|it| it.credit), Some(1));
+        assert_eq!(pulling.pull(at(2), &layout), None);
+        assert_eq!(trim(&mut pulling, 1), 1);
+        // Those that it had overtaken arrive, then the pulled one: nothing more is lost.
+        assert_eq!([arrive(&mut pulling, 0, 90), arrive(&mut pulling, 2, 89)], [0, 0]);
+        assert_eq!([arrive(&mut pulling, 4, 88), pulling.lost()], [0, 2]);
+        assert_eq!(trim(&mut pulling, 1), 0, "known already");
+        // The whole packet may come after all, if it was duplicated.
+        arrive(&mut pulling, 3, 87);
+        assert_eq!(pulling.lost(), 1);
+        pulling.check_invariants(&layout);
+    }
+
+    #[test]
+    fn a_stall_gives_up_all_that_is_outstanding_behind_trimmed_symbols() {
+        let (mut pulling, layout) = (Pulling::default(), layout());
+        for symbol in [1, 2] {
+            assert_eq!(pulling.on_trimmed(at(1), 0, symbol, 4, &layout), 1);
+        }
+        assert_eq!(pulling.on_stall(at(1_000)), 2);
+        assert_eq!((pulling.outstanding(), pulling.lost()), (0, 4));
         pulling.check_invariants(&layout);
     }
 

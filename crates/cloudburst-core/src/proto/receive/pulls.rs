@@ -181,13 +181,13 @@ impl Receiver {
         let (name, id) = key;
         let session = self.sessions.get_mut(&name)?;
         let rto = session.pull_round_trip.rto();
+        let (headers, header_tag) = (headers_to(&session.own), session.header_tag_len());
         let incoming = session.window.receiving(id)?;
         let packet = incoming.packet_len();
         let (pulling, layout) = incoming.pulling()?;
         let credit = pulling.pull(now, layout)?;
         self.pulls.enter(incoming, rto, key, true);
-        let headers = headers_to(&session.own);
-        self.pulls.downlink.charge(now, packet + headers + FRAME);
+        self.pulls.downlink.charge(now, packet + header_tag + headers + FRAME);
         let arrivals = incoming.arrivals.report();
         let Credit { block, credit, fin } = credit;
         if !self.raise_waiting_pull(name, id, block, (credit, fin)) {

@@ -12,7 +12,7 @@ use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
 use crate::time::Instant;
-use crate::wire::keys::{DigestKey, FlowKeys};
+use crate::wire::keys::{DigestKey, FlowKeys, HEADER_TAG_LEN};
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Capabilities, Prefix};
 use std::collections::VecDeque;
@@ -62,7 +62,11 @@ impl Session {
             unadopted: None,
             incarnation,
             capabilities,
-            opener: Opener::new(flow.symbols),
+            opener: if capabilities.has(Capabilities::TRIM) {
+                Opener::with_header_tags(flow.symbols)
+            } else {
+                Opener::new(flow.symbols)
+            },
             sealer: Sealer::new(flow.answers),
             digest: flow.digest,
             last_heard: now,
@@ -78,6 +82,11 @@ impl Session {
     /// Whose quota it counts against.
     pub(super) const fn key(&self) -> PeerKey {
         PeerKey { incarnation: self.incarnation, ip: self.own.ip() }
+    }
+
+    /// Bytes of the header tag of its symbols.
+    pub(super) const fn header_tag_len(&self) -> usize {
+        if self.capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 }
     }
 
     /// An authentic packet of `len` bytes of the peer's path `path` came by `via`. Returns what the

@@ -9,7 +9,7 @@ use crate::path::Via;
 use crate::proto::session::{Discovery, Peering};
 use crate::time::Instant;
 use crate::wire::seal::OpenError;
-use crate::wire::symbol::SymbolView;
+use crate::wire::symbol::{SymbolView, TrimmedView};
 use crate::wire::{Capabilities, Prefix, SymbolHeader};
 
 /// An authentic symbol, and where it came from.
@@ -22,6 +22,9 @@ pub(super) struct Symbol<'a> {
     pub(super) packet_len: usize,
     /// It came with a CE mark, and its sender wants to know.
     pub(super) ce: bool,
+    /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet that
+    /// has counted when it came trimmed.
+    pub(super) is_arrival: bool,
 }
 
 impl Receiver {
@@ -44,7 +47,14 @@ impl Receiver {
         ce: bool,
         packet: &mut [u8],
     ) -> Option<Discovery> {
-        let Ok(view) = SymbolView::parse(packet) else {
+        let tagged = self.config.trimmable && self.has_header_tag(packet);
+        let shape =
+            if tagged { SymbolView::parse_tagged(packet) } else { SymbolView::parse(packet) };
+        let Ok(view) = shape else {
+            let trimmed = if tagged { TrimmedView::parse(packet).ok() } else { None };
+            if let Some(view) = trimmed {
+                return self.handle_trimmed(now, via, view, packet.len());
+            }
             self.counters.malformed += 1;
             return None;
         };
@@ -52,24 +62,10 @@ impl Receiver {
         let index_set_at = payload_at - view.index_set.len();
         let name = prefix.session;
         let (payload_len, confirmed) = self.open_symbol(now, &prefix, packet, payload_at)?;
-        // Refused for want of room: silence.
-        let session = self.sessions.get_mut(&name)?;
-        self.counters.symbols_received += 1;
-        self.last_symbol = Some(now);
-        session.tally.symbols_received += 1;
-        let routes = session.learn_route(prefix.path, via, packet.len());
-        if !prefix.probe {
-            session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
-        }
-        let ce = ce && session.capabilities.has(Capabilities::MARKS);
-        let found = discovery(session, confirmed).or(routes);
-        let low_watermark = header.low_watermark();
-        let rises = low_watermark > session.window.low_watermark();
-        self.heard(now, name);
-        if rises {
-            self.raise_low_watermark(name, low_watermark);
-        }
-
+        let counts = !prefix.probe;
+        let found = self.hear(now, via, (&prefix, &header, packet.len()), counts, confirmed)?;
+        let is_told = |session: &Session| session.capabilities.has(Capabilities::MARKS);
+        let ce = ce && self.sessions.get(&name).is_some_and(is_told);
         let symbol = Symbol {
             session: name,
             prefix,
@@ -78,6 +74,7 @@ impl Receiver {
             payload: &packet[payload_at..payload_at + payload_len],
             packet_len: packet.len(),
             ce,
+            is_arrival: !(prefix.probe || tagged && self.was_trimmed(&prefix)),
         };
         if prefix.probe {
             self.take_probe(now, &symbol);
@@ -86,6 +83,36 @@ impl Receiver {
         }
         self.pull(now);
         found
+    }
+
+    /// Notes an authentic packet of so many bytes; `counts`: it shows that what its path carried before it
+    /// has arrived or is lost. Returns what the sending half must learn; `None` if there was no room
+    /// for the session, which is answered by silence.
+    #[inline]
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        via: Via,
+        (prefix, header, packet_len): (&Prefix, &SymbolHeader, usize),
+        counts: bool,
+        confirmed: Option<Peering>,
+    ) -> Option<Option<Discovery>> {
+        let session = self.sessions.get_mut(&prefix.session)?;
+        self.counters.symbols_received += 1;
+        self.last_symbol = Some(now);
+        session.tally.symbols_received += 1;
+        let routes = session.learn_route(prefix.path, via, packet_len);
+        if counts {
+            session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
+        }
+        let found = discovery(session, confirmed).or(routes);
+        let low_watermark = header.low_watermark();
+        let rises = low_watermark > session.window.low_watermark();
+        self.heard(now, prefix.session);
+        if rises {
+            self.raise_low_watermark(prefix.session, low_watermark);
+        }
+        Some(found)
     }
 
     /// Opens the payload of a symbol in place. Returns its length, and the peer that it confirms.
@@ -105,6 +132,11 @@ impl Receiver {
                 opener.open(prefix.number, packet, payload_at).map(|payload| payload.len())
             }),
         };
+        self.count_opened(opened)
+    }
+
+    /// Counts a packet that was not opened.
+    pub(super) fn count_opened<T>(&mut self, opened: Option<Result<T, OpenError>>) -> Option<T> {
         let counter = match opened {
             Some(Ok(opened)) => return Some(opened),
             Some(Err(OpenError::Replayed)) => &mut self.counters.replayed,

@@ -12,7 +12,6 @@ use crate::proto::session::{
 };
 use crate::proto::steps::step;
 use crate::time::Instant;
-use crate::wire::Capabilities;
 use crate::wire::handshake::{Accept, AcceptFields, Initiation, OpenFields, Retry, Versions};
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
@@ -153,7 +152,7 @@ impl Sender {
             incarnation: self.identity.incarnation,
             addressed: with_port(address, peer.opening.as_ref()?.port),
             session,
-            capabilities: Capabilities::OURS,
+            capabilities: self.config.capabilities(),
             port: self.config.port,
             more_ports: more_ports(self.config.ports),
             translated,
@@ -277,6 +276,8 @@ impl Sender {
         confirmed: bool,
         began_at: Option<Instant>,
     ) {
+        let capabilities = self.config.capabilities_with(remote.capabilities);
+        let remote = Remote { capabilities, ..remote };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if let Some(old) = &peer.session {
             let old_remote = old.remote;

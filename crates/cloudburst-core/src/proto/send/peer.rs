@@ -11,7 +11,7 @@ use crate::proto::limits::{KEPT_ARRIVALS, STALE_AFTER, UNCONFIRMED_STALE_AFTER};
 use crate::proto::session::{Opening, Remote};
 use crate::proto::stats::SentTo;
 use crate::time::Instant;
-use crate::wire::keys::{DigestKey, FlowKeys};
+use crate::wire::keys::{DigestKey, FlowKeys, HeaderKey};
 use crate::wire::packet::VERSION;
 use crate::wire::seal::{Opener, Sealer};
 use crate::wire::{Arrivals, Capabilities};
@@ -72,6 +72,8 @@ pub(super) struct OpenSession {
     /// What its receiving half can do beyond this version.
     pub(super) capabilities: Capabilities,
     pub(super) sealer: Sealer,
+    /// Makes the header tags, if symbols carry them.
+    pub(super) header_key: Option<HeaderKey>,
     pub(super) opener: Opener,
     pub(super) digest: DigestKey,
     /// The receiver holds the session for good: it has answered a packet of it, or sent one in it.
@@ -147,6 +149,7 @@ impl Peer {
         self.session = Some(OpenSession {
             remote: incarnation,
             capabilities,
+            header_key: capabilities.has(Capabilities::TRIM).then(|| flow.symbols.header_key()),
             sealer: Sealer::new(flow.symbols),
             opener: Opener::new(flow.answers),
             digest: flow.digest,

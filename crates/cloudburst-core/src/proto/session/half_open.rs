@@ -64,6 +64,11 @@ impl<T> HalfOpen<T> {
         self.pending.contains_key(&name)
     }
 
+    /// The session called so, unless it was confirmed.
+    pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&T> {
+        self.pending.get(&name)?.session.as_deref()
+    }
+
     pub(in crate::proto) fn insert(
         &mut self,
         now: Instant,

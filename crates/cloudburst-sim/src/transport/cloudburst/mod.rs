@@ -289,7 +289,9 @@ impl Cloudburst {
             return;
         };
         let host = &mut self.hosts[usize::from(source)];
-        let flow = match SymbolView::parse(payload) {
+        // Without a look at the session: the longest index set has no room for a header tag.
+        let symbol = SymbolView::parse(payload).or_else(|_| SymbolView::parse_tagged(payload));
+        let flow = match symbol {
             Ok(symbol) => host.flows.get(symbol.header.message.0 as usize).copied(),
             Err(_) => None,
         };
@@ -380,17 +382,16 @@ impl Transport for Cloudburst {
     fn receive(&mut self, network: &mut Network, handle: Handle) {
         let (now, packet) = (network.now(), *network.packet(handle));
         let ce = packet.ecn == Ecn::Marked;
-        if packet.trimmed {
-            // A trimmed packet cannot be decrypted.
-            return;
-        }
         let Some((source, destination, payload)) = wire::split(network.bytes_mut(handle)) else {
             return;
         };
         let host = &mut self.hosts[usize::from(packet.destination)];
         let egress = host.paths.arrival(&packet, destination);
         let via = Via { egress, local: None, remote: wire::socket(packet.source, source) };
-        host.handle_datagram(now, via, ce, payload);
+        // Switches that trim adjust the lengths in the headers.
+        let headers = wire::HEADERS + usize::from(self.settings.framing);
+        let left = usize::from(packet.size).saturating_sub(headers).min(payload.len());
+        host.handle_datagram(now, via, ce, &mut payload[..left]);
         self.serve(network, packet.destination);
     }
 

@@ -6,6 +6,7 @@ mod idle;
 mod model;
 mod sessions;
 mod traces;
+mod trimming;
 
 use crate::common::{self, SHAPE, flow, unlimited};
 use cloudburst_sim::engine::{MS, Time, US};

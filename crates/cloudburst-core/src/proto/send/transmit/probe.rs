@@ -68,7 +68,10 @@ impl Sender {
             session: session.sealer.session(),
             number,
         };
-        header.write(&prefix, &[], buffer);
+        match &session.header_key {
+            Some(key) => header.write_tagged(&prefix, key, &[], buffer),
+            None => header.write(&prefix, &[], buffer),
+        }
         let len = buffer.len();
         session.sealer.seal(buffer, 0, len);
         block.recovery.on_probe_sent(number);

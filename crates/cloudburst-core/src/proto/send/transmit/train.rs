@@ -11,6 +11,7 @@ use crate::proto::send::recovery::LASTING;
 use crate::proto::send::source::{Source, SourceBlock};
 use crate::proto::{Class, Marking};
 use crate::time::Instant;
+use crate::wire::keys::{HEADER_TAG_LEN, HeaderKey};
 use crate::wire::seal::Sealer;
 use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD, UNASKED_LEN};
 use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
@@ -65,7 +66,7 @@ impl Train {
         let capabilities = session.capabilities;
         let pulled = leg.is_pulled(capabilities);
         let block = leg.turn(source, &session.digest, &peer.paths, capabilities)?;
-        let packet_len = packet_len(source, block.index, pulled)?;
+        let packet_len = packet_len(source, block.index, pulled, capabilities)?;
         let longest = (limits.bytes / packet_len).clamp(1, limits.packets);
         let ready = block.recovery.allowance().min(held) as usize;
         let unanswered = block.recovery.unanswered();
@@ -89,7 +90,7 @@ impl Train {
     pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
         // Asked without beginning a block, because a block that is begun must be sent from in this session.
         let pulled = leg.is_pulled(self.capabilities);
-        leg.next_block().and_then(|block| packet_len(source, block, pulled))
+        leg.next_block().and_then(|block| packet_len(source, block, pulled, self.capabilities))
             == Some(self.packet_len)
     }
 
@@ -141,7 +142,8 @@ impl Train {
                 session: session.sealer.session(),
                 number,
             };
-            seal(buffer, &prefix, &header, encoded, &mut session.sealer);
+            let key = session.header_key.as_ref();
+            seal(buffer, &prefix, &header, key, encoded, &mut session.sealer);
             requested |= block.recovery.requests_ack();
             peer.rtt.on_sent(now, number, self.path);
             block.recovery.on_sent(now, number, peer.rtt.rto());
@@ -206,11 +208,17 @@ fn take_opportunity(
 }
 
 /// Bytes of each packet of a block.
-fn packet_len(source: &Source, block: u32, pulled: bool) -> Option<usize> {
+fn packet_len(
+    source: &Source,
+    block: u32,
+    pulled: bool,
+    capabilities: Capabilities,
+) -> Option<usize> {
     let n = source.layout.shape(block as usize)?.source_symbols();
     let index_set = source.code.index_set_len(n);
     let unasked = if pulled { UNASKED_LEN } else { 0 };
-    Some(SYMBOL_OVERHEAD + unasked + index_set + source.layout.symbol_size())
+    let header_tag = if capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 };
+    Some(SYMBOL_OVERHEAD + unasked + header_tag + index_set + source.layout.symbol_size())
 }
 
 /// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished
@@ -235,13 +243,17 @@ fn seal(
     buffer: &mut Vec<u8>,
     prefix: &Prefix,
     header: &SymbolHeader,
+    header_key: Option<&HeaderKey>,
     block: &SourceBlock,
     sealer: &mut Sealer,
 ) {
     let start = buffer.len();
     let n = block.encoder.shape().source_symbols();
     let blank_index_set = &[0; 16][..block.encoder.code().index_set_len(n)];
-    header.write(prefix, blank_index_set, buffer);
+    match header_key {
+        Some(key) => header.write_tagged(prefix, key, blank_index_set, buffer),
+        None => header.write(prefix, blank_index_set, buffer),
+    }
     let payload_at = buffer.len() - start;
     buffer.resize(buffer.len() + usize::from(header.symbol_size), 0);
     let (head, payload) = buffer[start..].split_at_mut(payload_at);

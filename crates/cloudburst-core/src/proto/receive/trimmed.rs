@@ -1,0 +1,116 @@
+//! Symbols that switches have trimmed: lost, but known to be (NDP; SCDP, section IV-B).
+
+use super::Receiver;
+use super::answers::{Counted, Verdict};
+use super::incoming::Incoming;
+use super::pulling::Credit;
+use super::symbols::Symbol;
+use crate::path::Via;
+use crate::proto::session::Discovery;
+use crate::time::Instant;
+use crate::wire::seal::Opener;
+use crate::wire::symbol::{PROBE_LEN, TrimmedView};
+use crate::wire::{Capabilities, Prefix, SymbolHeader};
+
+impl Receiver {
+    /// Whether a SYMBOL is of a session whose symbols carry header tags. Only asked where the
+    /// configuration allows it, since it looks up the session.
+    pub(super) fn has_header_tag(&self, packet: &[u8]) -> bool {
+        let Ok(Prefix { session: name, .. }) = Prefix::parse(packet) else { return false };
+        let capabilities = match self.sessions.get(&name) {
+            Some(session) => Some(session.capabilities),
+            None => self.half_open.get(name).map(|unconfirmed| unconfirmed.capabilities()),
+        };
+        capabilities.is_some_and(|capabilities| capabilities.has(Capabilities::TRIM))
+    }
+
+    /// Whether a trimmed copy of a whole packet has arrived before it.
+    pub(super) fn was_trimmed(&self, prefix: &Prefix) -> bool {
+        let session = self.sessions.get(&prefix.session);
+        session.is_some_and(|session| session.opener.was_trimmed(prefix.number))
+    }
+
+    /// Handles a trimmed SYMBOL that arrived by `via`. Returns what the sending half must learn.
+    pub(super) fn handle_trimmed(
+        &mut self,
+        now: Instant,
+        via: Via,
+        view: TrimmedView<'_>,
+        packet_len: usize,
+    ) -> Option<Discovery> {
+        let TrimmedView { prefix, header, authenticated, tag } = view;
+        let verify = |opener: &mut Opener| opener.verify_header(prefix.number, authenticated, tag);
+        let opened = match self.sessions.get_mut(&prefix.session) {
+            Some(session) => Some(verify(&mut session.opener).map(|()| ((), None))),
+            None => self.confirm(now, prefix.session, prefix.number, verify),
+        };
+        let ((), confirmed) = self.count_opened(opened)?;
+        // It may have overtaken what its path carried before it.
+        let counts = false;
+        let found = self.hear(now, via, (&prefix, &header, packet_len), counts, confirmed)?;
+        self.counters.symbols_trimmed += 1;
+        let symbol = Symbol {
+            session: prefix.session,
+            prefix,
+            header,
+            index_set: &[],
+            payload: &[],
+            // No arrivals fit the answer: the sender would take those that did for all there are.
+            packet_len: packet_len.min(PROBE_LEN),
+            ce: false,
+            is_arrival: true,
+        };
+        self.take_trimmed(now, &symbol);
+        self.pull(now);
+        found
+    }
+
+    /// Handles an authentic trimmed symbol, which may be the first packet that arrives of its message.
+    fn take_trimmed(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        if !self.reach_message(now, symbol) {
+            return;
+        }
+        let key = (symbol.session, symbol.header.message);
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        let rto = session.pull_round_trip.rto();
+        let Some(incoming) = session.window.receiving(key.1) else { return };
+        incoming.arrivals.add(symbol.prefix.path, false);
+        if let Some(digest) = incoming.block_digest(symbol.header.block) {
+            let arrivals = incoming.arrivals.report();
+            return self.answer_to(symbol, Verdict::BlockDone { digest, arrivals });
+        }
+        let Loss { symbols, unfinished } = note_loss(now, incoming, &symbol.header);
+        self.counters.symbols_lost += u64::from(symbols);
+        self.pulls.update(incoming, rto, key);
+        if symbol.prefix.ack_request {
+            // The packet may have overtaken symbols sent before it, so its ACK request is like a probe.
+            self.note_probe(now, symbol, symbol.header.symbol.saturating_add(1));
+        } else if let Some(Credit { credit, fin, .. }) = unfinished {
+            let arrivals = Counted::new();
+            self.answer_to(symbol, Verdict::Pull { credit, fin, arrivals });
+        }
+    }
+}
+
+/// What was lost with a trimmed symbol.
+#[derive(Default)]
+struct Loss {
+    /// How many more symbols.
+    symbols: u32,
+    /// The credit of the block, if its sender may have been told that no more will be pulled. It must not
+    /// take the wait for its turn in the queue of pulls for silence.
+    unfinished: Option<Credit>,
+}
+
+/// Counts a trimmed symbol as lost, if its message is pulled.
+fn note_loss(now: Instant, incoming: &mut Incoming, header: &SymbolHeader) -> Loss {
+    let SymbolHeader { block, symbol, unasked, .. } = *header;
+    let is_wanted = incoming.needed(block).is_some();
+    let Some((pulling, layout)) = incoming.pulling().filter(|_| is_wanted) else {
+        return Loss::default();
+    };
+    let was_final = pulling.credit(block).fin;
+    let symbols = pulling.on_trimmed(now, block, symbol, unasked.into(), layout);
+    let credit = pulling.credit(block);
+    Loss { symbols, unfinished: (was_final && !credit.fin).then_some(credit) }
+}
