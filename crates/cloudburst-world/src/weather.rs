@@ -13,12 +13,13 @@ const RATE: u64 = 1_000_000_000;
 pub(crate) const KINDS: usize = 15;
 
 /// The weather of a kind below [`KINDS`]. If `classed`, every link has a rate, and serves classes of packets by strict
-/// priority.
+/// priority, unless it trims.
 pub(crate) fn weather(kind: usize, classed: bool) -> LinkConfig {
     let weather = unclassed(kind);
-    match classed {
-        true => LinkConfig { classes: 4, rate: weather.rate.or(Some(RATE)), ..weather },
-        false => weather,
+    if classed && weather.trim.is_none() {
+        LinkConfig { classes: 4, rate: weather.rate.or(Some(RATE)), ..weather }
+    } else {
+        weather
     }
 }
 

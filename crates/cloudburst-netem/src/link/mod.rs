@@ -179,12 +179,12 @@ impl Link {
     /// See [`LinkConfig::check`]. The link is then unchanged.
     pub fn reconfigure(&mut self, config: LinkConfig) -> Result<(), ConfigError> {
         config.check()?;
-        self.serve(Duration::MAX);
         let route = |config: &LinkConfig| (config.delay, config.jitter, config.rate);
         if route(&config) != route(&self.config) {
             self.floor = Duration::ZERO;
         }
-        if (config.classes, config.rate) != (self.config.classes, self.config.rate) {
+        let queues = |config: &LinkConfig| (config.classes, config.rate, config.trim);
+        if queues(&config) != queues(&self.config) {
             self.serve(Duration::MAX);
             self.strict.set_classes(config.classes);
         }
