@@ -29,8 +29,10 @@ fn tree() -> (TempDir, PathBuf) {
     symlink("a", root.join("link")).unwrap();
     symlink("/etc", root.join("2025/away")).unwrap();
     symlink("nowhere", root.join("dangling")).unwrap();
-    for (at, name) in (1_u64..).zip(["a", "2025/b", "2025/none", "2025/empty", "2025", ""]) {
-        set(&root.join(name), 0o700 | at as u32, 1_000_000_000 + at);
+    let modes = [0o640, 0o704, 0o444, 0o751, 0o755, 0o710];
+    let names = ["a", "2025/b", "2025/none", "2025/empty", "2025", ""];
+    for (at, (name, mode)) in (1..).zip(names.into_iter().zip(modes)) {
+        set(&root.join(name), mode, 1_000_000_000 + at);
     }
     (dir, root)
 }
@@ -65,6 +67,19 @@ fn a_directory_arrives_as_it_was() {
         assert_eq!(entries(receiver.dir.path()), [*name]);
         assert_eq!(listing(&receiver.dir.path().join(name)), listing(&root));
     }
+}
+
+#[test]
+fn the_mask_of_the_receiver_takes_from_modes_what_it_takes_from_others() {
+    let (_dir, root) = tree();
+    set(&root.join("a"), 0o666, 1);
+    set(&root, 0o777, 2);
+    let receiver = Receiver::start_masked("027", tempfile::tempdir().unwrap(), &[]);
+    let sent = receiver.send(&["-r"], &[&root]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let there = receiver.dir.path().join("photos");
+    let mode = |name| fs::metadata(there.join(name)).unwrap().mode() & 0o7777;
+    assert_eq!(["a", "2025/b", "2025", ""].map(mode), [0o640, 0o700, 0o750, 0o750]);
 }
 
 #[test]

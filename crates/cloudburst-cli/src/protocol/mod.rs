@@ -49,7 +49,7 @@
 //!    file durable, gives it its name, and answers DONE. Until then it says ALIVE, every quarter
 //!    of the shorter patience.
 //! 4. A directory is offered after all that is in it: it has no bytes, and FINISH creates it where it is
-//!    missing and gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
+//!    missing and, unless it was there before, gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
 //!    the way to a name are created; what is there and is no directory, such as a link, is not followed.
 //! 5. BYE ends the session, and whatever of it is under way, on both sides.
 //!
