@@ -6,8 +6,9 @@
 //!
 //! # Frames
 //!
-//! Integers are big-endian. Every frame begins with a head of 25 bytes, which no later version
-//! may change, so that a version can always be refused in the words of the one that was asked:
+//! Integers are big-endian. Every frame begins with a head of 25 bytes. No later version may change it,
+//! nor FAILED: a receiver refuses a frame of another version by a FAILED of that version, and a frame of
+//! another version that comes to a sender is a refusal.
 //!
 //! | at | bytes | field |
 //! |----|-------|-------|

@@ -128,7 +128,7 @@ impl Transfer<'_> {
             match news {
                 News::Message(message) => {
                     // Other peers that send to this port know nothing of this session.
-                    if let Ok(frame) = Frame::decode(&message.bytes)
+                    if let Ok(frame) = Frame::decode_answer(&message.bytes)
                         && frame.transfer == id
                     {
                         self.outbound.handle_frame(now, &frame.body);
