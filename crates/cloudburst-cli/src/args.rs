@@ -173,7 +173,8 @@ pub struct RecvArgs {
     #[arg(long)]
     pub once: bool,
 
-    /// Replace files that exist [default: refuse]
+    /// Replace files that exist, and the modes and times of directories that were there before
+    /// [default: refuse such files, and leave such directories as they are]
     #[arg(long)]
     pub overwrite: bool,
 

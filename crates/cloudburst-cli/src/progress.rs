@@ -19,6 +19,7 @@ const WITHOUT_SIZE: &str = "{wide_msg} {spinner} {decimal_bytes:>9} {prefix:20}"
 /// One line for one file. It costs nothing where nobody sees it.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    bars: MultiProgress,
     bar: ProgressBar,
     is_shown: bool,
     position: u64,
@@ -40,7 +41,8 @@ impl Progress {
         bar.set_message(ui::escaped(name).into_owned());
         let bar = bars.add(bar);
         let is_shown = !bar.is_hidden();
-        Self { bar, is_shown, position: 0, rate: Rate::new(now, 0), drawn: None, other: None }
+        let (bars, rate) = (bars.clone(), Rate::new(now, 0));
+        Self { bars, bar, is_shown, position: 0, rate, drawn: None, other: None }
     }
 
     /// Whether anybody sees the line.
@@ -86,6 +88,8 @@ impl Progress {
     /// Removes the line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
+        // Else those that nobody sees are kept for ever when they do not end in the order in which they began.
+        self.bars.remove(&self.bar);
     }
 }
 
@@ -191,6 +195,23 @@ mod tests {
         assert_eq!(rate.text(now + 2500 * MS, None), "stalled 3 s");
         rate.sample(now + 2600 * MS, 1_000_001);
         assert!(rate.text(now + 2600 * MS, None).ends_with("/s"));
+    }
+
+    #[test]
+    fn lines_that_were_cleared_take_no_memory() {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
+        let line = || Progress::new(&bars, Instant::now(), "a", Some(1));
+        let overlap = |times| {
+            for _ in 0..times {
+                let (first, second) = (line(), line());
+                second.clear();
+                drop(second);
+                first.clear();
+            }
+            format!("{bars:?}").len()
+        };
+        let few = overlap(2);
+        assert_eq!(overlap(32), few, "{bars:?}");
     }
 
     #[test]

@@ -4,7 +4,11 @@
 
 mod common;
 
+use cloudburst_cli::protocol::{Body, Frame, Reason};
+use cloudburst_net::{Endpoint, PathMap, Security};
 use common::*;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -29,8 +33,10 @@ fn tree() -> (TempDir, PathBuf) {
     symlink("a", root.join("link")).unwrap();
     symlink("/etc", root.join("2025/away")).unwrap();
     symlink("nowhere", root.join("dangling")).unwrap();
-    for (at, name) in (1_u64..).zip(["a", "2025/b", "2025/none", "2025/empty", "2025", ""]) {
-        set(&root.join(name), 0o700 | at as u32, 1_000_000_000 + at);
+    let modes = [0o640, 0o704, 0o444, 0o751, 0o755, 0o710];
+    let names = ["a", "2025/b", "2025/none", "2025/empty", "2025", ""];
+    for (at, (name, mode)) in (1..).zip(names.into_iter().zip(modes)) {
+        set(&root.join(name), mode, 1_000_000_000 + at);
     }
     (dir, root)
 }
@@ -65,6 +71,60 @@ fn a_directory_arrives_as_it_was() {
         assert_eq!(entries(receiver.dir.path()), [*name]);
         assert_eq!(listing(&receiver.dir.path().join(name)), listing(&root));
     }
+}
+
+#[test]
+fn the_mask_of_the_receiver_takes_from_modes_what_it_takes_from_others() {
+    let (_dir, root) = tree();
+    set(&root.join("a"), 0o666, 1);
+    set(&root, 0o777, 2);
+    let receiver = Receiver::start_masked("027", tempfile::tempdir().unwrap(), &[]);
+    let sent = receiver.send(&["-r"], &[&root]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let there = receiver.dir.path().join("photos");
+    let mode = |name| fs::metadata(there.join(name)).unwrap().mode() & 0o7777;
+    assert_eq!(["a", "2025/b", "2025", ""].map(mode), [0o640, 0o700, 0o750, 0o750]);
+}
+
+#[test]
+fn what_takes_the_place_of_a_file_after_the_directory_was_read_is_not_sent() {
+    let (dir, paths) = files(&[("secret", b"secret")]);
+    let root = dir.path().join("photos");
+    fs::create_dir(&root).unwrap();
+    for name in ["a", "file", "link", "pipe"] {
+        fs::write(root.join(name), "x").unwrap();
+    }
+    let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
+    let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
+    let receiver = builder.build().unwrap().blocking();
+    let addr = receiver.local_addr().to_string();
+    let sending = Running::start(&mut sender(&addr, "", &["-r", "--insecure"], &[&root]));
+    let offered = || loop {
+        let message = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+        let Frame { transfer, body } = Frame::decode(&message.bytes).unwrap();
+        if let Body::Offer(offer) = body {
+            return (message.peer, transfer, offer.name.unwrap().to_string());
+        }
+    };
+    let refuse = |(peer, transfer, _)| {
+        let body = Body::Failed(Reason::Exists);
+        receiver.send(peer, Frame { transfer, body }.encode()).unwrap();
+    };
+    let first = offered();
+    assert_eq!(first.2, "photos/a");
+    fs::rename(&paths[0], root.join("file")).unwrap();
+    for name in ["link", "pipe"] {
+        fs::remove_file(root.join(name)).unwrap();
+    }
+    symlink(root.join("file"), root.join("link")).unwrap();
+    mkfifo(&root.join("pipe"), Mode::S_IRWXU).unwrap();
+    refuse(first);
+    let next = offered();
+    assert_eq!(next.2, "photos");
+    refuse(next);
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(1));
+    assert_eq!(sent.stderr.matches("took its place").count(), 3, "{}", sent.stderr);
 }
 
 #[test]

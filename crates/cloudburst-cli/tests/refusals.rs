@@ -4,6 +4,7 @@
 
 mod common;
 
+use cloudburst_cli::protocol::{Body, Frame, Reason};
 use cloudburst_net::{Config, Endpoint, PathMap, Security};
 use cloudburst_netem::Relay;
 use common::*;
@@ -108,6 +109,42 @@ fn a_receiver_of_another_version_is_named_with_both() {
     assert_eq!(sent.code, Some(1));
     let says = "speaks version 3 of the protocol, and this end version 2: upgrade this end";
     assert!(sent.stderr.contains(says), "{}", sent.stderr);
+}
+
+#[test]
+fn a_receiver_of_another_version_of_the_file_protocol_is_named_with_both() {
+    let (_dir, path) = small();
+    for answer in [1, 2] {
+        let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
+        let builder = builder.paths(PathMap::ecmp(1)).security(Security::trusted_network());
+        let receiver = builder.build().unwrap().blocking();
+        let addr = receiver.local_addr().to_string();
+        let refuse = || {
+            let (peer, transfer) = loop {
+                let question = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+                let Frame { transfer, body } = Frame::decode(&question.bytes).unwrap();
+                // The sender says BYE, too.
+                if matches!(body, Body::Offer(_) | Body::Examine { .. }) {
+                    break (question.peer, transfer);
+                }
+            };
+            let body = Body::Failed(Reason::Version(1));
+            receiver.send(peer, Frame { transfer, body }.encode_as(answer)).unwrap();
+        };
+        let says = "speaks version 1 of the file protocol, this program 2: upgrade the older one";
+        let args = ["--insecure", "--deadline", "5"];
+        let sending = Running::start(&mut sender(&addr, "", &args, &[&path]));
+        refuse();
+        let sent = sending.end();
+        assert_eq!(sent.code, Some(1));
+        assert!(sent.stderr.contains(says), "{}", sent.stderr);
+        let args = ["--insecure", "--ports", "1", "--deadline", "5", &addr];
+        let examining = Running::start(&mut command(DOCTOR, &args));
+        refuse();
+        let examined = examining.end();
+        assert_eq!(examined.code, Some(1));
+        assert!(examined.stderr.contains(says), "{}", examined.stderr);
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Examiner {
     /// Asks with `padding` bytes; how many packets that took, and the answer. `None`: no answer.
     pub(super) fn ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
         let Some((transfer, packets)) = self.send(Answer::Here, padding)? else { return Ok(None) };
-        let vitals = self.answer_to(transfer).ok_or(ExamError::NoVitals)?;
+        let vitals = self.answer_to(transfer)?.ok_or(ExamError::NoVitals)?;
         Ok(Some((packets, vitals)))
     }
 
@@ -103,20 +103,23 @@ impl Examiner {
     /// has got the question, for all that is known.
     pub(super) fn is_answered_at(&mut self, other: &Self) -> Result<Option<bool>, ExamError> {
         let port = other.endpoint.local_addr().port();
-        let asked = self.send(Answer::At(port), FULL)?;
-        Ok(asked.map(|(transfer, _)| other.answer_to(transfer).is_some()))
+        let Some((transfer, _)) = self.send(Answer::At(port), FULL)? else { return Ok(None) };
+        Ok(Some(other.answer_to(transfer)?.is_some()))
     }
 
     /// Waits for the answer to a question. `None`: it does not come.
-    fn answer_to(&self, transfer: TransferId) -> Option<Vitals> {
+    fn answer_to(&self, transfer: TransferId) -> Result<Option<Vitals>, ExamError> {
         let until = Instant::now() + self.deadline;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let message = self.endpoint.recv_timeout(left).ok().flatten()?;
-            match Frame::decode(&message.bytes) {
-                Ok(Frame { transfer: of, body: Body::Vitals(vitals) }) if of == transfer => {
-                    return Some(vitals);
-                }
+            let message = self.endpoint.recv_timeout(left).ok().flatten();
+            let Some(message) = message else { return Ok(None) };
+            match Frame::decode_answer(&message.bytes) {
+                Ok(frame) if frame.transfer == transfer => match frame.body {
+                    Body::Vitals(vitals) => return Ok(Some(vitals)),
+                    Body::Failed(reason) => return Err(ExamError::Refused(reason)),
+                    _ => {}
+                },
                 // An answer to an earlier question, or no answer.
                 _ => {}
             }

@@ -21,7 +21,7 @@ use self::exam::Examiner;
 use self::report::{Buffers, End, Port, Report};
 use crate::Exit;
 use crate::plan::DoctorPlan;
-use crate::protocol::{MAX_CHUNK, Vitals};
+use crate::protocol::{MAX_CHUNK, Reason, Vitals};
 use crate::sender::Failure;
 use crate::sender::address::{self, ResolveError};
 use crate::ui;
@@ -56,6 +56,8 @@ enum ExamError {
          changes ports, or a firewall"
     )]
     NoVitals,
+    #[error(transparent)]
+    Refused(Reason),
 }
 
 /// Examines as the plan says.

@@ -43,7 +43,14 @@ pub(crate) struct Input {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     StandardInput,
+    /// A file on the command line, or where a link there leads.
     Path(PathBuf),
+    /// A file that was found in a directory: this one, and nothing that takes its place.
+    Found {
+        path: PathBuf,
+        device: u64,
+        inode: u64,
+    },
     /// A directory has none.
     Directory,
     /// Where a link leads.
@@ -122,7 +129,7 @@ impl Input {
     /// What the receiver is to make of it.
     pub(crate) const fn entry(&self) -> Entry {
         match self.source {
-            Source::StandardInput | Source::Path(_) => Entry::File,
+            Source::StandardInput | Source::Path(_) | Source::Found { .. } => Entry::File,
             Source::Directory => Entry::Directory,
             Source::Link(_) => Entry::Link,
         }
@@ -160,7 +167,8 @@ fn walk(
             let leads = fs::read_link(path).map_err(|source| failed(path, source))?;
             Source::Link(leads.into_os_string().into_encoded_bytes())
         } else if metadata.is_file() {
-            Source::Path(path.to_owned())
+            let (device, inode) = (metadata.dev(), metadata.ino());
+            Source::Found { path: path.to_owned(), device, inode }
         } else {
             skipped.push(path.to_owned());
             continue;

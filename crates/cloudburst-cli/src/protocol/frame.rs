@@ -174,8 +174,14 @@ pub enum FrameError {
 impl Frame {
     /// The frame's bytes.
     pub fn encode(&self) -> Bytes {
+        self.encode_as(VERSION)
+    }
+
+    /// The frame's bytes as one of `version`. A FAILED is the same in all versions, so that a peer can be refused
+    /// in its own.
+    pub fn encode_as(&self, version: u8) -> Bytes {
         let mut out = Vec::with_capacity(64);
-        self.body.kind().write_head(self.transfer, &mut out);
+        self.body.kind().write_head(version, self.transfer, &mut out);
         match &self.body {
             Body::Offer(Offer { files, chunk, size, patience, entry, attributes, name }) => {
                 out.extend_from_slice(&files.to_be_bytes());
@@ -227,7 +233,7 @@ impl Frame {
     /// The beginning of a CHUNK, for the bytes of the file to be read in behind it.
     pub fn begin_chunk(transfer: TransferId, number: u64, chunk: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(CHUNK_HEAD_LEN + chunk);
-        Kind::Chunk.write_head(transfer, &mut out);
+        Kind::Chunk.write_head(VERSION, transfer, &mut out);
         out.extend_from_slice(&number.to_be_bytes());
         out
     }
@@ -235,6 +241,20 @@ impl Frame {
     /// Bytes of the file in the frame of a CHUNK.
     pub fn chunk_len(frame: &[u8]) -> u64 {
         frame.len().saturating_sub(CHUNK_HEAD_LEN) as u64
+    }
+
+    /// Reads an answer of a receiver: one of another version is a refusal, whatever else it says.
+    ///
+    /// # Errors
+    ///
+    /// Whatever else is wrong with the bytes: see [`FrameError`].
+    pub fn decode_answer(bytes: &Bytes) -> Result<Self, FrameError> {
+        match Self::decode(bytes) {
+            Err(FrameError::Version { transfer, got }) => {
+                Ok(Self { transfer, body: Body::Failed(Reason::Version(got.into())) })
+            }
+            result => result,
+        }
     }
 
     /// Reads a frame; a chunk's bytes are shared with `bytes`, not copied.
@@ -394,9 +414,9 @@ impl Kind {
         })
     }
 
-    fn write_head(self, transfer: TransferId, out: &mut Vec<u8>) {
+    fn write_head(self, version: u8, transfer: TransferId, out: &mut Vec<u8>) {
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, self as u8]);
+        out.extend_from_slice(&[version, self as u8]);
         out.extend_from_slice(&transfer.session.0);
         out.extend_from_slice(&transfer.file.to_be_bytes());
     }

@@ -6,8 +6,9 @@
 //!
 //! # Frames
 //!
-//! Integers are big-endian. Every frame begins with a head of 25 bytes, which no later version
-//! may change, so that a version can always be refused in the words of the one that was asked:
+//! Integers are big-endian. Every frame begins with a head of 25 bytes. No later version may change it,
+//! nor FAILED: a receiver refuses a frame of another version by a FAILED of that version, and a frame of
+//! another version that comes to a sender is a refusal.
 //!
 //! | at | bytes | field |
 //! |----|-------|-------|
@@ -49,7 +50,7 @@
 //!    file durable, gives it its name, and answers DONE. Until then it says ALIVE, every quarter
 //!    of the shorter patience.
 //! 4. A directory is offered after all that is in it: it has no bytes, and FINISH creates it where it is
-//!    missing and gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
+//!    missing and, unless it was there before, gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
 //!    the way to a name are created; what is there and is no directory, such as a link, is not followed.
 //! 5. BYE ends the session, and whatever of it is under way, on both sides.
 //!

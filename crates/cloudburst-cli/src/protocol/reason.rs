@@ -46,7 +46,10 @@ pub enum Reason {
     #[error("the receiver says that chunk {0} breaks the rules: the versions may not match")]
     Protocol(u64),
     /// 14: the receiver speaks another version of this protocol, the number.
-    #[error("the receiver speaks version {0} of the file protocol, this program {VERSION}")]
+    #[error(
+        "the receiver speaks version {0} of the file protocol, this program {VERSION}: \
+             upgrade the older one"
+    )]
     Version(u64),
     /// 15: the sender cannot go on: its file changed, or cannot be read.
     #[error("the sender could not read the file to its end")]

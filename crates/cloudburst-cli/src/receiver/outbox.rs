@@ -1,7 +1,8 @@
 //! Answers: few at a time, so that nobody can make a receiver hoard them.
 
 use crate::courier::{Courier, News};
-use crate::protocol::{Body, Frame, TransferId};
+use crate::protocol::{Body, Frame, Reason, TransferId, VERSION};
+use bytes::Bytes;
 use cloudburst_net::{Endpoint, SendOptions};
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -42,12 +43,19 @@ impl Outbox {
 
     /// Says something. A peer that cannot be answered hears nothing, and gives up.
     pub(super) fn reply(&mut self, peer: SocketAddr, transfer: TransferId, body: Body) {
-        self.send(Reply { peer, stored: None }, transfer, body);
+        self.send(Reply { peer, stored: None }, Frame { transfer, body }.encode());
+    }
+
+    /// Refuses a frame of version `got`, in that version.
+    pub(super) fn refuse_version(&mut self, peer: SocketAddr, transfer: TransferId, got: u8) {
+        let body = Body::Failed(Reason::Version(VERSION.into()));
+        self.send(Reply { peer, stored: None }, Frame { transfer, body }.encode_as(got));
     }
 
     /// Says that the file is stored at `path`.
     pub(super) fn confirm(&mut self, peer: SocketAddr, transfer: TransferId, path: String) {
-        self.send(Reply { peer, stored: Some(path) }, transfer, Body::Done);
+        let frame = Frame { transfer, body: Body::Done }.encode();
+        self.send(Reply { peer, stored: Some(path) }, frame);
     }
 
     /// Lets the answers under way out, within a time.
@@ -55,13 +63,13 @@ impl Outbox {
         self.courier.close(within);
     }
 
-    fn send(&mut self, reply: Reply, transfer: TransferId, body: Body) {
+    fn send(&mut self, reply: Reply, frame: Bytes) {
         let peer = reply.peer;
         let to_peer = self.courier.under_way().filter(|reply| reply.peer == peer).count();
         if to_peer >= MAX_REPLIES_TO_PEER || self.courier.under_way().count() >= MAX_REPLIES {
             return;
         }
         let options = SendOptions { deadline: Some(self.deadline), ..SendOptions::default() };
-        let _ = self.courier.send(reply, peer, Frame { transfer, body }.encode(), options);
+        let _ = self.courier.send(reply, peer, frame, options);
     }
 }

@@ -201,9 +201,8 @@ impl Server {
         let (now, peer) = (Instant::now(), message.peer);
         let Frame { transfer, body } = match Frame::decode(&message.bytes) {
             Ok(frame) => frame,
-            Err(FrameError::Version { transfer, .. }) => {
-                let reason = Reason::Version(crate::protocol::VERSION.into());
-                return self.outbox.reply(peer, transfer, Body::Failed(reason));
+            Err(FrameError::Version { transfer, got }) => {
+                return self.outbox.refuse_version(peer, transfer, got);
             }
             // Nobody who follows the rules sends that, and nobody else deserves an answer.
             Err(_) => return,

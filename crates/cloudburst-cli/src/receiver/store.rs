@@ -4,9 +4,10 @@ use crate::protocol::{Attributes, Entry, FilePath, Reason};
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, readlinkat, renameat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstatat, mkdirat, utimensat};
+use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstat, fstatat, mkdirat, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{geteuid, linkat};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions, Permissions};
 use std::io;
@@ -16,8 +17,8 @@ use std::os::unix::fs::{
     DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink,
 };
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tempfile::{TempDir, TempPath};
 
@@ -43,6 +44,10 @@ pub(super) struct Store {
 struct Root {
     fd: Arc<OwnedFd>,
     path: PathBuf,
+    /// The permissions that the user's mask leaves to new files and directories.
+    mask: u32,
+    /// Device and inode of each directory that was created here: all others are somebody else's.
+    created: Arc<Mutex<HashSet<(u64, u64)>>>,
 }
 
 /// A file that has no name yet. What is dropped before [`commit`](Self::commit) or [`keep`](Self::keep) is
@@ -102,7 +107,12 @@ impl Store {
             .tempdir_in(&dir)?;
         let fd = open(&dir, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         let parts = if resumes { parts_in(&dir) } else { None };
-        Ok(Self { root: Root { fd: Arc::new(fd), path: dir }, overwrite, private, parts })
+        // The mask cannot be read without being set for all threads, but a new file shows it.
+        let all = Permissions::from_mode(0o777);
+        let probe = tempfile::Builder::new().permissions(all).tempfile_in(&private)?;
+        let mask = probe.as_file().metadata()?.mode() & 0o777;
+        let root = Root { fd: Arc::new(fd), path: dir, mask, created: Arc::default() };
+        Ok(Self { root, overwrite, private, parts })
     }
 
     /// The directory of what is not whole.
@@ -211,20 +221,33 @@ impl Root {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut at = self.fd.try_clone().map_err(|error| Reason::of_write_error(&error, 0))?;
         for name in names {
-            let mut next = openat(&at, name, flags, Mode::empty());
-            if matches!(next, Err(Errno::ENOENT)) {
-                if !creates {
-                    return Ok(None);
-                }
-                match mkdirat(&at, name, ON_THE_WAY) {
-                    // Somebody else may have been faster.
-                    Ok(()) | Err(Errno::EEXIST) => next = openat(&at, name, flags, Mode::empty()),
-                    Err(error) => return Err(refusal(error)),
-                }
-            }
+            let open = || openat(&at, name, flags, Mode::empty());
+            let next = match open() {
+                Err(Errno::ENOENT) if !creates => return Ok(None),
+                Err(Errno::ENOENT) => match mkdirat(&at, name, ON_THE_WAY) {
+                    Ok(()) => open().inspect(|directory| self.note_created(directory)),
+                    // Somebody else was faster.
+                    Err(Errno::EEXIST) => open(),
+                    Err(error) => Err(error),
+                },
+                result => result,
+            };
             at = next.map_err(refusal)?;
         }
         Ok(Some(at))
+    }
+
+    fn note_created(&self, directory: &OwnedFd) {
+        if let Ok(stat) = fstat(directory) {
+            let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+            created.insert((stat.st_dev, stat.st_ino));
+        }
+    }
+
+    fn has_created(&self, directory: &File) -> io::Result<bool> {
+        let metadata = directory.metadata()?;
+        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(created.contains(&(metadata.dev(), metadata.ino())))
     }
 }
 
@@ -275,18 +298,23 @@ impl Target {
         self.root.path.join(self.name.as_str())
     }
 
-    /// Creates the directory if it is missing, and gives it its attributes.
+    /// Creates the directory if it is missing. Its attributes are set unless it was there before this store: such
+    /// a one belongs to somebody, and what is in it may be private.
     fn make_directory(&self) -> Result<(), Reason> {
         let (directories, last) = self.name.split();
         let directory = self.root.walk(directories.chain([last]), true)?;
         let directory = File::from(directory.ok_or(Reason::NoDirectory)?);
         let failed = |error: io::Error| Reason::of_write_error(&error, 0);
-        self.set_attributes(&directory).and_then(|()| directory.sync_all()).map_err(failed)
+        if self.overwrite || self.root.has_created(&directory).map_err(failed)? {
+            self.set_attributes(&directory).map_err(failed)?;
+        }
+        directory.sync_all().map_err(failed)
     }
 
     fn set_attributes(&self, file: &File) -> io::Result<()> {
         let Some(attributes) = self.attributes else { return Ok(()) };
-        file.set_permissions(Permissions::from_mode(attributes.permissions.into()))?;
+        let mode = u32::from(attributes.permissions) & self.root.mask;
+        file.set_permissions(Permissions::from_mode(mode))?;
         // What no clock here can express stays as it is.
         match modified(attributes) {
             Some(time) => file.set_times(FileTimes::new().set_modified(time)),
@@ -588,6 +616,27 @@ mod tests {
         let directory = put(&store, "d", Entry::Directory, b"", Some(attributes)).unwrap();
         assert_eq!(set(directory), (0o750, 1_000_000, 7));
         assert_eq!(entries(store.private()), 0);
+    }
+
+    #[test]
+    fn a_directory_that_was_there_keeps_its_attributes_unless_it_may_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().join("d");
+        fs::create_dir(&there).unwrap();
+        fs::set_permissions(&there, Permissions::from_mode(0o700)).unwrap();
+        let attributes = Attributes { permissions: 0o755, seconds: 1_000_000, nanoseconds: 0 };
+        let put_all = |overwrite| {
+            let store = Store::open(dir.path().to_owned(), overwrite, false).unwrap();
+            for name in ["d/new", "d"] {
+                put(&store, name, Entry::Directory, b"", Some(attributes)).unwrap();
+            }
+            let metadata = fs::metadata(&there).unwrap();
+            (metadata.mode() & 0o777, metadata.mtime() == 1_000_000)
+        };
+        assert_eq!(put_all(false), (0o700, false));
+        let new = fs::metadata(there.join("new")).unwrap();
+        assert_eq!((new.mode() & 0o777, new.mtime()), (0o755, 1_000_000));
+        assert_eq!(put_all(true), (0o755, true));
     }
 
     #[test]

@@ -4,8 +4,12 @@ use crate::plan::Source;
 use crate::prefix::hash_exactly;
 use crate::protocol::{Frame, Prefix, TransferId};
 use bytes::Bytes;
-use std::fs::{File, Metadata};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 
@@ -21,6 +25,8 @@ pub(crate) enum SourceError {
     Resized { expected: u64, got: u64 },
     #[error("somebody wrote to it while it was sent: send it when nobody does")]
     Modified,
+    #[error("something else took its place after its directory was read: send it again")]
+    Replaced,
 }
 
 /// What comes from the file, in order.
@@ -52,13 +58,42 @@ enum Input {
     File(Watched),
 }
 
+impl Input {
+    /// With the size, where there is one.
+    fn of_file(file: File) -> io::Result<(Self, Option<u64>)> {
+        let before = file.metadata()?;
+        let size = before.len();
+        // Pipes and devices have no size that means anything, nor have files in /proc.
+        Ok(if before.is_file() && size > 0 {
+            (Self::File(Watched { file, before }), Some(size))
+        } else {
+            (Self::Stream(Box::new(file)), None)
+        })
+    }
+}
+
+/// Opens a file, and neither follows a link that has its name nor waits for the other end of a pipe.
+fn open_found(path: &Path) -> Result<File, SourceError> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
+    opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        // A link, and a socket.
+        Some(Errno::ELOOP | Errno::ENXIO) => SourceError::Replaced,
+        _ => error.into(),
+    })
+}
+
 impl Reader {
     /// Opens the file, to be read in chunks of `chunk` bytes.
     ///
     /// # Errors
     ///
-    /// What the system says of the file.
-    pub(crate) fn open(source: &Source, transfer: TransferId, chunk: usize) -> io::Result<Self> {
+    /// What the system says of the file, or [`SourceError::Replaced`].
+    pub(crate) fn open(
+        source: &Source,
+        transfer: TransferId,
+        chunk: usize,
+    ) -> Result<Self, SourceError> {
         let (input, size) = match source {
             Source::StandardInput => (Input::Stream(Box::new(io::stdin())), None),
             Source::Directory => (Input::Stream(Box::new(io::empty())), Some(0)),
@@ -66,16 +101,14 @@ impl Reader {
                 let size = leads.len() as u64;
                 (Input::Stream(Box::new(io::Cursor::new(leads.clone()))), Some(size))
             }
-            Source::Path(path) => {
-                let file = File::open(path)?;
+            Source::Path(path) => Input::of_file(File::open(path)?)?,
+            Source::Found { path, device, inode } => {
+                let file = open_found(path)?;
                 let metadata = file.metadata()?;
-                // Pipes and devices have no size that means anything, nor have files in /proc.
-                if metadata.is_file() && metadata.len() > 0 {
-                    let size = metadata.len();
-                    (Input::File(Watched { file, before: metadata }), Some(size))
-                } else {
-                    (Input::Stream(Box::new(file)), None)
+                if (metadata.dev(), metadata.ino()) != (*device, *inode) {
+                    return Err(SourceError::Replaced);
                 }
+                Input::of_file(file)?
             }
         };
         Ok(Self { transfer, chunk, size, input: Some(input), pieces: None })

@@ -75,7 +75,7 @@ pub(super) fn send(
     input: &Input,
     cost: &mut Cost,
 ) -> Result<(), Failure> {
-    let reader = Reader::open(&input.source, transfer, session.chunk).map_err(SourceError::from)?;
+    let reader = Reader::open(&input.source, transfer, session.chunk)?;
     let (name, size) = (Ok(input.name.clone()), reader.size());
     let (chunk, patience) = (session.chunk as u32, session.deadline);
     let (entry, attributes) = (input.entry(), input.attributes);
@@ -128,7 +128,7 @@ impl Transfer<'_> {
             match news {
                 News::Message(message) => {
                     // Other peers that send to this port know nothing of this session.
-                    if let Ok(frame) = Frame::decode(&message.bytes)
+                    if let Ok(frame) = Frame::decode_answer(&message.bytes)
                         && frame.transfer == id
                     {
                         self.outbound.handle_frame(now, &frame.body);

@@ -140,9 +140,16 @@ impl Receiver {
     }
 
     pub(crate) fn start_in(dir: TempDir, args: &[&str]) -> Self {
-        let mut all = vec!["--listen", "127.0.0.1:0", "--out", dir.path().to_str().unwrap()];
+        Self::start_masked("022", dir, args)
+    }
+
+    /// Starts a receiver with a file mode creation mask.
+    pub(crate) fn start_masked(mask: &str, dir: TempDir, args: &[&str]) -> Self {
+        let script = format!("umask {mask}; exec \"$0\" \"$@\"");
+        let mut all = vec!["-c", &script, RECV, "--listen", "127.0.0.1:0", "--out"];
+        all.push(dir.path().to_str().unwrap());
         all.extend(args);
-        let (running, addr, key) = listening(Running::start(&mut command(RECV, &all)));
+        let (running, addr, key) = listening(Running::start(&mut command("sh", &all)));
         Self { running, addr, key, dir }
     }
 
