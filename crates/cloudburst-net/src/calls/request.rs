@@ -29,6 +29,8 @@ pub struct Request {
     deadline: Instant,
     interest: Arc<Interest>,
     endpoint: Weak<Inner>,
+    /// The engine holds it for this. Once it does not, another request may have its name.
+    held: bool,
     replied: bool,
 }
 
@@ -59,7 +61,7 @@ impl Request {
         interest: Arc<Interest>,
         endpoint: Weak<Inner>,
     ) -> Self {
-        Self { request, deadline, interest, endpoint, replied: false }
+        Self { request, deadline, interest, endpoint, held: true, replied: false }
     }
 
     pub(crate) fn parts(&self) -> RequestParts {
@@ -160,7 +162,7 @@ impl Request {
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
                     // Its end tells the caller that there is no answer.
-                    drop(Self::new(request, deadline, interest, endpoint_here));
+                    Self::new(request, deadline, interest, endpoint_here).held = false;
                 }
             };
             endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
@@ -172,8 +174,10 @@ impl Request {
     }
 
     /// The response is under way, or there is none: the endpoint need not wait for it.
-    fn release(&self, endpoint: &Endpoint) {
-        endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
+    fn release(&mut self, endpoint: &Endpoint) {
+        if core::mem::take(&mut self.held) {
+            endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
+        }
     }
 
     fn response(&self, bytes: Option<&[u8]>) -> Bytes {
