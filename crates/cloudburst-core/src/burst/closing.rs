@@ -134,7 +134,7 @@ impl Callbacks {
         self.sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
         self.connects.into_values().for_each(|on_connect| contain(|| drop(on_connect)));
         self.calls.into_values().for_each(|on_answer| contain(|| drop(on_answer)));
-        self.requests.into_values().for_each(|on_withdrawn| contain(on_withdrawn));
+        self.requests.into_values().for_each(contain);
     }
 }
 
