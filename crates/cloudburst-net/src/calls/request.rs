@@ -159,10 +159,17 @@ impl Request {
             let interest = self.interest.clone();
             let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
+                if let Outcome::Delivered(_) = outcome {
+                    return;
+                }
+                // It has been released. Its end counts it, and tells the caller of a refusal.
+                let mut ended = Self::new(request, deadline, interest, endpoint_here);
+                ended.held = false;
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
-                    // Its end tells the caller that there is no answer.
-                    Self::new(request, deadline, interest, endpoint_here).held = false;
+                } else {
+                    ended.count_unanswered();
+                    ended.replied = true;
                 }
             };
             endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
@@ -178,6 +185,11 @@ impl Request {
         if core::mem::take(&mut self.held) {
             endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
         }
+    }
+
+    fn count_unanswered(&self) {
+        let Ok(endpoint) = self.upgrade() else { return };
+        endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
     }
 
     fn response(&self, bytes: Option<&[u8]>) -> Bytes {
@@ -206,8 +218,12 @@ impl Drop for Request {
             return;
         }
         let Ok(endpoint) = self.upgrade() else { return };
-        if let Ok(options) = self.options(SendOptions::default()) {
-            endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
+        let options = self.options(SendOptions::default());
+        // Without a reply that was begun, only if somebody still waits.
+        if options.is_ok() || !self.held {
+            self.count_unanswered();
+        }
+        if let Ok(options) = options {
             // Without room or time for it, the caller's deadline has to do.
             let frame = self.response(None);
             let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
