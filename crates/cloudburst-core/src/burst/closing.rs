@@ -6,6 +6,7 @@ use super::parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, Sending, lock};
 use super::shared::{Who, contain};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::{CallId, MAX_PAUSE, RequestId, coupling};
+use crate::wire::Role;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::sync::MutexGuard;
@@ -34,6 +35,12 @@ impl<I: PacketIo> Engine<I> {
         self.shared.report();
         self.shared.pump(Who::Other);
         let drained = loop {
+            // Requests that could not be refused before, for want of room.
+            if self.readable(Role::Request) > 0 {
+                coupling::close(&mut &self.shared.parts, self.shared.io.now());
+                self.shared.report();
+                self.shared.pump(Who::Other);
+            }
             let calling = self.shared.parts.lock_calling();
             let sending = self.shared.parts.lock_sending();
             let left = deadline.saturating_since(self.shared.io.now());
@@ -42,7 +49,9 @@ impl<I: PacketIo> Engine<I> {
             let reported = sending.on_end.is_empty()
                 && sending.on_connect.is_empty()
                 && calling.on_answer.is_empty();
-            let drained = sending.sender.unfinished() == 0 && calling.calls.held() == 0 && reported;
+            let refused = self.readable(Role::Request) == 0;
+            let ended = sending.sender.unfinished() == 0 && calling.calls.held() == 0;
+            let drained = refused && ended && reported;
             if drained || over {
                 break drained;
             }

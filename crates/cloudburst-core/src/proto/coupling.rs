@@ -32,6 +32,13 @@ pub(crate) trait Parts: Halves {
     fn calls_and_receiver(
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>);
+    fn all(
+        &mut self,
+    ) -> (
+        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = Sender>,
+        impl DerefMut<Target = Receiver>,
+    );
     /// The receiver, if it may have output. A thread that sends symbols must not wait for a
     /// decoder.
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
@@ -179,14 +186,20 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
 }
 
 /// Begins to close: what is under way continues, and of requests, those that the application has.
-/// All others are refused. Refuses those that have come since when called again.
+/// All others are refused, as far as there is room to say so. Called again, this refuses those that are
+/// left, and those that have come since.
 pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
-    parts.sender().close();
-    parts.receiver().close();
+    let (mut calls, mut sender, mut receiver) = parts.all();
+    sender.close();
+    receiver.close();
+    let len = Role::Response.header_len();
     loop {
-        let Some(message) = parts.receiver().recv(Role::Request) else { return };
-        let Some(request) = parts.calls().refuse(now, message) else { continue };
-        let mut sender = parts.sender();
+        let next = receiver.queued(Role::Request).next();
+        if next.is_none_or(|next| !sender.has_room(next.peer, len)) {
+            return;
+        }
+        let Some(message) = receiver.recv(Role::Request) else { return };
+        let Some(request) = calls.refuse(now, message) else { continue };
         let bytes = if sender.supports(request.peer, Capabilities::CANCEL) {
             refusal(request.call)
         } else {
@@ -202,6 +215,8 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     parts.sender().cancel_all();
     close(parts, now);
+    // Those that there is no room to refuse: the deadlines of their callers have to do.
+    while parts.receiver().recv(Role::Request).is_some() {}
     let held = parts.calls().release_all();
     for (request, deadline) in held {
         let bytes = response(request.call, None);

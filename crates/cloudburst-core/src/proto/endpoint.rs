@@ -390,6 +390,16 @@ impl Parts for Endpoint {
         (&mut self.calls, &mut self.receiver)
     }
 
+    fn all(
+        &mut self,
+    ) -> (
+        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = Sender>,
+        impl DerefMut<Target = Receiver>,
+    ) {
+        (&mut self.calls, &mut self.sender, &mut self.receiver)
+    }
+
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
         Some(&mut self.receiver)
     }

@@ -243,6 +243,28 @@ fn a_closing_callee_refuses_what_its_application_has_not_taken() {
 }
 
 #[test]
+fn a_closing_callee_refuses_as_many_at_a_time_as_there_is_room_for() {
+    let b = Config { send_messages: 2, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    pair.b.takes = false;
+    let calls: Vec<CallId> = (0..5).map(|seed| call(&mut pair, &message(100, seed))).collect();
+    pair.settle();
+    let own = pair.send_from(Side::B, message(900_000, 9), SendOptions::default());
+    for answered in [1, 3, 5] {
+        pair.b.endpoint.close(pair.now);
+        assert!(pair.b.endpoint.unfinished() <= 2);
+        pair.run(|pair| pair.a.answers.len() == answered);
+        pair.run(|pair| pair.b.outcomes.contains_key(&own));
+        pair.settle();
+    }
+    let closing = Rejection::ByPeer(RejectReason::Closing);
+    for call in &calls {
+        assert_eq!(pair.a.answers[call], Err(CallFailure::Rejected(closing)));
+    }
+    assert_eq!(pair.b.counters().calls.requests_refused, 5);
+}
+
+#[test]
 fn an_endpoint_that_stops_tells_everybody_at_once() {
     let mut pair = Pair::new(Setup::default());
     let taken = taken(&mut pair, Duration::from_secs(10));

@@ -429,14 +429,13 @@ mod tests {
 
     #[test]
     fn a_token_is_taken_until_the_application_lets_go_of_its_request() {
-        let by_withdrawal = |calls: &mut Calls, id| calls.on_withdrawn(id, false);
-        let by_deadline = |calls: &mut Calls, _| calls.handle_timeout(DUE);
-        let ends: [&dyn Fn(&mut Calls, RequestId); 2] = [&by_withdrawal, &by_deadline];
-        for end in ends {
+        for is_late in [false, true] {
             let (mut calls, _) = calls();
             let call = calls.prepare(None, b"another request");
             let first = offered(&mut calls, Instant::ZERO, &call).unwrap();
-            end(&mut calls, first);
+            if is_late {
+                calls.handle_timeout(DUE);
+            }
             calls.on_withdrawn(first, false);
             assert_eq!((calls.held(), calls.holds(first)), (0, false));
             assert_eq!(offered(&mut calls, DUE, &call), None, "the application has it");
