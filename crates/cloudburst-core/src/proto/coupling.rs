@@ -210,10 +210,14 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
 }
 
 /// Ends everything: peers are told that what has not arrived will not, and that there are no
-/// responses to the requests that the application still has. What that takes is ready to be sent;
-/// all other bursts have stopped.
+/// responses to the requests that the application still has, or whose responses this cuts off. What
+/// that takes is ready to be sent or under way; all other bursts have stopped.
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
-    parts.sender().cancel_all();
+    let mut sender = parts.sender();
+    for (caller, call, deadline) in sender.cancel_all() {
+        sender.say(now, caller, Role::Response, response(call, None), deadline);
+    }
+    drop(sender);
     close(parts, now);
     // Those that there is no room to refuse: the deadlines of their callers have to do.
     while parts.receiver().recv(Role::Request).is_some() {}

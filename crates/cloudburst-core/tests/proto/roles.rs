@@ -265,6 +265,25 @@ fn a_closing_callee_refuses_as_many_at_a_time_as_there_is_room_for() {
 }
 
 #[test]
+fn callers_whose_responses_a_stop_cuts_off_are_told_at_once() {
+    let mut pair = Pair::new(Setup::default());
+    let calls: Vec<CallId> = (0..3).map(|seed| call(&mut pair, &message(100, seed))).collect();
+    pair.run(|pair| pair.b.requests.len() == calls.len());
+    let long = message(900_000, 1);
+    let (now, options) = (pair.now, SendOptions::default());
+    let requests = pair.b.requests.clone();
+    for (request, bytes) in requests.iter().zip([Some(&long[..]), Some(b"short"), None]) {
+        pair.b.endpoint.reply(now, request, bytes, &options).unwrap();
+    }
+    pair.b.endpoint.stop(now);
+    pair.run(|pair| pair.a.answers.len() == calls.len());
+    for call in &calls {
+        assert_eq!(pair.a.answers[call], Err(CallFailure::Unanswered));
+    }
+    assert!(pair.now.saturating_since(now) < Duration::from_millis(10), "at once");
+}
+
+#[test]
 fn an_endpoint_that_stops_tells_everybody_at_once() {
     let mut pair = Pair::new(Setup::default());
     let taken = taken(&mut pair, Duration::from_secs(10));
