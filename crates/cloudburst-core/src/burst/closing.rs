@@ -24,7 +24,7 @@ impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages and connects, and requests that the application has not taken;
     /// peers are told so. Waits at most `within` for what is under way: sends, connects, calls,
     /// requests that the application has and has not replied to, and peers that miss a STOP. Then
-    /// [stops](Self::stop). Returns whether all had ended by then.
+    /// [stops](Self::stop). Returns whether all had ended by then, but for withdrawals of requests.
     ///
     /// `on_refusal` is called when nothing more is accepted.
     pub fn shutdown(&self, within: Duration, on_refusal: impl FnOnce()) -> bool {
@@ -50,10 +50,14 @@ impl<I: PacketIo> Engine<I> {
                 && sending.on_connect.is_empty()
                 && calling.on_answer.is_empty();
             let refused = self.readable(Role::Request) == 0;
-            let ended = sending.sender.unfinished() == 0 && calling.calls.held() == 0;
-            let drained = refused && ended && reported;
-            if drained || over {
-                break drained;
+            let unfinished = sending.sender.unfinished();
+            let rest = refused && reported && calling.calls.held() == 0;
+            if over {
+                // Nobody waits for what withdrawals say.
+                break rest && unfinished == sending.sender.withdrawals();
+            }
+            if rest && unfinished == 0 {
+                break true;
             }
             drop(calling);
             drop(self.wait(sending, left));

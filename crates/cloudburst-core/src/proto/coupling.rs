@@ -12,7 +12,12 @@ use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Role, WireError};
 use core::ops::DerefMut;
+use core::time::Duration;
 use std::net::SocketAddr;
+
+/// How long a withdrawal is sent at most. It goes before everything else, takes the room of a message,
+/// and only spares the callee work: a callee that does not answer needs none.
+const WITHDRAW_FOR: Duration = Duration::from_secs(1);
 
 /// The halves of an endpoint, independent of how they are guarded.
 pub(crate) trait Halves {
@@ -181,6 +186,7 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
     if let Some((peer, until)) = delivered
         && sender.supports(peer, Capabilities::CANCEL)
     {
+        let until = until.min(now + WITHDRAW_FOR);
         sender.say(now, peer, Role::Withdrawal, withdrawal(call), until);
     }
 }
@@ -239,7 +245,6 @@ mod tests {
     use crate::rng::Seed;
     use bytes::Bytes;
     use core::ops::Deref;
-    use core::time::Duration;
 
     /// Halves whose application takes a message as soon as nobody holds the receiver.
     struct Eager {

@@ -171,6 +171,18 @@ fn a_callee_learns_that_nobody_waits_for_its_response() {
 }
 
 #[test]
+fn a_callee_that_does_not_answer_is_not_told_for_long() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_secs(10));
+    (0..4).for_each(|path| pair.set_down(path, true));
+    let start = pair.now;
+    pair.a.endpoint.hang_up(pair.now, id);
+    assert_eq!(pair.a.endpoint.unfinished(), 1);
+    pair.run(|pair| pair.a.endpoint.unfinished() == 0);
+    assert_eq!(pair.now, start + Duration::from_secs(1));
+}
+
+#[test]
 fn a_callee_learns_that_the_deadline_of_a_request_has_passed() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_millis(300));

@@ -362,6 +362,12 @@ impl Sender {
         self.messages.len() + self.connects.len()
     }
 
+    /// Withdrawals under way.
+    pub(crate) fn withdrawals(&self) -> usize {
+        let messages = self.messages.values();
+        messages.filter(|message| message.source.role == Role::Withdrawal).count()
+    }
+
     /// Whether a message of `len` bytes to `peer` has room.
     pub(super) fn has_room(&self, peer: SocketAddr, len: usize) -> bool {
         self.unfinished() < self.config.send_messages
