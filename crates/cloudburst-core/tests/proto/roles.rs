@@ -183,6 +183,21 @@ fn a_callee_that_does_not_answer_is_not_told_for_long() {
 }
 
 #[test]
+fn nothing_is_withdrawn_from_a_callee_that_has_restarted() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_secs(10));
+    pair.restart(Side::B);
+    // Its own message is how A learns of it. A then asks who is there.
+    pair.send_from(Side::B, message(100, 1), SendOptions::default());
+    pair.run(|pair| !pair.a.inbox.is_empty());
+    pair.a.endpoint.hang_up(pair.now, id);
+    assert_eq!(pair.a.endpoint.unfinished(), 1);
+    pair.run(|pair| pair.a.endpoint.unfinished() == 0);
+    assert_eq!(pair.a.counters().sender.delivered, 1, "the request");
+    assert_eq!(pair.b.counters().receiver.messages_delivered, 0);
+}
+
+#[test]
 fn a_callee_learns_that_the_deadline_of_a_request_has_passed() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_millis(300));
