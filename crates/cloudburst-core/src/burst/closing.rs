@@ -6,6 +6,7 @@ use super::parts::{OnAnswer, OnConnect, OnEnd, OnWithdrawn, Sending, lock};
 use super::shared::{Who, contain};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::{CallId, MAX_PAUSE, RequestId, coupling};
+use crate::wire::Role;
 use core::time::Duration;
 use foldhash::HashMap;
 use std::sync::MutexGuard;
@@ -23,7 +24,7 @@ impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages and connects, and requests that the application has not taken;
     /// peers are told so. Waits at most `within` for what is under way: sends, connects, calls,
     /// requests that the application has and has not replied to, and peers that miss a STOP. Then
-    /// [stops](Self::stop). Returns whether all had ended by then.
+    /// [stops](Self::stop). Returns whether all had ended by then, but for withdrawals of requests.
     ///
     /// `on_refusal` is called when nothing more is accepted.
     pub fn shutdown(&self, within: Duration, on_refusal: impl FnOnce()) -> bool {
@@ -34,6 +35,12 @@ impl<I: PacketIo> Engine<I> {
         self.shared.report();
         self.shared.pump(Who::Other);
         let drained = loop {
+            // Requests that could not be refused before, for want of room.
+            if self.readable(Role::Request) > 0 {
+                coupling::close(&mut &self.shared.parts, self.shared.io.now());
+                self.shared.report();
+                self.shared.pump(Who::Other);
+            }
             let calling = self.shared.parts.lock_calling();
             let sending = self.shared.parts.lock_sending();
             let left = deadline.saturating_since(self.shared.io.now());
@@ -42,9 +49,15 @@ impl<I: PacketIo> Engine<I> {
             let reported = sending.on_end.is_empty()
                 && sending.on_connect.is_empty()
                 && calling.on_answer.is_empty();
-            let drained = sending.sender.unfinished() == 0 && calling.calls.held() == 0 && reported;
-            if drained || over {
-                break drained;
+            let refused = self.readable(Role::Request) == 0;
+            let unfinished = sending.sender.unfinished();
+            let rest = refused && reported && calling.calls.held() == 0;
+            if over {
+                // Nobody waits for what withdrawals say.
+                break rest && unfinished == sending.sender.withdrawals();
+            }
+            if rest && unfinished == 0 {
+                break true;
             }
             drop(calling);
             drop(self.wait(sending, left));

@@ -255,24 +255,42 @@ impl<I: PacketIo> Engine<I> {
 
     /// Takes the next plain message from the application's queue.
     pub fn recv(&self) -> Option<Message> {
-        self.take_one(Role::Plain)
+        if self.readable(Role::Plain) == 0 {
+            return None;
+        }
+        let mut receiver = self.shared.parts.lock_receiver();
+        let message = receiver.recv(Role::Plain);
+        let more = receiver.has_events();
+        drop(receiver);
+        self.report_more(more);
+        message
     }
 
     /// Takes the next request from the application's queue, which is to [release](Self::release) it.
     /// Requests whose callers have given up are dropped and counted. What `watch` returns is called if
     /// nobody waits for the response any more, and must not block.
     pub fn recv_request(&self, watch: impl FnOnce(&Request) -> OnWithdrawn) -> Option<Request> {
-        loop {
-            let message = self.take_one(Role::Request)?;
-            let now = self.shared.io.now();
-            let mut calling = self.shared.parts.lock_calling();
-            let Some(request) = calling.calls.accept(now, message) else { continue };
-            let on_withdrawn = watch(&request);
-            calling.on_withdrawn.insert(request.id(), on_withdrawn);
-            drop(calling);
-            self.shared.wake_by(request.deadline);
-            return Some(request);
+        if self.readable(Role::Request) == 0 {
+            return None;
         }
+        let now = self.shared.io.now();
+        // Both locks: a withdrawal finds a request in the queue or with the application, and so does a
+        // thread that closes the engine.
+        let mut calling = self.shared.parts.lock_calling();
+        let mut receiver = self.shared.parts.lock_receiver();
+        let request = core::iter::from_fn(|| receiver.recv(Role::Request))
+            .find_map(|message| calling.calls.accept(now, message));
+        let more = receiver.has_events();
+        drop(receiver);
+        if let Some(request) = &request {
+            calling.on_withdrawn.insert(request.id(), watch(request));
+        }
+        drop(calling);
+        self.report_more(more);
+        if let Some(request) = &request {
+            self.shared.wake_by(request.deadline);
+        }
+        request
     }
 
     /// Whether somebody waits for the response to a request that the application has taken.
@@ -296,20 +314,13 @@ impl<I: PacketIo> Engine<I> {
         self.shared.parts.readable(role)
     }
 
-    fn take_one(&self, role: Role) -> Option<Message> {
-        if self.readable(role) == 0 {
-            return None;
-        }
-        let mut receiver = self.shared.parts.lock_receiver();
-        let message = receiver.recv(role);
-        // A message that waited for this room is in the queue now, and its STOP is due.
-        let more = receiver.has_events();
-        drop(receiver);
+    /// Reports `more` that came of taking a message: one that waited for its room is in the queue now,
+    /// and its STOP is due.
+    fn report_more(&self, more: bool) {
         if more {
             self.shared.report();
             self.shared.pump(Who::Other);
         }
-        message
     }
 
     /// The counters so far.

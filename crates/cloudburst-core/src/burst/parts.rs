@@ -203,6 +203,16 @@ impl Parts for &LockedParts {
         (CallsGuard(self.lock_calling()), self.lock_receiver())
     }
 
+    fn all(
+        &mut self,
+    ) -> (
+        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = Sender>,
+        impl DerefMut<Target = Receiver>,
+    ) {
+        (CallsGuard(self.lock_calling()), SenderGuard(self.lock_sending()), self.lock_receiver())
+    }
+
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {
         self.lock_answering()
     }

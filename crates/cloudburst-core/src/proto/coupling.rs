@@ -12,7 +12,12 @@ use crate::path::Via;
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Role, WireError};
 use core::ops::DerefMut;
+use core::time::Duration;
 use std::net::SocketAddr;
+
+/// How long a withdrawal is sent at most. It goes before everything else, takes the room of a message,
+/// and only spares the callee work: a callee that does not answer needs none.
+const WITHDRAW_FOR: Duration = Duration::from_secs(1);
 
 /// The halves of an endpoint, independent of how they are guarded.
 pub(crate) trait Halves {
@@ -32,6 +37,13 @@ pub(crate) trait Parts: Halves {
     fn calls_and_receiver(
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>);
+    fn all(
+        &mut self,
+    ) -> (
+        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = Sender>,
+        impl DerefMut<Target = Receiver>,
+    );
     /// The receiver, if it may have output. A thread that sends symbols must not wait for a
     /// decoder.
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
@@ -174,19 +186,26 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
     if let Some((peer, until)) = delivered
         && sender.supports(peer, Capabilities::CANCEL)
     {
+        let until = until.min(now + WITHDRAW_FOR);
         sender.say(now, peer, Role::Withdrawal, withdrawal(call), until);
     }
 }
 
 /// Begins to close: what is under way continues, and of requests, those that the application has.
-/// All others are refused. Refuses those that have come since when called again.
+/// All others are refused, as far as there is room to say so. Called again, this refuses those that are
+/// left, and those that have come since.
 pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
-    parts.sender().close();
-    parts.receiver().close();
+    let (mut calls, mut sender, mut receiver) = parts.all();
+    sender.close();
+    receiver.close();
+    let len = Role::Response.header_len();
     loop {
-        let Some(message) = parts.receiver().recv(Role::Request) else { return };
-        let Some(request) = parts.calls().refuse(now, message) else { continue };
-        let mut sender = parts.sender();
+        let next = receiver.queued(Role::Request).next();
+        if next.is_none_or(|next| !sender.has_room(next.peer, len)) {
+            return;
+        }
+        let Some(message) = receiver.recv(Role::Request) else { return };
+        let Some(request) = calls.refuse(now, message) else { continue };
         let bytes = if sender.supports(request.peer, Capabilities::CANCEL) {
             refusal(request.call)
         } else {
@@ -197,11 +216,17 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
 }
 
 /// Ends everything: peers are told that what has not arrived will not, and that there are no
-/// responses to the requests that the application still has. What that takes is ready to be sent;
-/// all other bursts have stopped.
+/// responses to the requests that the application still has, or whose responses this cuts off. What
+/// that takes is ready to be sent or under way; all other bursts have stopped.
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
-    parts.sender().cancel_all();
+    let mut sender = parts.sender();
+    for (caller, call, deadline) in sender.cancel_all() {
+        sender.say(now, caller, Role::Response, response(call, None), deadline);
+    }
+    drop(sender);
     close(parts, now);
+    // Those that there is no room to refuse: the deadlines of their callers have to do.
+    while parts.receiver().recv(Role::Request).is_some() {}
     let held = parts.calls().release_all();
     for (request, deadline) in held {
         let bytes = response(request.call, None);
@@ -220,7 +245,6 @@ mod tests {
     use crate::rng::Seed;
     use bytes::Bytes;
     use core::ops::Deref;
-    use core::time::Duration;
 
     /// Halves whose application takes a message as soon as nobody holds the receiver.
     struct Eager {

@@ -227,8 +227,8 @@ impl Endpoint {
     }
 
     /// Takes the next request from the application's queue. Requests whose callers have given up
-    /// are dropped and counted. The endpoint remembers the request until it is replied to, or its
-    /// deadline passes.
+    /// are dropped and counted. The endpoint remembers the request until it is replied to, or an
+    /// [`Event::Withdrawn`] says that nobody waits for the response.
     pub fn recv_request(&mut self, now: Instant) -> Option<Request> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))
@@ -296,7 +296,11 @@ impl Endpoint {
 
     /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
-        coupling::poll_event(self)
+        let event = coupling::poll_event(self);
+        if let Some(Event::Withdrawn(request)) = &event {
+            self.calls.release(*request);
+        }
+        event
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is next due, or
@@ -384,6 +388,16 @@ impl Parts for Endpoint {
         &mut self,
     ) -> (impl DerefMut<Target = Calls>, impl DerefMut<Target = Receiver>) {
         (&mut self.calls, &mut self.receiver)
+    }
+
+    fn all(
+        &mut self,
+    ) -> (
+        impl DerefMut<Target = Calls>,
+        impl DerefMut<Target = Sender>,
+        impl DerefMut<Target = Receiver>,
+    ) {
+        (&mut self.calls, &mut self.sender, &mut self.receiver)
     }
 
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>> {

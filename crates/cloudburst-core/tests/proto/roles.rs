@@ -171,6 +171,33 @@ fn a_callee_learns_that_nobody_waits_for_its_response() {
 }
 
 #[test]
+fn a_callee_that_does_not_answer_is_not_told_for_long() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_secs(10));
+    (0..4).for_each(|path| pair.set_down(path, true));
+    let start = pair.now;
+    pair.a.endpoint.hang_up(pair.now, id);
+    assert_eq!(pair.a.endpoint.unfinished(), 1);
+    pair.run(|pair| pair.a.endpoint.unfinished() == 0);
+    assert_eq!(pair.now, start + Duration::from_secs(1));
+}
+
+#[test]
+fn nothing_is_withdrawn_from_a_callee_that_has_restarted() {
+    let mut pair = Pair::new(Setup::default());
+    let id = taken(&mut pair, Duration::from_secs(10));
+    pair.restart(Side::B);
+    // Its own message is how A learns of it. A then asks who is there.
+    pair.send_from(Side::B, message(100, 1), SendOptions::default());
+    pair.run(|pair| !pair.a.inbox.is_empty());
+    pair.a.endpoint.hang_up(pair.now, id);
+    assert_eq!(pair.a.endpoint.unfinished(), 1);
+    pair.run(|pair| pair.a.endpoint.unfinished() == 0);
+    assert_eq!(pair.a.counters().sender.delivered, 1, "the request");
+    assert_eq!(pair.b.counters().receiver.messages_delivered, 0);
+}
+
+#[test]
 fn a_callee_learns_that_the_deadline_of_a_request_has_passed() {
     let mut pair = Pair::new(Setup::default());
     let id = taken(&mut pair, Duration::from_millis(300));
@@ -240,6 +267,47 @@ fn a_closing_callee_refuses_what_its_application_has_not_taken() {
     pair.b.endpoint.reply(now, &request, Some(b"yes"), &options).unwrap();
     pair.settle();
     assert_eq!(pair.a.answers[&first], Ok(Bytes::from_static(b"yes")));
+}
+
+#[test]
+fn a_closing_callee_refuses_as_many_at_a_time_as_there_is_room_for() {
+    let b = Config { send_messages: 2, port: 7000, ..Config::default() };
+    let mut pair = Pair::new(Setup { b, ..Setup::default() });
+    pair.b.takes = false;
+    let calls: Vec<CallId> = (0..5).map(|seed| call(&mut pair, &message(100, seed))).collect();
+    pair.settle();
+    let own = pair.send_from(Side::B, message(900_000, 9), SendOptions::default());
+    for answered in [1, 3, 5] {
+        pair.b.endpoint.close(pair.now);
+        assert!(pair.b.endpoint.unfinished() <= 2);
+        pair.run(|pair| pair.a.answers.len() == answered);
+        pair.run(|pair| pair.b.outcomes.contains_key(&own));
+        pair.settle();
+    }
+    let closing = Rejection::ByPeer(RejectReason::Closing);
+    for call in &calls {
+        assert_eq!(pair.a.answers[call], Err(CallFailure::Rejected(closing)));
+    }
+    assert_eq!(pair.b.counters().calls.requests_refused, 5);
+}
+
+#[test]
+fn callers_whose_responses_a_stop_cuts_off_are_told_at_once() {
+    let mut pair = Pair::new(Setup::default());
+    let calls: Vec<CallId> = (0..3).map(|seed| call(&mut pair, &message(100, seed))).collect();
+    pair.run(|pair| pair.b.requests.len() == calls.len());
+    let long = message(900_000, 1);
+    let (now, options) = (pair.now, SendOptions::default());
+    let requests = pair.b.requests.clone();
+    for (request, bytes) in requests.iter().zip([Some(&long[..]), Some(b"short"), None]) {
+        pair.b.endpoint.reply(now, request, bytes, &options).unwrap();
+    }
+    pair.b.endpoint.stop(now);
+    pair.run(|pair| pair.a.answers.len() == calls.len());
+    for call in &calls {
+        assert_eq!(pair.a.answers[call], Err(CallFailure::Unanswered));
+    }
+    assert!(pair.now.saturating_since(now) < Duration::from_millis(10), "at once");
 }
 
 #[test]

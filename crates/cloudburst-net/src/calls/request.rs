@@ -29,6 +29,8 @@ pub struct Request {
     deadline: Instant,
     interest: Arc<Interest>,
     endpoint: Weak<Inner>,
+    /// The engine holds it for this. Once it does not, another request may have its name.
+    held: bool,
     replied: bool,
 }
 
@@ -59,7 +61,7 @@ impl Request {
         interest: Arc<Interest>,
         endpoint: Weak<Inner>,
     ) -> Self {
-        Self { request, deadline, interest, endpoint, replied: false }
+        Self { request, deadline, interest, endpoint, held: true, replied: false }
     }
 
     pub(crate) fn parts(&self) -> RequestParts {
@@ -157,10 +159,17 @@ impl Request {
             let interest = self.interest.clone();
             let endpoint_here = self.endpoint.clone();
             let on_end = move |outcome| {
+                if let Outcome::Delivered(_) = outcome {
+                    return;
+                }
+                // It has been released. Its end counts it, and tells the caller of a refusal.
+                let mut ended = Self::new(request, deadline, interest, endpoint_here);
+                ended.held = false;
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
                     tracing::warn!(%peer, %rejection, "a response was refused by its caller");
-                    // Its end tells the caller that there is no answer.
-                    drop(Self::new(request, deadline, interest, endpoint_here));
+                } else {
+                    ended.count_unanswered();
+                    ended.replied = true;
                 }
             };
             endpoint.start(peer, Role::Response, frame.clone(), &options, on_end)
@@ -172,8 +181,15 @@ impl Request {
     }
 
     /// The response is under way, or there is none: the endpoint need not wait for it.
-    fn release(&self, endpoint: &Endpoint) {
-        endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
+    fn release(&mut self, endpoint: &Endpoint) {
+        if core::mem::take(&mut self.held) {
+            endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
+        }
+    }
+
+    fn count_unanswered(&self) {
+        let Ok(endpoint) = self.upgrade() else { return };
+        endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
     }
 
     fn response(&self, bytes: Option<&[u8]>) -> Bytes {
@@ -202,8 +218,12 @@ impl Drop for Request {
             return;
         }
         let Ok(endpoint) = self.upgrade() else { return };
-        if let Ok(options) = self.options(SendOptions::default()) {
-            endpoint.inner.unless_closed(|engine| engine.calls(Calls::count_unanswered));
+        let options = self.options(SendOptions::default());
+        // Without a reply that was begun, only if somebody still waits.
+        if options.is_ok() || !self.held {
+            self.count_unanswered();
+        }
+        if let Ok(options) = options {
             // Without room or time for it, the caller's deadline has to do.
             let frame = self.response(None);
             let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});

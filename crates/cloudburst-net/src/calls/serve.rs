@@ -5,8 +5,8 @@ use crate::endpoint::Endpoint;
 use bytes::Bytes;
 use cloudburst_core::proto::Calls;
 use core::future::{Future, poll_fn};
-use core::pin::pin;
-use core::task::Poll;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -92,14 +92,19 @@ impl Endpoint {
         let handled = match handler {
             None => Handled::Panicked,
             Some(handler) => {
-                let mut handler = pin!(catch(async { handler.await.into() }));
+                let mut handler = pin!(Some(async { handler.await.into() }));
                 let mut cancelled = pin!(request.cancelled());
-                poll_fn(|context| match handler.as_mut().poll(context) {
+                let handled = poll_fn(|context| match catch_poll(handler.as_mut(), context) {
                     Poll::Ready(Some(response)) => Poll::Ready(Handled::Answered(response)),
                     Poll::Ready(None) => Poll::Ready(Handled::Panicked),
                     Poll::Pending => cancelled.as_mut().poll(context).map(|()| Handled::Cancelled),
                 })
-                .await
+                .await;
+                // What the handler owns is dropped here, and may panic, too.
+                match catch_unwind(AssertUnwindSafe(|| handler.set(None))) {
+                    Ok(()) => handled,
+                    Err(_) => Handled::Panicked,
+                }
             }
         };
         self.finish(request, handled).await;
@@ -124,13 +129,14 @@ impl Endpoint {
     }
 }
 
-/// The output of `handling`; `None` if it has panicked.
-async fn catch<R: Future>(handling: R) -> Option<R::Output> {
-    let mut handling = pin!(handling);
-    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+/// Polls `handling`. The output is `None` if it panics.
+fn catch_poll<R: Future>(
+    handling: Pin<&mut Option<R>>,
+    context: &mut Context<'_>,
+) -> Poll<Option<R::Output>> {
+    let Some(handling) = handling.as_pin_mut() else { return Poll::Ready(None) };
+    match catch_unwind(AssertUnwindSafe(|| handling.poll(context))) {
+        Ok(polled) => polled.map(Some),
         Err(_) => Poll::Ready(None),
-    })
-    .await
+    }
 }

@@ -146,6 +146,26 @@ async fn a_caller_is_told_of_a_reply_that_is_dropped_half_way() {
 }
 
 #[tokio::test]
+async fn replies_that_do_not_get_through_in_time_are_counted() {
+    let slow = builder().capacity(10_000_000).build().unwrap();
+    let (client, to) = (endpoint(), slow.local_addr());
+    let soon = Duration::from_millis(200);
+    let call = async || client.call(to, "a request").deadline(soon).await;
+    let unanswered = || slow.counters().calls.requests_unanswered;
+    let reply = async || {
+        let request = slow.recv_request().await.unwrap();
+        request.reply(bytes(10_000_000, 1)).await.unwrap_err()
+    };
+    assert_eq!(tokio::join!(call(), reply()).0, Err(CallError::Deadline));
+    assert_eq!(unanswered(), 1);
+    tokio::select! {
+        () = slow.serve(1, async |_| bytes(10_000_000, 1)) => panic!("nobody has shut it down"),
+        result = call() => assert_eq!(result, Err(CallError::Deadline)),
+    }
+    eventually("both are counted", || unanswered() == 2);
+}
+
+#[tokio::test]
 async fn a_caller_is_told_of_a_response_that_is_too_large_for_it() {
     let config = Config { max_message: 10_000, ..Config::default() };
     let client = builder().config(config).build().unwrap();

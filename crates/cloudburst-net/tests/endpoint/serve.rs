@@ -159,3 +159,33 @@ fn a_blocking_handler_can_ask_whether_anybody_waits() {
     });
     assert_eq!(client.counters().calls.responses_dropped, 0);
 }
+
+/// Panics when it is dropped, unless its thread panics already.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        assert!(thread::panicking(), "as asked");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_panics_when_it_is_dropped_takes_nothing_with_it() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let service = server.clone();
+    tokio::spawn(async move {
+        let handler = |request: RequestParts| async move {
+            if request.bytes == "wait" {
+                let _fragile = PanicsWhenDropped;
+                std::future::pending::<()>().await;
+            }
+            request.bytes
+        };
+        service.serve(10, handler).await;
+    });
+    let soon = Duration::from_millis(100);
+    assert_eq!(client.call(to, "wait").deadline(soon).await, Err(CallError::Deadline));
+    eventually("it is counted", || server.counters().calls.handlers_panicked == 1);
+    assert_eq!(client.call(to, "another").await.unwrap(), "another");
+}

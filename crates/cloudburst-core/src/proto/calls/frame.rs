@@ -113,6 +113,12 @@ pub(in crate::proto) fn refusal(call: CallId) -> Bytes {
     write_response(call, REFUSED, &[])
 }
 
+/// The call that a response answers. `None` if it says that there is no answer.
+pub(in crate::proto) fn answered(mut response: &[u8]) -> Option<CallId> {
+    let call = CallId(response.try_get_u64().ok()?);
+    (response.try_get_u8().ok()? == ANSWERED).then_some(call)
+}
+
 fn write_response(call: CallId, status: u8, bytes: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(Role::Response.header_len() + bytes.len());
     frame.put_u64(call.0);
@@ -179,6 +185,7 @@ mod tests {
             (refusal(call), &[2], Err(closing)),
         ] {
             assert_eq!(&wire[8..], tail);
+            assert_eq!(answered(&wire), said.is_ok().then_some(call));
             assert_eq!(parse_response(wire), Some((call, said)));
         }
         for tail in [&[][..], &[3], &[1, 0], &[2, 0]] {

@@ -64,7 +64,8 @@ pub struct Calls {
     requests: HashMap<MessageId, CallId>,
     timers: Timers<CallId>,
     ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
-    /// Requests that the application has and has not replied to, and when their callers stop waiting.
+    /// Requests that the application has and has not replied to, and when their callers stop waiting;
+    /// `None` once they have. A token stays taken until the application lets go of its request.
     held: HashMap<RequestId, Option<Instant>>,
     held_timers: Timers<RequestId>,
     withdrawn: VecDeque<RequestId>,
@@ -201,30 +202,32 @@ impl Calls {
         Some(request)
     }
 
-    /// The application has replied to a request, or has dropped it. Returns `false` if nobody waits
-    /// for the reply: its caller has withdrawn it, or the deadline has passed.
-    pub(crate) fn release(&mut self, id: RequestId) -> bool {
-        let Some(mut timer) = self.held.remove(&id) else { return false };
-        self.held_timers.set(&mut timer, None, id);
-        true
+    /// The application lets go of a request: it has replied to it, or has dropped it, or was told that
+    /// nobody waits for the reply.
+    pub(crate) fn release(&mut self, id: RequestId) {
+        match self.held.remove(&id) {
+            Some(mut timer @ Some(_)) => self.held_timers.set(&mut timer, None, id),
+            Some(None) => self.withdrawn.retain(|withdrawn| *withdrawn != id),
+            None => {}
+        }
     }
 
     /// Whether the application has a request that somebody waits for.
     pub(crate) fn holds(&self, id: RequestId) -> bool {
-        self.held.contains_key(&id)
+        self.held.get(&id).is_some_and(Option::is_some)
     }
 
     /// How many requests the application has that somebody waits for.
     pub(crate) fn held(&self) -> usize {
-        self.held.len()
+        self.held_timers.len()
     }
 
-    /// Releases all requests that the application has, the most urgent one first. Returns them with
-    /// their deadlines.
+    /// Releases all requests that the application has. Returns those that somebody waits for, with their
+    /// deadlines, the most urgent one first.
     pub(in crate::proto) fn release_all(&mut self) -> Vec<(RequestId, Instant)> {
-        let held: Vec<RequestId> = core::mem::take(&mut self.held_timers).into_iter().collect();
-        let deadline = |id| Some((id, self.held.remove(&id)??));
-        held.into_iter().filter_map(deadline).collect()
+        let mut held = core::mem::take(&mut self.held);
+        let awaited = core::mem::take(&mut self.held_timers).into_iter();
+        awaited.filter_map(|id| Some((id, held.remove(&id)??))).collect()
     }
 
     /// The request that a message withdraws; counted if there is none.
@@ -236,8 +239,10 @@ impl Calls {
 
     /// The caller of a request withdraws it: from the queue, or from the application, which is told.
     pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
-        let was_held = self.release(id);
-        if was_held {
+        let timer = self.held.get_mut(&id).filter(|timer| timer.is_some());
+        let was_held = timer.is_some();
+        if let Some(timer) = timer {
+            self.held_timers.set(timer, None, id);
             self.withdrawn.push_back(id);
         }
         self.counters.requests_withdrawn += u64::from(was_queued || was_held);
@@ -260,7 +265,9 @@ impl Calls {
             }
         }
         while let Some(id) = self.held_timers.pop_due(now) {
-            self.held.remove(&id);
+            if let Some(timer) = self.held.get_mut(&id) {
+                *timer = None;
+            }
             self.withdrawn.push_back(id);
         }
     }
@@ -308,8 +315,9 @@ impl Calls {
         }
         let timed = self.waiting.values().filter(|waiting| waiting.deadline.is_some()).count();
         assert_eq!(timed, self.timers.len(), "calls with a deadline, and timers");
-        let timed = self.held.iter().all(|(id, at)| self.held_timers.is_set(*at, *id));
-        assert!(timed && self.held.len() == self.held_timers.len(), "requests, and timers");
+        let timed = self.held.iter().all(|(id, at)| self.held_timers.has(*at, *id));
+        let awaited = self.held.values().flatten().count();
+        assert!(timed && awaited == self.held_timers.len(), "requests, and timers");
     }
 
     /// Ends a call. Returns `false` if no such call waits.
@@ -408,5 +416,45 @@ mod tests {
         let delivered = Some((callee(), DUE));
         assert_eq!(calls.forget(id), Some(Forgotten { request: MessageId(3), delivered }));
         calls.check_invariants();
+    }
+
+    /// Offers the application the request of a caller with `call`.
+    fn offered(calls: &mut Calls, now: Instant, call: &Prepared) -> Option<RequestId> {
+        let (peer, id, role) = (callee(), MessageId(0), crate::wire::Role::Request);
+        let message = Message { peer, id, role, arrived_at: now, bytes: call.frame.clone() };
+        let accepted = calls.accept(now, message);
+        calls.check_invariants();
+        accepted.map(|request| request.id())
+    }
+
+    #[test]
+    fn a_token_is_taken_until_the_application_lets_go_of_its_request() {
+        for is_late in [false, true] {
+            let (mut calls, _) = calls();
+            let call = calls.prepare(None, b"another request");
+            let first = offered(&mut calls, Instant::ZERO, &call).unwrap();
+            if is_late {
+                calls.handle_timeout(DUE);
+            }
+            calls.on_withdrawn(first, false);
+            assert_eq!((calls.held(), calls.holds(first)), (0, false));
+            assert_eq!(offered(&mut calls, DUE, &call), None, "the application has it");
+            assert_eq!(calls.counters().malformed, 1);
+            assert_eq!((calls.poll_withdrawn(), calls.poll_withdrawn()), (Some(first), None));
+            calls.release(first);
+            assert_eq!(offered(&mut calls, DUE, &call), Some(first));
+            assert_eq!((calls.held(), calls.holds(first)), (1, true));
+        }
+    }
+
+    #[test]
+    fn a_withdrawal_that_nobody_was_told_of_ends_with_its_request() {
+        let (mut calls, _) = calls();
+        let call = calls.prepare(None, b"another request");
+        let first = offered(&mut calls, Instant::ZERO, &call).unwrap();
+        calls.on_withdrawn(first, false);
+        calls.release(first);
+        assert_eq!(offered(&mut calls, Instant::ZERO, &call), Some(first));
+        assert_eq!(calls.poll_withdrawn(), None, "it was the other one");
     }
 }

@@ -4,7 +4,11 @@ use super::peer::Peer;
 use super::{Outgoing, Sender, SenderEvent, Timer};
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
+use crate::proto::CallId;
+use crate::proto::calls::answered;
 use crate::time::Instant;
+use crate::wire::Role;
+use std::net::SocketAddr;
 
 impl Sender {
     /// Stops the burst of a message at once. Does nothing if it has ended.
@@ -18,14 +22,26 @@ impl Sender {
         }
     }
 
-    /// Stops all bursts and connects at once.
-    pub(in crate::proto) fn cancel_all(&mut self) {
+    /// Stops all bursts and connects at once, except those that say of a call that it is over. Returns
+    /// the calls whose answers this cut off, with their callers and the deadlines of the answers.
+    pub(in crate::proto) fn cancel_all(&mut self) -> Vec<(SocketAddr, CallId, Instant)> {
         let mut messages: Vec<MessageId> = self.messages.keys().copied().collect();
         // In an order that does not change from run to run.
         messages.sort_unstable();
-        messages.into_iter().for_each(|id| self.cancel(id));
+        let mut cut_off = Vec::new();
+        for id in messages {
+            let Some(Outgoing { source, leg }) = self.messages.get(&id) else { continue };
+            let call = answered(source.bytes());
+            match (source.role, call) {
+                (Role::Response, None) | (Role::Withdrawal, _) => continue,
+                (Role::Response, Some(call)) => cut_off.push((leg.peer, call, leg.deadline)),
+                (Role::Plain | Role::Request, _) => {}
+            }
+            self.cancel(id);
+        }
         let connects: Vec<ConnectId> = self.connects.keys().copied().collect();
         connects.into_iter().for_each(|id| self.cancel_connect(id));
+        cut_off
     }
 
     pub(super) fn message_timeout(&mut self, now: Instant, id: MessageId) {

@@ -15,6 +15,7 @@ use crate::time::Instant;
 use crate::wire::handshake::{Accept, AcceptFields, Initiation, OpenFields, Retry, Versions};
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
+use crate::wire::{Capabilities, Role};
 use core::time::Duration;
 use std::net::SocketAddr;
 
@@ -285,6 +286,11 @@ impl Sender {
             for id in peer.unfinished() {
                 step();
                 let Some(Outgoing { source, leg }) = self.messages.get_mut(&id) else { continue };
+                // The new incarnation has no request to be withdrawn, and may not know the role.
+                if source.role == Role::Withdrawal && remote.incarnation != old_remote {
+                    self.finish(id, Outcome::Unknown(Indeterminate::PeerRestarted));
+                    continue;
+                }
                 let is_tried = leg.has_tried(remote.incarnation);
                 let Some(started_at) = leg.started_at else {
                     if is_tried {

@@ -225,10 +225,7 @@ impl Sender {
         if options.deadline == Some(Duration::ZERO) {
             return self.refuse_late(role);
         }
-        let full = self.unfinished() >= self.config.send_messages
-            || (self.bytes + len > self.config.send_bytes && !self.messages.is_empty())
-            || self.peers.get(&peer).is_some_and(|peer| peer.span() >= MESSAGE_WINDOW);
-        if full {
+        if !self.has_room(peer, len) {
             return Err(self.full());
         }
         self.enter_peer(peer, None)?;
@@ -363,6 +360,19 @@ impl Sender {
     /// Messages and connects that are waiting or under way.
     pub(crate) fn unfinished(&self) -> usize {
         self.messages.len() + self.connects.len()
+    }
+
+    /// Withdrawals under way.
+    pub(crate) fn withdrawals(&self) -> usize {
+        let messages = self.messages.values();
+        messages.filter(|message| message.source.role == Role::Withdrawal).count()
+    }
+
+    /// Whether a message of `len` bytes to `peer` has room.
+    pub(super) fn has_room(&self, peer: SocketAddr, len: usize) -> bool {
+        self.unfinished() < self.config.send_messages
+            && (self.bytes + len <= self.config.send_bytes || self.messages.is_empty())
+            && self.peers.get(&peer).is_none_or(|peer| peer.span() < MESSAGE_WINDOW)
     }
 
     fn full(&self) -> SendError {

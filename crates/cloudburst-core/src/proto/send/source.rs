@@ -83,6 +83,11 @@ impl Source {
         }
     }
 
+    /// What the message says.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Bytes of the message.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
