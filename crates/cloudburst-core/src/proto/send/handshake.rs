@@ -12,10 +12,10 @@ use crate::proto::session::{
 };
 use crate::proto::steps::step;
 use crate::time::Instant;
+use crate::wire::Role;
 use crate::wire::handshake::{Accept, AcceptFields, Initiation, OpenFields, Retry, Versions};
 use crate::wire::keys::{FlowKeys, SessionKeys};
 use crate::wire::packet::VERSION;
-use crate::wire::{Capabilities, Role};
 use core::time::Duration;
 use std::net::SocketAddr;
 
