@@ -1,8 +1,8 @@
 //! Through links that lose, reorder, duplicate and damage packets: each message exactly once.
 
 use crate::common::{behind_relay, builder, bytes};
-use cloudburst_net::Endpoint;
-use cloudburst_netem::{LinkConfig, Loss};
+use cloudburst_net::{BurstPolicy, Endpoint, SendOptions};
+use cloudburst_netem::{LinkConfig, Loss, Trim};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -100,4 +100,23 @@ async fn all_at_once() {
         ..LinkConfig::default()
     };
     exactly_once_through(link).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trimming() {
+    // The relay sends what it trimmed as a datagram of its own, so all lengths are right.
+    let trim = Some(Trim { header: 96, queue: 1_000 });
+    let link = LinkConfig { rate: Some(20_000_000), queue: 2, trim, ..LinkConfig::default() };
+    let trimmable = || builder().capacity(200_000_000).trimmable(44);
+    let client = trimmable().build().expect("an endpoint");
+    let (server, relay) = behind_relay(trimmable(), vec![(link, LinkConfig::default())], 11);
+    let policy = Some(BurstPolicy::Pulled { window: Some(32) });
+    for n in 0..5 {
+        let options = SendOptions { policy, ..SendOptions::default() };
+        client.send(relay.addr(), numbered(n, 90_000)).options(options).await.expect("delivered");
+        assert!(server.recv().await.expect("the server is open").bytes == numbered(n, 90_000));
+    }
+    let receiver = server.counters().receiver;
+    assert!(receiver.symbols_trimmed > 0, "{receiver:?}");
+    assert_eq!((receiver.forged, receiver.malformed), (0, 0), "{receiver:?}");
 }
