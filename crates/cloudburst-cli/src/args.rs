@@ -20,7 +20,7 @@ Exit codes:
   0    every file is at the receiver, verified, durable and under its name
   1    at least one is not, or it is not known: nobody answers, the receiver refuses, has no room,
        speaks another version of the protocol, or does not know that it has ADDR; the message says which
-  2    the command line makes no sense, or names a file that cannot be read; nothing was sent
+  2    the command line is invalid, or names a file that cannot be read; nothing was sent
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
 
 Examples:
@@ -39,18 +39,19 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   senders use NEW; then start this with --key-file NEW.
 
 Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
-BLAKE3 are verified and they are durable. What was interrupted before is kept for seven days in a
-directory .cbrst-partial.UID inside DIR, unless there is --no-resume or its size was not known: when the
-file is sent again, only the rest is. A file that is there already, with the same bytes, is not sent.
-SIGKILL or a loss of power may leave a directory .cbrst-* besides; those can be deleted when no
-cbrst-recv runs.
-Directories that a sender names are created inside DIR; links in there are never followed, so nothing
-is written elsewhere. A directory that exists gets what it does not have yet.
+BLAKE3 are verified and they are durable. What arrived of a file before an interruption is kept
+for seven days in a directory .cbrst-partial.UID inside DIR, unless --no-resume is given or the
+size of the file was not known: when the file is sent again, only the rest is transferred. A file
+that is there already, with the same bytes, is not transferred. SIGKILL or a loss of power may
+leave a directory .cbrst-XXXXXX, which can be deleted when no cbrst-recv runs.
+Directories that a sender names are created inside DIR. Symbolic links there are never followed,
+so nothing is written elsewhere. To a directory that exists, what it lacks is added; its
+permissions and times are left as they are without --overwrite.
 
 Exit codes:
   0    with --once or --stdout: all files of the one sender were received
   1    with --once or --stdout: not all of them; or the receiver could not start
-  2    the command line makes no sense
+  2    the command line is invalid
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
 
 Examples:
@@ -82,7 +83,7 @@ Security: the key is that of the receiver, as for cbrst-send.
 Exit codes:
   0    nothing is wrong
   1    there is a problem, which the report names; or nobody answers
-  2    the command line makes no sense
+  2    the command line is invalid
   130  stopped by Ctrl-C
 
 Examples:
@@ -104,9 +105,8 @@ pub struct SendArgs {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Send directories with all that is in them: files, empty directories, and symbolic links as
-    /// links; with permissions and times of modification, without owners, set-user-ID bits and
-    /// hard links
+    /// Send directories with their contents: files, empty directories, and symbolic links as links.
+    /// Permissions and times of modification are kept; owners, set-user-ID bits and hard links are not
     #[arg(long, short)]
     pub recursive: bool,
 
@@ -229,7 +229,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     pub deadline: Seconds,
 
-    /// Print one JSON object instead of text, also when the command line makes no sense
+    /// Print one JSON object instead of text, also when the command line is invalid
     #[arg(long)]
     pub json: bool,
 }
@@ -275,22 +275,22 @@ pub struct CommonArgs {
     #[arg(long)]
     pub aeolus: bool,
 
-    /// Mark all packets as ECN-capable (ECT), for switches that mark in the queue of their DSCP
+    /// Mark all packets as ECN-capable (ECT), for switches that mark packets in the queue of their DSCP
     #[arg(long)]
     pub ecn: bool,
 
-    /// Lower the rate while packets get lost on all paths to everybody and a lower rate loses less: for
-    /// hosts whose link has less than its capacity says
+    /// Lower the rate while packets get lost on all paths to all peers and a lower rate loses fewer: for
+    /// hosts whose link is slower than its interface reports
     #[arg(long)]
     pub adaptive_rate: bool,
 
-    /// Begin each file anew. Otherwise what the receiver kept of an interrupted transfer is compared by
-    /// BLAKE3, and only the rest is sent; cbrst-recv with this option keeps nothing
+    /// Transfer files from their beginning. By default, what the receiver kept of an interrupted transfer
+    /// is verified by BLAKE3, and only the rest is sent. With this option, cbrst-recv keeps nothing
     #[arg(long)]
     pub no_resume: bool,
 
-    /// Print a JSON object for each file on standard output (with --stdout: on standard error); and
-    /// one without a file when the command line makes no sense, or the program cannot start
+    /// Print a JSON object for each file on standard output (with --stdout: on standard error), or
+    /// one that names no file if the command line is invalid or the program cannot start
     #[arg(long)]
     pub json: bool,
 

@@ -21,7 +21,7 @@ const WARM_UP: (f64, f64) = (1.5, 1.0);
 const REPETITIONS: (u32, u32) = (5, 1);
 /// Where the paper's switches begin to mark (V-B), so that the queues of DCTCP are as long.
 const DEFAULT_PACKETS: u32 = 65;
-/// The DSCP of symbols beyond the first class.
+/// The DSCPs of the classes beyond the first.
 const LOW_DSCPS: [u8; 3] = [45, 47, 49];
 /// A key file has 64 digits and a line end; nobody gains from more.
 const MAX_KEY_FILE: u64 = 4096;
@@ -40,7 +40,7 @@ hexadecimal digits; agents do what whoever has it says.
 with cluster.toml:
   link_rate = 10000000000   # bits a second of a host's link
   dscp = 43                 # of short messages; the default
-  low_dscps = [45]          # of symbols beyond the first class, if schemes say `classes=`
+  low_dscps = [45]          # of the classes beyond the first, if schemes say `classes=`
   [[host]]                  # for each
   agent = \"10.0.0.1:7200\"
   rack = 1                  # background flows go from the first host's rack to others
@@ -56,7 +56,7 @@ cluster's hosts reach those.
 Exit codes:
   0    done; an agent also when it was told to stop
   1    something failed; what was measured until then, and a report of it, are in DIR
-  2    the command line makes no sense
+  2    the command line is invalid
   130  stopped by Ctrl-C, SIGTERM or SIGHUP; what was measured until then is in DIR, too";
 
 /// Compare Cloudburst with TCP, MPTCP and QUIC as section V of the paper does.

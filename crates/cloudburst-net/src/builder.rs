@@ -196,10 +196,10 @@ impl Builder {
     /// Lets switches trim symbols ([`Config::trimmable`]), which gives them another DSCP, `dscp`, from 0 to
     /// 63. Default: they may not.
     ///
-    /// Both ends must say so, with the same DSCP: packets that come with it are not warned of. Switches
+    /// Set it at both ends, with the same DSCP: packets that arrive with it cause no warning. Switches
     /// must adjust the lengths in the IP and UDP headers of what they trim, and the UDP checksum, or
-    /// the system drops it before this endpoint sees it. Outer headers
-    /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]) go without: their ends drop trimmed packets.
+    /// the system drops it before this endpoint sees it. Not with outer headers
+    /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]), whose ends drop trimmed packets.
     pub const fn trimmable(mut self, dscp: u8) -> Self {
         self.trim_dscp = Some(dscp);
         self

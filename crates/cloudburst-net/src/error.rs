@@ -118,7 +118,7 @@ pub enum SendError {
     /// This endpoint was closed or dropped while the message was under way.
     #[error(
         "perhaps not delivered: this endpoint was closed while the message was under way; \
-         give `close` more time"
+         give `shutdown` more time"
     )]
     Closed,
     /// This process is a fork of the one that built the endpoint, whose threads and nonces it

@@ -85,7 +85,7 @@
 //! # Networks
 //!
 //! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00,
-//! or others if [`Config::aeolus`] is set. Switches should give that DSCP a shallow queue of its
+//! or others if [`Config::aeolus`] or [`Config::ecn`] is set. Switches should give that DSCP a shallow queue of its
 //! own. What arrives is counted ([`IoCounters`]), and another DSCP is warned about, once. How fast
 //! an endpoint may send is its `capacity`, which is the speed that the interface reports unless it
 //! is set.

@@ -1,4 +1,4 @@
-//! Text of others, such as names of files, on a terminal.
+//! Escapes text of others, such as names of files, for terminals.
 
 use core::fmt::Write;
 use std::borrow::Cow;

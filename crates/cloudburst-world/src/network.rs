@@ -79,8 +79,8 @@ impl Network {
         }
     }
 
-    /// Rewrites the classes of packets from a host, as a switch that rewrites DSCPs: class c becomes the one at index c,
-    /// or the last one. Without classes, packets keep their own.
+    /// Rewrites the classes of packets from a host, as a switch that rewrites DSCPs: class c becomes the one at
+    /// index c, or the last one. Without classes, packets keep their own.
     pub fn set_remark(&mut self, from: usize, classes: &[u8]) {
         self.remarks.insert(from, classes.to_vec());
     }

@@ -66,7 +66,7 @@ pub(crate) enum PlanError {
     #[error("{}: {source}", path.display())]
     Input { path: PathBuf, source: io::Error },
     #[error(
-        "{} is a directory: send all that is in it with --recursive", path.display()
+        "{} is a directory: --recursive sends its contents", path.display()
     )]
     Directory { path: PathBuf },
     #[error("{} cannot be stored by that name, for {source}: choose another by --name", path.display())]

@@ -55,7 +55,7 @@ pub enum Reason {
     #[error("the sender could not read the file to its end")]
     Source,
     /// 16: on the way to the name there is something that is no directory, such as a link.
-    #[error("the receiver has something else than a directory on the way to this name")]
+    #[error("at the receiver, a parent of this name is not a directory")]
     NoDirectory,
     /// 17: the receiver writes to standard output.
     #[error("the receiver writes to standard output (--stdout), which takes files alone")]

@@ -417,7 +417,7 @@ impl Server {
     fn drop_transfer(&mut self, now: Instant, key: Key, why: &str, keeps: bool) {
         let Some(mut transfer) = self.transfers.remove(&key) else { return };
         // Before anybody hears of it: a user who then looks finds it done.
-        let kept = if transfer.discard(keeps) { "; what came of it is kept" } else { "" };
+        let kept = if transfer.discard(keeps) { "; what arrived is kept" } else { "" };
         let why = format!("{why}{kept}");
         transfer.tell(&self.ui, key.0, transfer.name.as_str(), Outcome::Failed(&why));
         if let Some(once) = &mut self.once {
@@ -425,8 +425,8 @@ impl Server {
         }
     }
 
-    /// Shows how far transfers are, gives signs of life, and gives up silent senders: only when all that came was read, for it
-    /// may be a sign of life.
+    /// Shows how far transfers are, gives signs of life, and gives up silent senders: only when all that
+    /// came was read, for it may be a sign of life.
     fn keep_watch(&mut self, now: Instant, busy: bool) {
         let endpoint = self.outbox.endpoint();
         for ((peer, _), transfer) in &mut self.transfers {

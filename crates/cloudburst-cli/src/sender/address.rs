@@ -75,7 +75,7 @@ fn probe(peer: SocketAddr, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// What an address may be that no packet can be sent to; empty where the error says it.
+/// Why no packet can be sent to an address; empty where the error says it.
 pub(crate) fn after_connect(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => ": it is a broadcast address, or a local rule forbids it",

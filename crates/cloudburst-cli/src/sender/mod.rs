@@ -59,7 +59,7 @@ pub(crate) fn run(plan: &SendPlan) -> Exit {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
     for path in &plan.skipped {
-        ui.notice(&format!("{}: skipped: no file, directory or link", path.display()));
+        ui.notice(&format!("{}: skipped: not a file, directory or link", path.display()));
     }
     let mut session = match Session::start(plan, ui.clone()) {
         Ok(session) => session,

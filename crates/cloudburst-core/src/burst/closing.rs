@@ -132,7 +132,7 @@ impl<I: PacketIo> Engine<I> {
     }
 }
 
-/// Who would have been told of an end.
+/// The callbacks of all that has not ended.
 struct Callbacks {
     sends: HashMap<MessageId, OnEnd>,
     connects: HashMap<ConnectId, OnConnect>,

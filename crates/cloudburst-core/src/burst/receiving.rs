@@ -133,7 +133,7 @@ impl<I: PacketIo> Shared<I> {
         came
     }
 
-    /// Has a thread that closes the engine check again what is left to wait for.
+    /// Wakes a thread that shuts the engine down, to check again what it waits for.
     pub(super) fn tell_closing(&self) {
         if self.closing.load(Ordering::SeqCst) {
             // That thread checks with this lock held, and gives it back when it waits.

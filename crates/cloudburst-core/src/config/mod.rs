@@ -178,8 +178,8 @@ pub struct Config {
     /// If set, symbols that are sent before the receiver has answered anything of their message
     /// stay Not-ECT; all others, and all handshakes and answers, are marked ECT(0). A switch that
     /// marks (RED with ECN) at one low threshold, such as 6 KB, then drops the first beyond it and
-    /// spares the others. Set it at both ends, or the answers are dropped first. Without such a
-    /// switch it gains nothing.
+    /// spares the others. Set it at both ends, or the answers are dropped first, and only where
+    /// messages are pulled: bursts become slower with it. Without such a switch it gains nothing.
     pub aeolus: bool,
     /// Whether all packets are marked as ECN-capable, ECT(0) (RFC 3168). Default false: they are
     /// Not-ECT. With [`aeolus`](Self::aeolus), symbols stay Not-ECT until their message is answered.

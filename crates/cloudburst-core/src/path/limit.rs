@@ -1,4 +1,4 @@
-//! The rate below the configured one that the path out of this host turns out to have.
+//! Lowers the rate where the link out of this host carries less than was configured.
 //!
 //! Symbols that get lost do not say that the rate is too high: codes hide losses, receivers that many
 //! send to drop what others sent, and links lose packets at random. What tells a bottleneck from these
@@ -307,7 +307,7 @@ impl Epoch {
 }
 
 impl Shares {
-    /// Whether what was wrong before has gone, and nothing took its place.
+    /// Whether the losses and marks of before have gone.
     fn helps(self, before: Self) -> bool {
         let marks = before.marked < TRIED_MARKS || self.marked <= before.marked * HELPED;
         let losses = self.lost <= before.lost * HELPED || self.lost < LOSS_MARGIN;

@@ -24,12 +24,12 @@ pub enum Order {
     /// DRB, digit reversal: paths that share an uplink are visited as far apart as can be. Wants
     /// paths numbered as [`Shape`] says; other numbers make it one more round robin.
     DigitReversal(Shape),
-    /// REPS (arXiv 2407.21625): a train that arrives whole gives its path one more train, oldest
-    /// first. All other trains, and one of 16 in any case, go on paths drawn at random. If four or
-    /// more paths are alive, no path has two of four successive trains. Paths that lose packets
-    /// thus get fewer trains, and paths that deliver get more. Use it where paths differ; until
-    /// answers arrive, and where paths are alike, it gains nothing over
-    /// [`RoundRobin`](Self::RoundRobin).
+    /// REPS (arXiv 2407.21625): a train that arrives whole, and without CE marks where packets are
+    /// ECN-capable, gives its path one more train, oldest first. All other trains, and one of 16 in
+    /// any case, go on paths drawn at random. If four or more paths are alive, no path has two of
+    /// four successive trains. Paths that lose packets thus get fewer trains, and paths that deliver
+    /// get more. Use it where paths differ; until answers arrive, and where paths are alike, it gains
+    /// nothing over [`RoundRobin`](Self::RoundRobin).
     Recycled,
 }
 

@@ -56,8 +56,8 @@ pub struct LinkConfig {
     /// as by RED with ECN and one threshold (Aeolus, SIGCOMM 2020). Others have the rest of the queue to themselves.
     /// Default: `None`, all packets are treated alike.
     pub selective: Option<usize>,
-    /// Classes of packets with a queue each, served by strict priority: class 0 first. Default: 1. 0 is refused. Packets
-    /// of higher classes ([`Mark::class`](super::Mark::class)) are in the last.
+    /// Classes of packets with a queue each, served by strict priority: class 0 first. Default: 1. 0 is refused.
+    /// Packets of higher classes ([`Mark::class`](super::Mark::class)) are in the last.
     ///
     /// The limit and the threshold above apply to each queue by itself. A packet that is being sent is not interrupted.
     pub classes: usize,

@@ -170,9 +170,9 @@ impl Link {
     ///
     /// The counters, and a blackhole set by [`Self::set_down`], stay too. [`Loss::Bursty`] starts
     /// anew in its good state. A change of delay, jitter or rate is a change of route: if the new
-    /// one is shorter, what follows overtakes what is under way. With a new rate the packets
-    /// already queued depart first, at the times that they had. With another number of classes they depart as if
-    /// nothing followed them.
+    /// one is shorter, what follows overtakes what is under way. With a new rate, another number of
+    /// classes or another [`LinkConfig::trim`], packets already queued depart first, at the times at
+    /// which they would have if nothing had followed them.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ All but --help needs root, and iproute2, nftables, ethtool and nsenter.
 Exit codes:
   0    done; of exec: that of the command
   1    failed, and says why; what `up` had built is taken down again
-  2    the command line makes no sense, or names what is not there
+  2    the command line is invalid, or names what does not exist
   130  stopped by Ctrl-C, SIGTERM or SIGHUP; what `up` had built is taken down again
 
 Examples:

@@ -92,8 +92,8 @@ impl Outbound {
 }
 
 impl Receiver {
-    /// Appends the next datagram to `buffer`, unless it would exceed the rate of the link. No answer is larger than the packet that caused it, so those to a link's worth of
-    /// packets leave at once.
+    /// Appends the next datagram to `buffer`, unless it would exceed the rate of the link. No answer is
+    /// larger than the packet that caused it, so those to a link's worth of packets leave at once.
     ///
     /// Answers to handshakes and others take turns, and within either do peers.
     pub(in crate::proto) fn poll_transmit(

@@ -62,9 +62,8 @@ impl Receiver {
     }
 
     /// Records a probe of a message that is being received, before which `sent` symbols of its block were
-    /// sent. The probe of a pulled message is
-    /// answered at once, so that the sender waits for PULLs; others are answered when it is known
-    /// what is missing.
+    /// sent. The probe of a pulled message is answered at once, so that the sender waits for PULLs; others
+    /// are answered when it is known what is missing.
     pub(super) fn note_probe(
         &mut self,
         now: Instant,

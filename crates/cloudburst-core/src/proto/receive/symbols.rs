@@ -38,8 +38,9 @@ impl Receiver {
             })
     }
 
-    /// Takes a SYMBOL that arrived by `via`, with a CE mark or without. The packet is garbled afterwards. Returns what the
-    /// sending half must learn: a new peer, to which it needs no handshake, or new routes to one.
+    /// Takes a SYMBOL that arrived by `via`, with a CE mark or without. The packet is garbled afterwards.
+    /// Returns what the sending half must learn: a new peer, to which it needs no handshake, or new routes
+    /// to one.
     pub(in crate::proto) fn handle_symbol(
         &mut self,
         now: Instant,

@@ -323,7 +323,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes no more connects and messages, but for what ends a call.
+    /// Takes no more connects, and no messages but responses and withdrawals.
     pub(crate) fn close(&mut self) {
         self.accepts = self.accepts.max(Accepts::LastWords);
     }

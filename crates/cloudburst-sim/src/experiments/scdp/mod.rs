@@ -10,8 +10,8 @@
 //! * *Trimming.* SCDP's switches trim what they cannot queue. These drop it, and receivers find out by the numbers of
 //!   later packets, or by a timeout. Symbols beyond those that a message needs take the place of trimmed packets.
 //! * *Queues.* The paper has a buffer of 20 packets and five queues. Here control packets have a queue of 30 KB, served
-//!   first, and four classes of symbols have 20 packets each. SCDP lowers the priority of a session after 10 KB, 100 KB,
-//!   1 MB and 10 MB; the last of these is left out.
+//!   first, and four classes of symbols have 20 packets each. SCDP lowers the priority of a session after 10 KB,
+//!   100 KB, 1 MB and 10 MB; the last of these is left out.
 
 pub mod shares;
 pub mod window;
