@@ -310,8 +310,7 @@ impl Cloudburst {
             _ => {
                 return Err(
                     "there are code, policy, margin, window, pull_above, order, train, rate, \
-                     adaptive_rate, paths, \
-                     classes and weight"
+                     adaptive_rate, paths, classes and weight"
                         .into(),
                 );
             }

@@ -136,8 +136,9 @@ pub use cloudburst_core::error::{
 };
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
-pub use cloudburst_core::path::{Naming, Order, OrderError, Shape, ShapeError};
-pub use cloudburst_core::path::{PathStats, Via};
+pub use cloudburst_core::path::{
+    Downlink, Naming, Order, OrderError, PathStats, Shape, ShapeError, Via,
+};
 pub use cloudburst_core::proto::{
     Latencies, Message, PeerStats, ReceivedFrom, ReceiverCounters, SendOptions, SenderCounters,
     SentTo,

@@ -293,11 +293,6 @@ impl<I: PacketIo> Engine<I> {
         request
     }
 
-    /// Whether somebody waits for the response to a request that the application has taken.
-    pub fn holds(&self, request: RequestId) -> bool {
-        self.calls(|calls| calls.holds(request))
-    }
-
     /// Forgets a request that the application has taken: it has begun to reply, or has dropped the
     /// request.
     pub fn release(&self, request: RequestId) {

@@ -52,8 +52,7 @@ impl Downlink {
         shared.next += 1;
         shared.members.push(member);
         let depth = shared.pacer.time_of(BUCKET_PACKETS * packet);
-        let depth = shared.pacer.depth().max(depth);
-        shared.pacer = shared.pacer.clone().with_depth(depth);
+        shared.pacer.deepen(depth);
         drop(shared);
         Share { downlink: self.clone(), member }
     }

@@ -36,9 +36,9 @@ impl Pacer {
         Self { depth, ..self }
     }
 
-    /// The depth of the bucket, in time at the rate.
-    pub(super) const fn depth(&self) -> Duration {
-        self.depth
+    /// Makes the bucket at least so deep, in time at the rate.
+    pub(super) fn deepen(&mut self, depth: Duration) {
+        self.depth = self.depth.max(depth);
     }
 
     /// Allows this share of the configured rate from now on.

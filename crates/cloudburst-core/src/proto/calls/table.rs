@@ -213,6 +213,7 @@ impl Calls {
     }
 
     /// Whether the application has a request that somebody waits for.
+    #[cfg(test)]
     pub(crate) fn holds(&self, id: RequestId) -> bool {
         self.held.get(&id).is_some_and(Option::is_some)
     }
