@@ -167,7 +167,7 @@ impl PullQueue {
 impl Receiver {
     /// Pulls as many symbols as the link carries by now.
     pub(super) fn pull(&mut self, now: Instant) {
-        while self.pulls.downlink.ready_at() <= now
+        while self.pulls.ready_at().is_some_and(|at| at <= now)
             && let Some(key) = self.pulls.next()
         {
             if self.pull_one(now, key).is_none() {
