@@ -155,6 +155,11 @@ impl Prefix {
         Self::read(&mut Cursor::new(packet))
     }
 
+    /// The session that a packet names, if it is long enough to have a prefix. Nothing is checked.
+    pub(crate) fn session_of(packet: &[u8]) -> Option<SessionId> {
+        packet.get(4..)?.first_chunk().map(|bytes| SessionId(u32::from_be_bytes(*bytes)))
+    }
+
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, WireError> {
         let first = cursor.take(1)?;
         let kind = Kind::of(first)?;

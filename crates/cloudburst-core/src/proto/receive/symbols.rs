@@ -32,9 +32,8 @@ impl Receiver {
     pub(in crate::proto) fn may_confirm(&self, packet: &[u8]) -> bool {
         // Most of the time no handshake is half open, and nothing has to be looked up.
         self.half_open.len() > 0
-            && Prefix::parse(packet).is_ok_and(|prefix| {
-                self.half_open.contains(prefix.session)
-                    && !self.sessions.contains_key(&prefix.session)
+            && Prefix::session_of(packet).is_some_and(|session| {
+                !self.sessions.contains_key(&session) && self.half_open.contains(session)
             })
     }
 

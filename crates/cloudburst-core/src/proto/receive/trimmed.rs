@@ -16,7 +16,7 @@ impl Receiver {
     /// Whether a SYMBOL is of a session whose symbols carry header tags. Only asked where the
     /// configuration allows it, since it looks up the session.
     pub(super) fn has_header_tag(&self, packet: &[u8]) -> bool {
-        let Ok(Prefix { session: name, .. }) = Prefix::parse(packet) else { return false };
+        let Some(name) = Prefix::session_of(packet) else { return false };
         let capabilities = match self.sessions.get(&name) {
             Some(session) => Some(session.capabilities),
             None => self.half_open.get(name).map(|unconfirmed| unconfirmed.capabilities()),
