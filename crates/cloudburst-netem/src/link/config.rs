@@ -137,6 +137,11 @@ impl LinkConfig {
         Ok(())
     }
 
+    /// How many queues are served by strict priority.
+    pub(super) const fn queues(&self) -> usize {
+        if self.trim.is_some() { 2 } else { self.classes }
+    }
+
     /// The limit of a queue.
     pub(super) const fn limit(&self) -> Depth {
         match self.queue_bytes {

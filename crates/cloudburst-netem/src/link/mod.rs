@@ -17,18 +17,20 @@ mod damage;
 mod losses;
 mod stats;
 mod strict;
-mod trimming;
 
 pub use config::{ConfigError, LinkConfig, Loss, Trim};
 pub use losses::Losses;
 pub use stats::LinkStats;
 
-use crate::queue::DropTail;
+use crate::queue::{Depth, DropTail};
 use crate::rng::SplitMix64;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use strict::Strict;
-use trimming::{Queued, Trimming};
+
+/// The queues of a link that trims.
+const HEADERS: usize = 0;
+const DATA: usize = 1;
 
 /// What the header of a packet tells a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,10 +55,8 @@ pub struct Link {
     losses: Losses,
     /// Times in nanoseconds. Without meaning while there is no rate.
     queue: DropTail,
-    /// The queues, if there are several classes.
+    /// The queues, if there are several classes or if packets are trimmed: headers then precede the others.
     strict: Strict,
-    /// What has not departed yet of a link that trims.
-    trimming: Trimming,
     /// Latest arrival of a packet that was not held back: later ones do not arrive before it.
     floor: Duration,
     /// What is under way, by arrival and order of sending.
@@ -75,8 +75,7 @@ impl Link {
         config.check()?;
         Ok(Self {
             queue: DropTail::new(config.limit()),
-            strict: Strict::new(config.classes),
-            trimming: Trimming::default(),
+            strict: Strict::new(config.queues()),
             losses: Losses::new(config.loss),
             config,
             rng: SplitMix64::new(seed),
@@ -109,17 +108,21 @@ impl Link {
             return;
         };
         self.serve(now);
+        let at = nanos(now);
+        let time = |bytes| serialization(bytes, rate);
         if let Some(trim) = self.config.trim {
-            match self.trimming.push(nanos(now), packet, self.config.queue, trim) {
-                Queued::Whole => {}
-                Queued::Trimmed => self.stats.trimmed += 1,
-                Queued::Dropped => self.stats.queue_dropped += 1,
+            let left = packet.len().min(trim.header);
+            if !self.strict.push(at, DATA, packet, self.config.limit(), time) {
+                let header = &packet[..left];
+                if self.strict.push(at, HEADERS, header, Depth::Packets(trim.queue), time) {
+                    self.stats.trimmed += u64::from(left < packet.len());
+                } else {
+                    self.stats.queue_dropped += 1;
+                }
             }
             self.serve(now);
             return;
         }
-        let at = nanos(now);
-        let time = |bytes| serialization(bytes, rate);
         let is_strict = self.config.classes > 1;
         let class = usize::from(mark.class).min(self.config.classes - 1);
         let backlog =
@@ -145,8 +148,7 @@ impl Link {
     /// decided only then.
     pub fn next_at(&self) -> Option<Duration> {
         let arrival = self.under_way.first_key_value().map(|(&(due, _), _)| due);
-        let departures = [self.strict.next_at(), self.trimming.next_at()].into_iter().flatten();
-        departures.map(Duration::from_nanos).chain(arrival).min()
+        [arrival, self.strict.next_at().map(Duration::from_nanos)].into_iter().flatten().min()
     }
 
     /// The earliest packet that is out by `now`; among those due at the same time, the one sent
@@ -163,7 +165,7 @@ impl Link {
 
     /// Packets that are queued or under way, copies included.
     pub fn in_flight(&self) -> usize {
-        self.under_way.len() + self.strict.len() + self.trimming.len()
+        self.under_way.len() + self.strict.len()
     }
 
     /// Changes the faults for what is sent from now on; what is under way stays as it is.
@@ -183,10 +185,10 @@ impl Link {
         if route(&config) != route(&self.config) {
             self.floor = Duration::ZERO;
         }
-        let queues = |config: &LinkConfig| (config.classes, config.rate, config.trim);
+        let queues = |config: &LinkConfig| (config.queues(), config.rate);
         if queues(&config) != queues(&self.config) {
             self.serve(Duration::MAX);
-            self.strict.set_classes(config.classes);
+            self.strict.set_classes(config.queues());
         }
         self.losses = Losses::new(config.loss);
         self.queue.set_limit(config.limit());
@@ -209,9 +211,6 @@ impl Link {
         let Some(rate) = self.config.rate else { return };
         let time = |bytes| serialization(bytes, rate);
         while let Some((ends, packet)) = self.strict.pop(nanos(now), time) {
-            self.depart(Duration::from_nanos(ends), &packet);
-        }
-        while let Some((ends, packet)) = self.trimming.serve(nanos(now), time) {
             self.depart(Duration::from_nanos(ends), &packet);
         }
     }
