@@ -21,8 +21,6 @@ const WARM_UP: (f64, f64) = (1.5, 1.0);
 const REPETITIONS: (u32, u32) = (5, 1);
 /// Where the paper's switches begin to mark (V-B), so that the queues of DCTCP are as long.
 const DEFAULT_PACKETS: u32 = 65;
-/// The DSCPs of the classes beyond the first.
-const LOW_DSCPS: [u8; 3] = [45, 47, 49];
 /// A key file has 64 digits and a line end; nobody gains from more.
 const MAX_KEY_FILE: u64 = 4096;
 
@@ -232,7 +230,7 @@ fn plan(arguments: RunArguments) -> Result<Plan, Failure> {
             let classes = arguments.schemes.iter().map(Scheme::classes).max().unwrap_or(1);
             let topology = Topology {
                 rate: arguments.link * 1_000_000,
-                low_dscps: LOW_DSCPS[..classes - 1].to_vec(),
+                low_dscps: site::LOW_DSCPS[..classes - 1].to_vec(),
                 tiny_packets: arguments.tiny_packets,
                 default_packets: arguments.default_packets,
                 ..Topology::default()

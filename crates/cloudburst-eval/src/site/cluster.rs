@@ -1,6 +1,6 @@
 //! Hosts of a real network: agents that are told what to do over Cloudburst itself, with a key.
 
-use super::{Network, Site};
+use super::{LOW_DSCPS, Network, Site};
 use crate::Failure;
 use crate::agent::{Agent, Answer, Command};
 use crate::transport::{Listening, Peer};
@@ -52,9 +52,6 @@ struct Row {
 /// Of a link, in bits a second.
 const RATES: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
-/// As many as there are classes beyond the first.
-const MAX_LOW_DSCPS: usize = 3;
-
 const fn usual_dscp() -> u8 {
     cloudburst_net::DEFAULT_DSCP
 }
@@ -65,9 +62,9 @@ impl Document {
             let (low, high) = (RATES.start(), RATES.end());
             return Err(format!("link_rate {}: expected {low} to {high} bit/s", self.link_rate));
         }
-        if self.low_dscps.len() > MAX_LOW_DSCPS {
-            let count = self.low_dscps.len();
-            return Err(format!("{count} low_dscps: expected at most {MAX_LOW_DSCPS}"));
+        if self.low_dscps.len() > LOW_DSCPS.len() {
+            let (count, most) = (self.low_dscps.len(), LOW_DSCPS.len());
+            return Err(format!("{count} low_dscps: expected at most {most}"));
         }
         let low = self.low_dscps.iter().map(|&dscp| ("low_dscps", dscp));
         if let Some((key, dscp)) = [("dscp", self.dscp)].into_iter().chain(low).find(|of| of.1 > 63)

@@ -13,6 +13,9 @@ use cloudburst_testbed::Queues;
 use core::fmt;
 use core::time::Duration;
 
+/// The DSCPs of the classes beyond the first, in namespaces; a cluster has at most as many.
+pub(crate) const LOW_DSCPS: [u8; 3] = [45, 47, 49];
+
 /// Hosts with agents.
 pub(crate) struct Site {
     pub(crate) hosts: Vec<Peer>,
