@@ -1,4 +1,4 @@
-//! From the command line to a run: what is wrong with it is told in text and, with `--json`, as an object.
+//! Parses the command line and starts the program. Reports errors as text and, with `--json`, as an object.
 
 use crate::plan::{PlanError, key};
 use crate::ui::{self, JsonTo, Report};

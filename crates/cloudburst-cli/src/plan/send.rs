@@ -35,7 +35,7 @@ pub(crate) struct Input {
     /// What the receiver shall call it.
     pub(crate) name: FilePath,
     pub(crate) source: Source,
-    /// What to set on it, of what is found in a directory.
+    /// The attributes that the receiver sets on it, if it was found in a directory.
     pub(crate) attributes: Option<Attributes>,
 }
 

@@ -243,7 +243,7 @@ impl Frame {
         frame.len().saturating_sub(CHUNK_HEAD_LEN) as u64
     }
 
-    /// Reads an answer of a receiver: one of another version is a refusal, whatever else it says.
+    /// Reads a receiver's answer. Any answer in another version of the protocol is a refusal.
     ///
     /// # Errors
     ///

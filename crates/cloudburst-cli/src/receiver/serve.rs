@@ -275,7 +275,7 @@ impl Server {
         }
     }
 
-    /// Accepts the file, if need be when what is there of it has been hashed.
+    /// Accepts the file, at once or after the bytes of it that are already here have been hashed.
     fn compare(&mut self, now: Instant, key: Key, offer: &Offer, base: Base) {
         let (file, lengths, is_present) = match (base, offer.size) {
             (Base::Part(file, have), Some(size)) => {

@@ -298,8 +298,8 @@ impl Target {
         self.root.path.join(self.name.as_str())
     }
 
-    /// Creates the directory if it is missing. Its attributes are set unless it was there before this store: such
-    /// a one belongs to somebody, and what is in it may be private.
+    /// Creates the directory if it is missing. Sets its attributes only if this store
+    /// created it: an older directory may hold private files of its owner.
     fn make_directory(&self) -> Result<(), Reason> {
         let (directories, last) = self.name.split();
         let directory = self.root.walk(directories.chain([last]), true)?;

@@ -1,4 +1,4 @@
-//! Shutting an engine down, which lets what is under way finish, and stopping it at once.
+//! How an engine shuts down, after messages and calls under way have finished, and how it stops at once.
 
 use super::PacketIo;
 use super::engine::Engine;
@@ -60,7 +60,7 @@ impl<I: PacketIo> Engine<I> {
                 break true;
             }
             drop(calling);
-            drop(self.wait(sending, left));
+            self.wait(sending, left);
         };
         // Nothing signals that symbols have ceased to arrive, so wait out the quiet time.
         loop {
@@ -72,18 +72,14 @@ impl<I: PacketIo> Engine<I> {
             if wait.is_zero() || self.shared.is_stopping() {
                 break;
             }
-            drop(self.wait(sending, wait));
+            self.wait(sending, wait);
         }
         self.stop();
         drained
     }
 
-    fn wait<'a>(
-        &self,
-        sending: MutexGuard<'a, Sending>,
-        limit: Duration,
-    ) -> MutexGuard<'a, Sending> {
-        self.shared.ended.wait_timeout(sending, limit).expect("no thread panics with it").0
+    fn wait(&self, sending: MutexGuard<'_, Sending>, limit: Duration) {
+        drop(self.shared.ended.wait_timeout(sending, limit).expect("no thread panics with it"));
     }
 
     /// Stops the threads and every burst at once. Tells peers, once and as far as the rate allows, that

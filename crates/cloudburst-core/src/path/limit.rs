@@ -4,8 +4,8 @@
 //! send to drop what others sent, and links lose packets at random. What tells a bottleneck from these
 //! is what a lower rate changes. Where a share `p` is lost at random, `(1 - p)` times the rate is
 //! delivered at any rate. A bottleneck delivers its own rate, whatever is sent (as BBR assumes, ACM
-//! Queue 2016). So lower rates are tried, down to half of what is delivered, and one is kept only if the
-//! losses go away.
+//! Queue 2016). The limit therefore tries lower rates, down to half of the delivery rate, and keeps one
+//! only if the losses cease.
 
 use super::alias::is_alias;
 use super::set::Evidence;
