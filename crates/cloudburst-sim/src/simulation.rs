@@ -36,6 +36,22 @@ impl Simulation {
         simulation
     }
 
+    /// Runs until `from`, and on in steps until `is_over`, but no further than the first step at or after `last`.
+    pub(crate) fn run_until(
+        &mut self,
+        from: Time,
+        step: Time,
+        last: Time,
+        is_over: impl Fn(&Network) -> bool,
+    ) {
+        let mut until = from;
+        self.run(until);
+        while until < last && !is_over(&self.network) {
+            until += step;
+            self.run(until);
+        }
+    }
+
     /// Runs until `until`, until nothing is left to happen, or until a [`Tap`](crate::trace::Tap) fails.
     pub fn run(&mut self, until: Time) {
         while !self.network.tap_has_failed()

@@ -152,15 +152,10 @@ fn simulate(
     let workload = Box::new(List::new(flows));
     let mut simulation = Simulation::new(fabric, vec![transport], workload, seed);
     simulation.network_mut().set_tap(Some(Box::new(drops.clone())));
-    let mut until = BEGINS;
     let ended = |network: &Network| {
         network.flows().as_slice().iter().all(|flow| flow.acknowledged.is_some())
     };
-    simulation.run(until);
-    while until < BEGINS + LONGEST && !ended(simulation.network()) {
-        until += MS;
-        simulation.run(until);
-    }
+    simulation.run_until(BEGINS, MS, BEGINS + LONGEST, ended);
     simulation
 }
 

@@ -109,12 +109,9 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
     let workload = Box::new(Traffic(List::new(flows)));
     let mut simulation = Simulation::new(fabric, vec![Box::new(transport)], workload, case.seed);
     let last = BEGINS[1] + 10 * span + SECOND;
-    let mut until = BEGINS[1] + span;
-    simulation.run(until);
-    while until < last && messages(simulation.network()).any(|flow| flow.acknowledged.is_none()) {
-        until += STEP;
-        simulation.run(until);
-    }
+    simulation.run_until(BEGINS[1] + span, STEP, last, |network| {
+        messages(network).all(|flow| flow.acknowledged.is_some())
+    });
     let network = simulation.network();
     let mut outcome = Outcome::of(network)?;
     let goodput = |flow: &Flow| {
