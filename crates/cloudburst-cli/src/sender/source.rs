@@ -105,7 +105,8 @@ impl Reader {
             Source::Found { path, device, inode } => {
                 let file = open_found(path)?;
                 let metadata = file.metadata()?;
-                if (metadata.dev(), metadata.ino()) != (*device, *inode) {
+                // The system may have given the inode to something else.
+                if !metadata.is_file() || (metadata.dev(), metadata.ino()) != (*device, *inode) {
                     return Err(SourceError::Replaced);
                 }
                 Input::of_file(file)?
