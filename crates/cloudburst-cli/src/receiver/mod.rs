@@ -3,9 +3,11 @@
 mod hint;
 mod once;
 mod outbox;
+mod parts;
 mod pipe;
 mod serve;
 mod store;
+mod target;
 mod transfer;
 mod vitals;
 

@@ -1,32 +1,20 @@
 //! Files that appear only when they are whole, and only below the store's directory.
 
+use super::parts;
+use super::target::{Root, Target};
 use crate::protocol::{Attributes, Entry, FilePath, Reason};
-use core::time::Duration;
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, readlinkat, renameat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstat, fstatat, mkdirat, utimensat};
+use nix::fcntl::AT_FDCWD;
+use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
-use nix::unistd::{geteuid, linkat};
-use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{
-    DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink,
-};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 use tempfile::{TempDir, TempPath};
-
-/// Directories on the way to a file, until they are offered themselves.
-const ON_THE_WAY: Mode = Mode::S_IRWXU;
-
-/// How long parts of files are kept.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A directory for files, with a private one inside for those that are not whole yet. The private
 /// one goes with this value.
@@ -37,17 +25,6 @@ pub(super) struct Store {
     private: TempDir,
     /// Where parts of files are that outlive this value, to be resumed.
     parts: Option<PathBuf>,
-}
-
-/// The directory that nothing leads out of.
-#[derive(Clone, Debug)]
-struct Root {
-    fd: Arc<OwnedFd>,
-    path: PathBuf,
-    /// The permissions that the user's mask leaves to new files and directories.
-    mask: u32,
-    /// Device and inode of each directory that was created here: all others are somebody else's.
-    created: Arc<Mutex<HashSet<(u64, u64)>>>,
 }
 
 /// A file that has no name yet. What is dropped before [`commit`](Self::commit) or [`keep`](Self::keep) is
@@ -69,18 +46,6 @@ pub(super) enum Base {
     Part(File, u64),
     /// A file with the name and the size.
     Present(File),
-}
-
-/// What is to be made of the bytes.
-#[derive(Clone, Debug)]
-struct Target {
-    root: Root,
-    name: FilePath,
-    entry: Entry,
-    attributes: Option<Attributes>,
-    overwrite: bool,
-    /// Whether what is there already, and is the same, is as good as stored.
-    takes_same: bool,
 }
 
 /// The right to decide whether a file gets its name: the first thread that takes it has it.
@@ -105,13 +70,8 @@ impl Store {
             .prefix(FilePath::TEMPORARY)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&dir)?;
-        let fd = open(&dir, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        let parts = if resumes { parts_in(&dir) } else { None };
-        // The mask cannot be read without being set for all threads, but a new file shows it.
-        let all = Permissions::from_mode(0o777);
-        let probe = tempfile::Builder::new().permissions(all).tempfile_in(&private)?;
-        let mask = probe.as_file().metadata()?.mode() & 0o777;
-        let root = Root { fd: Arc::new(fd), path: dir, mask, created: Arc::default() };
+        let parts = if resumes { parts::open_directory(&dir) } else { None };
+        let root = Root::open(dir, private.path())?;
         Ok(Self { root, overwrite, private, parts })
     }
 
@@ -145,7 +105,7 @@ impl Store {
             Some(parts) => {
                 let path =
                     parts.join(blake3::hash(target.name.as_str().as_bytes()).to_hex().as_str());
-                let file = open_part(&path).map_err(|error| match error.kind() {
+                let file = parts::open(&path).map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => Reason::NameInUse,
                     _ => failed(error),
                 })?;
@@ -176,201 +136,6 @@ impl Drop for Store {
             let _ = fs::remove_dir(parts);
         }
     }
-}
-
-/// The directory of parts in `dir`, without those that are too old; `None` if somebody else has its name.
-fn parts_in(dir: &Path) -> Option<PathBuf> {
-    let user = geteuid();
-    let path = dir.join(format!("{}partial.{user}", FilePath::TEMPORARY));
-    // It may be there.
-    let _ = DirBuilder::new().mode(0o700).create(&path);
-    let metadata = fs::symlink_metadata(&path).ok()?;
-    let is_ours = metadata.uid() == user.as_raw() && metadata.mode() & 0o077 == 0;
-    if !metadata.is_dir() || !is_ours {
-        return None;
-    }
-    for entry in fs::read_dir(&path).ok()?.flatten() {
-        let age = entry.metadata().and_then(|metadata| metadata.modified());
-        if age.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT)) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    Some(path)
-}
-
-/// Opens a part for this process alone.
-fn open_part(path: &Path) -> io::Result<File> {
-    let flags = OFlag::O_NOFOLLOW.bits();
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags);
-    let file = options.open(path)?;
-    file.try_lock()?;
-    // Whoever had the lock may have given the file its name, or removed it.
-    let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
-    if here.ino() == there.ino() { Ok(file) } else { Err(io::ErrorKind::WouldBlock.into()) }
-}
-
-impl Root {
-    /// The directory at the end of `names`, without following links; `None`: one is missing, and none is to be
-    /// created.
-    fn walk<'a>(
-        &self,
-        names: impl Iterator<Item = &'a str>,
-        creates: bool,
-    ) -> Result<Option<OwnedFd>, Reason> {
-        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut at = self.fd.try_clone().map_err(|error| Reason::of_write_error(&error, 0))?;
-        for name in names {
-            let open = || openat(&at, name, flags, Mode::empty());
-            let next = match open() {
-                Err(Errno::ENOENT) if !creates => return Ok(None),
-                Err(Errno::ENOENT) => match mkdirat(&at, name, ON_THE_WAY) {
-                    Ok(()) => open().inspect(|directory| self.note_created(directory)),
-                    // Somebody else was faster.
-                    Err(Errno::EEXIST) => open(),
-                    Err(error) => Err(error),
-                },
-                result => result,
-            };
-            at = next.map_err(refusal)?;
-        }
-        Ok(Some(at))
-    }
-
-    fn note_created(&self, directory: &OwnedFd) {
-        if let Ok(stat) = fstat(directory) {
-            let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
-            created.insert((stat.st_dev, stat.st_ino));
-        }
-    }
-
-    fn has_created(&self, directory: &File) -> io::Result<bool> {
-        let metadata = directory.metadata()?;
-        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(created.contains(&(metadata.dev(), metadata.ino())))
-    }
-}
-
-fn refusal(error: Errno) -> Reason {
-    match error {
-        Errno::ELOOP | Errno::ENOTDIR => Reason::NoDirectory,
-        Errno::ENAMETOOLONG | Errno::EINVAL => Reason::BadName,
-        Errno::EEXIST | Errno::EISDIR | Errno::ENOTEMPTY => Reason::Exists,
-        error => Reason::of_write_error(&error.into(), 0),
-    }
-}
-
-impl Target {
-    /// Finds out early what would fail in the end. Returns the file that is there and has `size` bytes.
-    fn check(&self, size: Option<u64>) -> Result<Option<File>, Reason> {
-        let (directories, last) = self.name.split();
-        let Some(parent) = self.root.walk(directories, false)? else { return Ok(None) };
-        let (kind, len) = match fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) => (SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT, stat.st_size),
-            Err(Errno::ENOENT) => return Ok(None),
-            // The file system does not take such a name.
-            Err(_) => return Err(Reason::BadName),
-        };
-        if kind == SFlag::S_IFREG && size.is_some_and(|size| len as u64 == size && size > 0) {
-            let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-            if let Ok(file) = openat(&parent, last, flags, Mode::empty()) {
-                return Ok(Some(file.into()));
-            }
-        }
-        let is_directory = kind == SFlag::S_IFDIR;
-        // What is in them shows in the end: that a file is empty, and where a link leads.
-        let may_be_same = match self.entry {
-            Entry::File => kind == SFlag::S_IFREG && len == 0 && size.is_none(),
-            Entry::Link => kind == SFlag::S_IFLNK,
-            Entry::Directory => false,
-        };
-        if may_be_same && self.takes_same {
-            return Ok(None);
-        }
-        let fits = match self.entry {
-            Entry::Directory => is_directory,
-            Entry::File | Entry::Link => self.overwrite && !is_directory,
-        };
-        if fits { Ok(None) } else { Err(Reason::Exists) }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.root.path.join(self.name.as_str())
-    }
-
-    /// Creates the directory if it is missing. Sets its attributes only if this store
-    /// created it: an older directory may hold private files of its owner.
-    fn make_directory(&self) -> Result<(), Reason> {
-        let (directories, last) = self.name.split();
-        let directory = self.root.walk(directories.chain([last]), true)?;
-        let directory = File::from(directory.ok_or(Reason::NoDirectory)?);
-        let failed = |error: io::Error| Reason::of_write_error(&error, 0);
-        if self.overwrite || self.root.has_created(&directory).map_err(failed)? {
-            self.set_attributes(&directory).map_err(failed)?;
-        }
-        directory.sync_all().map_err(failed)
-    }
-
-    fn set_attributes(&self, file: &File) -> io::Result<()> {
-        let Some(attributes) = self.attributes else { return Ok(()) };
-        let mode = u32::from(attributes.permissions) & self.root.mask;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        // What no clock here can express stays as it is.
-        match modified(attributes) {
-            Some(time) => file.set_times(FileTimes::new().set_modified(time)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the empty file or the link that has the name is the same as the one at `from`, of `size` bytes.
-    fn is_same(&self, from: &Path, size: u64) -> Result<bool, Reason> {
-        let (directories, last) = self.name.split();
-        let Some(parent) = self.root.walk(directories, false)?.filter(|_| self.takes_same) else {
-            return Ok(false);
-        };
-        Ok(match self.entry {
-            Entry::File => {
-                let there = fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW);
-                let is_empty = |stat: FileStat| {
-                    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
-                        && stat.st_size == 0
-                };
-                size == 0 && there.is_ok_and(is_empty)
-            }
-            Entry::Link => readlinkat(&parent, last).ok() == readlinkat(AT_FDCWD, from).ok(),
-            Entry::Directory => false,
-        })
-    }
-
-    /// Gives what is at `from` its name, at once and whole.
-    fn rename(&self, from: &Path) -> Result<(), Reason> {
-        let (directories, last) = self.name.split();
-        let parent = self.root.walk(directories, true)?.ok_or(Reason::NoDirectory)?;
-        let flags = match self.overwrite {
-            true => RenameFlags::empty(),
-            false => RenameFlags::RENAME_NOREPLACE,
-        };
-        match renameat2(AT_FDCWD, from, &parent, last, flags) {
-            // Not every file system can refuse to replace.
-            Err(Errno::EINVAL | Errno::ENOSYS) if !self.overwrite => {
-                linkat(AT_FDCWD, from, &parent, last, AtFlags::empty()).map_err(refusal)?;
-            }
-            result => result.map_err(refusal)?,
-        }
-        // The name is there. Some file systems cannot make it more durable than that.
-        let _ = File::from(parent).sync_all();
-        Ok(())
-    }
-}
-
-/// When the file was modified, if that can be expressed.
-fn modified(attributes: Attributes) -> Option<SystemTime> {
-    let whole = Duration::from_secs(attributes.seconds.unsigned_abs());
-    let base = match attributes.seconds {
-        ..0 => SystemTime::UNIX_EPOCH.checked_sub(whole),
-        0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
-    };
-    base?.checked_add(Duration::from_nanos(attributes.nanoseconds.into()))
 }
 
 impl Partial {
@@ -467,6 +232,10 @@ fn link_beside(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::time::Duration;
+    use std::fs::{DirBuilder, FileTimes};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    use std::time::SystemTime;
 
     fn name(text: &str) -> FilePath {
         FilePath::new(text).unwrap()
@@ -658,7 +427,7 @@ mod tests {
         assert!(part.keep(5));
         let parts = store.parts.clone().unwrap();
         let path = fs::read_dir(&parts).unwrap().next().unwrap().unwrap().path();
-        let old = SystemTime::now() - KEPT - Duration::from_secs(1);
+        let old = SystemTime::now() - parts::KEPT - Duration::from_secs(1);
         File::open(&path).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
         drop(store);
         assert!(path.exists());
@@ -669,7 +438,7 @@ mod tests {
     #[test]
     fn parts_are_not_put_where_others_can_reach_them() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let parts = dir.path().join(format!(".cbrst-partial.{}", geteuid()));
+        let parts = dir.path().join(format!(".cbrst-partial.{}", nix::unistd::geteuid()));
         symlink(outside.path(), &parts).unwrap();
         assert!(Store::open(dir.path().to_owned(), false, true).unwrap().parts.is_none());
         fs::remove_file(&parts).unwrap();

@@ -1,0 +1,45 @@
+//! Partial files that outlive a receiver, so that an interrupted transfer can continue.
+
+use crate::protocol::FilePath;
+use core::time::Duration;
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// How long parts of files are kept.
+pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The directory of parts in `dir`, without those that are too old; `None` if somebody else has its name.
+pub(super) fn open_directory(dir: &Path) -> Option<PathBuf> {
+    let user = geteuid();
+    let path = dir.join(format!("{}partial.{user}", FilePath::TEMPORARY));
+    // It may be there.
+    let _ = DirBuilder::new().mode(0o700).create(&path);
+    let metadata = fs::symlink_metadata(&path).ok()?;
+    let is_ours = metadata.uid() == user.as_raw() && metadata.mode() & 0o077 == 0;
+    if !metadata.is_dir() || !is_ours {
+        return None;
+    }
+    for entry in fs::read_dir(&path).ok()?.flatten() {
+        let age = entry.metadata().and_then(|metadata| metadata.modified());
+        if age.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Some(path)
+}
+
+/// Opens a part for this process alone.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW.bits();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags);
+    let file = options.open(path)?;
+    file.try_lock()?;
+    // Whoever had the lock may have given the file its name, or removed it.
+    let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
+    if here.ino() == there.ino() { Ok(file) } else { Err(io::ErrorKind::WouldBlock.into()) }
+}

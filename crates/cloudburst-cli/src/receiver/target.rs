@@ -1,0 +1,215 @@
+//! Where a file gets its name: below the receiver's directory, by descriptors, and never through a link.
+
+use crate::protocol::{Attributes, Entry, FilePath, Reason};
+use core::time::Duration;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, readlinkat, renameat2};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
+use nix::unistd::linkat;
+use std::collections::HashSet;
+use std::fs::{File, FileTimes, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Directories on the way to a file, until they are offered themselves.
+const ON_THE_WAY: Mode = Mode::S_IRWXU;
+
+/// The directory that nothing leads out of.
+#[derive(Clone, Debug)]
+pub(super) struct Root {
+    fd: Arc<OwnedFd>,
+    path: PathBuf,
+    /// The permissions that the user's mask leaves to new files and directories.
+    mask: u32,
+    /// Device and inode of each directory that was created here: all others are somebody else's.
+    created: Arc<Mutex<HashSet<(u64, u64)>>>,
+}
+
+/// What is to be made of the bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) root: Root,
+    pub(super) name: FilePath,
+    pub(super) entry: Entry,
+    pub(super) attributes: Option<Attributes>,
+    pub(super) overwrite: bool,
+    /// Whether what is there already, and is the same, is as good as stored.
+    pub(super) takes_same: bool,
+}
+
+impl Root {
+    /// The directory `dir`, of which `private` is inside.
+    pub(super) fn open(dir: PathBuf, private: &Path) -> io::Result<Self> {
+        let fd = open(&dir, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        // The mask cannot be read without being set for all threads, but a new file shows it.
+        let all = Permissions::from_mode(0o777);
+        let probe = tempfile::Builder::new().permissions(all).tempfile_in(private)?;
+        let mask = probe.as_file().metadata()?.mode() & 0o777;
+        Ok(Self { fd: Arc::new(fd), path: dir, mask, created: Arc::default() })
+    }
+
+    /// The directory at the end of `names`, without following links; `None`: one is missing, and none is to be
+    /// created.
+    fn walk<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+        creates: bool,
+    ) -> Result<Option<OwnedFd>, Reason> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut at = self.fd.try_clone().map_err(|error| Reason::of_write_error(&error, 0))?;
+        for name in names {
+            let open = || openat(&at, name, flags, Mode::empty());
+            let next = match open() {
+                Err(Errno::ENOENT) if !creates => return Ok(None),
+                Err(Errno::ENOENT) => match mkdirat(&at, name, ON_THE_WAY) {
+                    Ok(()) => open().inspect(|directory| self.note_created(directory)),
+                    // Somebody else was faster.
+                    Err(Errno::EEXIST) => open(),
+                    Err(error) => Err(error),
+                },
+                result => result,
+            };
+            at = next.map_err(refusal)?;
+        }
+        Ok(Some(at))
+    }
+
+    fn note_created(&self, directory: &OwnedFd) {
+        if let Ok(stat) = fstat(directory) {
+            let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+            created.insert((stat.st_dev, stat.st_ino));
+        }
+    }
+
+    fn has_created(&self, directory: &File) -> io::Result<bool> {
+        let metadata = directory.metadata()?;
+        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(created.contains(&(metadata.dev(), metadata.ino())))
+    }
+}
+
+fn refusal(error: Errno) -> Reason {
+    match error {
+        Errno::ELOOP | Errno::ENOTDIR => Reason::NoDirectory,
+        Errno::ENAMETOOLONG | Errno::EINVAL => Reason::BadName,
+        Errno::EEXIST | Errno::EISDIR | Errno::ENOTEMPTY => Reason::Exists,
+        error => Reason::of_write_error(&error.into(), 0),
+    }
+}
+
+impl Target {
+    /// Finds out early what would fail in the end. Returns the file that is there and has `size` bytes.
+    pub(super) fn check(&self, size: Option<u64>) -> Result<Option<File>, Reason> {
+        let (directories, last) = self.name.split();
+        let Some(parent) = self.root.walk(directories, false)? else { return Ok(None) };
+        let (kind, len) = match fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => (SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT, stat.st_size),
+            Err(Errno::ENOENT) => return Ok(None),
+            // The file system does not take such a name.
+            Err(_) => return Err(Reason::BadName),
+        };
+        if kind == SFlag::S_IFREG && size.is_some_and(|size| len as u64 == size && size > 0) {
+            let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+            if let Ok(file) = openat(&parent, last, flags, Mode::empty()) {
+                return Ok(Some(file.into()));
+            }
+        }
+        let is_directory = kind == SFlag::S_IFDIR;
+        // What is in them shows in the end: that a file is empty, and where a link leads.
+        let may_be_same = match self.entry {
+            Entry::File => kind == SFlag::S_IFREG && len == 0 && size.is_none(),
+            Entry::Link => kind == SFlag::S_IFLNK,
+            Entry::Directory => false,
+        };
+        if may_be_same && self.takes_same {
+            return Ok(None);
+        }
+        let fits = match self.entry {
+            Entry::Directory => is_directory,
+            Entry::File | Entry::Link => self.overwrite && !is_directory,
+        };
+        if fits { Ok(None) } else { Err(Reason::Exists) }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.root.path.join(self.name.as_str())
+    }
+
+    /// Creates the directory if it is missing. Sets its attributes only if this store
+    /// created it: an older directory may hold private files of its owner.
+    pub(super) fn make_directory(&self) -> Result<(), Reason> {
+        let (directories, last) = self.name.split();
+        let directory = self.root.walk(directories.chain([last]), true)?;
+        let directory = File::from(directory.ok_or(Reason::NoDirectory)?);
+        let failed = |error: io::Error| Reason::of_write_error(&error, 0);
+        if self.overwrite || self.root.has_created(&directory).map_err(failed)? {
+            self.set_attributes(&directory).map_err(failed)?;
+        }
+        directory.sync_all().map_err(failed)
+    }
+
+    pub(super) fn set_attributes(&self, file: &File) -> io::Result<()> {
+        let Some(attributes) = self.attributes else { return Ok(()) };
+        let mode = u32::from(attributes.permissions) & self.root.mask;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        // What no clock here can express stays as it is.
+        match modified(attributes) {
+            Some(time) => file.set_times(FileTimes::new().set_modified(time)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the empty file or the link that has the name is the same as the one at `from`, of `size` bytes.
+    pub(super) fn is_same(&self, from: &Path, size: u64) -> Result<bool, Reason> {
+        let (directories, last) = self.name.split();
+        let Some(parent) = self.root.walk(directories, false)?.filter(|_| self.takes_same) else {
+            return Ok(false);
+        };
+        Ok(match self.entry {
+            Entry::File => {
+                let there = fstatat(&parent, last, AtFlags::AT_SYMLINK_NOFOLLOW);
+                let is_empty = |stat: FileStat| {
+                    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+                        && stat.st_size == 0
+                };
+                size == 0 && there.is_ok_and(is_empty)
+            }
+            Entry::Link => readlinkat(&parent, last).ok() == readlinkat(AT_FDCWD, from).ok(),
+            Entry::Directory => false,
+        })
+    }
+
+    /// Gives what is at `from` its name, at once and whole.
+    pub(super) fn rename(&self, from: &Path) -> Result<(), Reason> {
+        let (directories, last) = self.name.split();
+        let parent = self.root.walk(directories, true)?.ok_or(Reason::NoDirectory)?;
+        let flags = match self.overwrite {
+            true => RenameFlags::empty(),
+            false => RenameFlags::RENAME_NOREPLACE,
+        };
+        match renameat2(AT_FDCWD, from, &parent, last, flags) {
+            // Not every file system can refuse to replace.
+            Err(Errno::EINVAL | Errno::ENOSYS) if !self.overwrite => {
+                linkat(AT_FDCWD, from, &parent, last, AtFlags::empty()).map_err(refusal)?;
+            }
+            result => result.map_err(refusal)?,
+        }
+        // The name is there. Some file systems cannot make it more durable than that.
+        let _ = File::from(parent).sync_all();
+        Ok(())
+    }
+}
+
+/// When the file was modified, if that can be expressed.
+fn modified(attributes: Attributes) -> Option<SystemTime> {
+    let whole = Duration::from_secs(attributes.seconds.unsigned_abs());
+    let base = match attributes.seconds {
+        ..0 => SystemTime::UNIX_EPOCH.checked_sub(whole),
+        0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
+    };
+    base?.checked_add(Duration::from_nanos(attributes.nanoseconds.into()))
+}
