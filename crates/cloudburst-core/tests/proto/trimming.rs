@@ -1,7 +1,7 @@
 //! Symbols that switches have trimmed (NDP; SCDP, section IV-B): which are believed, and what they do.
 
-use crate::common::peer::{endpoint, open_fields};
-use crate::common::{KEY, Pair, Setup, Side, message};
+use crate::common::peer::{Liar, endpoint, open_fields};
+use crate::common::{Pair, Setup, Side, message};
 use cloudburst_core::code::Code;
 use cloudburst_core::config::{BurstPolicy, Config};
 use cloudburst_core::error::{Outcome, Receipt};
@@ -9,7 +9,7 @@ use cloudburst_core::id::{Incarnation, MessageId, PathId};
 use cloudburst_core::path::Via;
 use cloudburst_core::proto::{Endpoint, ReceiverCounters, SendOptions};
 use cloudburst_core::time::Instant;
-use cloudburst_core::wire::handshake::{OpenFields, shake_hands};
+use cloudburst_core::wire::handshake::OpenFields;
 use cloudburst_core::wire::keys::FlowKeys;
 use cloudburst_core::wire::seal::{Opener, Sealer, TAG_LEN};
 use cloudburst_core::wire::{
@@ -111,19 +111,10 @@ struct Peer {
 
 impl Peer {
     fn meet() -> Self {
-        let (mut endpoint, now) = (endpoint(trimmable()), Instant::from_nanos(1_000_000_000));
-        let via = Via { egress: 0, local: None, remote: ([10, 0, 0, 9], 7000).into() };
         let capabilities = Capabilities::TRIM;
         let fields = OpenFields { capabilities, ..open_fields(Incarnation([9; 16])) };
-        let (_, keys) = shake_hands(&KEY, 9, &fields, |mut packet| {
-            endpoint.handle_datagram(now, via, &mut packet);
-            packet.clear();
-            endpoint.poll_transmit(now, &mut packet).unwrap();
-            packet
-        });
-        let flow = keys.forward;
-        let sealer = Sealer::new(flow.symbols.clone());
-        let opener = Opener::new(flow.answers.clone());
+        let Liar { endpoint, now, flow, sealer, opener, via, .. } =
+            Liar::join_as(endpoint(trimmable()), 9, &fields);
         Self { endpoint, now, flow, sealer, opener, via, pulled: true }
     }
 

@@ -23,7 +23,7 @@ pub struct Liar {
     pub now: Instant,
     pub flow: FlowKeys,
     pub sealer: Sealer,
-    opener: Opener,
+    pub opener: Opener,
     pub via: Via,
     /// What the messages that it sends say they are.
     pub role: Role,
@@ -45,11 +45,16 @@ impl Liar {
     }
 
     /// Shakes hands as one that has `more_ports` ports more than one.
-    pub fn join_with_ports(mut endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
+    pub fn join_with_ports(endpoint: Endpoint, who: u8, more_ports: u8) -> Self {
+        let fields = OpenFields { more_ports, ..open_fields(Incarnation([who; 16])) };
+        Self::join_as(endpoint, who, &fields)
+    }
+
+    /// Shakes hands from address `who` and with these fields.
+    pub fn join_as(mut endpoint: Endpoint, who: u8, fields: &OpenFields) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let via = Via { egress: 0, local: None, remote: ([10, 0, 0, who], 7000).into() };
-        let fields = OpenFields { more_ports, ..open_fields(Incarnation([who; 16])) };
-        let (_, keys) = shake_hands(&KEY, who.into(), &fields, |mut packet| {
+        let (_, keys) = shake_hands(&KEY, who.into(), fields, |mut packet| {
             endpoint.handle_datagram(now, via, &mut packet);
             packet.clear();
             endpoint.poll_transmit(now, &mut packet).unwrap();
