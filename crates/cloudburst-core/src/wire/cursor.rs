@@ -10,10 +10,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, taken: 0 }
     }
 
+    #[inline]
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let Some((head, rest)) = self.rest.split_at_checked(count) else {
             let (needed, got) = (self.taken + count, self.taken + self.rest.len());
@@ -24,36 +26,43 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
+    #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N)?);
         Ok(out)
     }
 
+    #[inline]
     pub(super) fn u8(&mut self) -> Result<u8, WireError> {
         self.array().map(u8::from_be_bytes)
     }
 
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_be_bytes)
     }
 
     /// A number of 24 bits.
+    #[inline]
     pub(super) fn u24(&mut self) -> Result<u32, WireError> {
         let [a, b, c] = self.array()?;
         Ok(u32::from_be_bytes([0, a, b, c]))
     }
 
     /// A number of 48 bits.
+    #[inline]
     pub(super) fn u48(&mut self) -> Result<u64, WireError> {
         let [a, b, c, d, e, f] = self.array()?;
         Ok(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
+    #[inline]
     pub(super) fn u64(&mut self) -> Result<u64, WireError> {
         self.array().map(u64::from_be_bytes)
     }

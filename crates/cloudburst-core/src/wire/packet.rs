@@ -3,6 +3,7 @@
 
 use super::{cursor::Cursor, error::WireError};
 use crate::id::{PathId, SessionId};
+use bytes::BufMut;
 
 /// The protocol version in the high nibble of the first byte.
 pub const VERSION: u8 = 2;
@@ -170,7 +171,9 @@ impl Prefix {
                 return Err(WireError::Undefined { field: "kind", got: kind as u8 });
             }
         };
-        let flags = cursor.u8()?;
+        // One check of the length for all of them.
+        let mut fields = Cursor::new(cursor.take(PREFIX_LEN - 1)?);
+        let flags = fields.u8()?;
         if flags & !defined != 0 {
             return Err(WireError::Undefined { field: "flags", got: flags });
         }
@@ -180,7 +183,7 @@ impl Prefix {
             2 => Role::Response,
             _ => Role::Withdrawal,
         };
-        let class_and_path = cursor.u16()?;
+        let class_and_path = fields.u16()?;
         Ok(Self {
             kind,
             ack_request: flags & FLAG_ACK_REQUEST != 0,
@@ -191,8 +194,8 @@ impl Prefix {
             role,
             class: (class_and_path >> 12) as u8,
             path: PathId(class_and_path % MAX_PATHS),
-            session: SessionId(cursor.u32()?),
-            number: cursor.u48()?,
+            session: SessionId(fields.u32()?),
+            number: fields.u48()?,
         })
     }
 
@@ -207,9 +210,14 @@ impl Prefix {
             | flag(self.probe, FLAG_PROBE)
             | (self.role as u8) << ROLE_SHIFT;
         let class_and_path = (u16::from(self.class) << 12) | (self.path.0 % MAX_PATHS);
-        out.extend_from_slice(&[self.kind.first_byte(), flags]);
-        out.extend_from_slice(&class_and_path.to_be_bytes());
-        out.extend_from_slice(&self.session.0.to_be_bytes());
-        out.extend_from_slice(&self.number.to_be_bytes()[2..]);
+        // Together, because each append to a vector checks its room.
+        let mut fields = [0; PREFIX_LEN];
+        let mut rest = &mut fields[..];
+        rest.put_u8(self.kind.first_byte());
+        rest.put_u8(flags);
+        rest.put_u16(class_and_path);
+        rest.put_u32(self.session.0);
+        rest.put_uint(self.number, 6);
+        out.extend_from_slice(&fields);
     }
 }

@@ -8,6 +8,7 @@ use super::{
     seal::TAG_LEN,
 };
 use crate::id::{Digest, MessageId};
+use bytes::BufMut;
 
 /// Bytes of the fields between the prefix and the index set.
 const FIELDS_LEN: usize = 26;
@@ -121,14 +122,18 @@ impl SymbolHeader {
     fn write_fields(&self, prefix: &Prefix, out: &mut Vec<u8>) {
         debug_assert_eq!(prefix.kind, Kind::Symbol);
         prefix.write(out);
-        out.extend_from_slice(&self.path_number.to_be_bytes());
-        out.extend_from_slice(&self.message.0.to_be_bytes()[2..]);
-        out.extend_from_slice(&self.length.to_be_bytes());
-        out.extend_from_slice(&self.age.to_be_bytes()[1..]);
-        out.extend_from_slice(&self.block.to_be_bytes()[1..]);
-        out.extend_from_slice(&self.symbol.to_be_bytes());
-        out.extend_from_slice(&self.symbol_size.to_be_bytes());
-        out.extend_from_slice(&self.code);
+        // Together, because each append to a vector checks its room.
+        let mut fields = [0; FIELDS_LEN];
+        let mut rest = &mut fields[..];
+        rest.put_u16(self.path_number);
+        rest.put_uint(self.message.0, 6);
+        rest.put_u32(self.length);
+        rest.put_uint(self.age.into(), 3);
+        rest.put_uint(self.block.into(), 3);
+        rest.put_u32(self.symbol);
+        rest.put_u16(self.symbol_size);
+        rest.put_slice(&self.code);
+        out.extend_from_slice(&fields);
         if prefix.pulled {
             out.extend_from_slice(&self.unasked.to_be_bytes());
         }
@@ -139,15 +144,17 @@ impl SymbolHeader {
         if prefix.kind != Kind::Symbol {
             return Err(WireError::Undefined { field: "kind", got: prefix.kind as u8 });
         }
+        // One check of the length for all of them.
+        let mut fields = Cursor::new(cursor.take(FIELDS_LEN)?);
         let header = Self {
-            path_number: cursor.u16()?,
-            message: MessageId(cursor.u48()?),
-            length: cursor.u32()?,
-            age: cursor.u24()?,
-            block: cursor.u24()?,
-            symbol: cursor.u32()?,
-            symbol_size: cursor.u16()?,
-            code: cursor.array()?,
+            path_number: fields.u16()?,
+            message: MessageId(fields.u48()?),
+            length: fields.u32()?,
+            age: fields.u24()?,
+            block: fields.u24()?,
+            symbol: fields.u32()?,
+            symbol_size: fields.u16()?,
+            code: fields.array()?,
             unasked: if prefix.pulled { cursor.u16()? } else { 0 },
         };
         if usize::from(header.symbol_size) < MIN_SYMBOL_SIZE {
