@@ -95,10 +95,10 @@ impl Receiver {
             // Refused for want of room: silence.
             let session = self.sessions.get_mut(&name)?;
             // Half of it pays for the answer, which takes a way of its own.
-            let routes = session.learn_route(hello.path, via, packet.len() / 2);
+            let routes = session.learn_route(hello.path, via, packet.len() / 2, None);
             found = discovery(session, peering).or(routes);
             turn = if session.translated { 0 } else { turn };
-            self.heard(now, name);
+            session.heard(now, name, &mut self.quiet);
             HandshakeReply::Alive(name, hello.nonce)
         } else if matches!(asked, Some(Err(OpenError::Replayed))) {
             // The session lives. A RETRY would make its peer give it up.
@@ -279,7 +279,7 @@ impl Receiver {
         name: SessionId,
         number: u64,
         open: impl FnOnce(&mut Opener) -> Result<T, OpenError>,
-    ) -> Option<Result<(T, Option<Peering>), OpenError>> {
+    ) -> Option<Result<(T, Option<Box<Peering>>), OpenError>> {
         let pending = self.half_open.get_mut(now, name)?;
         // What was refused for want of room must not begin a session when it is replayed.
         if pending.refused.is_some_and(|newest| number <= newest) {
@@ -303,7 +303,7 @@ impl Receiver {
         self.counters.sessions_confirmed += 1;
         let (flow, routes) = (backward, Vec::new());
         let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
-        Some(Ok((opened, Some(peering))))
+        Some(Ok((opened, Some(Box::new(peering)))))
     }
 
     /// Adds a session, if there is room.

@@ -1,12 +1,10 @@
 //! State of each peer, however many sessions it has.
 
 use super::Receiver;
-use super::deadlines::QUIET_GRAIN;
 use super::held::Held;
 use super::room::Waiter;
 use super::session::Session;
 use crate::id::SessionId;
-use crate::time::Instant;
 
 /// The sessions of one peer, together.
 #[derive(Debug, Default)]
@@ -41,15 +39,6 @@ impl Receiver {
             }
         }
         Some(result)
-    }
-
-    /// Records that something authentic arrived in a session.
-    pub(super) fn heard(&mut self, now: Instant, name: SessionId) {
-        let Some(session) = self.sessions.get_mut(&name) else { return };
-        session.last_heard = now;
-        if session.quiet.is_some_and(|at| now.saturating_since(at) >= QUIET_GRAIN) {
-            self.quiet.set(&mut session.quiet, Some(now), name);
-        }
     }
 
     /// Adds a session that remembers nothing yet.

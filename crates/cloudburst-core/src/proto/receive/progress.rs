@@ -17,29 +17,32 @@ use crate::wire::{RejectReason, Role, SymbolHeader};
 
 impl Receiver {
     pub(super) fn take_symbol(&mut self, now: Instant, symbol: &Symbol<'_>) {
+        let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
+        // Looked up first: most symbols are of messages that are being received, and such a message
+        // is neither over nor below the low watermark.
+        let Some(incoming) = session.window.receiving(symbol.header.message) else {
+            return self.take_first(now, symbol);
+        };
+        let step = if !incoming.agrees_with(&symbol.prefix) {
+            None
+        } else if symbol.prefix.partial && !incoming.is_partial() {
+            // Stragglers from before its sender knew of blocks that were done began it anew.
+            return self.answer_to(symbol, Verdict::Forgotten);
+        } else {
+            let Symbol { header, index_set, payload, .. } = symbol;
+            incoming.receive(now, header, index_set, payload, &session.digest, &mut self.pool)
+        };
+        self.after(now, step, symbol);
+    }
+
+    /// Handles a symbol of a message that is not being received: its first, or a late one.
+    fn take_first(&mut self, now: Instant, symbol: &Symbol<'_>) {
         if self.take_late(now, symbol) {
             return;
         }
-        let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
-        let id = symbol.header.message;
-        let step = match session.window.receiving(id) {
-            Some(incoming) if !incoming.agrees_with(&symbol.prefix) => None,
-            // Stragglers from before its sender knew of blocks that were done began it anew.
-            Some(incoming) if symbol.prefix.partial && !incoming.is_partial() => {
-                return self.answer_to(symbol, Verdict::Forgotten);
-            }
-            Some(incoming) => {
-                let Symbol { header, index_set, payload, .. } = symbol;
-                incoming.receive(now, header, index_set, payload, &session.digest, &mut self.pool)
-            }
-            None => match self.begin(now, symbol) {
-                Ok(step) => step,
-                Err(verdict) => return self.answer_to(symbol, verdict),
-            },
-        };
-        match step {
-            Some(step) => self.after(now, step, symbol),
-            None => self.counters.nonsense += 1,
+        match self.begin(now, symbol) {
+            Ok(step) => self.after(now, step, symbol),
+            Err(verdict) => self.answer_to(symbol, verdict),
         }
     }
 
@@ -143,8 +146,12 @@ impl Receiver {
         self.update(name, |session| session.window.begin(id, incoming));
     }
 
-    /// Counts what a symbol did, and answers it.
-    fn after(&mut self, now: Instant, step: Step, symbol: &Symbol<'_>) {
+    /// Counts what a symbol did, and answers it. `None`: it was nonsense.
+    fn after(&mut self, now: Instant, step: Option<Step>, symbol: &Symbol<'_>) {
+        let Some(step) = step else {
+            self.counters.nonsense += 1;
+            return;
+        };
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return };
         let id = symbol.header.message;
         let Some(incoming) = session.window.receiving(id) else { return };

@@ -59,6 +59,16 @@ struct Route {
     newest: [Option<Newest>; CLASSES],
 }
 
+/// The place of a symbol among those of its path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) class: u8,
+    /// Counts symbols of the class on the path.
+    pub(super) path_number: u16,
+    /// Its packet number, which counts all symbols of the peer.
+    pub(super) packet: u64,
+}
+
 /// The newest symbol of a class on a path.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
@@ -75,40 +85,55 @@ struct Newest {
 const AMPLIFICATION: usize = 3;
 
 impl Routes {
-    /// An authentic packet of `len` bytes of the peer's path `path` came by `via`; `validated`: it is
-    /// known that the peer receives there. Anybody could have sent it on from elsewhere. Returns whether
-    /// the way is new.
-    pub(super) fn learn(&mut self, path: PathId, via: Via, len: usize, validated: bool) -> bool {
+    /// Records that an authentic packet of `len` bytes of the peer's path `path` came by `via`;
+    /// `validated`: it is known that the peer receives there. Anybody could have sent it on from
+    /// elsewhere. `counted`: its place on the path, if it shows that what the path carried before it has
+    /// arrived or is lost. Returns whether the way is new.
+    #[inline]
+    pub(super) fn learn(
+        &mut self,
+        path: PathId,
+        via: Via,
+        len: usize,
+        validated: bool,
+        counted: Option<Place>,
+    ) -> bool {
         self.symbols += 1;
         let last_symbol = self.symbols;
         let credit = if validated { usize::MAX } else { AMPLIFICATION * len };
-        if let Some(known) = self.routes.iter_mut().find(|known| known.path == path) {
-            let before = if known.via.remote.ip() == via.remote.ip() { known.credit } else { 0 };
-            known.credit = before.saturating_add(credit);
-            let is_new = known.via != via;
-            (known.via, known.last_symbol) = (via, last_symbol);
-            return is_new;
+        let known = self.routes.iter().position(|known| known.path == path);
+        let (at, is_new) = match known {
+            Some(at) => {
+                let known = &mut self.routes[at];
+                let moved = known.via != via;
+                let before = if moved && known.via.remote.ip() != via.remote.ip() {
+                    0
+                } else {
+                    known.credit
+                };
+                known.credit = before.saturating_add(credit);
+                (known.via, known.last_symbol) = (via, last_symbol);
+                (at, moved)
+            }
+            None if self.routes.len() < MAX_ROUTES => {
+                let newest = [None; CLASSES];
+                self.routes.push(Route { path, via, last_symbol, passed: 0, credit, newest });
+                (self.routes.len() - 1, true)
+            }
+            None => return false,
+        };
+        if let Some(counted) = counted {
+            self.count(at, counted);
         }
-        let has_room = self.routes.len() < MAX_ROUTES;
-        if has_room {
-            self.routes.push(Route {
-                path,
-                via,
-                last_symbol,
-                passed: 0,
-                credit,
-                newest: [None; CLASSES],
-            });
-        }
-        has_room
+        is_new
     }
 
-    /// Records a symbol on the peer's path `path`, with its path number among those of its class
-    /// and with packet number `packet`.
-    pub(super) fn count(&mut self, path: PathId, class: u8, path_number: u16, packet: u64) {
-        let Some(route) = self.routes.iter_mut().find(|known| known.path == path) else { return };
+    /// Records the place of a packet on its path, which is the route `at`.
+    #[inline]
+    fn count(&mut self, at: usize, Place { class, path_number, packet }: Place) {
         let class = usize::from(class);
-        let (Some(last), Some(at)) = (route.newest.get_mut(class), self.of_class.get_mut(class))
+        let (Some(last), Some(at)) =
+            (self.routes[at].newest.get_mut(class), self.of_class.get_mut(class))
         else {
             return;
         };
@@ -237,7 +262,7 @@ mod tests {
     fn alternates_take_all_paths_of_our_own_in_turn() {
         let peer = SocketAddr::from(([10, 0, 0, 1], 1));
         let mut routes = Routes::default();
-        routes.learn(PathId(0), Via { egress: 0, local: None, remote: peer }, 100, true);
+        routes.learn(PathId(0), Via { egress: 0, local: None, remote: peer }, 100, true, None);
         let egresses = |own: &dyn PathMap, routes: &mut Routes| {
             let taken = (0..6).filter_map(|_| routes.take_alternate(100, own));
             taken.map(|(_, via)| via.egress).collect::<Vec<_>>()
@@ -253,15 +278,15 @@ mod tests {
         let [peer, elsewhere] =
             [1, 9].map(|host| Via { egress: 0, local: None, remote: ([10, 0, 0, host], 1).into() });
         let mut routes = Routes::default();
-        routes.learn(PathId(0), peer, 100, true);
-        routes.learn(PathId(1), elsewhere, 100, false);
+        routes.learn(PathId(0), peer, 100, true, None);
+        routes.learn(PathId(1), elsewhere, 100, false, None);
         let mut sent = BTreeMap::new();
         for _ in 0..100 {
             let (_, via) = routes.take(60).unwrap();
             *sent.entry(via.remote).or_default() += 60;
         }
         assert_eq!(sent, [(peer.remote, 95 * 60), (elsewhere.remote, 300)].into());
-        routes.learn(PathId(0), elsewhere, 20, false);
+        routes.learn(PathId(0), elsewhere, 20, false, None);
         assert_eq!(routes.take(60), Some((PathId(0), elsewhere)));
         assert_eq!(routes.take(60), None, "nobody has shown that it receives");
     }

@@ -1,16 +1,18 @@
 //! One direction of messages from one incarnation of one peer.
 
 use super::answers::{ArrivalCounts, Counted, Report};
+use super::deadlines::QUIET_GRAIN;
 use super::held::PeerKey;
-use super::routes::{Routes, TRIED_ROUTES};
+use super::routes::{Place, Routes, TRIED_ROUTES};
 use super::window::Window;
-use crate::id::{Incarnation, MessageId, PathId};
+use crate::id::{Incarnation, MessageId, PathId, SessionId};
 use crate::path::{PathMap, Via, address_of};
 use crate::proto::limits::KEPT_ARRIVALS;
 use crate::proto::marking::Class;
 use crate::proto::round_trip::RoundTrip;
 use crate::proto::session::{Discovery, Peering};
 use crate::proto::stats::ReceivedFrom;
+use crate::proto::timers::Timers;
 use crate::time::Instant;
 use crate::wire::keys::{DigestKey, FlowKeys, HEADER_TAG_LEN};
 use crate::wire::seal::{Opener, Sealer};
@@ -28,7 +30,7 @@ pub(super) struct Session {
     /// It is reached only where its packets come from: a translator is between.
     pub(super) translated: bool,
     /// What the sending half is told as soon as there is a way to the peer.
-    pub(super) unadopted: Option<Peering>,
+    pub(super) unadopted: Option<Box<Peering>>,
     pub(super) incarnation: Incarnation,
     /// What the peer can do beyond this version.
     pub(super) capabilities: Capabilities,
@@ -89,11 +91,28 @@ impl Session {
         if self.capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 }
     }
 
-    /// An authentic packet of `len` bytes of the peer's path `path` came by `via`. Returns what the
-    /// sending half must know of that.
-    pub(super) fn learn_route(&mut self, path: PathId, via: Via, len: usize) -> Option<Discovery> {
+    /// Records that something authentic arrived. The order of quiet sessions is `quiet`, where this one
+    /// is `name`.
+    #[inline]
+    pub(super) fn heard(&mut self, now: Instant, name: SessionId, quiet: &mut Timers<SessionId>) {
+        self.last_heard = now;
+        if self.quiet.is_some_and(|at| now.saturating_since(at) >= QUIET_GRAIN) {
+            quiet.set(&mut self.quiet, Some(now), name);
+        }
+    }
+
+    /// Records that an authentic packet of `len` bytes of the peer's path `path` came by `via`; `counted`:
+    /// the place that it has on its path. Returns what the sending half must know of that.
+    #[inline]
+    pub(super) fn learn_route(
+        &mut self,
+        path: PathId,
+        via: Via,
+        len: usize,
+        counted: Option<Place>,
+    ) -> Option<Discovery> {
         let validated = via.remote.ip() == self.own.ip();
-        let is_new = self.routes.learn(path, via, len, validated);
+        let is_new = self.routes.learn(path, via, len, validated, counted);
         // Of a peer that has an address of its own, a few are enough to try.
         let counts = is_new && (self.translated || self.routes.len() <= TRIED_ROUTES);
         counts.then(|| {

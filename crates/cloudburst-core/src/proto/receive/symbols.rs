@@ -3,6 +3,7 @@
 use super::Receiver;
 use super::answers::{Answer, Verdict};
 use super::deadlines::MessageTimer;
+use super::routes::Place;
 use super::session::Session;
 use crate::id::{MessageId, SessionId};
 use crate::path::Via;
@@ -95,20 +96,22 @@ impl Receiver {
         via: Via,
         (prefix, header, packet_len): (&Prefix, &SymbolHeader, usize),
         counts: bool,
-        confirmed: Option<Peering>,
+        confirmed: Option<Box<Peering>>,
     ) -> Option<Option<Discovery>> {
         let session = self.sessions.get_mut(&prefix.session)?;
         self.counters.symbols_received += 1;
         self.last_symbol = Some(now);
         session.tally.symbols_received += 1;
-        let routes = session.learn_route(prefix.path, via, packet_len);
-        if counts {
-            session.routes.count(prefix.path, prefix.class, header.path_number, prefix.number);
-        }
+        session.heard(now, prefix.session, &mut self.quiet);
+        let place = counts.then_some(Place {
+            class: prefix.class,
+            path_number: header.path_number,
+            packet: prefix.number,
+        });
+        let routes = session.learn_route(prefix.path, via, packet_len, place);
         let found = discovery(session, confirmed).or(routes);
         let low_watermark = header.low_watermark();
         let rises = low_watermark > session.window.low_watermark();
-        self.heard(now, prefix.session);
         if rises {
             self.raise_low_watermark(prefix.session, low_watermark);
         }
@@ -122,7 +125,7 @@ impl Receiver {
         prefix: &Prefix,
         packet: &mut [u8],
         payload_at: usize,
-    ) -> Option<(usize, Option<Peering>)> {
+    ) -> Option<(usize, Option<Box<Peering>>)> {
         let opened = match self.sessions.get_mut(&prefix.session) {
             Some(session) => {
                 let payload = session.opener.open(prefix.number, packet, payload_at);
@@ -176,7 +179,11 @@ impl Receiver {
 
 /// What the sending half must know of a session in which a packet has come: the peer, as soon as
 /// there is a way to it.
-pub(super) fn discovery(session: &mut Session, confirmed: Option<Peering>) -> Option<Discovery> {
+#[inline]
+pub(super) fn discovery(
+    session: &mut Session,
+    confirmed: Option<Box<Peering>>,
+) -> Option<Discovery> {
     let mut peering = confirmed.or_else(|| session.unadopted.take())?;
     peering.routes = session.routes.vias(session.own.ip());
     if session.translated && peering.routes.is_empty() {

@@ -23,7 +23,7 @@ impl Sender {
     /// Takes in what the receiving half has found out.
     pub(in crate::proto) fn learn(&mut self, now: Instant, found: Discovery) {
         match found {
-            Discovery::Peer(peering) => self.adopt(now, peering),
+            Discovery::Peer(peering) => self.adopt(now, *peering),
             Discovery::Routes(peer, incarnation, routes) => {
                 let session = self.peers.get(&peer).and_then(|peer| peer.session.as_ref());
                 if session.is_some_and(|session| session.remote == incarnation) {

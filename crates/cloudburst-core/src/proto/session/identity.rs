@@ -109,8 +109,9 @@ pub(in crate::proto) struct Peering {
 /// What one half of an endpoint has found out that the other must know.
 #[derive(Clone, Debug)]
 pub(in crate::proto) enum Discovery {
-    /// A peer, in a new session.
-    Peer(Peering),
+    /// A peer, in a new session. Boxed: most packets bring no discovery, and none should pay for the
+    /// size of one.
+    Peer(Box<Peering>),
     /// The ways by which packets of an incarnation of a peer come, of which one is new.
     Routes(SocketAddr, Incarnation, Vec<Via>),
 }
