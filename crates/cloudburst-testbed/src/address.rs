@@ -39,14 +39,19 @@ pub(crate) fn path_v6(topology: &Topology, host: u16, (spine, number): (u16, u16
 }
 
 /// The hardware address of the port of `node` towards `neighbour`.
-pub(crate) fn mac(node: Node, neighbour: Node) -> String {
+pub(crate) fn mac(node: Node, neighbour: Node) -> [u8; 6] {
     let pair = |node| match node {
-        Node::Host(index) => (1, index),
-        Node::Leaf(index) => (2, index),
-        Node::Spine(index) => (3, index),
+        Node::Host(index) => (1, index as u8),
+        Node::Leaf(index) => (2, index as u8),
+        Node::Spine(index) => (3, index as u8),
     };
     let ((kind, index), (far_kind, far_index)) = (pair(node), pair(neighbour));
-    format!("02:{kind:02x}:{index:02x}:{far_kind:02x}:{far_index:02x}:00")
+    [2, kind, index, far_kind, far_index, 0]
+}
+
+/// The same as `ip` reads it.
+pub(crate) fn mac_text(node: Node, neighbour: Node) -> String {
+    mac(node, neighbour).map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// A next hop for IPv6, on the link to `node`: known by name only, never asked for.

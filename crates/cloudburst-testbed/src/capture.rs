@@ -2,9 +2,12 @@
 
 use crate::Error;
 use crate::namespace::Namespace;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::errno::Errno;
+use nix::libc::PACKET_HOST;
+use nix::sys::socket::{LinkAddr, recvfrom, setsockopt, sockopt};
 use socket2::{Domain, Socket, Type};
-use std::io::{self, Read};
+use std::io;
+use std::os::fd::AsRawFd;
 
 /// Bytes that wait to be read, bookkeeping included: about 3,000 packets of 1,500 bytes.
 const BUFFER: usize = 8 << 20;
@@ -49,12 +52,19 @@ impl Capture {
     pub fn packets(&self) -> Result<Vec<Vec<u8>>, Error> {
         let (mut packets, mut buffer) = (Vec::new(), vec![0; LARGEST]);
         loop {
-            match (&self.socket).read(&mut buffer) {
-                Ok(length) => packets.push(buffer[..length].to_vec()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(packets),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("cannot read captured packets")(error)),
+            match recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut buffer) {
+                // On their way to an emulated queue, packets are seen once more.
+                Ok((length, from)) if from.is_some_and(is_to_this_port) => {
+                    packets.push(buffer[..length].to_vec());
+                }
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Ok(packets),
+                Err(error) => return Err(Error::io("cannot read captured packets")(error.into())),
             }
         }
     }
+}
+
+fn is_to_this_port(from: LinkAddr) -> bool {
+    from.pkttype() == PACKET_HOST
 }

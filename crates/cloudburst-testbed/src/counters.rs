@@ -1,6 +1,7 @@
 //! What ports have counted: `tc -j` and `nft -j`, as values.
 
 use crate::Error;
+use crate::emulated::Counts;
 use crate::plan;
 use crate::topology::Node;
 use serde::{Deserialize, Serialize};
@@ -37,10 +38,25 @@ pub struct Queue {
     pub bytes: u64,
     /// Packets that found it full.
     pub dropped: u64,
+    /// Packets that were dropped as they are not ECN-capable ([`Topology::selective`](crate::Topology::selective)).
+    pub dropped_selectively: u64,
+    /// Packets that found it full and were trimmed ([`Topology::trim`](crate::Topology::trim)).
+    pub trimmed: u64,
     /// Packets in it now.
     pub backlog: u64,
-    /// Their bytes.
+    /// Their bytes; of an emulated queue, those that wait in the kernel.
     pub backlog_bytes: u64,
+}
+
+impl Queue {
+    /// Adds the counters of the emulated queue before it, whose limit is that of both.
+    pub(crate) const fn emulated(&mut self, limit: u64, counts: Counts) {
+        self.limit = limit;
+        self.dropped += counts.dropped;
+        self.dropped_selectively = counts.dropped_selectively;
+        self.trimmed = counts.trimmed;
+        self.backlog += counts.backlog;
+    }
 }
 
 #[derive(Deserialize)]
@@ -95,6 +111,8 @@ pub(crate) fn parse(
                 sent: qdisc.packets,
                 bytes: qdisc.bytes,
                 dropped: qdisc.drops,
+                dropped_selectively: 0,
+                trimmed: 0,
                 backlog: qdisc.qlen,
                 backlog_bytes: qdisc.backlog,
             })
@@ -138,8 +156,15 @@ mod tests {
     fn what_tc_and_nft_print_is_read() {
         let (leaf, spine) = (Node::Leaf(1), Node::Spine(1));
         let ports = parse(leaf, &[spine], 0, QDISCS, COUNTERS, "x-l1").unwrap();
-        let tiny =
-            Queue { limit: 8, sent: 2, bytes: 3028, dropped: 5, backlog: 1, backlog_bytes: 1514 };
+        let tiny = Queue {
+            limit: 8,
+            sent: 2,
+            bytes: 3028,
+            dropped: 5,
+            backlog: 1,
+            backlog_bytes: 1514,
+            ..Queue::default()
+        };
         assert_eq!((ports[0].tiny, ports[0].default.limit), (tiny, 256));
         assert_eq!((ports[0].lost, ports[0].failed), (3, 4));
     }

@@ -14,10 +14,12 @@
 //! ```
 //!
 //! With [`Topology::low_dscps`], each port has several tiny queues, which it serves in order of
-//! priority.
+//! priority. With [`Topology::trim`] or [`Topology::selective`], tiny queues of switches trim packets or
+//! drop those first that are not ECN-capable.
 //!
 //! Each host and switch is a namespace, each link a veth pair, each queue a `pfifo` under HTB, and
-//! loss is nftables on the way in. [`Topology`] says what to build, [`Fabric`] is what was built:
+//! loss is nftables on the way in. What no queue of the kernel does, a link of `cloudburst-netem` does
+//! instead, in a thread for each switch. [`Topology`] says what to build, [`Fabric`] is what was built:
 //!
 //! ```no_run
 //! use cloudburst_testbed::{Fabric, Failure, Node, Target, Topology};
@@ -65,6 +67,7 @@ mod bounce;
 mod capture;
 mod cli;
 mod counters;
+mod emulated;
 mod error;
 mod fabric;
 mod gateway;
@@ -84,5 +87,5 @@ pub use gateway::Gateway;
 pub use namespace::Namespace;
 pub use signals::interrupted;
 pub use state::Failure;
-pub use topology::{Link, Node, Queues, Target, Topology, Weights};
+pub use topology::{Link, Node, Queues, Target, Topology, Trim, Weights};
 pub use wire::{End, Wire};

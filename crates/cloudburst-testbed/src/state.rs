@@ -30,8 +30,8 @@ pub(crate) struct State {
     pub(crate) builder: Option<Process>,
     /// The program with whose end it ends. Without one it stays until it is taken down.
     pub(crate) owner: Option<Process>,
-    /// The process that decapsulates at the spines, where it is one of its own.
-    pub(crate) bouncer: Option<Process>,
+    /// The process that decapsulates at the spines and emulates queues, where it is one of its own.
+    pub(crate) forwarder: Option<Process>,
     pub(crate) failed: BTreeMap<Target, Failure>,
     /// Percent, where it is not what the topology says.
     pub(crate) loss: BTreeMap<Link, f64>,
@@ -44,7 +44,7 @@ impl State {
             topology: topology.clone(),
             builder: None,
             owner: None,
-            bouncer: None,
+            forwarder: None,
             failed: BTreeMap::new(),
             loss: BTreeMap::new(),
         }

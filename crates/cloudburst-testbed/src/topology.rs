@@ -32,6 +32,20 @@ pub struct Topology {
     /// Packets that each tiny queue of a switch's port holds. Default 8. Deeper delays what
     /// arrives, shallower drops bursts that a moment would have carried.
     pub tiny_packets: u32,
+    /// How switches trim packets that find a tiny queue full. Default `None`: they are dropped.
+    ///
+    /// With it or [`selective`](Self::selective), a process emulates the tiny queues of switches, as
+    /// the kernel has none that do so. They are served at the rate of the port: what else shares it
+    /// delays packets, but makes no queue longer that trims or drops. Not with
+    /// [`low_dscps`](Self::low_dscps).
+    #[serde(default)]
+    pub trim: Option<Trim>,
+    /// Bytes in a tiny queue of a switch from which on packets that are not ECN-capable are dropped, so
+    /// that others have the rest of it to themselves, as by RED with ECN and one threshold (Aeolus);
+    /// nothing is marked. Default `None`: all packets are treated alike. Not with
+    /// [`trim`](Self::trim), and else as that.
+    #[serde(default)]
+    pub selective: Option<u32>,
     /// Packets with that DSCP which a host's own port holds. Default 128, the largest block: what
     /// a host drops before its own wire never was on the network.
     pub host_tiny_packets: u32,
@@ -57,6 +71,17 @@ pub struct Topology {
 
 /// The most tiny queues beside the first one.
 const MAX_LOW: u64 = 3;
+
+/// Packet trimming (NDP): what finds a tiny queue full is cut to its beginning, whose lengths and
+/// checksums fit, and overtakes the others. Written `128:44`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trim {
+    /// Bytes of a frame that are left, its Ethernet header included: 64 to 1,280.
+    pub bytes: u32,
+    /// DSCP of trimmed packets, 0 to 63. They have a queue of as many bytes as the tiny queue has, from where
+    /// they go first. Those that a switch before has trimmed wait with the others.
+    pub dscp: u8,
+}
 
 /// Weighted round robin: the share of a busy link that each queue is sure of. What one does not
 /// use the other has.
@@ -91,6 +116,8 @@ impl Default for Topology {
             dscp: 43,
             low_dscps: Vec::new(),
             tiny_packets: 8,
+            trim: None,
+            selective: None,
             host_tiny_packets: 128,
             default_packets: 256,
             weights: Weights { tiny: 1, default: 1 },
@@ -130,6 +157,23 @@ impl Topology {
                 return Err(parameter("low_dscps", dscp, "different from other DSCPs".into()));
             }
         }
+        if let Some(Trim { bytes, dscp }) = self.trim {
+            within("trim.bytes", bytes.into(), 64, 1280)?;
+            within("trim.dscp", dscp.into(), 0, 63)?;
+            if dscp == self.dscp {
+                return Err(parameter("trim.dscp", dscp, "different from other DSCPs".into()));
+            }
+        }
+        if let Some(bytes) = self.selective {
+            within("selective", bytes.into(), 1, 1_000_000_000)?;
+            if self.trim.is_some() {
+                return Err(parameter("selective", bytes, "none, or no trimming".into()));
+            }
+        }
+        if let (true, Some(dscp)) = (self.is_emulated(), self.low_dscps.first()) {
+            let expected = "none where switches trim or drop selectively".into();
+            return Err(parameter("low_dscps", dscp, expected));
+        }
         within("tiny_packets", self.tiny_packets.into(), 1, 100_000)?;
         within("host_tiny_packets", self.host_tiny_packets.into(), 1, 100_000)?;
         within("default_packets", self.default_packets.into(), 1, 100_000)?;
@@ -145,6 +189,16 @@ impl Topology {
     pub const fn queues(&self) -> Queues {
         let Self { tiny_packets, default_packets, weights, .. } = *self;
         Queues { tiny_packets, default_packets, weights }
+    }
+
+    /// Whether a process stands in for tiny queues of switches.
+    pub(crate) const fn is_emulated(&self) -> bool {
+        self.trim.is_some() || self.selective.is_some()
+    }
+
+    /// Whether it does so for the ports of `node`.
+    pub(crate) const fn emulates(&self, node: Node) -> bool {
+        self.is_emulated() && !matches!(node, Node::Host(_))
     }
 
     /// Bits a second between a leaf and a spine.
@@ -421,6 +475,19 @@ mod tests {
         };
         assert_eq!(wrong(|t| t.spines = 0), "spines 0: expected 1 to 64");
         assert_eq!(wrong(|t| t.dscp = 64), "dscp 64: expected 0 to 63");
+        let trim = Some(Trim { bytes: 128, dscp: 44 });
+        let wrong_trim = |bytes, dscp| {
+            let trim = Some(Trim { bytes, dscp });
+            Topology { trim, ..Topology::default() }.validate().unwrap_err().to_string()
+        };
+        assert_eq!(wrong_trim(63, 44), "trim.bytes 63: expected 64 to 1280");
+        assert_eq!(wrong_trim(128, 43), "trim.dscp 43: expected different from other DSCPs");
+        let both = Topology { trim, selective: Some(6000), ..Topology::default() };
+        let both = both.validate().unwrap_err().to_string();
+        assert_eq!(both, "selective 6000: expected none, or no trimming");
+        let low = Topology { trim, low_dscps: vec![45], ..Topology::default() };
+        let low = low.validate().unwrap_err().to_string();
+        assert_eq!(low, "low_dscps 45: expected none where switches trim or drop selectively");
         assert_eq!(wrong(|t| t.path_ids = 4), "path_ids 4: expected 1 to 3");
         assert_eq!(wrong(|t| t.loss = f64::NAN), "loss NaN: expected a percentage, 0 to 100");
         assert_eq!(

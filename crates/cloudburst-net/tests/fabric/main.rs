@@ -7,10 +7,13 @@
 mod black_holes;
 #[path = "../common/mod.rs"]
 mod common;
+mod incast;
 mod queues;
 mod rig;
 mod runs;
+mod selective;
 mod spread;
+mod trimming;
 
 use cloudburst_testbed::{Fabric, Topology, available};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -39,6 +42,14 @@ fn main() {
         (
             "endpoints_meet_in_spite_of_dead_spines",
             black_holes::endpoints_meet_in_spite_of_dead_spines,
+        ),
+        (
+            "trimmed_symbols_of_an_incast_are_losses_and_no_dead_paths",
+            trimming::trimmed_symbols_of_an_incast_are_losses_and_no_dead_paths,
+        ),
+        (
+            "openings_of_an_incast_are_dropped_and_protected_packets_are_not",
+            selective::openings_of_an_incast_are_dropped_and_protected_packets_are_not,
         ),
         (
             "digit_reversal_has_the_shortest_runs_on_an_uplink",

@@ -14,7 +14,10 @@ pub(crate) const TO: u16 = 3;
 pub(crate) const LARGE: usize = 93_000;
 
 pub(crate) const SPINES: u16 = 4;
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bits a second of a link.
+pub(crate) const RATE: u64 = 100_000_000;
 
 /// Two hosts a leaf, and the paper's spines.
 pub(crate) fn small() -> Topology {
@@ -31,7 +34,7 @@ pub(crate) struct Pair {
 /// Settings of an endpoint; any port.
 pub(crate) fn builder(bind: impl Into<IpAddr>) -> Builder {
     // A port of the fabric says that it is much faster.
-    let builder = Endpoint::builder().bind(SocketAddr::new(bind.into(), 0)).capacity(100_000_000);
+    let builder = Endpoint::builder().bind(SocketAddr::new(bind.into(), 0)).capacity(RATE);
     builder.security(Security::pre_shared(KEY))
 }
 

@@ -1,6 +1,6 @@
 //! What may stand on the command line.
 
-use crate::topology::{Link, Node, Target, Topology, Weights};
+use crate::topology::{Link, Node, Target, Topology, Trim, Weights};
 use clap::{Args, Parser, Subcommand};
 use core::str::FromStr;
 use std::ffi::OsString;
@@ -106,9 +106,9 @@ pub(super) enum Command {
         command: Vec<OsString>,
     },
 
-    /// Decapsulate IP-in-IP until the fabric is down; `up` starts it
+    /// Forward what the kernel does not, until the fabric is down; `up` starts it
     #[command(hide = true)]
-    Bounce {
+    Forward {
         #[command(flatten)]
         fabric: Name,
     },
@@ -155,6 +155,16 @@ pub(super) struct Up {
     /// Packets that each tiny queue of a switch's port holds
     #[arg(long, value_name = "N", default_value_t = Topology::default().tiny_packets)]
     tiny_packets: u32,
+
+    /// Trim packets that find a tiny queue of a switch full to so many bytes of their frame, and mark
+    /// them with this DSCP [default: drop them]
+    #[arg(long, value_name = "BYTES:DSCP")]
+    trim: Option<Trim>,
+
+    /// Bytes in a tiny queue of a switch from which on packets that are not ECN-capable are dropped
+    /// [default: treat all alike]
+    #[arg(long, value_name = "BYTES")]
+    selective: Option<u32>,
 
     /// Packets with that DSCP which a host's own port holds
     #[arg(long, value_name = "N", default_value_t = Topology::default().host_tiny_packets)]
@@ -203,6 +213,8 @@ impl Up {
             dscp: self.dscp,
             low_dscps: self.low_dscps.clone(),
             tiny_packets: self.tiny_packets,
+            trim: self.trim,
+            selective: self.selective,
             host_tiny_packets: self.host_tiny_packets,
             default_packets: self.default_packets,
             weights: self.weights,
@@ -261,6 +273,18 @@ impl FromStr for Weights {
             .and_then(|(tiny, other)| Some((tiny.parse().ok()?, other.parse().ok()?)));
         let (tiny, default) = weights.ok_or("expected two numbers from 1 to 100, such as 1:3")?;
         Ok(Self { tiny, default })
+    }
+}
+
+impl FromStr for Trim {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let trim = text
+            .split_once(':')
+            .and_then(|(bytes, dscp)| Some((bytes.parse().ok()?, dscp.parse().ok()?)));
+        let (bytes, dscp) = trim.ok_or("expected bytes and a DSCP, such as 128:44")?;
+        Ok(Self { bytes, dscp })
     }
 }
 

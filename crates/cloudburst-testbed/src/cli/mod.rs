@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{self, ExitCode, Stdio};
 
 const PROGRAM: &str = "cbrst-testbed";
-/// What the process that decapsulates says once it does.
+/// What the process that forwards says once it does.
 const READY: &str = "ready";
 
 /// All of `cbrst-testbed`.
@@ -53,15 +53,16 @@ fn run(command: Command) -> Result<(), Error> {
         Command::Exec { fabric, node, command } => {
             Err(exec(&Fabric::attach(&fabric.name)?, node, &command))
         }
-        Command::Bounce { fabric } => bounce(&fabric.name),
+        Command::Forward { fabric } => forward(&fabric.name),
     }
 }
 
 fn raise(up: &Up) -> Result<(), Error> {
     let interrupted = interrupted()?;
     let (name, topology) = (&up.fabric.name, up.topology());
-    let raised =
-        Fabric::up_to_stay(name, &topology, &interrupted, |fabric| start_bouncing(fabric.name()))?;
+    let raised = Fabric::up_to_stay(name, &topology, &interrupted, |fabric| {
+        start_forwarding(fabric.name())
+    })?;
     if raised.is_none() {
         return say(&format!("{name} is up already"));
     }
@@ -75,11 +76,12 @@ fn raise(up: &Up) -> Result<(), Error> {
 }
 
 /// Starts this program once more, to stay in the background.
-fn start_bouncing(name: &str) -> Result<Process, Error> {
-    let doing = || Error::io("cannot start the process that decapsulates IP-in-IP");
+fn start_forwarding(name: &str) -> Result<Process, Error> {
+    let doing =
+        || Error::io("cannot start the process that decapsulates IP-in-IP and emulates queues");
     let program = std::env::current_exe().map_err(doing())?;
     let mut command = process::Command::new(program);
-    command.args(["bounce", "--name", name]).current_dir("/");
+    command.args(["forward", "--name", name]).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(doing())?;
     let mut said = String::new();
@@ -96,12 +98,12 @@ fn start_bouncing(name: &str) -> Result<Process, Error> {
     }
 }
 
-fn bounce(name: &str) -> Result<(), Error> {
+fn forward(name: &str) -> Result<(), Error> {
     // What `up` keeps from itself would be kept from this process, and `down` ends it by SIGTERM.
     let _ = nix::sys::signal::SigSet::all().thread_unblock();
     // Away from the terminal of whoever ran `up`.
     let _ = nix::unistd::setsid();
-    let done = Fabric::bounce(name, || println!("{READY}"));
+    let done = Fabric::forward(name, || println!("{READY}"));
     if let Err(error) = &done {
         println!("{error}");
     }

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::counters::{Port, Queue};
 use crate::fabric::{Fabric, Faults};
 use crate::state::Failure;
-use crate::topology::{Node, Topology};
+use crate::topology::{Node, Topology, Trim};
 use core::fmt;
 use serde::Serialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,8 +16,8 @@ pub(super) struct Status {
     topology: Topology,
     hosts: Vec<HostStatus>,
     switches: Vec<SwitchStatus>,
-    /// Whether IP-in-IP is decapsulated.
-    bouncing: bool,
+    /// Whether IP-in-IP is decapsulated, and emulated queues forward packets.
+    forwarding: bool,
     #[serde(flatten)]
     faults: Faults,
     ports: Vec<Port>,
@@ -68,7 +68,7 @@ impl Status {
             topology: topology.clone(),
             hosts: (1..=topology.hosts).map(host).collect::<Result<_, Error>>()?,
             switches: switches.map(switch).collect::<Result<_, Error>>()?,
-            bouncing: fabric.is_bouncing()?,
+            forwarding: fabric.is_forwarding()?,
             faults: fabric.faults()?,
             ports: fabric.ports()?,
         })
@@ -114,10 +114,19 @@ impl fmt::Display for Status {
             hosts.row([node, "".into(), switch.namespace.clone(), v4, v6, "".into()]);
         }
         writeln!(f, "{hosts}")?;
-        if !self.bouncing {
+        if let Some(Trim { bytes, dscp }) = topology.trim {
+            writeln!(f, "tiny queues of switches trim to {bytes} bytes, with DSCP {dscp}\n")?;
+        }
+        if let Some(bytes) = topology.selective {
+            writeln!(f, "tiny queues of switches drop Not-ECT packets from {bytes} bytes on\n")?;
+        }
+        if !self.forwarding {
+            let queues =
+                if topology.is_emulated() { ", nor serves tiny queues of switches" } else { "" };
             writeln!(
                 f,
-                "nothing decapsulates IP-in-IP: its process is gone, and `up` starts another\n"
+                "nothing decapsulates IP-in-IP{queues}: its process is gone, and `up` starts \
+                 another\n"
             )?;
         }
         for (target, how) in &self.faults.failed {
@@ -139,6 +148,8 @@ impl fmt::Display for Status {
             "sent",
             "bytes",
             "dropped",
+            "selective",
+            "trimmed",
             "backlog",
             "limit",
             "lost in",
@@ -146,10 +157,30 @@ impl fmt::Display for Status {
         ]);
         for port in &self.ports {
             let mut row = |name: String, queue: &str, q: &Queue, lost: String, failed: String| {
-                let numbers = [q.sent, q.bytes, q.dropped, q.backlog, q.limit];
-                let [sent, bytes, dropped, backlog, limit] = numbers.map(|n| n.to_string());
-                let queue = queue.to_string();
-                ports.row([name, queue, sent, bytes, dropped, backlog, limit, lost, failed]);
+                let numbers = [
+                    q.sent,
+                    q.bytes,
+                    q.dropped,
+                    q.dropped_selectively,
+                    q.trimmed,
+                    q.backlog,
+                    q.limit,
+                ];
+                let [sent, bytes, dropped, selective, trimmed, backlog, limit] =
+                    numbers.map(|n| n.to_string());
+                ports.row([
+                    name,
+                    queue.to_string(),
+                    sent,
+                    bytes,
+                    dropped,
+                    selective,
+                    trimmed,
+                    backlog,
+                    limit,
+                    lost,
+                    failed,
+                ]);
             };
             let name = format!("{}>{}", port.node, port.neighbour);
             row(name, "tiny", &port.tiny, port.lost.to_string(), port.failed.to_string());

@@ -2,6 +2,7 @@
 
 mod checks;
 mod faults;
+mod forwarding;
 mod host;
 mod teardown;
 
@@ -10,13 +11,13 @@ pub use faults::Faults;
 pub use host::Host;
 pub use teardown::Removed;
 
-use crate::bounce::Bouncer;
 use crate::counters::{self, Port};
 use crate::namespace::{self, Namespace};
 use crate::state::{Lock, Process, State};
 use crate::topology::{Link, Node, Queues, Target, Topology};
-use crate::{Error, address, plan};
+use crate::{Error, address, emulated, plan};
 use checks::{check_name, check_privileges};
+use forwarding::Forwarding;
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -32,7 +33,7 @@ pub struct Fabric {
     name: String,
     topology: Topology,
     is_owned: bool,
-    bouncers: Vec<Bouncer>,
+    forwarding: Forwarding,
 }
 
 impl Fabric {
@@ -59,9 +60,7 @@ impl Fabric {
         let mut state = State::new(&name, topology);
         state.owner = Some(Process::this());
         let mut fabric = Self::build(state, interrupted)?;
-        for node in topology.decapsulating() {
-            fabric.bouncers.push(Bouncer::start(&fabric.namespace(node)?)?);
-        }
+        fabric.forwarding = Forwarding::start(&name, topology)?;
         fabric.change(|state| state.builder = None)?;
         Ok(fabric)
     }
@@ -77,10 +76,10 @@ impl Fabric {
         let state = State::read(name)?.filter(|state| state.builder.is_none());
         let state = state.ok_or_else(|| Error::NotUp { name: name.into() })?;
         let (name, topology) = (state.name, state.topology);
-        Ok(Self { name, topology, is_owned: false, bouncers: Vec::new() })
+        Ok(Self { name, topology, is_owned: false, forwarding: Forwarding::default() })
     }
 
-    /// Builds a fabric that outlives this process, all but what decapsulates: `finish` sees to
+    /// Builds a fabric that outlives this process, all but what programs forward: `finish` sees to
     /// that. Nothing happens when it is up already, with the same parameters.
     pub(crate) fn up_to_stay(
         name: &str,
@@ -103,12 +102,12 @@ impl Fabric {
                     return Err(Error::Different { name: name.into(), different });
                 }
                 if has_all_namespaces(&state) {
-                    let is_bouncing = state.bouncer.as_ref().is_some_and(Process::is_alive);
+                    let is_forwarding = state.forwarder.as_ref().is_some_and(Process::is_alive);
                     drop(lock);
-                    return if is_bouncing {
+                    return if is_forwarding {
                         Ok(None)
                     } else {
-                        Self::attach(name)?.bounce_again(finish)
+                        Self::attach(name)?.forward_again(finish)
                     };
                 }
                 // Somebody has taken parts of it away: build it anew.
@@ -116,9 +115,9 @@ impl Fabric {
             }
         }
         let mut fabric = Self::build(State::new(name, topology), interrupted)?;
-        let bouncer = finish(&fabric)?;
+        let forwarder = finish(&fabric)?;
         fabric.change(|state| {
-            state.bouncer = Some(bouncer);
+            state.forwarder = Some(forwarder);
             state.builder = None;
         })?;
         if interrupted.load(Ordering::SeqCst) {
@@ -128,17 +127,17 @@ impl Fabric {
         Ok(Some(fabric))
     }
 
-    /// Replaces the process that decapsulates, which somebody has ended.
-    fn bounce_again(
+    /// Replaces the process that forwards, which somebody has ended.
+    fn forward_again(
         self,
         start: impl FnOnce(&Self) -> Result<Process, Error>,
     ) -> Result<Option<Self>, Error> {
-        let bouncer = start(&self)?;
-        self.change(|state| state.bouncer = Some(bouncer))?;
+        let forwarder = start(&self)?;
+        self.change(|state| state.forwarder = Some(forwarder))?;
         Ok(None)
     }
 
-    /// Everything but what decapsulates. Whatever fails takes down what there is, as the value is
+    /// Everything but what programs forward. Whatever fails takes down what there is, as the value is
     /// dropped.
     fn build(mut state: State, interrupted: &AtomicBool) -> Result<Self, Error> {
         state.topology.validate()?;
@@ -153,7 +152,7 @@ impl Fabric {
             }
             state.write(&lock)?;
         }
-        let fabric = Self { name, topology, is_owned: true, bouncers: Vec::new() };
+        let fabric = Self { name, topology, is_owned: true, forwarding: Forwarding::default() };
         fabric.wire(&state, interrupted).map_err(|error| {
             // A program that Ctrl-C has ended is not what went wrong.
             if interrupted.load(Ordering::SeqCst) { Error::Interrupted } else { error }
@@ -176,8 +175,7 @@ impl Fabric {
             write_sysctls(topology, node, place)?;
             for port in topology.neighbours(node) {
                 let port = port.to_string();
-                let off = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"];
-                namespace::run("ethtool", &[&["-K", &port], &off[..]].concat(), "", place)?;
+                namespace::run("ethtool", &plan::offloads(topology, &port), "", place)?;
             }
             namespace::run("tc", &["-batch", "-"], &plan::queues(topology, node), place)?;
             let rules = plan::loss_table(topology, node) + &plan::loss_rules(topology, node, state);
@@ -196,11 +194,19 @@ impl Fabric {
     ///
     /// # Errors
     ///
-    /// When a number is out of its bounds, or the fabric is no longer there.
+    /// When a number is out of its bounds, when the limit of emulated queues would change
+    /// ([`Topology::trim`]), or the fabric is no longer there.
     pub fn set_queues(&mut self, queues: Queues) -> Result<(), Error> {
         let Queues { tiny_packets, default_packets, weights } = queues;
         let topology = Topology { tiny_packets, default_packets, weights, ..self.topology.clone() };
         topology.validate()?;
+        if topology.is_emulated() && tiny_packets != self.topology.tiny_packets {
+            return Err(Error::Parameter {
+                field: "tiny_packets",
+                value: tiny_packets.to_string(),
+                expected: format!("{} as before, of emulated queues", self.topology.tiny_packets),
+            });
+        }
         self.change(|state| state.topology = topology.clone())?;
         self.at_each(topology.nodes(), |node, place| {
             namespace::run("tc", &["-batch", "-"], &plan::requeue(&topology, node), place)
@@ -318,14 +324,23 @@ impl Fabric {
     fn read(&self, node: Node, place: &str) -> Result<Vec<Port>, Error> {
         let qdiscs = namespace::run("tc", &["-j", "-s", "qdisc", "show"], "", place)?;
         let losses = namespace::run("nft", &["-j", "list", "counters"], "", place)?;
-        let low = self.topology.low_dscps.len();
-        counters::parse(node, &self.topology.neighbours(node), low, &qdiscs, &losses, place)
+        let (neighbours, low) = (self.topology.neighbours(node), self.topology.low_dscps.len());
+        let mut ports = counters::parse(node, &neighbours, low, &qdiscs, &losses, place)?;
+        if self.topology.emulates(node) {
+            let doing = format!("cannot read the counters of emulated queues in {place}");
+            let counts = emulated::read().map_err(Error::io(doing))?;
+            for port in &mut ports {
+                let counts = counts.get(&port.neighbour).copied().unwrap_or_default();
+                port.tiny.emulated(self.topology.tiny_packets.into(), counts);
+            }
+        }
+        Ok(ports)
     }
 
-    /// Whether packets that are addressed to spines are decapsulated.
-    pub(crate) fn is_bouncing(&self) -> Result<bool, Error> {
+    /// Whether the process lives that decapsulates, and emulates queues.
+    pub(crate) fn is_forwarding(&self) -> Result<bool, Error> {
         let state = self.state()?;
-        let process = state.bouncer.or(state.owner);
+        let process = state.forwarder.or(state.owner);
         Ok(process.is_some_and(|process| process.is_alive()))
     }
 
@@ -348,7 +363,7 @@ impl Fabric {
     /// When something could not be removed.
     pub fn down(mut self) -> Result<Removed, Error> {
         self.is_owned = false;
-        self.bouncers.clear();
+        self.forwarding = Forwarding::default();
         let lock = Lock::take()?;
         tear_down(&self.name, State::read(&self.name)?.as_ref(), &lock)
     }
@@ -372,13 +387,10 @@ impl Fabric {
         tear_down(name, state.as_ref(), &lock)
     }
 
-    /// Decapsulates as long as the fabric is up.
-    pub(crate) fn bounce(name: &str, ready: impl FnOnce()) -> Result<(), Error> {
+    /// Decapsulates, and emulates queues, as long as the fabric is up.
+    pub(crate) fn forward(name: &str, ready: impl FnOnce()) -> Result<(), Error> {
         let state = State::read(name)?.ok_or_else(|| Error::NotUp { name: name.into() })?;
-        let namespaces =
-            state.topology.decapsulating().map(|node| Namespace::new(plan::namespace(name, node)));
-        let _bouncers =
-            namespaces.map(|node| Bouncer::start(&node)).collect::<Result<Vec<_>, _>>()?;
+        let _forwarding = Forwarding::start(name, &state.topology)?;
         ready();
         while State::exists(name) {
             thread::sleep(std::time::Duration::from_secs(1));
@@ -392,7 +404,7 @@ impl Drop for Fabric {
         if !self.is_owned {
             return;
         }
-        self.bouncers.clear();
+        self.forwarding = Forwarding::default();
         let removed = Lock::take().and_then(|lock| {
             tear_down(&self.name, State::read(&self.name).ok().flatten().as_ref(), &lock)
         });

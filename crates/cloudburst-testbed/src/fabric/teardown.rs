@@ -31,10 +31,10 @@ pub(super) fn sweep(lock: &Lock) -> Result<(), Error> {
 }
 
 pub(super) fn tear_down(name: &str, state: Option<&State>, lock: &Lock) -> Result<Removed, Error> {
-    if let Some(bouncer) = state.and_then(|state| state.bouncer.as_ref())
-        && bouncer.is_alive()
+    if let Some(forwarder) = state.and_then(|state| state.forwarder.as_ref())
+        && forwarder.is_alive()
     {
-        let pid = nix::unistd::Pid::from_raw(bouncer.pid);
+        let pid = nix::unistd::Pid::from_raw(forwarder.pid);
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
     }
     let namespaces = namespaces_of(name);

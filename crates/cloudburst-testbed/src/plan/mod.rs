@@ -9,7 +9,7 @@ mod routes;
 
 pub(crate) use routes::addresses_and_routes;
 
-use crate::address::mac;
+use crate::address::mac_text;
 use crate::state::{Failure, State};
 use crate::topology::{Link, Node, Topology};
 use core::fmt::Write as _;
@@ -25,6 +25,17 @@ pub(crate) fn low(place: usize) -> String {
 /// The same for the queue of everything else.
 pub(crate) const DEFAULT: &str = "21:";
 
+/// The class of the tiny queue, as the priority of a socket whose packets belong there.
+pub(crate) const TINY_CLASS: i32 = 0x1_0010;
+
+/// Of a switch whose tiny queues are emulated, the pair of interfaces that packets take there.
+pub(crate) const DIVERT: &str = "divert";
+/// The end at which they are read.
+pub(crate) const RELAY: &str = "relay";
+/// Packets that the kernel's tiny queue holds behind an emulated one: it is as fast, and is to drop
+/// nothing unless others fill the port.
+const BEHIND: u32 = 1000;
+
 /// The group of all ports: they can be removed with one word, and at once.
 pub(crate) const GROUP: &str = "3202";
 
@@ -39,19 +50,26 @@ pub(crate) fn namespaces(name: &str, topology: &Topology) -> String {
 }
 
 /// `ip`: all links, both ends of each where they belong from the start.
-pub(crate) fn links(name: &str, topology: &Topology) -> String {
+pub(crate) fn links(fabric: &str, topology: &Topology) -> String {
     let end = |node: Node, neighbour: Node| {
         // One segment a packet, also of TCP's: a queue counts packets.
         format!(
             "name {neighbour} address {} mtu {} txqueuelen 1000 gso_max_segs 1 group {GROUP} netns {}",
-            mac(node, neighbour),
+            mac_text(node, neighbour),
             topology.mtu,
-            namespace(name, node)
+            namespace(fabric, node)
         )
     };
-    lines(topology.links().into_iter().map(|Link { lower, upper }| {
+    let links = topology.links().into_iter().map(|Link { lower, upper }| {
         format!("link add {} type veth peer {}", end(lower, upper), end(upper, lower))
-    }))
+    });
+    let emulating = topology.nodes().filter(|&node| topology.emulates(node));
+    let diversions = emulating.map(|node| {
+        let end =
+            |name| format!("name {name} mtu {} netns {}", topology.mtu, namespace(fabric, node));
+        format!("link add {} type veth peer {}", end(DIVERT), end(RELAY))
+    });
+    lines(links.chain(diversions))
 }
 
 /// Files under `/proc/sys/net`, and what to write there.
@@ -66,6 +84,11 @@ pub(crate) fn sysctls(topology: &Topology, node: Node) -> Vec<(String, String)> 
         set(format!("ipv6/conf/{port}/accept_dad"), 0);
         set(format!("ipv6/conf/{port}/accept_ra"), 0);
         set(format!("ipv6/conf/{port}/router_solicitations"), 0);
+    }
+    if topology.emulates(node) {
+        for end in [DIVERT, RELAY] {
+            set(format!("ipv6/conf/{end}/disable_ipv6"), 1);
+        }
     }
     if let Node::Leaf(index) | Node::Spine(index) = node {
         set("ipv4/conf/all/forwarding".into(), 1);
@@ -85,6 +108,17 @@ pub(crate) fn sysctls(topology: &Topology, node: Node) -> Vec<(String, String)> 
 
 /// The sysctl that kernels before 6.11 do not have.
 pub(crate) const SEED: &str = "ipv4/fib_multipath_hash_seed";
+
+/// `ethtool`: what a port leaves to the kernel.
+pub(crate) fn offloads<'a>(topology: &Topology, port: &'a str) -> Vec<&'a str> {
+    let mut args = vec!["-K", port, "tso", "off", "gso", "off", "gro", "off"];
+    args.extend(["tx-udp-segmentation", "off"]);
+    if topology.is_emulated() {
+        // Packets that a program forwards must have their checksums.
+        args.extend(["tx", "off"]);
+    }
+    args
+}
 
 /// `ip`: the ports of `node` among those of `links` that are to go down.
 pub(crate) fn links_down(links: &[Link], node: Node, state: &State) -> String {
@@ -139,15 +173,23 @@ pub(crate) fn queues(topology: &Topology, node: Node) -> String {
             }
         }
         line(limits(topology, node, neighbour, "add"));
-        for (Leaf { class, .. }, dscp) in leaves(topology).into_iter().zip(dscps(topology)) {
+        let mut filter = |dscp: u8, action: &str| {
             // The upper six bits of the byte; the lower two are ECN's.
             let byte = dscp << 2;
             for (order, protocol, field) in [(1, "ip", "ip dsfield"), (2, "ipv6", "ip6 priority")] {
                 line(format!(
                     "filter add dev {neighbour} parent 1: prio {order} protocol {protocol} \
-                     u32 match {field} {byte:#04x} 0xfc flowid 1:{class}"
+                     u32 match {field} {byte:#04x} 0xfc {action}"
                 ));
             }
+        };
+        if topology.emulates(node) {
+            for dscp in dscps(topology).chain(topology.trim.map(|trim| trim.dscp)) {
+                filter(dscp, &format!("action mirred egress redirect dev {DIVERT}"));
+            }
+        } else {
+            let tiny = leaves(topology).into_iter().zip(dscps(topology));
+            tiny.for_each(|(Leaf { class, .. }, dscp)| filter(dscp, &format!("flowid 1:{class}")));
         }
     }
     text
@@ -231,7 +273,11 @@ fn burst(rate: u64, frame: u32) -> u64 {
 /// How many packets the queues of a port hold.
 fn limits(topology: &Topology, node: Node, neighbour: Node, verb: &str) -> String {
     let is_host = matches!(node, Node::Host(_));
-    let tiny_packets = if is_host { topology.host_tiny_packets } else { topology.tiny_packets };
+    let tiny_packets = match node {
+        Node::Host(_) => topology.host_tiny_packets,
+        _ if topology.emulates(node) => BEHIND,
+        _ => topology.tiny_packets,
+    };
     let limit = |Leaf { class, shaper, queue }: Leaf| {
         let parent = if is_host { format!("{shaper}:1") } else { format!("1:{class}") };
         let packets = if queue == 21 { topology.default_packets } else { tiny_packets };
@@ -284,7 +330,7 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Target;
+    use crate::topology::{Target, Trim};
 
     fn small() -> State {
         State::new("t", &Topology { hosts: 2, spines: 2, ..Topology::default() })
@@ -297,6 +343,26 @@ mod tests {
         assert!(text.contains("match ip dsfield 0x28 0xfc flowid 1:10"), "{text}");
         assert!(text.contains("dev l2 parent 1:10 handle 11: pfifo limit 3\n"), "{text}");
         assert!(text.contains("dev l2 parent 1:20 handle 21: pfifo limit 256\n"), "{text}");
+    }
+
+    #[test]
+    fn emulated_queues_take_both_dscps_from_the_ports_of_switches() {
+        let trim = Some(Trim { bytes: 128, dscp: 44 });
+        let topology = Topology { trim, tiny_packets: 3, ..Topology::default() };
+        let text = queues(&topology, Node::Leaf(1));
+        for byte in ["0xac", "0xb0"] {
+            let action = "action mirred egress redirect dev divert\n";
+            assert!(
+                text.contains(&format!(
+                    "dev s1 parent 1: prio 1 protocol ip u32 match ip dsfield {byte} 0xfc {action}"
+                )),
+                "{text}"
+            );
+        }
+        assert!(text.contains("dev s1 parent 1:10 handle 11: pfifo limit 1000\n"), "{text}");
+        assert!(!text.contains("flowid"), "{text}");
+        assert!(queues(&topology, Node::Host(1)).contains("0xac 0xfc flowid 1:10\n"));
+        assert_eq!(links("t", &topology).matches("name divert mtu 1500 netns t-").count(), 2 + 4);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Addresses, neighbours and routes.
 
-use crate::address::{link_local, mac, path_v4, path_v6, v4, v6};
+use crate::address::{link_local, mac_text, path_v4, path_v6, v4, v6};
 use crate::state::{Failure, State};
 use crate::topology::{Link, Node, Topology};
 use core::fmt::Write as _;
@@ -12,6 +12,10 @@ pub(crate) fn addresses_and_routes(topology: &Topology, node: Node, state: &Stat
     let mut plan = Routes { topology, node, state, text: String::new() };
     plan.line("link set dev lo up");
     plan.own_addresses();
+    if topology.emulates(node) {
+        plan.line(format!("link set dev {} up", super::DIVERT));
+        plan.line(format!("link set dev {} up", super::RELAY));
+    }
     for neighbour in topology.neighbours(node) {
         if plan.is_usable(neighbour) {
             plan.neighbour(neighbour);
@@ -68,7 +72,7 @@ impl Routes<'_> {
 
     /// Nobody asks for hardware addresses: questions would be lost like everything else.
     fn neighbour(&mut self, neighbour: Node) {
-        let mac = mac(neighbour, self.node);
+        let mac = mac_text(neighbour, self.node);
         self.line(format!("link set dev {neighbour} up"));
         for hop in [IpAddr::from(v4(self.topology, neighbour)), link_local(neighbour).into()] {
             self.line(format!(

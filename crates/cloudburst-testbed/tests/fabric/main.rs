@@ -5,6 +5,7 @@
 
 mod bouncing;
 mod capturing;
+mod emulated;
 mod failures;
 mod lifecycle;
 mod packets;
@@ -56,6 +57,18 @@ fn main() {
         ),
         ("queues_change_while_the_fabric_is_up", queues::queues_change_while_the_fabric_is_up),
         ("a_super_packet_is_queued_in_pieces", queues::a_super_packet_is_queued_in_pieces),
+        (
+            "what_a_full_queue_would_drop_is_trimmed",
+            emulated::what_a_full_queue_would_drop_is_trimmed,
+        ),
+        (
+            "what_is_not_ecn_capable_is_dropped_from_a_threshold_on",
+            emulated::what_is_not_ecn_capable_is_dropped_from_a_threshold_on,
+        ),
+        (
+            "a_capture_sees_packets_to_emulated_queues_once",
+            emulated::a_capture_sees_packets_to_emulated_queues_once,
+        ),
         ("a_silent_spine_loses_its_share", failures::a_silent_spine_loses_its_share),
         ("a_link_that_is_down_is_avoided", failures::a_link_that_is_down_is_avoided),
         ("a_lossy_link_loses_at_its_rate", failures::a_lossy_link_loses_at_its_rate),

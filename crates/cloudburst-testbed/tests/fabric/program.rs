@@ -1,9 +1,12 @@
 //! `cbrst-testbed`, from its command line.
 
 use crate::lifecycle::remains;
+use crate::packets::*;
+use cloudburst_testbed::Fabric;
 use libtest_mimic::Failed;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use socket2::SockRef;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -67,7 +70,7 @@ pub(crate) fn up_and_down_may_be_said_twice() -> Result<(), Failed> {
     let json: serde_json::Value = serde_json::from_str(&name.run_well(&["status", "--json"])?)?;
     assert_eq!(json["topology"]["hosts"], 2);
     assert_eq!(json["hosts"][1]["paths"][1], "10.102.2.2");
-    assert_eq!((&json["bouncing"], &json["failed"]["s2"]), (&true.into(), &"silent".into()));
+    assert_eq!((&json["forwarding"], &json["failed"]["s2"]), (&true.into(), &"silent".into()));
     assert_eq!((&json["loss"]["l1-s1"], &json["loss"]["l2-s1"]), (&2.5.into(), &1.0.into()));
     assert_eq!(json["ports"].as_array().map(Vec::len), Some(2 * (2 + 2 * 2)));
     assert_eq!(json["ports"][0]["tiny"]["limit"], 128);
@@ -89,7 +92,7 @@ pub(crate) fn up_and_down_may_be_said_twice() -> Result<(), Failed> {
     assert_eq!(remains(&name.0), [""; 0]);
     assert!(name.run_well(&["down"])?.contains("was not up"));
     let gone = Instant::now();
-    while !bouncers(&name.0)?.is_empty() {
+    while !forwarders(&name.0)?.is_empty() {
         assert!(gone.elapsed() < Duration::from_secs(5), "it decapsulates still");
         thread::sleep(Duration::from_millis(20));
     }
@@ -100,41 +103,56 @@ pub(crate) fn up_and_down_may_be_said_twice() -> Result<(), Failed> {
 
 pub(crate) fn up_replaces_what_was_ended() -> Result<(), Failed> {
     let name = Name::new("f");
-    let up = ["up", "--hosts", "2", "--spines", "2"];
+    let up = ["up", "--hosts", "2", "--spines", "2", "--trim", "128:44"];
     name.run_well(&up)?;
+    assert!(forwards(&name.0)?, "with the DSCP, through emulated queues");
     let pid = || -> Result<Option<i32>, Failed> {
         let state = fs::read_to_string(format!("/run/cloudburst-testbed/{}.json", name.0))?;
         let state: serde_json::Value = serde_json::from_str(&state)?;
-        Ok(state["bouncer"]["pid"].as_i64().map(|pid| pid as i32))
+        Ok(state["forwarder"]["pid"].as_i64().map(|pid| pid as i32))
     };
     let first = pid()?.ok_or("nothing decapsulates")?;
-    assert_eq!(bouncers(&name.0)?.len(), 1);
+    assert_eq!(forwarders(&name.0)?.len(), 1);
     kill(Pid::from_raw(first), Signal::SIGKILL)?;
     let begun = Instant::now();
-    while !name.run_well(&["status"])?.contains("nothing decapsulates") {
+    while !name.run_well(&["status"])?.contains("nor serves tiny queues of switches: its process") {
         assert!(begun.elapsed() < Duration::from_secs(5), "it lives");
     }
+    assert!(!forwards(&name.0)?);
     assert!(name.run_well(&up)?.contains("is up already"));
     assert_ne!(pid()?, Some(first));
-    assert!(!name.run_well(&["status"])?.contains("nothing decapsulates"));
+    let status = name.run_well(&["status"])?;
+    assert!(status.contains("trim to 128 bytes, with DSCP 44"), "{status}");
+    assert!(!status.contains("nothing decapsulates"), "{status}");
+    assert!(forwards(&name.0)?);
 
     Command::new("ip").args(["netns", "delete", &format!("{}-s2", name.0)]).status()?;
     assert!(name.run_well(&up)?.contains("is up: 2 hosts"));
     assert_eq!(remains(&name.0).len(), 2 + 2 + 2 + 1);
     let begun = Instant::now();
-    while bouncers(&name.0)?.len() != 1 {
+    while forwarders(&name.0)?.len() != 1 {
         assert!(begun.elapsed() < Duration::from_secs(5), "the one of the old namespaces lives");
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// The processes that decapsulate for a fabric.
-fn bouncers(name: &str) -> Result<Vec<String>, Failed> {
+/// Whether a packet with the DSCP of a fabric gets from its first host to the second.
+fn forwards(name: &str) -> Result<bool, Failed> {
+    let fabric = Fabric::attach(name)?;
+    let (from, to) = (fabric.host(1)?, fabric.host(2)?);
+    let (sender, receiver) = (bound(&from, false, 0)?, bound(&to, false, PORT)?);
+    SockRef::from(&sender).set_tos_v4(43 << 2)?;
+    sender.send_to(b"marked", (to.v4(), PORT))?;
+    Ok(arrivals(&receiver, 1) == 1)
+}
+
+/// The processes that forward for a fabric.
+fn forwarders(name: &str) -> Result<Vec<String>, Failed> {
     let processes = fs::read_dir("/proc")?.flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     let lines = lines.map(|line| text(&line).replace('\0', " "));
-    Ok(lines.filter(|line| line.contains(&format!("bounce --name {name} "))).collect())
+    Ok(lines.filter(|line| line.contains(&format!("forward --name {name} "))).collect())
 }
 
 pub(crate) fn a_signal_ends_up_without_a_trace() -> Result<(), Failed> {
@@ -197,6 +215,8 @@ pub(crate) fn wrong_arguments_are_named() -> Result<(), Failed> {
     name.run_well(&["up", "--hosts", "2", "--spines", "1"])?;
     for (args, expected) in [
         (&["up", "--spines", "0"][..], "spines 0: expected 1 to 64"),
+        (&["up", "--trim", "44"], "expected bytes and a DSCP, such as 128:44"),
+        (&["up", "--trim", "128:43"], "trim.dscp 43: expected different from other DSCPs"),
         (&["up", "--rate", "fast"], "expected bits a second, such as 100mbit"),
         (&["fail", "s2"], "s2: this fabric has s1 to s1"),
         (&["fail", "h1-s1"], "h1-s1: no such link"),
