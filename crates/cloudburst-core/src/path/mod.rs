@@ -1,7 +1,7 @@
 //! Which symbol takes which path, and when. Knows no sockets and no packets.
 //!
-//! A path is a number; a [`PathMap`] says how a packet gets onto it. [`PathSet`] keeps the paths
-//! to one peer, visits them in an [`Order`] and counts; [`Pacer`] spaces rounds of them as
+//! A path is a number; a [`PathMap`] says how a packet gets onto it. [`PathSet`] keeps the paths to
+//! one peer, visits them in an [`Order`] and counts; [`Pacer`] spaces what is sent on them as
 //! Algorithm 1 says. Endpoints that pull over one link share a [`Downlink`].
 //!
 //! # Orders

@@ -267,7 +267,7 @@ impl PathSet {
             (in_use().count(), in_use().filter(|path| path.degraded).count());
     }
 
-    /// How many paths are in use, at least one: packets in a round.
+    /// How many paths are in use, at least one: trains in a scheduling quantum.
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.used
