@@ -1,5 +1,18 @@
-//! The programs are beside this file's folder; here the README's examples are tested.
+//! The programs are beside this file's folder; here the code in the README and in the documents is tested.
 
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+macro_rules! tested {
+    ($($document:literal)*) => {$(
+        #[cfg(doctest)]
+        #[doc = include_str!(concat!("../../", $document))]
+        const _: () = ();
+    )*};
+}
+
+tested! {
+    "README.md"
+    "docs/first-message.md"
+    "docs/service.md"
+    "docs/cluster.md"
+    "docs/coming-from.md"
+    "docs/compatibility.md"
+}

@@ -11,15 +11,15 @@ use crate::plan::units::{Bits, Bytes, Seconds};
 
 const SEND_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
-  cbrst-recv without --key-file makes one and prints the line to run here, which has it in
-  CBRST_KEY. There only this user and root can read it, while arguments are for everyone; the
-  shell's history may keep it, but it ends with that receiver. For a key that lasts:
+  cbrst-recv without --key-file draws one and prints the command to run here, with the key in
+  CBRST_KEY: all users can read arguments, but only this user and root the environment. The
+  shell's history may keep it, but it is void when that receiver ends. For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
-  1    at least one is not, or it is not known: nobody answers, the receiver refuses, has no room,
-       speaks another version of the protocol, or does not know that it has ADDR; the message says which
+  1    at least one is not, or may not be: no answer, a refusal, no room, another version of the
+       protocol, or an ADDR that the receiver does not know as its own; the message says which
   2    the command line is invalid, or names a file that cannot be read; nothing was sent
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
 
@@ -44,9 +44,9 @@ for seven days in a directory .cbrst-partial.UID inside DIR, unless --no-resume 
 size of the file was not known: when the file is sent again, only the rest is transferred. A file
 that is there already, with the same bytes, is not transferred. SIGKILL or a loss of power may
 leave a directory .cbrst-XXXXXX, which can be deleted when no cbrst-recv runs.
-Directories that a sender names are created inside DIR. Symbolic links there are never followed,
-so nothing is written elsewhere. To a directory that exists, what it lacks is added; its
-permissions and times are left as they are without --overwrite.
+Directories that a sender names are created inside DIR, which must exist. Symbolic links there are
+never followed, so nothing is written elsewhere. Missing entries are added to a directory that
+exists; without --overwrite, its permissions and times stay as they are.
 
 Exit codes:
   0    with --once or --stdout: all files of the one sender were received
@@ -60,9 +60,9 @@ Examples:
 
 const DOCTOR_HELP: &str = "\
 What is measured, and how:
-  addresses   What the receiver sees as the address of this end, and whether it knows the one that it
-              is asked at: source NAT, destination NAT and virtual addresses show. It also answers
-              once to a port that has sent nothing: stateful firewalls drop that.
+  addresses   The address that this end has for the receiver, and whether the receiver knows ADDR as
+              its own. This reveals source NAT, destination NAT and virtual addresses. The receiver
+              also sends one answer to a port that has sent nothing: stateful firewalls drop it.
   paths       Probes with a short TTL from each source port. Routers that answer (ICMP time exceeded)
               reveal the forward route of that port; the return route stays unknown. Routes that
               differ only where a router is silent (*) count as one, so there may be more. Routers
@@ -76,7 +76,7 @@ What is measured, and how:
   buffers     Bytes that the systems at both ends have granted, of those asked for.
   GSO, GRO    Whether batches are cut by the system or its device, and datagrams of a burst of
               60 kB were joined at the receiver.
-  The doctor knows source ports alone: other maps of --paths are not examined.
+  Only source ports are examined, not other maps of --paths.
 
 Security: the key is that of the receiver, as for cbrst-send.
 
@@ -136,7 +136,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "CODE")]
     pub code: Option<Code>,
 
-    /// What both programs have.
+    /// Options of both programs.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -149,23 +149,23 @@ pub struct RecvArgs {
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
     pub listen: String,
 
-    /// Address and port that senders use, if something on the way turns it into the one of this
-    /// host: destination NAT, a virtual IP of a load balancer, a published port of a container.
-    /// Give it once for each such address
+    /// Address and port that senders use, if a device in between translates it: destination NAT,
+    /// the virtual IP of a load balancer, the published port of a container. May be given several
+    /// times
     #[arg(long, value_name = "ADDR:PORT")]
     pub known_as: Vec<SocketAddr>,
 
-    /// File with a further key under which senders may come, while one key replaces another. It may
-    /// be given several times
+    /// File with a further key that senders may use, while one key replaces another. May be given
+    /// several times
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub also_accept: Vec<PathBuf>,
 
-    /// Directory to put files in
+    /// Directory to put files in; it must exist
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
 
-    /// Write the files of one cbrst-send to standard output as they come, and exit. Whether they
-    /// are what was sent shows at their end: check the exit code
+    /// Write the files of one cbrst-send to standard output as they arrive, and exit. They are
+    /// verified only at their end: check the exit code
     #[arg(long, conflicts_with_all = ["out", "overwrite"])]
     pub stdout: bool,
 
@@ -182,7 +182,7 @@ pub struct RecvArgs {
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<Bytes>,
 
-    /// What both programs have.
+    /// Options of both programs.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -203,7 +203,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 
-    /// Use no key. Both ends must say so
+    /// Use no key. Set it at both ends
     #[arg(long, conflicts_with = "key_file")]
     pub insecure: bool,
 
@@ -212,12 +212,12 @@ pub struct DoctorArgs {
         value_parser = clap::value_parser!(u16).range(1..=64))]
     pub ports: u16,
 
-    /// Packets from each, 8 to 10000
+    /// Packets to send from each port, 8 to 10000
     #[arg(long, value_name = "N", default_value = "32",
         value_parser = clap::value_parser!(u32).range(8..=10_000))]
     pub packets: u32,
 
-    /// DSCP of all packets, 0 to 63 [default: the library's]
+    /// DSCP of all packets, 0 to 63 [default: 43]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Option<u8>,
 
@@ -234,7 +234,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// What both programs have.
+/// Options of both programs.
 #[derive(Args, Debug)]
 pub struct CommonArgs {
     /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
@@ -242,24 +242,24 @@ pub struct CommonArgs {
     pub key_file: Option<PathBuf>,
 
     /// Use no key: anybody who reaches the receiver can send, and anybody who can change packets on
-    /// the route can read and forge them. Both ends must say so
+    /// the route can read and forge them. Set it at both ends
     #[arg(long, conflicts_with = "key_file")]
     pub insecure: bool,
 
-    /// Give up when nothing moves for so long: no answer, no progress, no sign of life
+    /// Give up after this long without an answer or progress
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     pub deadline: Seconds,
 
     /// Paths to spread packets over, 1 to 64: ecmp:N for N source ports, ecmp:NxM for these with M
     /// ports of the other end; flowlabel:N for N IPv6 flow labels; xpath:ADDR,... for addresses of
-    /// the other end, each of which takes its own way; file:PATH for a TOML file that says so for
-    /// each destination. As root also bounce:ADDR,... for spine switches that decapsulate, and
-    /// xpath-ipip:ID,... for destinations of an outer IP header
+    /// the other end, each with a route of its own; file:PATH for a TOML file with a map for each
+    /// destination prefix. With CAP_NET_RAW also bounce:ADDR,... for spine switches that
+    /// decapsulate, and xpath-ipip:ID,... for destinations of an outer IP header
     #[arg(long, value_name = "MAP", default_value = "ecmp:16")]
     pub paths: PathMap,
 
-    /// DSCP of all packets, 0 to 63 [default: the library's]. With a list of up to 8: of answers,
-    /// then of each of --classes
+    /// DSCP of all packets, 0 to 63 [default: 43]. A list of up to 8 has that of answers first,
+    /// then one for each of --classes
     #[arg(long, value_name = "N,...", value_delimiter = ',',
         value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Vec<u8>,
@@ -270,8 +270,8 @@ pub struct CommonArgs {
     #[arg(long, value_name = "BY", default_value_t)]
     pub classes: Classes,
 
-    /// Mark packets for switches that drop those of new messages first and spare the others
-    /// (Aeolus: RED with ECN at one low threshold). Both ends should say so
+    /// Mark packets so that switches drop those of new messages first (Aeolus: RED with ECN at one
+    /// low threshold). Set it at both ends
     #[arg(long)]
     pub aeolus: bool,
 

@@ -295,7 +295,7 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
     }
     for (args, text) in [
         (vec!["--listen", "nowhere"], "--listen"),
-        (vec!["--out", "/nonexistent"], "--out"),
+        (vec!["--out", "/nonexistent"], "mkdir -p"),
         (vec!["--out", path], "not a directory"),
         (vec!["--stdout", "--out", folder], "cannot be used with"),
         (vec!["--also-accept", "/nonexistent"], "cannot read the key file"),

@@ -6,7 +6,7 @@ use crate::path::OrderError;
 use crate::wire::{Arrivals, RejectReason};
 use core::time::Duration;
 
-/// Why a message was not even queued. The blame is the caller's, and nothing was sent.
+/// Why a message was not queued. The caller is to blame, and nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -18,7 +18,7 @@ pub enum SendError {
         /// The limit.
         max: usize,
     },
-    /// As many messages or bytes are under way as may be: try again when one has ended.
+    /// The limits on messages or bytes under way are reached: try again when a message has ended.
     #[error(
         "{messages} messages and connects ({bytes} bytes) are waiting or under way: wait until one ends"
     )]
@@ -62,21 +62,21 @@ pub enum LocalError {
     /// No interface is up, or none has the address, or no route leads there.
     #[error("no interface, address or route of it leads to the peer")]
     Unreachable,
-    /// Its firewall.
+    /// This host's firewall.
     #[error("its firewall forbids it")]
     Denied,
     /// The address is that of all hosts of a network, or a route or the security policy of this host
     /// prohibits packets to it (EACCES).
     #[error("the address is a broadcast address, or a route or policy prohibits packets to it")]
     Prohibited,
-    /// Its buffers or queues were full.
+    /// This host's buffers or queues were full.
     #[error("its buffers are full")]
     NoBuffer,
-    /// Longer than what leads to the peer takes.
-    #[error("they are longer than the way to the peer takes")]
+    /// The packets exceed the MTU of the way to the peer.
+    #[error("they are larger than the path to the peer carries")]
     TooLarge,
     /// Anything else.
-    #[error("for a reason of its own")]
+    #[error("its system reported another error")]
     Other,
 }
 
@@ -98,10 +98,12 @@ pub enum Rejection {
     /// The receiver said so.
     #[error(transparent)]
     ByPeer(RejectReason),
-    /// No session came about before the deadline: nobody there, another key, or no way through.
+    /// No session was opened before the deadline: nobody is there, the keys differ, or no packet
+    /// gets through.
     #[error("nobody who shares this key answered before the deadline")]
     NoAnswer,
-    /// The same, and somebody who shares the key speaks another version of the protocol there.
+    /// As [`NoAnswer`](Self::NoAnswer), and an endpoint with the same key speaks another version of
+    /// the protocol there.
     #[error("the peer speaks version {theirs} of the protocol, and this end version {ours}")]
     OtherVersion {
         /// The version that this endpoint speaks.
@@ -109,11 +111,11 @@ pub enum Rejection {
         /// The newest version that the peer speaks.
         theirs: u8,
     },
-    /// No session came about before the deadline, though somebody who shares the key has answered.
-    /// Most likely it does not know that it is reached by this address.
+    /// No session was opened before the deadline, though an endpoint with the same key has
+    /// answered. Most likely, the address is not one of its own (`known_as`).
     #[error(
-        "somebody who shares this key is there and did not accept the handshake: it may not know that \
-         it is reached by this address"
+        "an endpoint with this key answered and did not accept the handshake: it may not know this \
+         address as its own"
     )]
     NotAccepted,
     /// As [`NoAnswer`](Self::NoAnswer), and the last packets to the peer did not even leave this host.
@@ -122,9 +124,9 @@ pub enum Rejection {
          last packets: {0}"
     )]
     Local(#[source] LocalError),
-    /// A session stood, but the rate or other messages left this one no turn before its deadline; or it
-    /// had no time at all.
-    #[error("the message got no turn before its deadline")]
+    /// A session was open, but the rate or other messages kept this one from being sent before its
+    /// deadline; or its deadline was zero.
+    #[error("nothing of the message was sent before its deadline")]
     NotStarted,
     /// It was cancelled before its first packet.
     #[error("the message was cancelled before its first packet")]
@@ -149,7 +151,7 @@ pub enum Indeterminate {
     /// while the message was under way.
     #[error("the receiver restarted, or was replaced, while the message was under way")]
     PeerRestarted,
-    /// It was cancelled when packets had been sent.
+    /// It was cancelled after packets had been sent.
     #[error("the message was cancelled while it was under way")]
     Cancelled,
 }
@@ -168,14 +170,14 @@ pub struct Receipt {
     pub source_symbols: usize,
     /// Packets that were sent for it, until STOP came.
     pub packets: usize,
-    /// Symbols that had arrived on each path when the receiver spoke last. A path without an entry
-    /// is one that none was known to have come on.
+    /// Symbols known to have arrived on each path, as of the receiver's last answer. A path without
+    /// arrivals has no entry.
     pub arrivals: Vec<Arrivals>,
     /// From the call to the first packet on the wire: waiting for a session, for other messages,
     /// for the rate. To the nanosecond, as the driver's clock was read.
     pub waited: Duration,
     /// From the first packet to STOP: the message completion time (MCT) of the paper, plus the
-    /// way of the STOP. To the nanosecond, as the driver's clock was read.
+    /// one-way delay of the STOP. To the nanosecond, as the driver's clock was read.
     pub completed_in: Duration,
 }
 
@@ -192,7 +194,7 @@ impl Receipt {
         self.waited.saturating_add(self.completed_in)
     }
 
-    /// Symbols that were known to have arrived on `path`; 65,535 stands for more as well.
+    /// Symbols known to have arrived on `path`; saturates at 65,535.
     pub fn arrived_on(&self, path: PathId) -> u16 {
         self.arrivals.iter().find(|on| on.path == path).map_or(0, |on| on.count)
     }

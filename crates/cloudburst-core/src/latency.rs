@@ -1,4 +1,4 @@
-//! How long things took: histograms of bounded size.
+//! Histograms of latencies, of bounded size.
 
 use core::time::Duration;
 use hdrhistogram::Histogram;
@@ -10,7 +10,7 @@ const LONGEST: u64 = 3_600_000_000_000;
 /// Two decimal digits: times that differ by less than 1 % count as the same.
 const DIGITS: u8 = 2;
 
-/// How many times took how long, from 1 us to 1 h, to within 1 %.
+/// A histogram of times from 1 us to 1 h, to within 1 %.
 ///
 /// Its buckets are those of an HDR histogram: about 27 KB, however much is recorded. What took
 /// longer than an hour counts as an hour. Recording is an addition in an array; nothing is
@@ -55,8 +55,8 @@ impl LatencyHistogram {
         self.buckets.count_between(0, limit.min(LONGEST))
     }
 
-    /// The time that the share `quantile` of them did not exceed, at most 1 % too long: 0.5 gives
-    /// the median, 0.999 the 99.9th percentile, 1.0 the longest. `None` before the first.
+    /// The time at `quantile`, which that share of them did not exceed, at most 1 % too long: 0.5
+    /// gives the median, 0.999 the 99.9th percentile, 1.0 the longest. `None` before the first.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         (self.count() > 0).then(|| Duration::from_nanos(self.buckets.value_at_quantile(quantile)))
     }

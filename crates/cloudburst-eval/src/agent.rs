@@ -88,7 +88,7 @@ pub(crate) struct Listen {
     pub(crate) low_dscps: Vec<u8>,
     /// Bits a second of the host's link.
     pub(crate) link_rate: u64,
-    /// Of Cloudburst, drawn for the turn.
+    /// Of Cloudburst, drawn for the trial.
     pub(crate) key: [u8; 32],
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const PROGRAM: &str = "cbrst-eval";
-/// Of turns and warm-ups where nothing else is said, in seconds: full and short.
+/// Of trials and warm-ups where nothing else is said, in seconds: full and short.
 const SECONDS: (f64, f64) = (5.0, 3.0);
 const WARM_UP: (f64, f64) = (1.5, 1.0);
 const REPETITIONS: (u32, u32) = (5, 1);
@@ -96,7 +96,7 @@ struct RunArguments {
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<Experiment>,
 
-    /// Fewer points, shorter turns, one repetition
+    /// Fewer points, shorter trials, one repetition
     #[arg(long)]
     short: bool,
 
@@ -113,11 +113,11 @@ struct RunArguments {
     #[arg(long = "load", value_name = "R", value_parser = positive)]
     loads: Vec<f64>,
 
-    /// Seconds of a turn that count [default: 5, short 3]
+    /// Seconds of a trial that count [default: 5, short 3]
     #[arg(long, value_name = "S", value_parser = positive)]
     seconds: Option<f64>,
 
-    /// Seconds of a turn before those [default: 1.5, short 1]
+    /// Seconds of warm-up before each trial [default: 1.5, short 1]
     #[arg(long, value_name = "S", value_parser = positive)]
     warm_up: Option<f64>,
 

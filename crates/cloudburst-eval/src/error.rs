@@ -36,7 +36,7 @@ pub enum Failure {
         /// What it says.
         reason: String,
     },
-    /// A host could not do its part of a turn.
+    /// A host could not do its part of a trial.
     #[error("host {host}: {reason}")]
     Trial {
         /// Its address.

@@ -19,7 +19,7 @@ use std::time::Instant;
 /// The paper's link rate, in bits a second.
 const PAPER_RATE: f64 = 1e9;
 
-/// A turn during which the host of this virtual machine gave others more of the processors is
+/// A trial during which the host of this virtual machine gave others more of the processors is
 /// taken so often at most: what was measured then is that host.
 pub(crate) const MOST_STOLEN: f64 = 0.01;
 const CALM_TRIES: u32 = 3;
@@ -121,7 +121,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// A turn, or the calmest of several. What came of the others is not looked at.
+    /// A trial, or the calmest of several. What came of the others is not looked at.
     fn take_calmly(
         &mut self,
         case: &Case,
@@ -146,7 +146,7 @@ impl Running<'_> {
         Ok(Some(calmest))
     }
 
-    /// A turn. One that fails is taken once more, which is said; after that its scheme is left out.
+    /// A trial. One that fails is taken once more, which is said; after that its scheme is left out.
     fn take(
         &mut self,
         case: &Case,
@@ -294,7 +294,7 @@ fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<Strin
     }
 }
 
-/// A line of what came of a turn, for whoever waits.
+/// A line of what came of a trial, for whoever waits.
 fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     let Taken { turn, failures } = taken;
     let mut took: Vec<u64> = turn.messages.iter().filter_map(|message| message.took_us).collect();

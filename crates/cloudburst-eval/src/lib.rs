@@ -14,7 +14,7 @@
 //!            record: run.json --> report: tables, figures, claims, a page
 //! ```
 //!
-//! A *turn* is one scheme at one point, once. Turns of all schemes at a point have the same
+//! A *trial* is one scheme at one point, once. Trials of all schemes at a point have the same
 //! requests at the same times, and follow each other in an order drawn anew for each repetition, so
 //! that what drifts with time touches all alike.
 //!

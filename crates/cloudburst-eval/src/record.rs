@@ -36,7 +36,7 @@ pub struct About {
     pub seed: u64,
     /// Repetitions of each point.
     pub repetitions: u32,
-    /// Seconds of each turn that count, and of the warm-up before them.
+    /// Seconds of each trial that count, and of the warm-up before them.
     pub seconds: f64,
     /// Of the warm-up.
     pub warm_up_seconds: f64,
@@ -88,7 +88,7 @@ pub struct Trial {
 /// One request and its response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Unique in its turn; the same message has the same id in the turns of all schemes at this
+    /// Unique in its trial; the same message has the same id in the trials of all schemes at this
     /// point and repetition.
     pub id: u32,
     /// The host that asks, from 1.
@@ -97,7 +97,7 @@ pub struct Message {
     pub to: u16,
     /// Bytes of the response.
     pub bytes: u32,
-    /// When the request was due, in microseconds from the beginning of the turn.
+    /// When the request was due, in microseconds from the beginning of the trial.
     pub at_us: u64,
     /// From then until the whole response was there, in microseconds: the message completion time.
     /// `None`: it did not come within the deadline.

@@ -1,4 +1,4 @@
-//! One turn: a scheme at a point, once.
+//! One trial: a scheme at a point, once.
 
 use crate::Failure;
 use crate::agent::{self, Answer, Command, Listen, Ran, Run};
@@ -38,7 +38,7 @@ pub(crate) struct Measure {
     pub(crate) background: Congestion,
 }
 
-/// A turn, and why calls failed in it.
+/// A trial, and why calls failed in it.
 pub(crate) struct Taken {
     pub(crate) turn: Trial,
     pub(crate) failures: BTreeMap<String, u32>,
@@ -51,7 +51,7 @@ struct Schedule {
     has_background: bool,
 }
 
-/// Runs one turn.
+/// Runs one trial.
 pub(crate) fn take(
     site: &mut Site,
     case: &Case,

@@ -1,4 +1,4 @@
-//! The endpoint for callers that wait in their own thread. Needs no async runtime.
+//! The endpoint with blocking methods. It needs no async runtime.
 
 use crate::calls::{Calls as AsyncCalls, Handled, Request as AsyncRequest, RequestParts, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
@@ -27,9 +27,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use std::{io, thread};
 
-/// An [`Endpoint`](AsyncEndpoint) whose methods block. Not for use within async code.
+/// An [`Endpoint`](AsyncEndpoint) whose methods block. Do not use it in async code.
 ///
-/// It is the same endpoint as the one that it was made from, and its clones are as well.
+/// It and its clones are the same endpoint as the one that it was made from.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     endpoint: AsyncEndpoint,
@@ -47,13 +47,13 @@ pub struct Sending(AsyncSending);
 pub struct Calls(AsyncCalls);
 
 impl Calls {
-    /// Calls whose ends were not returned yet.
+    /// Calls whose results have not been returned yet.
     pub const fn left(&self) -> usize {
         self.0.left()
     }
 
-    /// Waits until all calls have ended, which they have by their deadline; the results, in the
-    /// order of the requests.
+    /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
+    /// the order of the requests.
     pub fn results(self) -> Vec<Result<Bytes, CallError>> {
         block_on(Inner::engine_of(self.0.endpoint()), self.0.results())
     }
@@ -67,7 +67,7 @@ impl Iterator for Calls {
     }
 }
 
-/// A request that came in. See [`Request`](AsyncRequest).
+/// A request that has arrived. See [`Request`](AsyncRequest).
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
@@ -76,12 +76,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// The caller: where it takes messages itself.
+    /// The caller's address, at which it accepts messages.
     pub const fn peer(&self) -> SocketAddr {
         self.request.peer()
     }
 
-    /// What it asks.
+    /// The payload of the request.
     pub const fn bytes(&self) -> &Bytes {
         self.request.bytes()
     }
@@ -107,7 +107,7 @@ impl Request {
         block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes.into(), options))
     }
 
-    /// Tells the caller that the application has dealt with the request: an empty response.
+    /// Confirms by an empty response that the application has accepted the request.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Request {
 }
 
 impl AsyncEndpoint {
-    /// The same endpoint for callers that wait in their own thread.
+    /// The same endpoint, with blocking methods.
     pub fn blocking(&self) -> Endpoint {
         self.clone().into()
     }
@@ -388,7 +388,7 @@ impl From<AsyncEndpoint> for Endpoint {
 }
 
 impl Sending {
-    /// The message's name, unique within this endpoint.
+    /// The message's id, unique within this endpoint.
     pub const fn id(&self) -> MessageId {
         self.0.id()
     }

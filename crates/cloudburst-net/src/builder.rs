@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// The DSCP of packets unless [`Builder::dscp`] or [`Builder::dscps`] says otherwise.
 pub const DEFAULT_DSCP: u8 = 43;
-/// Bytes of each socket buffer that are asked for unless [`Builder::socket_buffers`] says
+/// The bytes that are requested for each socket buffer unless [`Builder::socket_buffers`] says
 /// otherwise.
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 
@@ -90,22 +90,21 @@ impl Builder {
         self
     }
 
-    /// The addresses that peers send to, where something on the way turns them into an address of
-    /// this host: destination NAT, a virtual IP address that a load balancer holds, or a port that
-    /// a container publishes. Default: none.
+    /// The addresses that peers send to, if a device in between translates them into an address of
+    /// this host: destination NAT, the virtual IP address of a load balancer, or the published port
+    /// of a container. Default: none.
     ///
-    /// Peers say in their handshake whom they mean, and an endpoint answers to its own addresses
-    /// and to these, so that nobody can pass what is meant for one host on to another. Its own are
-    /// those of [`bind`](Self::bind): with an unspecified one, all that the interfaces of this host
-    /// have at the time. A virtual address on an interface of this host, such as `lo`, is among
-    /// them; one that only a local route (`ip route add local`) brings here is not, and belongs
-    /// here. So does one that moves between hosts, to a standby for one: otherwise a message that is
-    /// under way when it moves may be delivered by both.
+    /// A handshake names the address that it is meant for, and an endpoint accepts only its own
+    /// addresses and these, so that nobody can relay a handshake to another host. Its own are those
+    /// of [`bind`](Self::bind); if that is unspecified, all that the interfaces of this host have
+    /// at the time, `lo` included. Name an address here if only a local route (`ip route add
+    /// local`) leads it to this host. Name it also if it moves between hosts, as to a standby:
+    /// otherwise both hosts may deliver a message that is under way when it moves.
     ///
-    /// Each has the IP address and the port that peers know. If peers use several ports
-    /// ([`PathMap::ecmp_pairs`]), the first one will do. A second call replaces the addresses of
-    /// the first. [`reuse_port`](Self::reuse_port) goes without: peers then send to the ports of
-    /// single endpoints, which no translator knows.
+    /// Give the IP address and the port that peers use; if these use several ports
+    /// ([`PathMap::ecmp_pairs`]), the first. A second call replaces the addresses of the first. Not
+    /// with [`reuse_port`](Self::reuse_port): peers then send to the ports of single endpoints,
+    /// which no translator forwards.
     pub fn known_as(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.known_as = addresses.into_iter().map(plain).collect();
         self
@@ -125,7 +124,7 @@ impl Builder {
         self
     }
 
-    /// How the endpoint tells peers from strangers. Mandatory.
+    /// How peers are authenticated. Mandatory.
     pub fn security(mut self, security: Security) -> Self {
         self.security = Some(security);
         self
@@ -170,9 +169,9 @@ impl Builder {
 
     /// The DSCP of every packet, from 0 to 63. Default [`DEFAULT_DSCP`].
     ///
-    /// It should select a queue that is a few packets deep: in a deep one, symbols that nobody
-    /// needs any more delay those that somebody does. Both ends should have the same: each warns,
-    /// once, of packets that come with another.
+    /// Switches should give it a queue that is a few packets deep: in a deep one, surplus symbols
+    /// delay needed ones. Set the same at both ends: each warns once of packets that arrive with
+    /// another.
     pub fn dscp(self, dscp: u8) -> Self {
         self.dscps([dscp])
     }
@@ -186,8 +185,7 @@ impl Builder {
     /// bursts, to symbols; with `dscps([43, 43, 45])`, answers and short messages to long ones in
     /// two queues. An answer that leaves in one batch with symbols of class 1 has their DSCP.
     ///
-    /// Both ends should have the same DSCPs: each warns, once, of packets that come with none of
-    /// them.
+    /// Set the same DSCPs at both ends: each warns once of packets that arrive with none of them.
     pub fn dscps(mut self, dscps: impl IntoIterator<Item = u8>) -> Self {
         self.dscps = dscps.into_iter().collect();
         self
@@ -205,15 +203,15 @@ impl Builder {
         self
     }
 
-    /// Whether switches may tell by the ECN bits which packets to drop first. Default false.
-    /// See [`Config::aeolus`]: it wants switches that are set up for it, and both ends.
+    /// Whether ECN bits tell switches which packets to drop first. Default false. Set it at both
+    /// ends, and only where switches are configured for it: see [`Config::aeolus`].
     pub const fn aeolus(mut self, aeolus: bool) -> Self {
         self.aeolus = Some(aeolus);
         self
     }
 
-    /// Whether all packets say that they are ECN-capable, so that switches mark instead of dropping them. See
-    /// [`Config::ecn`]. Default false.
+    /// Whether all packets are marked as ECN-capable, so that switches mark them instead of
+    /// dropping them. See [`Config::ecn`]. Default false.
     pub const fn ecn(mut self, ecn: bool) -> Self {
         self.ecn = Some(ecn);
         self
@@ -230,30 +228,31 @@ impl Builder {
     /// service has as many receiving threads as it has endpoints, in one process or in several.
     /// Default false.
     ///
-    /// The system deals handshakes out among them by a hash of both addresses and ports. Whichever
-    /// endpoint answers one tells the peer a port of its own, and all that follows goes there: so a
-    /// peer's messages and requests come to one of them, which replies. Peers know nothing of this:
-    /// they send to the shared address, and what comes back is from there, as
-    /// [`Message::peer`](crate::Message::peer) has it. Only an endpoint that sends to a peer first
-    /// is known to it by its own address.
+    /// The system distributes handshakes among them by a hash of both addresses and ports. The
+    /// endpoint that accepts one tells the peer a port of its own, to which everything else goes:
+    /// all messages and requests of a peer reach one endpoint, which replies. Peers need not know
+    /// this: they send to the shared address, and [`Message::peer`](crate::Message::peer) of what
+    /// comes back names it. Only an endpoint that sends to a peer first is known to it by its own
+    /// address.
     ///
-    /// - Peers are spread unevenly, as hashes do it: of 32 peers over 4 endpoints, one may have 12
-    ///   and another 4. How much they send is not looked at, and a few may all meet one endpoint.
-    /// - Each has its own limits of memory and its own pace: of n endpoints on one link, each
-    ///   should have an n-th of the [`rate`](Self::rate).
-    /// - When an endpoint is gone, its peers find out by its silence, ask it again for 0.25 s, and
-    ///   go on with another: after 0.3 s, or more if their round trips are long. What was under way
-    ///   then ends as [`Indeterminate::PeerRestarted`](crate::Indeterminate::PeerRestarted). A peer
-    ///   that the network kept away for so long may change over as well. None does because an
-    ///   endpoint is added.
+    /// - The hash spreads peers unevenly: of 32 peers over 4 endpoints, one may have 12 and another
+    ///   4. It ignores how much they send, and may lead a few peers all to one endpoint.
+    /// - Each has its own memory limits and its own pacer: give each of n endpoints on one link an
+    ///   n-th of the [`rate`](Self::rate).
+    /// - When an endpoint dies, its peers notice its silence, retry for 0.25 s, and move to another
+    ///   one: after 0.3 s, or more if their round trips are long. What was under way then ends as
+    ///   [`Indeterminate::PeerRestarted`](crate::Indeterminate::PeerRestarted). A peer that the
+    ///   network cut off for so long may move as well. Adding an endpoint moves none.
     /// - An endpoint that is closing leaves new peers to others, but those that it has stay, and
     ///   their new messages are rejected, until it is dropped.
     /// - Firewalls must let peers in at ports that the system picks
-    ///   (`net.ipv4.ip_local_port_range`), and nothing may translate them.
-    /// - All should have one key and serve the same, and Linux wants them to be of one user.
+    ///   (`net.ipv4.ip_local_port_range`), and no device in between may translate them.
+    /// - All should have the same key and offer the same service; Linux requires that one user runs
+    ///   them.
     ///
-    /// [`bind`](Self::bind) must name a port. It is what [`Endpoint::local_addr`] says, and what to
-    /// tell peers; [`Endpoint::local_addrs`] says the endpoint's own, the first of which answers.
+    /// [`bind`](Self::bind) must name a port. Peers are told this address, which
+    /// [`Endpoint::local_addr`] returns; [`Endpoint::local_addrs`] returns the endpoint's own, of
+    /// which the first accepts messages.
     ///
     /// # Example
     ///
@@ -278,10 +277,10 @@ impl Builder {
         self
     }
 
-    /// Bytes to ask for, for each receive and each send buffer of each socket. Default
+    /// The bytes to request for each receive buffer and each send buffer, of every socket. Default
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
-    /// What the system grants may be less: see [`Endpoint::granted_buffers`].
+    /// The system may grant less: see [`Endpoint::granted_buffers`].
     pub const fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket_buffers = bytes;
         self

@@ -140,7 +140,7 @@ impl Endpoint {
         self.peers().into_iter().find(|stats| stats.peer == peer)
     }
 
-    /// The time on the endpoint's clock, from which all times in its counts are read.
+    /// The time on the endpoint's clock, to which all times in its counters refer.
     pub fn now(&self) -> Instant {
         self.inner.engine.io().now()
     }
@@ -151,8 +151,8 @@ impl Endpoint {
         self.here().map(|engine| engine.paths(crate::io::plain(peer))).unwrap_or_default()
     }
 
-    /// Replaces the paths, also for messages under way: paths that the topology lost carry no more
-    /// packets, and new ones take their turns. Paths that stay keep their counts.
+    /// Replaces the paths, also for messages under way: removed paths carry no more packets, and
+    /// new ones are used at once. Paths that stay keep their counts.
     ///
     /// New messages to peers that the map does not cover are refused; those under way to them
     /// continue as before. The map may need no more sockets, ports, flow labels or privileges than
@@ -168,9 +168,9 @@ impl Endpoint {
         self.inner.set_paths(paths)
     }
 
-    /// Bursts a message to `peer` until its receiver has it. Await what this returns, or
-    /// [begin](Outgoing::begin) it; either way it can have settings of its own first: a deadline,
-    /// which starts when there is room, a priority, a code or a burst policy.
+    /// Sends a message to `peer`, in a burst that ends when the receiver has it. Await the result,
+    /// or [begin](Outgoing::begin) it. Before that, it can be given a deadline, which starts when
+    /// there is room, a priority, a code or a burst policy.
     ///
     /// Awaiting it waits for room first if the limits on messages under way are reached. Dropping the
     /// future stops the burst at once.

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The caller must say how peers are told from strangers.
+    /// The builder was not told how to authenticate peers.
     #[error(
         "no security was chosen: call `.security(Security::pre_shared(key))`, or \
          `.security(Security::trusted_network())` where anybody who reaches the endpoint may use it"
@@ -24,7 +24,7 @@ pub enum BuildError {
         /// What was asked for.
         value: u8,
     },
-    /// No DSCP, or more than there are classes for.
+    /// No DSCP, or more than there are classes.
     #[error("{count} DSCPs were given: there must be between 1 and {most}, one a class")]
     Dscps {
         /// How many came.
@@ -55,7 +55,7 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
-    /// The path map writes IP headers itself, which the system allows to the privileged alone.
+    /// The path map writes IP headers itself, for which the system demands a privilege.
     #[error(
         "path map `{map}` needs a raw socket, and the system refuses one{advice}",
         advice = after_raw_refusal(source)
@@ -105,14 +105,14 @@ impl BuildError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The message was not even queued; the caller, or this endpoint, is to blame.
+    /// The message was not queued: the caller or this endpoint is to blame.
     #[error("not sent: {0}")]
     Refused(#[source] Refusal),
     /// The message was not delivered and never will be.
     #[error("not delivered: {0}; {advice}", advice = after_rejection(.0))]
     Rejected(#[source] Rejection),
-    /// The message may have been delivered, or not. No more of it is sent, but what has left this
-    /// host by now may yet make it whole.
+    /// The message may or may not have been delivered. No more of it is sent, but packets that are
+    /// in the network may still complete it.
     #[error("perhaps not delivered: {0}; {advice}", advice = after_indeterminate(.0))]
     Unknown(#[source] Indeterminate),
     /// This endpoint was closed or dropped while the message was under way.
@@ -173,8 +173,8 @@ impl SendError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The request was not delivered, or may not have been: see what became of it.
-    #[error("no response, for the request was {0}")]
+    /// The request was not delivered, or may not have been: the inner error says which.
+    #[error("no response, because the request was {0}")]
     Request(#[source] SendError),
     /// The callee has the request, and its response was not here before the deadline.
     #[error(
@@ -183,10 +183,10 @@ pub enum CallError {
     )]
     Deadline,
     /// The callee's application has dropped the request: its handler panicked, was stopped, or
-    /// wanted it so.
+    /// chose not to reply.
     #[error("the callee has dropped the request without a reply: see its log")]
     Unanswered,
-    /// As many calls are in flight as may be.
+    /// The limit on calls in flight is reached.
     #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `send_messages`")]
     Full {
         /// Calls in flight.
@@ -265,7 +265,7 @@ const fn after_rejection(rejection: &Rejection) -> &'static str {
         Rejection::OtherVersion { .. } => "run the same version at both ends",
         Rejection::Local(error) => after_local(error),
         Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
-        Rejection::Cancelled => "the caller wanted it so",
+        Rejection::Cancelled => "the caller cancelled it",
         _ => "see the log of the receiver",
     }
 }
@@ -278,7 +278,7 @@ const fn after_indeterminate(reason: &Indeterminate) -> &'static str {
         }
         Indeterminate::Local(error) => after_local(error),
         Indeterminate::PeerRestarted => "ask the peer before sending again",
-        Indeterminate::Cancelled => "the caller wanted it so",
+        Indeterminate::Cancelled => "the caller cancelled it",
         _ => "ask the peer before sending again",
     }
 }

@@ -8,11 +8,11 @@
 //!            io::UdpIo                           sockets, DSCP, batches, counters
 //! ```
 //!
-//! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio,
-//! on any other executor, and under [`blocking`] on none. On tokio, whose I/O must be enabled
-//! (`enable_io` or `enable_all`), a task of the runtime that first uses an endpoint takes its packets: tasks
-//! are woken sooner by their own runtime than by a thread, and what they send leaves together. Wherever
-//! nobody else takes them, a thread of the endpoint does.
+//! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio, on
+//! any other executor, and under [`blocking`] on none. On tokio, whose I/O must be enabled
+//! (`enable_io` or `enable_all`), a task of the runtime that first uses an endpoint receives its
+//! packets: a runtime wakes its own tasks sooner than another thread can, and what these send
+//! leaves in common batches. Otherwise, a thread of the endpoint receives them.
 //!
 //! # Example
 //!
@@ -41,22 +41,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The first message to a peer waits for a handshake of two round trips. [`Endpoint::connect`] has it
-//! done before.
+//! The first message to a peer waits for a handshake of two round trips. [`Endpoint::connect`]
+//! completes it in advance.
 //!
 //! # What success means
 //!
 //! `Ok` from a send says that the message was put into the receiver's queue, once, byte for byte.
-//! [`SendError`] says otherwise, and whether it is certain.
+//! [`SendError`] says why it was not, or may not have been.
 //!
 //! # Calls
 //!
 //! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers
 //! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
-//! the application at the other end has answered, which may be no more than that it has accepted:
-//! [`Request::accept`]. [`Endpoint::call_many`] asks many peers at once, and yields what they say
-//! as it comes. [`CallError`] says otherwise, and what became of the request. Plain
-//! messages are independent of calls on the same endpoint.
+//! the application at the other end has answered, if only by an empty receipt: [`Request::accept`].
+//! [`Endpoint::call_many`] calls many peers at once, and yields their responses as they arrive.
+//! [`CallError`] says why there is no response, and what became of the request. Plain messages are
+//! independent of calls on the same endpoint.
 //!
 //! # Seeing what happens
 //!
@@ -68,27 +68,27 @@
 //! | [`Endpoint::peers`] | messages, packets and round trip by peer |
 //! | [`Endpoint::paths`] | packets, loss and round trip by path to a peer |
 //!
-//! All of these are copies of what is counted anyway, and nothing that a peer sends makes them grow
-//! without bound. `tracing` is told, by level:
+//! All of these are copies of counters that are kept anyway, and no peer can make them grow without
+//! bound. Spans and events of `tracing`, by level:
 //!
 //! | level | what | fields |
 //! |---|---|---|
 //! | span `send`, debug | from a call that sends to its end | `peer`, `bytes`, `id`, `outcome` |
 //! | debug | `message received`: it is in the application's queue | `peer`, `id`, `bytes` |
 //! | debug | a session opened, an idle peer forgotten, an error of a socket, no GSO | |
-//! | info | an endpoint opened, the interface's speed, a new file of paths | |
-//! | warn | what the operator should change: small buffers, another DSCP, no speed known, a file of paths that is no good | |
+//! | info | an endpoint opened, the interface's speed, a path file that was read again | |
+//! | warn | what the operator should change: small buffers, packets with another DSCP, an unknown link speed, an invalid path file | |
 //!
-//! `outcome` is `delivered`, what the error says, or `dropped`. Messages are logged without their
-//! bytes.
+//! `outcome` is `delivered`, the text of the error, or `dropped`. The bytes of messages are never
+//! logged.
 //!
 //! # Networks
 //!
-//! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00,
-//! or others if [`Config::aeolus`] or [`Config::ecn`] is set. Switches should give that DSCP a shallow queue of its
-//! own. What arrives is counted ([`IoCounters`]), and another DSCP is warned about, once. How fast
-//! an endpoint may send is its `capacity`, which is the speed that the interface reports unless it
-//! is set.
+//! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00, or
+//! others if [`Config::aeolus`] or [`Config::ecn`] is set. Switches should give that DSCP a shallow
+//! queue of its own. DSCPs and ECN marks of arriving packets are counted ([`IoCounters`]), and the
+//! first other DSCP is logged as a warning. An endpoint sends no faster than its `capacity`, by
+//! default the speed that the interface reports.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");

@@ -8,16 +8,15 @@ use tokio::sync::oneshot;
 
 impl Endpoint {
     /// The address of `name`, such as `cache-7.example:7000`: the first that the system's resolver
-    /// knows and that this endpoint can send to. An endpoint on an IPv4 address can send to IPv4
-    /// addresses alone.
+    /// knows and that this endpoint can send to. An endpoint on an IPv4 address can send only to
+    /// IPv4 addresses.
     ///
-    /// This takes a thread and as long as the resolver does, milliseconds to seconds, and nothing is
-    /// cached: resolve a peer once, not for each message. Dropping the future leaves the thread to
-    /// finish by itself.
+    /// The look-up takes a thread, and milliseconds to seconds, and is not cached: resolve a peer
+    /// once, not for each message. Dropping the future leaves the thread to finish by itself.
     ///
     /// # Errors
     ///
-    /// What the resolver said; [`io::ErrorKind::NotFound`] where it knows no address of use.
+    /// The error of the resolver; [`io::ErrorKind::NotFound`] if it knows no usable address.
     ///
     /// # Example
     ///

@@ -38,7 +38,7 @@ impl Sending {
         Self { id, outcome, endpoint, process, span, ended: false }
     }
 
-    /// The message's name, unique within this endpoint.
+    /// The message's id, unique within this endpoint.
     pub const fn id(&self) -> MessageId {
         self.id
     }

@@ -66,7 +66,7 @@ pub(crate) enum PlanError {
     #[error("{}: {source}", path.display())]
     Input { path: PathBuf, source: io::Error },
     #[error(
-        "{} is a directory: --recursive sends its contents", path.display()
+        "{} is a directory: add --recursive to send it", path.display()
     )]
     Directory { path: PathBuf },
     #[error("{} cannot be stored by that name, for {source}: choose another by --name", path.display())]
@@ -75,8 +75,13 @@ pub(crate) enum PlanError {
     SameName { first: PathBuf, second: PathBuf },
     #[error("--name is for a single FILE, not for {0}")]
     NameOfMany(usize),
-    #[error("--out {}: {source}", path.display())]
+    #[error("--out {}: {source}{}", path.display(), after_out(source))]
     Out { path: PathBuf, source: io::Error },
     #[error("--out {} is not a directory", path.display())]
     OutNoDirectory { path: PathBuf },
+}
+
+/// What to do about a directory that files cannot be put in.
+fn after_out(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::NotFound { "; create it first, with mkdir -p" } else { "" }
 }

@@ -7,13 +7,16 @@ use super::{MAX_CHUNK, VERSION};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
     /// 1: the name is taken, and the receiver replaces nothing.
-    #[error("the receiver has a file of this name and keeps it: --name, or its --overwrite")]
+    #[error(
+        "the receiver has a file of this name and keeps it: choose another --name, or have it \
+         run with --overwrite"
+    )]
     Exists,
     /// 2: the name is none that the receiver stores files by.
-    #[error("the receiver does not store files by such a name: send it with another --name")]
+    #[error("the receiver does not accept this name: choose another --name")]
     BadName,
     /// 3: the file is larger than the receiver wants, whose limit is the number.
-    #[error("the file is larger than the receiver's --max-size, {0} bytes")]
+    #[error("the file is larger than the receiver's --max-size of {0} bytes")]
     TooLarge(u64),
     /// 4: the receiver is busy with as many transfers as it takes, the number.
     #[error("the receiver is busy with {0} transfers already: try again later")]
@@ -22,7 +25,7 @@ pub enum Reason {
     #[error("the receiver serves one sender (--once, --stdout), and that is another one")]
     Taken,
     /// 6: another transfer is about to use the name.
-    #[error("the receiver is just receiving another file of this name: try again later")]
+    #[error("the receiver is receiving another file of this name: try again later")]
     NameInUse,
     /// 7: no room, after the number of bytes.
     #[error("the receiver's disk is full, after {0} bytes: make room there")]
@@ -31,7 +34,7 @@ pub enum Reason {
     #[error("the receiver cannot write the file: {}", std::io::Error::from_raw_os_error(*.0 as i32))]
     Storage(u64),
     /// 9: what was received is not what was sent; the number is the size received.
-    #[error("what the receiver has, {0} bytes, is not what was sent: send it again")]
+    #[error("the receiver has {0} bytes, but this is not what was sent: send the file again")]
     Mismatch(u64),
     /// 10: nothing was heard for the number of milliseconds.
     #[error("the receiver heard nothing for {} s and gave up", *.0 as f64 / 1e3)]

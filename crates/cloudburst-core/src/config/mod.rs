@@ -31,14 +31,14 @@ pub(crate) const MAX_TRAIN: usize = 64;
 #[non_exhaustive]
 pub enum BurstPolicy {
     /// Algorithm 1: symbols at the rate until STOP, without ACK requests. After eight times the
-    /// block the burst thins out to a trickle. Lowest latency under loss that nobody reports; one
-    /// round trip of needless packets a message.
+    /// block, the burst slows to a trickle. It has the lowest latency under loss, and sends surplus
+    /// packets for one round trip of each message.
     Oblivious,
-    /// Opens with as many symbols as decode without loss plus `margin` of them, requests an ACK and
-    /// sends what is missing (section III-D); thins out while nobody answers.
+    /// Opens with the symbols that suffice without loss plus the share `margin`, requests an ACK
+    /// and sends what is missing (section III-D). Slows down while no answer comes.
     Budgeted {
-        /// Share of the block that is sent on top at once; 0.0 to 4.0. More hides more loss
-        /// without a round trip, and costs as much more load.
+        /// Repair symbols that are sent at once, as a share of the block; 0.0 to 4.0. A larger
+        /// share covers more loss without another round trip, and adds as much load.
         margin: f32,
     },
     /// Opens with a few symbols, then sends what the receiver pulls: one symbol for each that
@@ -116,9 +116,9 @@ pub struct Config {
     /// by strict priority and the endpoint has a DSCP for each. The two ends need not agree. With
     /// one DSCP, or one queue for all, several classes gain nothing.
     pub classes: Classes,
-    /// The code of messages that do not choose their own.
+    /// The code of messages that do not set one.
     pub code: Code,
-    /// The burst policy of messages that do not choose their own.
+    /// The burst policy of messages that do not set one.
     pub policy: BurstPolicy,
     /// The size in bytes from which on messages are pulled ([`BurstPolicy::Pulled`]), unless they
     /// choose a policy. Default `usize::MAX`: none.
@@ -138,7 +138,7 @@ pub struct Config {
     /// drop the class of answers, because it has a queue of its own or by `aeolus`. It costs one
     /// packet for each block.
     pub probe: bool,
-    /// How long a message may take that does not say so itself. Default 10 s.
+    /// How long a message may take if it sets no deadline. Default 10 s.
     pub deadline: Duration,
     /// Packets for one block at most: this many times its source symbols, plus 256. Default 32.
     pub max_redundancy: u32,
@@ -151,34 +151,35 @@ pub struct Config {
     pub send_bytes: usize,
     /// The longest message to send or to accept, in bytes. Default 16 MiB.
     pub max_message: usize,
-    /// Messages that were delivered and that the application has not taken yet; as many requests
-    /// beside plain messages. Default 1,024.
+    /// Delivered messages that the application has not taken yet, and as many requests in addition.
+    /// Default 1,024.
     pub receive_messages: usize,
-    /// Their bytes, of either. Default 64 MiB; one message always fits.
+    /// Bytes of these messages, and as many of these requests. Default 64 MiB; a single message
+    /// always fits.
     pub receive_bytes: usize,
     /// Bytes of messages being received, of all peers. Default 256 MiB.
     pub decode_bytes: usize,
     /// Bytes of messages being received, of one peer. Default 64 MiB.
     pub decode_bytes_per_peer: usize,
-    /// A message of which nothing new arrived for this long is forgotten by its receiver; so is a
-    /// whole one that the application has not taken, when its sender has not asked after it for as
-    /// long. Default 15 s: longer than the default deadline, after which its sender has given up.
+    /// How long a receiver keeps an incomplete message without new symbols, and a complete one that
+    /// the application has not taken without any symbol from its sender. Default 15 s: longer than
+    /// the default deadline, after which its sender has given up.
     pub decode_timeout: Duration,
-    /// How long a thread that waits for packets busy-polls before it sleeps, if it waited
-    /// no longer than this for the last packets, or twice this where it slept. Default 100 us, which takes the
-    /// wake-up out of round trips that follow each other; it yields to whatever else wants the
-    /// processor, and sleeps for a while where that takes long. A service with cores to spare may
-    /// busy-poll for longer; calls then notice their deadlines as much later. 0: always sleep.
+    /// How long a thread that waits for packets busy-polls before it sleeps. It does so if its
+    /// previous wait was no longer than this, or than twice this if it slept. Default 100 us, which
+    /// spares successive round trips the wake-up. The thread yields to others that want the
+    /// processor, and sleeps for a while if they keep it for long. A service with cores to spare
+    /// may busy-poll for longer; calls then notice their deadlines as much later. 0: always sleep.
     pub busy_poll: Duration,
-    /// Peers to remember, sending and receiving each. Default 4,096.
+    /// Peers that each half, sending and receiving, remembers. Default 4,096.
     pub max_peers: usize,
-    /// Whether the network may tell packets that can be spared from others by their ECN bits, as
-    /// in Aeolus (SIGCOMM 2020). Default false: all packets are Not-ECT.
+    /// Whether ECN bits tell switches which packets to drop first, as in Aeolus (SIGCOMM 2020).
+    /// Default false: all packets are Not-ECT.
     ///
     /// If set, symbols that are sent before the receiver has answered anything of their message
     /// stay Not-ECT; all others, and all handshakes and answers, are marked ECT(0). A switch that
-    /// marks (RED with ECN) at one low threshold, such as 6 KB, then drops the first beyond it and
-    /// spares the others. Set it at both ends, or the answers are dropped first, and only where
+    /// marks (RED with ECN) at one low threshold, such as 6 KB, then drops the former beyond it and
+    /// spares the latter. Set it at both ends, or the answers are dropped first, and only where
     /// messages are pulled: bursts become slower with it. Without such a switch it gains nothing.
     pub aeolus: bool,
     /// Whether all packets are marked as ECN-capable, ECT(0) (RFC 3168). Default false: they are
@@ -197,12 +198,12 @@ pub struct Config {
     /// switches that trim, and that adjust the lengths in the IP and UDP headers, it gains nothing:
     /// hosts drop packets that are shorter than these say.
     pub trimmable: bool,
-    /// The UDP port to tell peers for their answers; 0 for the one that packets come from.
+    /// The UDP port that peers are told to answer to; 0: the one that packets come from.
     pub port: u16,
-    /// How many ports take messages: that one and those right after it. Peers are told, and spread
-    /// symbols over them if their path map does. Default 1; at most 64.
+    /// How many ports accept messages: that one and those right after it. Peers learn the number,
+    /// and spread symbols over these ports if their path map does. Default 1; at most 64.
     pub ports: u16,
-    /// Whether others answer handshakes at the port that peers know this endpoint by, too. Default
+    /// Whether other endpoints share the port that peers know, and answer handshakes there. Default
     /// false.
     ///
     /// If set, peers are told `port` with the handshake, and send everything else there: what comes

@@ -26,8 +26,8 @@ impl Security {
         self
     }
 
-    /// The key that 64 hexadecimal digits say, as key files have them; `None` if they are none.
-    /// Blanks and line ends around them are fine.
+    /// Parses a key of 64 hexadecimal digits, the format of key files. White space around them is
+    /// ignored. `None` if the text is anything else.
     pub fn key_from_hex(text: &str) -> Option<[u8; 32]> {
         let digits = text.trim().as_bytes();
         let mut key = [0; 32];
@@ -41,11 +41,11 @@ impl Security {
         Some(key)
     }
 
-    /// Anyone who can reach this endpoint may send to it, and anyone who can change packets on the
-    /// way can read them and write others.
+    /// Uses no key: anyone who can reach this endpoint may send to it, and anyone who can change
+    /// packets on the way can read and forge them.
     ///
-    /// Packets are sealed all the same, under keys that both ends exchange: that finds damage, and
-    /// keeps out whoever only listens.
+    /// Packets are still sealed, under keys that both ends exchange. This detects damage, and
+    /// protects against passive listeners.
     pub fn trusted_network() -> Self {
         // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
         let key = PresharedKey::new(*b"cloudburst on a trusted network.");

@@ -12,8 +12,8 @@ const BUCKET_PACKETS: usize = 8;
 /// (SCDP, section IV-C).
 ///
 /// Clones share it. Give all endpoints of a host that share a link the same one, and have one clock
-/// drive them, as all endpoints of a process with sockets have; each would otherwise pull at the full
-/// rate. Those that want to pull take turns.
+/// drive them, as all endpoints of a process with sockets have; each would otherwise pull at the
+/// full rate. Endpoints that pull at the same time share it equally.
 #[derive(Clone, Debug)]
 pub struct Downlink {
     bits_per_second: u64,

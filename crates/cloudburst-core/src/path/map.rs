@@ -29,10 +29,10 @@ impl Via {
 pub enum Naming {
     /// An address of this host, at a UDP port of this endpoint.
     Own,
-    /// One that the application says peers know the endpoint by, because something between them
-    /// translates addresses.
+    /// An address that peers use for this endpoint, according to the application, because a device
+    /// in between translates addresses.
     Translated,
-    /// Neither: packets that were sent there are meant for somebody else.
+    /// Neither: packets to it are meant for another endpoint.
     Foreign,
 }
 

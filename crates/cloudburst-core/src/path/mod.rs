@@ -1,7 +1,7 @@
 //! Which symbol takes which path, and when. Knows no sockets and no packets.
 //!
-//! A path is a number; a [`PathMap`] says how a packet gets onto it. [`PathSet`] keeps the paths
-//! to one peer, visits them in an [`Order`] and counts; [`Pacer`] spaces rounds of them as
+//! A path is a number; a [`PathMap`] says how a packet gets onto it. [`PathSet`] keeps the paths to
+//! one peer, visits them in an [`Order`] and counts; [`Pacer`] spaces what is sent on them as
 //! Algorithm 1 says. Endpoints that pull over one link share a [`Downlink`].
 //!
 //! # Orders
@@ -17,17 +17,17 @@
 //!   recycled    those that delivered, else drawn
 //! ```
 //!
-//! Digit reversal counts turns in a number system with a digit for each layer of switches, and lets
-//! the digit that changes with every turn choose the uplink of the TOR, the next digit that of the
-//! switch above. So each link of layer i is taken exactly every f1 f2 ... fi turns (Theorem 2),
-//! where fj are the ways up at layer j, and whatever the start. It must know how the paths share
+//! Digit reversal counts trains in a number system with a digit for each layer of switches. The
+//! digit that changes with every train chooses the uplink of the TOR, the next digit that of the
+//! switch above. Each link of layer i is thus used exactly once in f1 f2 ... fi trains (Theorem 2),
+//! where fj is the number of uplinks at layer j, from any start. It must know how the paths share
 //! links, which is a [`Shape`]; where they share none below the spines, as in a leaf-spine, it is
 //! round robin.
 //!
 //! [`Order::Recycled`] is that of REPS (arXiv 2407.21625): a path that delivered a train gets
 //! another one; if there is no such path, one is drawn at random.
 //!
-//! What takes a turn is a packet train: these distances are between trains, and between packets only if
+//! The unit is a packet train: these distances are between trains, and between packets only if
 //! `Config::train` is 1.
 //!
 //! # Trains
@@ -38,14 +38,14 @@
 //!
 //! # Rate
 //!
-//! The rate is the configured one, unless a lower one loses less on every path to every peer: then the link
-//! out of this host has another capacity than was said. See `path/limit.rs`.
+//! The rate is the configured one, unless a lower one loses less on every path to every peer: then
+//! the link of this host is slower than configured. See `path/limit.rs`.
 //!
 //! # Health
 //!
 //! A path whose packets go missing while those sent later on others arrive is *degraded*: most of
-//! its turns pass to the next path in the order, and now and then one packet probes it. The first
-//! packet that is known to have arrived on it gives it all of its turns back. See [`PathSet`].
+//! its trains go to the next path in the order, and a single packet probes it now and then. The
+//! first packet that is known to have arrived on it restores it. See [`PathSet`].
 
 mod alias;
 mod downlink;

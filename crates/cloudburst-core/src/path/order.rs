@@ -12,17 +12,17 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
-    /// RB, random bouncing: a path drawn for each turn. The only order that does not visit every
-    /// path once a round: by bad luck a small message misses the good ones, and at full load its
-    /// queues have no bound.
+    /// RB, random bouncing: a path drawn at random for each train. The only order that may skip
+    /// paths: a small message may miss the good ones by chance, and at full load queues have no
+    /// bound.
     Random,
-    /// RRB, round robin: the next number each time. Right where paths share no uplink of this
-    /// host's switch, or where nobody knows which do (hashed ports): needs no knowledge of the
-    /// fabric. In a Fat-tree, neighbours share an uplink, and packets queue there.
+    /// RRB, round robin: the paths by number. For paths that share no uplink of this host's switch,
+    /// and for hashed ports, of which nothing is known. In a Fat-tree, neighbours share an uplink,
+    /// and packets queue there.
     #[default]
     RoundRobin,
-    /// DRB, digit reversal: paths that share an uplink are visited as far apart as can be. Wants
-    /// paths numbered as [`Shape`] says; other numbers make it one more round robin.
+    /// DRB, digit reversal: paths that share an uplink are visited as far apart as possible. Number
+    /// the paths as [`Shape`] says; with other numbers, it is no better than round robin.
     DigitReversal(Shape),
     /// REPS (arXiv 2407.21625): a train that arrives whole, and without CE marks where packets are
     /// ECN-capable, gives its path one more train, oldest first. All other trains, and one of 16 in

@@ -1,4 +1,4 @@
-//! The rate: rounds start as far apart as their packets take at the allowed rate.
+//! The rate: scheduling quanta start as far apart as their packets take at the allowed rate.
 
 use crate::time::Instant;
 use core::time::Duration;
@@ -11,8 +11,8 @@ const LIMITED_DEPTH: Duration = Duration::from_micros(100);
 
 /// Spaces what all messages of an endpoint send together (Algorithm 1, line 5).
 ///
-/// Every byte of a symbol moves the start of the next round by the time that it takes at `r` of the
-/// link; so a round of one packet a path is followed by
+/// Every byte of a symbol moves the start of the next scheduling quantum by the time that it takes
+/// at `r` of the link. A quantum of one packet on each path is thus followed by
 /// `(1/r) * NUM_PATHS * PKT_SIZE / LINK_CAP`.
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -56,7 +56,7 @@ impl Pacer {
         (8e9 / self.nanos_per_byte) as u64
     }
 
-    /// When the next round may start.
+    /// When the next quantum may start.
     pub const fn ready_at(&self) -> Instant {
         self.ready_at
     }

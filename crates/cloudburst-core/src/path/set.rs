@@ -14,7 +14,7 @@ use core::time::Duration;
 /// Packets in a row that went missing on a path, for it to be degraded. With one in five lost at
 /// random, so many are lost in a row once in 400,000 times.
 const DEGRADE_AFTER: u32 = 8;
-/// Of so many turns of a degraded path one is taken, for a probe.
+/// Of so many opportunities of a degraded path one is used, for a probe.
 const PROBE_EVERY: u32 = 16;
 /// Paths that are remembered, those that were removed among them; a map has fewer by far.
 const MAX_REMEMBERED: usize = 256;
@@ -54,29 +54,29 @@ pub(crate) struct Evidence {
 pub struct PathStats {
     /// How packets get onto the path.
     pub via: Via,
-    /// Whether the path map has it no longer: no packet is sent on it. Its counts may grow all the
-    /// same, as peers account for what was sent.
+    /// Whether the path map no longer contains it. No packet is sent on it, but its counts may
+    /// still grow when the peer reports earlier packets.
     pub removed: bool,
     /// Packets sent on it.
     pub sent: u64,
-    /// Symbols that the peer said had arrived on it.
+    /// Symbols that the peer has reported as arrived on it.
     pub arrived: u64,
-    /// How many of these came with a CE mark, as far as the peer said so: an estimate where more than 15
+    /// Those that arrived with a CE mark, according to the peer: an estimate if more than 15
     /// arrived between two reports.
     pub marked: u64,
-    /// When the peer last let know that anything arrived on it.
+    /// When the peer last reported an arrival on it.
     pub last_heard: Option<Instant>,
-    /// Whether it is degraded to a trickle: its packets went missing, and those sent later on other
-    /// paths did not.
+    /// Whether it is degraded to a trickle of probes: its packets went missing, and later ones on
+    /// other paths did not.
     pub degraded: bool,
-    /// Of 1,000 packets, how many are lost, or come when their message is whole without them: an
-    /// estimate from the last 64 to 128 that are accounted for. What all paths lose alike may count
-    /// as still on its way, for a packet is missed only when one sent later arrived.
+    /// Packets lost of 1,000: an estimate from the last 64 to 128 that are accounted for. Packets
+    /// that arrive after their message is complete count as lost. Loss on all paths at once may go
+    /// unnoticed for a while, because a packet counts as missing only when a later one has arrived.
     pub loss_permille: u16,
-    /// Packets that it takes back to back, as learned so far. `Config::train` may allow fewer.
+    /// The length of its packet trains, as learned so far. `Config::train` may allow less.
     pub train: usize,
-    /// Smoothed time from sending a packet on it to the answer, whichever way that came back; of
-    /// packets that an answer named. `None` before the first.
+    /// Smoothed round-trip time of packets on it, whichever path their answers took. `None` before
+    /// the first measurement.
     pub round_trip: Option<Duration>,
 }
 
@@ -89,17 +89,17 @@ pub struct Opportunity {
     pub via: Via,
     /// Packets that it is charged with.
     pub packets: usize,
-    /// How many more it takes at this turn: packets of other messages.
+    /// How many packets of other messages may join the train.
     pub room: usize,
-    /// The path is degraded: what goes on it will hardly arrive.
+    /// The path is degraded: packets on it will hardly arrive.
     pub probe: bool,
 }
 
 /// The paths to one peer, visited in an order from a random start.
 ///
 /// A path is degraded when [`account`](Self::account) has seen eight packets missing on it since it
-/// was last [`heard`](Self::heard) of; every sixteenth of its turns is then one packet, and the
-/// others pass to the next path. When it is heard of, it has all its turns again.
+/// was last [`heard`](Self::heard) of. It then gets one packet at every sixteenth of its transmit
+/// opportunities; the others go to the next path. When it is heard of again, it is restored.
 ///
 /// Paths may come and go ([`replace`](Self::replace)). A path keeps its number, so that reports
 /// on the way are not taken for those of another.
@@ -133,7 +133,7 @@ struct Health {
     numbered: [u16; MAX_LEVELS],
     /// Packets missing since the path was last heard of.
     missing: u32,
-    /// Turns that it did not get since it was degraded, or probed.
+    /// Opportunities that it did not get since it was degraded, or probed.
     passed: u32,
     /// Packets accounted for lately, and how many of them were lost.
     due: u32,
@@ -267,7 +267,7 @@ impl PathSet {
             (in_use().count(), in_use().filter(|path| path.degraded).count());
     }
 
-    /// How many paths are in use, at least one: packets in a round.
+    /// How many paths are in use, at least one: trains in a scheduling quantum.
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.used

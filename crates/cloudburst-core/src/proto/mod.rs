@@ -25,8 +25,8 @@
 //! - Once a datagram has been handed in, each half knows the peers that the other half has met
 //!   through it.
 //! - Answers leave with symbols for the same peer where they fit (a piggybacked ACK), and otherwise
-//!   on their own after at most one batch of symbols. Answers to handshakes do not wait for symbols.
-//!   While there are some, the two kinds of answers take turns.
+//!   on their own after at most one batch of symbols. Answers to handshakes do not wait for
+//!   symbols. While there are some, the two kinds of answers alternate.
 //!
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
 //! size for one path, so that a batch is one system call; the last datagram may be shorter.

@@ -1,19 +1,19 @@
-//! What passed between an endpoint and each of its peers.
+//! Traffic between an endpoint and each of its peers.
 
 use crate::time::Instant;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What passed between this endpoint and one peer.
+/// Traffic between this endpoint and one peer.
 ///
-/// A peer is remembered until it is idle and room is wanted for another (`Config::max_peers`), or,
-/// receiving, until it has been silent for two and a half minutes; when it comes back, its counts
-/// begin anew. What must never go back is in the endpoint's own counters.
+/// An idle peer is forgotten when another needs its place (`Config::max_peers`), and by the
+/// receiving half after two and a half minutes of silence. If it returns, its counts start from
+/// zero. The endpoint's own counters never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerStats {
-    /// Its name, which is where it takes messages unless it is an alias.
+    /// The address at which it accepts messages, or its alias.
     pub peer: SocketAddr,
     /// Messages to it.
     pub sent: SentTo,
@@ -39,19 +39,19 @@ pub struct SentTo {
     pub source_symbols: u64,
     /// SYMBOL packets, of all messages.
     pub symbols_sent: u64,
-    /// Those of them that went out after silence, because no answer had come in time.
+    /// Those that were sent on a timeout, because no answer had come.
     pub retries: u64,
     /// HELLO and OPEN packets. A handshake takes two HELLOs (one with a single path) and an OPEN; the
     /// rest are retries, and liveness checks of idle sessions.
     pub handshakes_sent: u64,
-    /// Authentic answers that came back.
+    /// Authentic ANSWER packets that arrived.
     pub answers_received: u64,
     /// Smoothed round-trip time, over all paths (RFC 6298, section 2); `None` before the first
     /// answer.
     pub round_trip: Option<Duration>,
     /// When the session in use was opened; `None` if there is none.
     pub session_since: Option<Instant>,
-    /// When anything authentic last came from the peer's receiving half.
+    /// When the last authentic packet of the peer's receiving half arrived.
     pub last_heard: Option<Instant>,
 }
 
@@ -65,9 +65,10 @@ pub struct ReceivedFrom {
     pub bytes_delivered: u64,
     /// Authentic SYMBOL packets.
     pub symbols_received: u64,
-    /// Those of them that were of no use any more, for their message had ended.
+    /// Those that arrived after their message had ended.
     pub late_symbols: u64,
-    /// Symbols that have not come although later ones of the same path have: lost, or still to come.
+    /// Symbols that have not arrived although later ones on the same path have: they are lost or
+    /// late.
     pub missing_symbols: u64,
     /// ANSWER packets that were sent back.
     pub answers_sent: u64,

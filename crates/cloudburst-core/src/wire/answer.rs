@@ -42,7 +42,7 @@ pub enum RejectReason {
     /// It is longer than the receiver accepts.
     #[error("the message is longer than the receiver accepts")]
     TooLarge = 1,
-    /// Its code, its symbol size or its numbers make no sense to the receiver.
+    /// The receiver does not support its code or symbol size, or its numbers contradict each other.
     #[error("the receiver does not know the message's code or shape")]
     Unsupported = 2,
     /// Its blocks did not match their digests when they were decoded, twice.

@@ -5,7 +5,7 @@ use cloudburst_report::write_csv;
 use serde::Serialize;
 use std::path::Path;
 
-/// A message and the turn that it is of.
+/// A message and the trial that it is of.
 #[derive(Serialize)]
 struct MessageRow<'a> {
     experiment: &'a str,
@@ -23,7 +23,7 @@ struct MessageRow<'a> {
     source_packets: Option<u32>,
 }
 
-/// A turn without its messages.
+/// A trial without its messages.
 #[derive(Serialize)]
 struct TrialRow<'a> {
     experiment: &'a str,
@@ -42,7 +42,7 @@ struct TrialRow<'a> {
     default_dropped: u64,
 }
 
-/// Writes every message of every turn. A time that is missing: it did not come.
+/// Writes every message of every trial. A time that is missing: it did not come.
 pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
     let rows = run
         .turns
@@ -51,7 +51,7 @@ pub(super) fn messages(run: &Run, path: &Path) -> Result<(), Failure> {
     Ok(write_csv(path, rows)?)
 }
 
-/// Writes every turn.
+/// Writes every trial.
 pub(super) fn turns(run: &Run, path: &Path) -> Result<(), Failure> {
     Ok(write_csv(path, run.turns.iter().map(TrialRow::of))?)
 }

@@ -34,7 +34,7 @@ pub fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
         lead: "Section V of <cite>Cutting Tail Latency in Commodity Datacenters with \
                Cloudburst</cite> (INFOCOM\n2022), measured anew.",
         date: run.about.date.clone(),
-        empty: "The run has no turns: nothing was measured.".to_owned(),
+        empty: "The run has no trials: nothing was measured.".to_owned(),
         facts: facts(&run.about),
         lacks: run.about.lacks.clone(),
         notes: notes(run),
@@ -127,7 +127,7 @@ fn notes(run: &Run) -> Vec<String> {
     let disturbed = stolen.iter().filter(|stolen| **stolen > MOST_STOLEN).count();
     let most = stolen.iter().copied().fold(0.0, f64::max) * 100.0;
     let calm = format!(
-        "Of the {} turns {disturbed} were disturbed and are in the figures nevertheless: others had \
+        "Of the {} trials {disturbed} were disturbed and are in the figures nevertheless: others had \
          more than 1 % of the processors, and {most:.1} % at most.",
         stolen.len()
     );
@@ -140,7 +140,7 @@ fn facts(about: &About) -> Vec<(String, String)> {
     let rate = figure(*link_rate as f64 / 1e6);
     let minutes = figure(about.took_s / 60.0);
     let repeated = format!(
-        "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; {} turns were \
+        "{repetitions}, each {seconds} s after {warm_up_seconds} s of warm-up; {} trials were \
          taken again, as others had more than 1 % of the processors",
         about.retaken
     );

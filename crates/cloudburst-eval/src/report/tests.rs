@@ -66,7 +66,7 @@ fn the_same_run_gives_the_same_files() {
 fn a_run_without_turns_has_a_page_that_says_so() {
     let files = files(&synthetic::run(1, &[]));
     for name in ["index.html", "tables.md"] {
-        assert!(text(&files, name).contains("The run has no turns: nothing was measured."));
+        assert!(text(&files, name).contains("The run has no trials: nothing was measured."));
     }
     assert_eq!(text(&files, "messages.csv"), "");
 }

@@ -99,7 +99,7 @@ impl Local {
 }
 
 /// What an operator of TCP would set: short timeouts, windows that stay open, nothing remembered
-/// from turn to turn; and where MPTCP's other subflows come from.
+/// from trial to trial; and where MPTCP's other subflows come from.
 fn set_up(fabric: &Fabric, index: u16, min_rto: Duration) -> Result<Vec<String>, Failure> {
     let host = fabric.host(index)?;
     let mut lacks = Vec::new();

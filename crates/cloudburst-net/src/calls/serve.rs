@@ -22,16 +22,16 @@ impl Endpoint {
     /// Serves requests with `handler`, at most `limit` at a time, until the endpoint shuts down and
     /// those that were taken are answered.
     ///
-    /// Handlers run on the task that polls this, and take turns there: one that computes for long
-    /// holds up the others, and should hand its work to `spawn_blocking`. For more processors, run this
-    /// in several tasks, each with a clone of the endpoint. A `limit` of 0 counts as 1. Further requests
-    /// wait in a queue as long as the one of messages, and then at their callers. A response is on its
-    /// way when its handler ends; nobody waits for it to arrive.
+    /// All handlers run on the task that polls this. One that computes for long delays the others:
+    /// hand such work to `spawn_blocking`. To use more cores, run this in several tasks, each with
+    /// a clone of the endpoint. A `limit` of 0 counts as 1. Further requests wait in a queue of
+    /// [`Config::receive_messages`](crate::Config::receive_messages), and then at their callers. A
+    /// response is sent when its handler ends, and a handler's place is free before it has arrived.
     ///
-    /// The handler is dropped once nobody waits for its response: see [`Request::is_cancelled`]. If
-    /// `handler` panics, its caller is told that there is no answer, the panic is counted and logged,
-    /// and other requests are served: `handler` must tolerate this. Dropping the future leaves the
-    /// requests that are being handled without an answer.
+    /// A handler is dropped when its caller has stopped waiting: see [`Request::is_cancelled`]. If
+    /// `handler` panics, its caller is told that there is no answer, the panic is counted and
+    /// logged, and other requests are served: `handler` must tolerate this. Dropping the future
+    /// leaves the requests that are being handled without an answer.
     ///
     /// # Example
     ///

@@ -1,36 +1,37 @@
-//! What the sockets did and what they lost.
+//! Counters of the sockets.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// What the sockets of an endpoint did since they were opened.
+/// Counters of an endpoint's sockets since they were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoCounters {
-    /// Datagrams that the system took.
+    /// Datagrams that the system accepted for sending.
     pub datagrams_sent: u64,
-    /// System calls that they took: a batch for one path is one call.
+    /// System calls for these: a batch for one path is one call.
     pub batches_sent: u64,
     /// Sockets whose device cannot cut batches into datagrams (GSO), and which send one by one.
     pub gso_fallbacks: u64,
-    /// Datagrams that the system did not take. They are lost as if on the wire.
+    /// Datagrams that the system refused to send. They count as lost.
     pub send_errors: SendErrors,
-    /// Datagrams that came in.
+    /// Datagrams that arrived.
     pub datagrams_received: u64,
-    /// Buffers that they came in: the system joins datagrams of one flow (GRO).
+    /// Buffers that they arrived in: the system joins datagrams of one flow (GRO).
     pub batches_received: u64,
-    /// Errors of sockets at receiving, ICMP messages among them.
+    /// Receive errors of the sockets, ICMP messages included.
     pub receive_errors: u64,
     /// Datagrams that the system dropped because a socket's receive buffer was full.
     pub kernel_drops: u64,
-    /// Datagrams that came in cut off. They were thrown away.
+    /// Datagrams that arrived truncated and were discarded.
     pub truncated: u64,
-    /// Datagrams that came in, by their ECN bits, a stranger's too.
+    /// Datagrams that arrived, from whomever, by their ECN bits.
     ///
-    /// A mark changes nothing about the rate, which was set, or about the paths: it tells the
-    /// operator that a queue was longer than a switch's marking threshold.
+    /// A mark tells the operator that a queue was longer than a switch's marking threshold. It
+    /// changes the rate only with [`Config::adaptive_rate`](crate::Config::adaptive_rate), and
+    /// paths only with [`Order::Recycled`](crate::Order::Recycled).
     pub ecn: EcnCounts,
-    /// Packets that came in with a DSCP that this endpoint does not send. Anybody can send such.
+    /// Packets that arrived with a DSCP that this endpoint does not use. Anybody can forge such.
     pub foreign_dscp: u64,
     /// The DSCP of the first of these.
     pub first_foreign_dscp: Option<u8>,
@@ -50,19 +51,19 @@ pub struct EcnCounts {
     pub ce: u64,
 }
 
-/// Datagrams that the system did not take, by what it said.
+/// Datagrams that the system refused to send, by error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendErrors {
     /// A buffer or a queue of this host is full (EAGAIN, ENOBUFS, ENOMEM).
     pub no_buffer: u64,
-    /// The peer's host said that nobody is there (ECONNREFUSED).
+    /// The peer's host reported a closed port (ECONNREFUSED).
     pub refused: u64,
     /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and kin).
     pub unreachable: u64,
-    /// This host's firewall (EPERM), a route or the kind of the address (EACCES) said no.
+    /// Denied by this host's firewall (EPERM), or by a route or the kind of the address (EACCES).
     pub denied: u64,
-    /// Longer than the path takes (EMSGSIZE): `mtu` is too large.
+    /// Larger than the path carries (EMSGSIZE): `mtu` is too large.
     pub too_large: u64,
     /// Anything else.
     pub other: u64,

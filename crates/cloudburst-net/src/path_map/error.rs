@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathMapError {
-    /// Text that names no map, or a number of paths that no map has.
+    /// Text that is no map, or a number of paths out of range.
     #[error(
         "path map `{given}` is unknown: it must be `ecmp:N` or `ecmp:NxM`, `flowlabel:N`, \
          `xpath:ADDR,...` with addresses of the peer, `xpath-ipip:ID,...` or `bounce:ADDR,...` with \
@@ -18,32 +18,32 @@ pub enum PathMapError {
         max = MAX_PATHS
     )]
     Unknown {
-        /// What came.
+        /// The text of the map.
         given: String,
     },
-    /// Two paths that are one.
+    /// The same path twice.
     #[error("path map `{given}` names {address} twice: each path needs an address of its own")]
     Repeated {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// The address.
         address: IpAddr,
     },
-    /// Nobody can be sent to there.
+    /// An address that no host can have.
     #[error("path map `{given}` names {address}, which no host has")]
     NoHost {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// The address.
         address: IpAddr,
     },
-    /// Destinations of outer headers are remembered for as long as the endpoint lives.
+    /// Too many destinations of outer headers, which an endpoint never forgets.
     #[error(
         "path map `{given}` has more destinations of outer headers than the {most} that one \
          endpoint can have in its life: build another"
     )]
     TooManyOuter {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// How many there may be.
         most: usize,
@@ -54,13 +54,13 @@ pub enum PathMapError {
          the fork"
     )]
     Forked,
-    /// A prefix where nobody says which addresses it takes the place of.
+    /// A prefix outside a path file, so that the addresses it replaces are unknown.
     #[error(
         "path map `{given}` names {net}, which is not one address: prefixes stand in files \
          (`file:PATH`) only, for all addresses of a `prefix` as long as theirs"
     )]
     Prefix {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// The prefix.
         net: IpNet,
@@ -70,42 +70,42 @@ pub enum PathMapError {
         "path map `{given}` needs IPv6, and the sockets are bound to {bind}: bind to `[::]:PORT`"
     )]
     NoFlowLabels {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// What the sockets are bound to.
         bind: IpAddr,
     },
-    /// Paths that the sockets cannot take.
+    /// An address of another family than the sockets.
     #[error(
         "path map `{given}` leads to {address}, which sockets bound to {bind} cannot send to: bind \
          to an address of that family"
     )]
     Family {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// The address of the other family.
         address: IpAddr,
         /// What the sockets are bound to.
         bind: IpAddr,
     },
-    /// Headers that are written here need an address to come from.
+    /// The map writes IP headers, and the endpoint is bound to no source address for them.
     #[error(
         "path map `{given}` writes IPv4 headers, which need a source, and the sockets are bound to \
          {bind}: bind to an IPv4 address of this host"
     )]
     NoSource {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// What the sockets are bound to.
         bind: IpAddr,
     },
-    /// A digit reversal of nobody knows how many paths.
+    /// A digit reversal for a number of paths that depends on the peer.
     #[error(
         "path map `{given}` has as many paths as the peer has ports, which no shape fits: order \
          {order} cannot be used, but rrb, rb or recycled can"
     )]
     NoShape {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// The order.
         order: Order,
@@ -113,13 +113,13 @@ pub enum PathMapError {
     /// An order that does not fit the map.
     #[error(transparent)]
     Order(#[from] OrderError),
-    /// Sockets are opened once, when the endpoint is built.
+    /// The map needs more than the endpoint was built with: sockets are opened once.
     #[error(
         "path map `{given}` needs {needed} {what}, and this endpoint was built with {built}: build \
          it with a map that needs as many"
     )]
     NotBuilt {
-        /// What came.
+        /// The text of the map.
         given: String,
         /// What the map needs more of.
         what: &'static str,
@@ -136,7 +136,7 @@ pub enum PathMapError {
         /// What the system said.
         reason: String,
     },
-    /// A file that is no table of paths.
+    /// A file that cannot be parsed.
     #[error(
         "the path map file {path} is not understood: it must have a table [[to]] for each \
          destination, with `prefix` and `paths`: {reason}",
@@ -148,7 +148,7 @@ pub enum PathMapError {
         /// Where, and what is wrong.
         reason: String,
     },
-    /// A row of a file that makes no sense.
+    /// An invalid entry of a file.
     #[error("the path map file {path}, prefix {prefix}: {reason}", path = path.display())]
     Row {
         /// The file's name.

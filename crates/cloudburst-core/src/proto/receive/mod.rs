@@ -59,16 +59,15 @@ use std::sync::Arc;
 /// A message, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The name of the sender, for answers: the address where it takes messages itself. If it is behind
-    /// an address translator, it has no address that is its own, and this is an alias
-    /// ([`is_alias`](crate::path::is_alias)): it names the sender as it is, and only while its session
-    /// lasts.
+    /// The sender, to send answers to: the address at which it accepts messages. A sender behind an
+    /// address translator has none of its own; this is then an alias
+    /// ([`is_alias`](crate::path::is_alias)), which is valid while its session lasts.
     pub peer: SocketAddr,
-    /// The sender's name for the message.
+    /// The id that the sender gave the message.
     pub id: MessageId,
     /// Whether it is a request, a response or neither.
     pub role: Role,
-    /// When the symbol came that made it whole.
+    /// When the symbol that completed it arrived.
     pub arrived_at: Instant,
     /// The bytes, as they were sent.
     pub bytes: Bytes,

@@ -143,7 +143,7 @@ struct Outgoing {
     leg: Leg,
 }
 
-/// A round under way: one packet train on each path, all of one message.
+/// A scheduling quantum under way: one packet train on each path, all of one message.
 #[derive(Debug)]
 struct Round {
     message: MessageId,

@@ -16,8 +16,9 @@ pub struct SendOptions {
     /// How urgent it is, from 0 to 7, the most urgent. Default 4.
     ///
     /// Of this endpoint's messages that have something to send, the more urgent ones go first, the
-    /// shorter ones within a level. But every eighth round goes to whichever has waited longest, so
-    /// that none starves. The network and the receiver are not told.
+    /// shorter ones within a level. But every eighth scheduling quantum goes to the message that
+    /// has waited longest, so that none starves. Neither the network nor the receiver learns the
+    /// priority.
     pub priority: u8,
 }
 

@@ -4,7 +4,7 @@ use crate::id::MessageId;
 use core::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Of so many rounds, one is for the message that has waited longest.
+/// Of so many scheduling quanta, one is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
 
 /// What decides a message's turn: the lowest goes first.
@@ -53,10 +53,10 @@ impl Schedule {
         self.ready.is_empty()
     }
 
-    /// The message that the next round is for: of the highest priority, the one with the fewest
-    /// symbols to go, the oldest of equals. But every eighth round is for whichever has waited
-    /// longest: so a message that finds k others ready has its turn within 8 (k + 1) rounds,
-    /// whatever comes after it.
+    /// The message that the next scheduling quantum is for: of the highest priority, the one with
+    /// the fewest symbols to go, the oldest of equals. But every eighth quantum is for the message
+    /// that has waited longest: one that finds k others ready is thus served within 8 (k + 1)
+    /// quanta, whatever comes after it.
     ///
     /// It must be [moved](Self::passed) to the end of those that wait.
     pub(super) fn next_round(&mut self) -> Option<MessageId> {

@@ -52,7 +52,7 @@ mod tests {
         all.iter().find(|(name, _)| name.contains(claim)).unwrap_or_else(|| panic!("{all:?}")).1
     }
 
-    /// Multiplies all times of some turns.
+    /// Multiplies all times of some trials.
     fn stretch(run: &mut Run, of: impl Fn(&crate::Trial) -> bool, by: f64) {
         for turn in run.turns.iter_mut().filter(|turn| of(turn)) {
             for took in turn.messages.iter_mut().filter_map(|message| message.took_us.as_mut()) {

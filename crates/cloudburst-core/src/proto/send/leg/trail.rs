@@ -6,7 +6,7 @@ use crate::wire::Arrivals;
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 
-/// The turns of one message, oldest first, as far as nobody has accounted for them.
+/// The transmit opportunities of one message that are not accounted for, oldest first.
 ///
 /// Counts of arrivals say how many packets came on a path, not which. But if `a` came on one path,
 /// then its `a`-th packet, or a later one, did; and so did the packet that the answer acknowledges.

@@ -1,4 +1,4 @@
-//! What goes on the wire, and in which order: HELLOs, and symbols in paced rounds.
+//! What goes on the wire, and in which order: HELLOs, and symbols in paced scheduling quanta.
 
 mod hello;
 mod probe;
@@ -16,8 +16,8 @@ use crate::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// How long a round may take at the allowed rate, but for the turn that exceeds it: what comes up
-/// meanwhile waits as long, behind it and in the queue of this host.
+/// How long a scheduling quantum may take at the allowed rate, but for the train that exceeds it:
+/// what comes up meanwhile waits as long, behind it and in the queue of this host.
 const ROUND_TIME: Duration = Duration::from_micros(200);
 /// Bytes in a train at most: what one system call takes (a UDP datagram), but for an answer that leaves
 /// with it.
