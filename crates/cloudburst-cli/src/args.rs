@@ -3,11 +3,10 @@
 
 use clap::{Args, Parser};
 use cloudburst_net::{Classes, Code, Order, PathMap};
+use cloudburst_program::{Bits, Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-
-use crate::plan::units::{Bits, Bytes, Seconds};
 
 const SEND_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.

@@ -16,7 +16,6 @@
 pub mod args;
 mod courier;
 mod doctor;
-mod generate;
 mod plan;
 mod prefix;
 mod progress;

@@ -5,7 +5,6 @@ mod doctor;
 pub(crate) mod key;
 mod receive;
 mod send;
-pub(crate) mod units;
 
 pub(crate) use doctor::DoctorPlan;
 pub(crate) use key::Key;

@@ -7,7 +7,7 @@ use super::params::{Parameters, Role, Route, Trim, Weights};
 use super::platform::{Order, Platform, Shares, Step};
 use super::size::{Asked, Buffer, Limit};
 use super::{dscp, ports};
-use crate::plan::units::{Bits, Bytes};
+use cloudburst_program::{Bits, Bytes};
 use core::fmt::Display;
 use core::str::FromStr;
 use std::collections::{BTreeMap, HashSet};

@@ -24,9 +24,10 @@ mod ports;
 mod size;
 mod template;
 
-use crate::{Exit, start, ui};
+use crate::{Exit, ui};
 use args::{Overrides, SwitchArgs, SwitchCommand};
 use clap::CommandFactory;
+use cloudburst_program::NotRun;
 use error::Refusal;
 use intent::Intent;
 use params::Parameters;
@@ -38,9 +39,10 @@ use std::path::{Path, PathBuf};
 
 /// All of `cbrst-switch`.
 pub(crate) fn main() -> Exit {
-    let args: SwitchArgs = match start::parse() {
+    let args: SwitchArgs = match cloudburst_program::parse() {
         Ok(args) => args,
-        Err(exit) => return exit,
+        Err(NotRun::Answered) => return Exit::Done,
+        Err(NotRun::Invalid(_)) => return Exit::Usage,
     };
     let done = match (args.command, args.check, args.params) {
         (Some(SwitchCommand::Platforms), ..) => platforms(),
