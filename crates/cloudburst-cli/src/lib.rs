@@ -1,5 +1,4 @@
-//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of; and
-//! `cbrst-switch`, which configures the queue in the switches and talks to nobody.
+//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of.
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
@@ -11,7 +10,7 @@
 //!
 //! [`args`] has the command lines, a plan is a command line that was checked, and a run is one loop on
 //! the main thread that waits for the network, the disk and the user at once.
-//! [`protocol`] specifies what the two programs say to each other. `switch` has a map of its own.
+//! [`protocol`] specifies what the two programs say to each other.
 
 pub mod args;
 mod courier;
@@ -24,7 +23,6 @@ mod receiver;
 mod sender;
 mod signals;
 mod start;
-mod switch;
 mod ui;
 
 use std::process::ExitCode;
@@ -57,9 +55,4 @@ pub fn recv_main() -> ExitCode {
 /// All of `cbrst-doctor`.
 pub fn doctor_main() -> ExitCode {
     start::run("cbrst-doctor", plan::DoctorPlan::new, |plan| doctor::run(&plan)).into()
-}
-
-/// All of `cbrst-switch`.
-pub fn switch_main() -> ExitCode {
-    switch::main().into()
 }

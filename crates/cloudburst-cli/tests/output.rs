@@ -186,7 +186,6 @@ fn manual_pages_and_completions_have_every_option() {
         (SEND, &["--recursive", "--no-resume", "--capacity"][..]),
         (RECV, &["--also-accept", "--overwrite", "--json"]),
         (DOCTOR, &["--packets", "--json"]),
-        (SWITCH, &["--params", "--force", "--weights"]),
     ] {
         let name = program.rsplit('/').next().unwrap();
         let title = format!(".TH {name} 1");

@@ -2,8 +2,6 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
 
-pub(crate) mod switch;
-
 use core::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -22,7 +20,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SEND: &str = env!("CARGO_BIN_EXE_cbrst-send");
 pub(crate) const RECV: &str = env!("CARGO_BIN_EXE_cbrst-recv");
 pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_cbrst-doctor");
-pub(crate) const SWITCH: &str = env!("CARGO_BIN_EXE_cbrst-switch");
 
 /// A running program.
 pub(crate) struct Running {
