@@ -8,6 +8,7 @@ use cloudburst_cli::protocol::{Body, Frame, Reason};
 use cloudburst_net::{Config, Endpoint, PathMap, Security};
 use cloudburst_netem::Relay;
 use common::*;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::ffi::OsStrExt;
@@ -30,9 +31,23 @@ fn another_key_is_named_as_the_likely_cause_at_both_ends() {
     assert_eq!(sent.code, Some(1));
     assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
     assert!(sent.stderr.contains("no answer") && sent.stderr.contains("another key"));
-    receiver.running.line("somebody tried with another key");
+    receiver.running.line("somebody from 127.0.0.1:");
+    receiver.running.line("tried with another key, and was not answered");
     let (_, left) = receiver.stop();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn another_key_is_suspected_long_before_the_deadline() {
+    let (_dir, path) = small();
+    let receiver = Receiver::start(&[]);
+    let other = "12".repeat(32);
+    let args = ["--deadline", "86400"];
+    let mut sending = Running::start(&mut sender(&receiver.addr, &other, &args, &[&path]));
+    let line = sending.line("no answer from ");
+    assert!(line.contains("another key") && line.contains("cbrst-doctor"), "{line}");
+    sending.signal(Signal::SIGTERM);
+    assert_eq!(sending.end().code, Some(130), "it was still trying");
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 pub(crate) mod address;
 mod failure;
+mod silence;
 mod source;
 mod transfer;
 
 use self::address::ResolveError;
 pub(crate) use self::failure::Failure;
+use self::silence::Silence;
 use self::transfer::{Cost, FAREWELL, Tag};
 use crate::Exit;
 use crate::courier::Courier;
@@ -48,6 +50,7 @@ struct Session {
     resumes: bool,
     /// Whether the receiver ever had a message of ours.
     is_known: bool,
+    silence: Silence,
     interrupts: Interrupts,
     ui: Ui,
 }
@@ -106,11 +109,31 @@ impl Session {
             builder = builder.dscps(plan.common.dscps.iter().copied());
         }
         let courier = Courier::new(builder.build()?);
-        let id = InvocationId(rand::random());
-        let chunk = transfer::chunk_for(plan.capacity, plan.rate);
-        let policy = transfer::chunk_policy(plan.pull);
-        let (resumes, is_known) = (plan.common.resumes, false);
-        Ok(Self { id, peer, deadline, chunk, policy, courier, resumes, is_known, interrupts, ui })
+        Ok(Self {
+            id: InvocationId(rand::random()),
+            peer,
+            deadline,
+            chunk: transfer::chunk_for(plan.capacity, plan.rate),
+            policy: transfer::chunk_policy(plan.pull),
+            courier,
+            resumes: plan.common.resumes,
+            is_known: false,
+            silence: Silence::new(Instant::now(), deadline),
+            interrupts,
+            ui,
+        })
+    }
+
+    /// Tells the user early why the receiver may be silent. That ends nothing: whoever forges a sign of it, or
+    /// keeps one away, changes a line on the screen.
+    fn notice_silence(&mut self, now: Instant) {
+        let heard = self.courier.endpoint().counters().sender.sessions_opened > 0;
+        if let Some(cause) = self.silence.look(now, self.peer, heard) {
+            let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
+            self.ui.status(&format!(
+                "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the way there"
+            ));
+        }
     }
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {
