@@ -6,7 +6,7 @@ use cloudburst_net::{Classes, Code, Order, PathMap};
 use cloudburst_program::{Bits, Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SEND_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
@@ -198,6 +198,11 @@ pub struct DoctorArgs {
     )]
     pub addr: String,
 
+    /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
+    /// TOML in which long options are keys, such as dscp = 43. What the command line says wins
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -236,6 +241,11 @@ pub struct DoctorArgs {
 /// What both programs have.
 #[derive(Args, Debug)]
 pub struct CommonArgs {
+    /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
+    /// TOML in which long options are keys, such as dscp = 43. What the command line says wins
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -296,4 +306,28 @@ pub struct CommonArgs {
     /// Print errors only, and the line with a new key
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Arguments that may name a file with settings.
+pub trait Configured {
+    /// The file.
+    fn config(&self) -> Option<&Path>;
+}
+
+impl Configured for SendArgs {
+    fn config(&self) -> Option<&Path> {
+        self.common.config.as_deref()
+    }
+}
+
+impl Configured for RecvArgs {
+    fn config(&self) -> Option<&Path> {
+        self.common.config.as_deref()
+    }
+}
+
+impl Configured for DoctorArgs {
+    fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
 }

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
-//!                   ->  receiver  store, transfer       courier
+//!   config          ->  receiver  store, transfer       courier
 //!                   ->  doctor    trace, exam, report
 //!                           \       /                      |
 //!                           protocol (no I/O)        cloudburst-net
 //! ```
 //!
-//! [`args`] has the command lines, a plan is a command line that was checked, and a run is one loop on
-//! the main thread that waits for the network, the disk and the user at once.
+//! [`args`] has the command lines, and `config` their defaults. A plan is a command line that was checked, and
+//! a run is one loop on the main thread that waits for the network, the disk and the user at once.
 //! [`protocol`] specifies what the two programs say to each other.
 
 pub mod args;
+mod config;
 mod courier;
 mod doctor;
 mod plan;

@@ -1,20 +1,31 @@
 //! Starts a program: from its command line to its plan. Reports errors as text and, with `--json`, as an object.
 
-use crate::Exit;
+use crate::args::Configured;
 use crate::plan::{PlanError, key};
 use crate::ui::{self, JsonTo, Report};
+use crate::{Exit, config};
 use clap::Parser;
 use cloudburst_program::NotRun;
 use std::env;
 use std::ffi::OsString;
 
 /// Runs a program whose arguments make up a plan.
-pub(crate) fn run<A: Parser, P>(
+pub(crate) fn run<A: Parser + Configured, P>(
     program: &str,
     plan: impl FnOnce(A, Option<OsString>) -> Result<P, PlanError>,
     run: impl FnOnce(P) -> Exit,
 ) -> Exit {
-    let args = match cloudburst_program::parse::<A>() {
+    let key = env::var_os(key::VARIABLE);
+    // The environment is nearer to the user than a file.
+    let holds: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
+    let args = cloudburst_program::parse::<A>().and_then(|args| {
+        let command = config::with_settings(A::command(), args.config(), holds).map_err(|error| {
+            ui::complain(&format!("{program}: {error}"));
+            NotRun::Invalid(error.to_string())
+        });
+        cloudburst_program::parse_by::<A>(command?)
+    });
+    let args = match args {
         Ok(args) => args,
         Err(NotRun::Answered) => return Exit::Done,
         Err(NotRun::Invalid(reason)) => {
@@ -22,7 +33,7 @@ pub(crate) fn run<A: Parser, P>(
             return Exit::Usage;
         }
     };
-    match plan(args, env::var_os(key::VARIABLE)) {
+    match plan(args, key) {
         Ok(plan) => run(plan),
         Err(error) => {
             ui::complain(&format!("{program}: {error}"));

@@ -83,7 +83,7 @@ fn arguments<A: Parser>(mut command: Command, args: &[OsString]) -> Result<A, cl
 }
 
 /// What clap has against a command line, on one line and without usage.
-fn reason(error: &clap::Error) -> String {
+pub fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
     let first = lines.next().map(|line| line.trim_start_matches("error: "));

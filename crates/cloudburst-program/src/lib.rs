@@ -9,7 +9,7 @@ mod signals;
 mod text;
 mod units;
 
-pub use arguments::{NotRun, parse, parse_by};
+pub use arguments::{NotRun, parse, parse_by, reason};
 pub use signals::{block_signals, interrupted};
 pub use text::{acts_on_terminals, escaped};
 pub use units::{Bits, Bytes, Seconds, UnitError};

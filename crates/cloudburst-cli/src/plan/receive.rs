@@ -48,8 +48,9 @@ impl ReceivePlan {
         let common = &args.common;
         let key = Key::given(common.key_file.as_deref(), common.insecure, environment)?;
         let key = key.unwrap_or_else(Key::make);
-        let also_accept: Result<_, _> =
-            args.also_accept.iter().map(|path| Key::in_file(path)).collect();
+        // A file of settings may have further keys, also for a run without any.
+        let further = args.also_accept.iter().filter(|_| !matches!(key, Key::Insecure));
+        let also_accept: Result<_, _> = further.map(|path| Key::in_file(path)).collect();
         Ok(Self {
             listen,
             known_as: args.known_as,

@@ -21,6 +21,9 @@ pub(crate) const SEND: &str = env!("CARGO_BIN_EXE_cbrst-send");
 pub(crate) const RECV: &str = env!("CARGO_BIN_EXE_cbrst-recv");
 pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_cbrst-doctor");
 
+/// Where no user has settings.
+const NO_CONFIG: &str = "/nonexistent";
+
 /// A running program.
 pub(crate) struct Running {
     child: Child,
@@ -39,7 +42,11 @@ pub(crate) struct Ended {
 
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.args(args).env_remove("CBRST_KEY").stdin(Stdio::null());
+    command
+        .args(args)
+        .env_remove("CBRST_KEY")
+        .env("XDG_CONFIG_HOME", NO_CONFIG)
+        .stdin(Stdio::null());
     command
 }
 
