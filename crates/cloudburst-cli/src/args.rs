@@ -1,6 +1,7 @@
 //! The arguments of the programs. Checks that need several arguments, or the system, happen when a
 //! plan is made of them.
 
+use crate::pairing::Code as PairingCode;
 use clap::{Args, Parser};
 use cloudburst_net::{Classes, Code, Order, PathMap};
 use cloudburst_program::{Bits, Bytes, Seconds};
@@ -14,6 +15,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   CBRST_KEY. There only this user and root can read it, while arguments are for everyone; the
   shell's history may keep it, but it ends with that receiver. For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+  Or without one: cbrst-recv --pair shows a code of six digits, which --pair CODE here turns into a key
+  for that run.
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
@@ -25,6 +28,7 @@ Exit codes:
 Examples:
   CBRST_KEY=... cbrst-send 10.0.0.2:7000 a.iso b.iso
   cbrst-send --key-file k --recursive host:7000 photos
+  cbrst-send --pair 123-456 host:7000 a.iso
   pg_dump db | cbrst-send --key-file k --name db.sql host:7000 -";
 
 const RECV_HELP: &str = "\
@@ -34,6 +38,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   receiver.
   For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+  With --pair a code of six digits is shown instead, and whoever types it at cbrst-send gets the key. A wrong
+  code makes it void, and another is shown; after three wrong ones, or ten minutes, this exits.
   To replace it while senders go on: start this with --key-file OLD --also-accept NEW; then have all
   senders use NEW; then start this with --key-file NEW.
 
@@ -55,6 +61,7 @@ Exit codes:
 
 Examples:
   cbrst-recv --out incoming
+  cbrst-recv --pair
   cbrst-recv --stdout | tar x";
 
 const DOCTOR_HELP: &str = "\
@@ -113,6 +120,10 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
+    /// Agree on a key by the code that cbrst-recv --pair shows, instead of holding the same one
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["key_file", "insecure"])]
+    pub pair: Option<PairingCode>,
+
     /// Order in which packets visit the paths: rrb (round robin), rb (random), recycled (paths on
     /// which packets arrived, others at random) or, where the paths are numbered by layer,
     /// drb:AxB... (digit reversal), e.g. drb:2x2
@@ -158,6 +169,11 @@ pub struct RecvArgs {
     /// be given several times
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub also_accept: Vec<PathBuf>,
+
+    /// Show a short code by which one sender gets a key for this run, and exit when it has sent all its
+    /// files. Pairing takes TCP at the port of --listen
+    #[arg(long, conflicts_with_all = ["key_file", "insecure", "also_accept"])]
+    pub pair: bool,
 
     /// Directory to put files in
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
-//!   config          ->  receiver  store, transfer       courier
+//!   config          ->  receiver  store, transfer       courier, pairing
 //!                   ->  doctor    trace, exam, report
 //!                           \       /                      |
 //!                           protocol (no I/O)        cloudburst-net
@@ -16,6 +16,7 @@ pub mod args;
 mod config;
 mod courier;
 mod doctor;
+pub mod pairing;
 mod plan;
 mod prefix;
 mod progress;

@@ -299,6 +299,8 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--insecure", "--dscp", "43,64", "h:1", path], "0..64"),
         (vec!["--insecure", "--classes", "left:0", "h:1", path], "ascending order"),
         (vec!["--insecure", "--capacity", "fast", "h:1", path], "100M"),
+        (vec!["--pair", "12345", "h:1", path], "expected the six digits"),
+        (vec!["--pair", "123-456", "--insecure", "h:1", path], "cannot be used with"),
         (vec!["--key-file", "/nonexistent", "h:1", path], "cannot read the key file"),
         (vec!["--key-file", path, "h:1", path], "64 hexadecimal digits"),
         (insecure(&["/nonexistent"]), "No such file"),
@@ -316,6 +318,7 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--also-accept", "/nonexistent"], "cannot read the key file"),
         (vec!["--also-accept", path], "64 hexadecimal digits"),
         (vec!["--also-accept", path, "--insecure"], "cannot be used with"),
+        (vec!["--pair", "--also-accept", path], "cannot be used with"),
         (vec!["extra"], "unexpected"),
     ] {
         let ended = Running::start(&mut command(RECV, &args)).end();

@@ -12,12 +12,13 @@ use self::silence::Silence;
 use self::transfer::{Cost, FAREWELL, Tag};
 use crate::Exit;
 use crate::courier::Courier;
+use crate::pairing::{self, PairingError};
 use crate::plan::key::hex;
 use crate::plan::{Input, SendPlan};
 use crate::protocol::{Body, Frame, InvocationId, MAX_FRAME, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, SendOptions};
+use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, Security, SendOptions};
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +33,8 @@ enum StartError {
     NoRoute { peer: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(#[from] BuildError),
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
 }
@@ -85,6 +88,10 @@ impl Session {
         // The very address that packets come from tells the interface, and so the capacity.
         let local =
             address::local_for(peer).map_err(|source| StartError::NoRoute { peer, source })?;
+        let security = match plan.pair {
+            Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
+            None => plan.common.key.security(),
+        };
         let config = Config {
             deadline,
             max_message: MAX_FRAME,
@@ -96,7 +103,7 @@ impl Session {
             .bind(local)
             .paths(plan.common.paths.clone())
             .order(plan.order)
-            .security(plan.common.key.security())
+            .security(security)
             .config(config)
             .rate(plan.rate)
             .aeolus(plan.common.aeolus)

@@ -67,8 +67,14 @@ impl Running {
 
     /// Waits for a line on standard error that contains `text`.
     pub(crate) fn line(&mut self, text: &str) -> String {
+        self.line_but(text, "\n")
+    }
+
+    /// Waits for one that contains `text` and not `other`.
+    pub(crate) fn line_but(&mut self, text: &str, other: &str) -> String {
+        let is_it = |line: &str| line.contains(text) && !line.contains(other);
         let deadline = Instant::now() + PATIENCE;
-        if let Some(seen) = self.seen.iter().find(|line| line.contains(text)) {
+        if let Some(seen) = self.seen.iter().find(|line| is_it(line)) {
             return seen.clone();
         }
         loop {
@@ -76,7 +82,7 @@ impl Running {
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
                     self.seen.push(line.clone());
-                    if line.contains(text) {
+                    if is_it(&line) {
                         return line;
                     }
                 }
