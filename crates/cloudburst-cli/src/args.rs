@@ -84,6 +84,12 @@ What is measured, and how:
               60 kB were joined at the receiver.
   The doctor knows source ports alone: other maps of --paths are not examined.
 
+With --mesh, each receiver is examined from this host. No receiver can be asked to examine others, because
+whoever has the key could have it send to anybody. For all pairs, run it at each host:
+  for h in a b c; do ssh $h cbrst-doctor --mesh a:7000,b:7000,c:7000; done
+Its lines have: the source ports that work; paths that differ (+: at least), ? where no router answers; what is lost
+each way; the round trip of the fastest port; whether the DSCP is kept, changed on the way, or differs at the ends.
+
 Security: the key is that of the receiver, as for cbrst-send.
 
 Exit codes:
@@ -210,9 +216,14 @@ pub struct DoctorArgs {
     /// Where `cbrst-recv` listens.
     #[arg(
         value_name = "ADDR",
+        required_unless_present = "mesh",
         help = "Where cbrst-recv listens: host:port, 192.0.2.1:port or [2001:db8::1]:port"
     )]
-    pub addr: String,
+    pub addr: Option<String>,
+
+    /// Examine several receivers with the same key, one after the other, and print a line for each
+    #[arg(long, value_name = "ADDR,...", value_delimiter = ',', conflicts_with = "addr")]
+    pub mesh: Vec<String>,
 
     /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
     /// TOML in which long options are keys, such as dscp = 43. What the command line says wins

@@ -6,7 +6,7 @@ pub(crate) mod key;
 mod receive;
 mod send;
 
-pub(crate) use doctor::DoctorPlan;
+pub(crate) use doctor::{DoctorPlan, Target};
 pub(crate) use key::Key;
 pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
