@@ -1,13 +1,13 @@
 //! The arguments of the programs. Checks that need several arguments, or the system, happen when a
 //! plan is made of them.
 
+use crate::pairing::Code as PairingCode;
 use clap::{Args, Parser};
 use cloudburst_net::{Classes, Code, Order, PathMap};
+use cloudburst_program::{Bits, Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use crate::plan::units::{Bits, Bytes, Seconds};
+use std::path::{Path, PathBuf};
 
 const SEND_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
@@ -15,6 +15,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   CBRST_KEY: all users can read arguments, but only this user and root the environment. The
   shell's history may keep it, but it is void when that receiver ends. For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+  Or without one: cbrst-recv --pair shows a code of six digits, which --pair CODE here turns into a key
+  for that run.
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
@@ -26,6 +28,7 @@ Exit codes:
 Examples:
   CBRST_KEY=... cbrst-send 10.0.0.2:7000 a.iso b.iso
   cbrst-send --key-file k --recursive host:7000 photos
+  cbrst-send --pair 123-456 host:7000 a.iso
   pg_dump db | cbrst-send --key-file k --name db.sql host:7000 -";
 
 const RECV_HELP: &str = "\
@@ -35,6 +38,8 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   receiver.
   For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
+  With --pair a code of six digits is shown instead, and whoever types it at cbrst-send gets the key. A wrong
+  code makes it void, and another is shown; after three wrong ones, or ten minutes, this exits.
   To replace it while senders go on: start this with --key-file OLD --also-accept NEW; then have all
   senders use NEW; then start this with --key-file NEW.
 
@@ -56,6 +61,7 @@ Exit codes:
 
 Examples:
   cbrst-recv --out incoming
+  cbrst-recv --pair
   cbrst-recv --stdout | tar x";
 
 const DOCTOR_HELP: &str = "\
@@ -77,6 +83,12 @@ What is measured, and how:
   GSO, GRO    Whether batches are cut by the system or its device, and datagrams of a burst of
               60 kB were joined at the receiver.
   Only source ports are examined, not other maps of --paths.
+
+With --mesh, each receiver is examined from this host. No receiver can be asked to examine others, because
+whoever has the key could have it send to anybody. For all pairs, run it at each host:
+  for h in a b c; do ssh $h cbrst-doctor --mesh a:7000,b:7000,c:7000; done
+Its lines have: the source ports that work; paths that differ (+: at least), ? where no router answers; what is lost
+each way; the round trip of the fastest port; whether the DSCP is kept, changed on the way, or differs at the ends.
 
 Security: the key is that of the receiver, as for cbrst-send.
 
@@ -113,6 +125,10 @@ pub struct SendArgs {
     /// Name at the receiver, for a single FILE [default: its own; for -, "stdin"]
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
+
+    /// Agree on a key by the code that cbrst-recv --pair shows, instead of holding the same one
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["key_file", "insecure"])]
+    pub pair: Option<PairingCode>,
 
     /// Order in which packets visit the paths: rrb (round robin), rb (random), recycled (paths on
     /// which packets arrived, others at random) or, where the paths are numbered by layer,
@@ -160,6 +176,11 @@ pub struct RecvArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub also_accept: Vec<PathBuf>,
 
+    /// Show a short code by which one sender gets a key for this run, and exit when it has sent all its
+    /// files. Pairing takes TCP at the port of --listen
+    #[arg(long, conflicts_with_all = ["key_file", "insecure", "also_accept"])]
+    pub pair: bool,
+
     /// Directory to put files in; it must exist
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
@@ -195,9 +216,19 @@ pub struct DoctorArgs {
     /// Where `cbrst-recv` listens.
     #[arg(
         value_name = "ADDR",
+        required_unless_present = "mesh",
         help = "Where cbrst-recv listens: host:port, 192.0.2.1:port or [2001:db8::1]:port"
     )]
-    pub addr: String,
+    pub addr: Option<String>,
+
+    /// Examine several receivers with the same key, one after the other, and print a line for each
+    #[arg(long, value_name = "ADDR,...", value_delimiter = ',', conflicts_with = "addr")]
+    pub mesh: Vec<String>,
+
+    /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
+    /// TOML in which long options are keys, such as dscp = 43. What the command line says wins
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 
     /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
     #[arg(long, value_name = "FILE")]
@@ -237,6 +268,11 @@ pub struct DoctorArgs {
 /// Options of both programs.
 #[derive(Args, Debug)]
 pub struct CommonArgs {
+    /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
+    /// TOML in which long options are keys, such as dscp = 43. What the command line says wins
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// File with the key: 64 hexadecimal digits. It takes precedence over CBRST_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -297,4 +333,28 @@ pub struct CommonArgs {
     /// Print errors only, and the line with a new key
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Arguments that may name a file with settings.
+pub trait Configured {
+    /// The file.
+    fn config(&self) -> Option<&Path>;
+}
+
+impl Configured for SendArgs {
+    fn config(&self) -> Option<&Path> {
+        self.common.config.as_deref()
+    }
+}
+
+impl Configured for RecvArgs {
+    fn config(&self) -> Option<&Path> {
+        self.common.config.as_deref()
+    }
+}
+
+impl Configured for DoctorArgs {
+    fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
 }

@@ -1,22 +1,22 @@
-//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of; and
-//! `cbrst-switch`, which configures the queue in the switches and talks to nobody.
+//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of.
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
-//!                   ->  receiver  store, transfer       courier
+//!   config          ->  receiver  store, transfer       courier, pairing
 //!                   ->  doctor    trace, exam, report
 //!                           \       /                      |
 //!                           protocol (no I/O)        cloudburst-net
 //! ```
 //!
-//! [`args`] has the command lines, a plan is a command line that was checked, and a run is one loop on
-//! the main thread that waits for the network, the disk and the user at once.
-//! [`protocol`] specifies what the two programs say to each other. `switch` has a map of its own.
+//! [`args`] has the command lines, and `config` their defaults. A plan is a command line that was checked, and
+//! a run is one loop on the main thread that waits for the network, the disk and the user at once.
+//! [`protocol`] specifies what the two programs say to each other.
 
 pub mod args;
+mod config;
 mod courier;
 mod doctor;
-mod generate;
+pub mod pairing;
 mod plan;
 mod prefix;
 mod progress;
@@ -25,7 +25,6 @@ mod receiver;
 mod sender;
 mod signals;
 mod start;
-mod switch;
 mod ui;
 
 use std::process::ExitCode;
@@ -58,9 +57,4 @@ pub fn recv_main() -> ExitCode {
 /// All of `cbrst-doctor`.
 pub fn doctor_main() -> ExitCode {
     start::run("cbrst-doctor", plan::DoctorPlan::new, |plan| doctor::run(&plan)).into()
-}
-
-/// All of `cbrst-switch`.
-pub fn switch_main() -> ExitCode {
-    switch::main().into()
 }

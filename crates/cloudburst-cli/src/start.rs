@@ -1,59 +1,39 @@
-//! Parses the command line and starts the program. Reports errors as text and, with `--json`, as an object.
+//! Starts a program: from its command line to its plan. Reports errors as text and, with `--json`, as an object.
 
+use crate::args::Configured;
 use crate::plan::{PlanError, key};
 use crate::ui::{self, JsonTo, Report};
-use crate::{Exit, generate};
+use crate::{Exit, config};
 use clap::Parser;
-use clap::error::ErrorKind;
+use cloudburst_program::NotRun;
+use std::env;
 use std::ffi::OsString;
-use std::{env, io, iter};
-
-/// The arguments of a program, or how it ends.
-///
-/// # Errors
-///
-/// [`Exit::Done`] after `--help` and `--version`, else [`Exit::Usage`].
-pub(crate) fn parse<A: Parser>() -> Result<A, Exit> {
-    let args: Vec<OsString> = env::args_os().collect();
-    let parse = |args: &[OsString]| {
-        let mut command = generate::with_option(A::command());
-        let matches = command.try_get_matches_from_mut(args)?;
-        if let Some(form) = generate::wanted(&matches) {
-            return Ok(Err(form));
-        }
-        A::from_arg_matches(&matches).map(Ok).map_err(|error| error.format(&mut command))
-    };
-    let parsed = parse(&args).map_err(|error| {
-        if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-            let _ = error.print();
-            return Exit::Done;
-        }
-        // An error quotes arguments as they are. Those that terminals would act on are as wrong when escaped.
-        let escaped = |arg: &OsString| OsString::from(&*ui::escaped(&arg.to_string_lossy()));
-        let escaped: Vec<OsString> = args.iter().map(escaped).collect();
-        let error = parse(&escaped).err().unwrap_or(error);
-        let _ = error.print();
-        tell_programs(&reason(&error));
-        Exit::Usage
-    })?;
-    parsed.map_err(|form| {
-        // A reader that has gone has seen enough.
-        let _ = generate::write(A::command(), form, &mut io::stdout().lock());
-        Exit::Done
-    })
-}
 
 /// Runs a program whose arguments make up a plan.
-pub(crate) fn run<A: Parser, P>(
+pub(crate) fn run<A: Parser + Configured, P>(
     program: &str,
     plan: impl FnOnce(A, Option<OsString>) -> Result<P, PlanError>,
     run: impl FnOnce(P) -> Exit,
 ) -> Exit {
-    let args = match parse::<A>() {
+    let key = env::var_os(key::VARIABLE);
+    // The environment is nearer to the user than a file.
+    let holds: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
+    let args = cloudburst_program::parse::<A>().and_then(|args| {
+        let command = config::with_settings(A::command(), args.config(), holds).map_err(|error| {
+            ui::complain(&format!("{program}: {error}"));
+            NotRun::Invalid(error.to_string())
+        });
+        cloudburst_program::parse_by::<A>(command?)
+    });
+    let args = match args {
         Ok(args) => args,
-        Err(exit) => return exit,
+        Err(NotRun::Answered) => return Exit::Done,
+        Err(NotRun::Invalid(reason)) => {
+            tell_programs(&reason);
+            return Exit::Usage;
+        }
     };
-    match plan(args, env::var_os(key::VARIABLE)) {
+    match plan(args, key) {
         Ok(plan) => run(plan),
         Err(error) => {
             ui::complain(&format!("{program}: {error}"));
@@ -75,13 +55,4 @@ fn tell_programs(error: &str) {
         false => JsonTo::StandardOutput,
     };
     ui::print_json(to, &Report::of_no_file(error.to_owned()));
-}
-
-/// What clap has against a command line, on one line and without usage.
-fn reason(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let mut lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
-    let first = lines.next().map(|line| line.trim_start_matches("error: "));
-    let lines: Vec<&str> = iter::once(first.unwrap_or_default()).chain(lines).collect();
-    lines.join(" ")
 }

@@ -2,7 +2,7 @@
 
 use crate::plan::CommonPlan;
 use crate::progress::Progress;
-pub(crate) use cloudburst_program::escaped;
+pub(crate) use cloudburst_program::{complain, escaped};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
 use std::error::Error;
@@ -55,12 +55,6 @@ pub(crate) struct Report<'a> {
     /// Packets for each one that a link without loss would have needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redundancy: Option<f64>,
-}
-
-/// Prints a line on standard error, where there may be nobody to read it. What a name or an argument has in it
-/// for terminals to act on is escaped here, and nowhere else.
-pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", escaped(line));
 }
 
 /// Prints an object, for whoever is there to read it.

@@ -174,3 +174,27 @@ fn command_lines_that_make_no_sense_are_refused() {
     }
     assert_eq!(doctor("127.0.0.1", "", &["--insecure"]).code, Some(2));
 }
+
+#[test]
+fn several_receivers_have_a_line_each_and_one_that_is_not_there_hides_no_other() {
+    let receiver = Receiver::start(&[]);
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mesh = format!("{closed},{}", receiver.addr);
+    let args = |more: &[&'static str]| {
+        let args = ["--ports", "2", "--packets", "8", "--deadline", "0.5"];
+        let mut command = command(DOCTOR, &args);
+        command.args(more).arg("--mesh").arg(&mesh).env("CBRST_KEY", &receiver.key);
+        Running::start(&mut command).end()
+    };
+    let ended = args(&[]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(1), ""));
+    let text = String::from_utf8(ended.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with(&closed) && lines[1].ends_with("not examined"), "{text}");
+    assert!(lines[2].starts_with(&receiver.addr) && lines[2].contains("2/2"), "{text}");
+    assert!(lines[2].contains("kept"), "{text}");
+    assert!(text.contains(&format!("{closed}: nobody listens at")), "{text}");
+    let object = json(&args(&["--json"]));
+    assert!(object["receivers"][0]["error"].as_str().unwrap().contains("nobody listens"));
+    assert_eq!(object["receivers"][1]["ports"].as_array().unwrap().len(), 2);
+}

@@ -186,7 +186,6 @@ fn manual_pages_and_completions_have_every_option() {
         (SEND, &["--recursive", "--no-resume", "--capacity"][..]),
         (RECV, &["--also-accept", "--overwrite", "--json"]),
         (DOCTOR, &["--packets", "--json"]),
-        (SWITCH, &["--params", "--force", "--weights"]),
     ] {
         let name = program.rsplit('/').next().unwrap();
         let title = format!(".TH {name} 1");
@@ -226,4 +225,32 @@ fn a_service_manager_hears_when_the_receiver_listens() {
     let mut said = [0; 64];
     let len = manager.recv(&mut said).unwrap();
     assert_eq!(&said[..len], b"READY=1\n");
+}
+
+#[test]
+fn settings_come_from_the_users_file_or_from_the_one_that_is_named() {
+    let (dir, paths) = files(&[("key", "ab".repeat(32).as_bytes()), ("a", b"abc")]);
+    let key = paths[0].to_str().unwrap();
+    std::fs::create_dir(dir.path().join("cloudburst")).unwrap();
+    let usual = dir.path().join("cloudburst/config.toml");
+    std::fs::write(&usual, format!("key-file = {key:?}\n[recv]\nlisten = \"127.0.0.1:0\"\n"))
+        .unwrap();
+    let mut receive =
+        command(RECV, &["--once", "--out", dir.path().to_str().unwrap(), "--overwrite"]);
+    let mut receiver = Running::start(receive.env("XDG_CONFIG_HOME", dir.path()));
+    let addr = receiver.line("listening on 127.0.0.1:").rsplit(' ').next().unwrap().to_owned();
+    let args = ["--config", usual.to_str().unwrap(), &addr, paths[1].to_str().unwrap()];
+    let sent = Running::start(&mut command(SEND, &args)).end();
+    assert_eq!((sent.code, receiver.end().code), (Some(0), Some(0)), "{}", sent.stderr);
+
+    std::fs::write(&usual, "key-fiel = 1\n").unwrap();
+    let sent = Running::start(command(SEND, &args).arg("--json")).end();
+    let expected = format!(
+        "{}: there is no setting \"key-fiel\": did you mean \"key-file\"?",
+        usual.display()
+    );
+    assert_eq!(sent.code, Some(2));
+    assert!(sent.stderr.contains(&expected), "{}", sent.stderr);
+    let object: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!(object["error"], expected);
 }

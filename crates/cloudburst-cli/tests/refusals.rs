@@ -8,6 +8,7 @@ use cloudburst_cli::protocol::{Body, Frame, Reason};
 use cloudburst_net::{Config, Endpoint, PathMap, Security};
 use cloudburst_netem::Relay;
 use common::*;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::ffi::OsStrExt;
@@ -30,9 +31,23 @@ fn another_key_is_named_as_the_likely_cause_at_both_ends() {
     assert_eq!(sent.code, Some(1));
     assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
     assert!(sent.stderr.contains("no answer") && sent.stderr.contains("another key"));
-    receiver.running.line("somebody tried with another key");
+    receiver.running.line("somebody from 127.0.0.1:");
+    receiver.running.line("tried with another key, and was not answered");
     let (_, left) = receiver.stop();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn another_key_is_suspected_long_before_the_deadline() {
+    let (_dir, path) = small();
+    let receiver = Receiver::start(&[]);
+    let other = "12".repeat(32);
+    let args = ["--deadline", "86400"];
+    let mut sending = Running::start(&mut sender(&receiver.addr, &other, &args, &[&path]));
+    let line = sending.line("no answer from ");
+    assert!(line.contains("another key") && line.contains("cbrst-doctor"), "{line}");
+    sending.signal(Signal::SIGTERM);
+    assert_eq!(sending.end().code, Some(130), "it was still trying");
 }
 
 #[test]
@@ -284,6 +299,8 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--insecure", "--dscp", "43,64", "h:1", path], "0..64"),
         (vec!["--insecure", "--classes", "left:0", "h:1", path], "ascending order"),
         (vec!["--insecure", "--capacity", "fast", "h:1", path], "100M"),
+        (vec!["--pair", "12345", "h:1", path], "expected the six digits"),
+        (vec!["--pair", "123-456", "--insecure", "h:1", path], "cannot be used with"),
         (vec!["--key-file", "/nonexistent", "h:1", path], "cannot read the key file"),
         (vec!["--key-file", path, "h:1", path], "64 hexadecimal digits"),
         (insecure(&["/nonexistent"]), "No such file"),
@@ -301,6 +318,7 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--also-accept", "/nonexistent"], "cannot read the key file"),
         (vec!["--also-accept", path], "64 hexadecimal digits"),
         (vec!["--also-accept", path, "--insecure"], "cannot be used with"),
+        (vec!["--pair", "--also-accept", path], "cannot be used with"),
         (vec!["extra"], "unexpected"),
     ] {
         let ended = Running::start(&mut command(RECV, &args)).end();

@@ -143,7 +143,6 @@ fn what_terminals_act_on_is_escaped_wherever_it_is_printed() {
         sender(&receiver.addr, key, &[], &[Path::new(OsStr::from_bytes(b"\xff\x1b"))]),
         command(RECV, &["--out", hidden]),
         command(DOCTOR, &[&format!("{hidden}:1"), "--insecure"]),
-        command(SWITCH, &["check", "--params", hidden, hidden]),
     ];
     for command in commands {
         let what = format!("{command:?}");

@@ -165,8 +165,10 @@ struct RunArguments {
 
 /// All of `cbrst-eval`.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    cloudburst_program::exit(PROGRAM, run(arguments.command))
+    match cloudburst_program::parse::<Arguments>() {
+        Ok(arguments) => cloudburst_program::exit(PROGRAM, run(arguments.command)),
+        Err(not_run) => not_run.into(),
+    }
 }
 
 fn run(command: Command) -> Result<(), Failure> {

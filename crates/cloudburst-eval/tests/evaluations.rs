@@ -249,6 +249,9 @@ fn what_makes_no_sense_is_refused_at_once() -> Result<(), Failed> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(why), "{arguments}: {said}");
     }
+    let page = Command::new(PROGRAM).args(["--generate", "man"]).output()?;
+    succeeded(&page);
+    assert!(String::from_utf8_lossy(&page.stdout).contains("THE SUBCOMMAND AGENT"));
     let report = Command::new(PROGRAM).args(["report", "/nonexistent"]).output()?;
     assert!(String::from_utf8_lossy(&report.stderr).contains("cannot read /nonexistent/run.json"));
     Ok(())

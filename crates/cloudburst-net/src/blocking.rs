@@ -162,6 +162,11 @@ impl Endpoint {
         self.endpoint.counters()
     }
 
+    /// Where the last refused handshake claims to come from. See [`AsyncEndpoint::refused_from`].
+    pub fn refused_from(&self) -> Option<SocketAddr> {
+        self.endpoint.refused_from()
+    }
+
     /// How long messages took so far. See [`AsyncEndpoint::latencies`].
     pub fn latencies(&self) -> Latencies {
         self.endpoint.latencies()

@@ -122,6 +122,12 @@ impl Endpoint {
         Counters { sender: core.sender, receiver: core.receiver, io, calls: core.calls }
     }
 
+    /// Where the last handshake under no key of this endpoint claims to come from, for a line in a log: the
+    /// address is not verified, and nothing was sent there. The counter `refused_handshakes` says how many came.
+    pub fn refused_from(&self) -> Option<SocketAddr> {
+        self.here().and_then(Engine::refused_from).map(crate::io::plain)
+    }
+
     /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and
     /// receiving by some microseconds each.
     pub fn latencies(&self) -> Latencies {

@@ -1,12 +1,18 @@
-//! What the command-line programs share: signals that stop them, standard output, text on terminals, and exit codes.
+//! What the command-line programs share: command lines and what is generated of them, numbers with units, signals that
+//! stop them, standard output, text on terminals, and exit codes.
 
 #![forbid(unsafe_code)]
 
+mod arguments;
+mod generate;
 mod signals;
 mod text;
+mod units;
 
+pub use arguments::{NotRun, parse, parse_by, reason};
 pub use signals::{block_signals, interrupted};
 pub use text::{acts_on_terminals, escaped};
+pub use units::{Bits, Bytes, Seconds, UnitError};
 
 use core::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -28,15 +34,19 @@ pub fn exit(program: &str, result: Result<(), impl FatalError>) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     // The lines of a failure are its own; all else that acts on terminals comes from arguments and names.
-    for line in format!("{program}: {failure}").lines() {
-        // Without a standard error there is nowhere to report that it is gone.
-        let _ = writeln!(io::stderr(), "{}", escaped(line));
-    }
+    format!("{program}: {failure}").lines().for_each(complain);
     ExitCode::from(match failure {
         failure if failure.is_interruption() => 130,
         failure if failure.is_usage() => 2,
         _ => 1,
     })
+}
+
+/// Prints a line on standard error. What a name or an argument has in it for terminals to act on is
+/// [escaped].
+pub fn complain(line: &str) {
+    // Without a standard error there is nowhere to report that it is gone.
+    let _ = writeln!(io::stderr(), "{}", escaped(line));
 }
 
 /// Prints a line on standard output. A closed pipe is not an error: its reader has seen enough.

@@ -50,6 +50,23 @@ fn lines(directory: &Path) -> Vec<String> {
 const SHORT: &str = "run incast-bound --short --scheme burst";
 
 #[test]
+fn the_manual_page_and_completions_have_every_subcommand() {
+    for (form, begins) in [
+        ("man", ".TH cbrst-sim 1"),
+        ("bash", "_cbrst-sim()"),
+        ("zsh", "#compdef cbrst-sim"),
+        ("fish", "complete -c cbrst-sim"),
+    ] {
+        let text = done(Path::new("."), &format!("--generate {form}"));
+        assert!(text.contains(begins), "{form}: {text}");
+        for name in ["run", "trace", "merge", "report"] {
+            let name = if form == "man" { name.to_uppercase() } else { name.to_owned() };
+            assert!(text.contains(&name), "{name} in {form}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_run_keeps_its_cells_and_writes_a_report() {
     let place = directory();
     let place = place.path();

@@ -8,19 +8,21 @@
 //! 4. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
 //!    way, how long it takes, and with which DSCP packets arrive ([`exam`]). Its packets take one way
 //!    there and one way back, so what is found is true of these.
-//! 5. [`report`] prints the findings, what is wrong, and what to do.
+//! 5. [`report`] prints the findings, what is wrong, and what to do; [`mesh`] those of several receivers.
 
 mod addresses;
 mod exam;
+mod mesh;
 mod problems;
 mod report;
 mod trace;
 
 use self::addresses::Addresses;
 use self::exam::Examiner;
+use self::mesh::Mesh;
 use self::report::{Buffers, End, Port, Report};
 use crate::Exit;
-use crate::plan::DoctorPlan;
+use crate::plan::{DoctorPlan, Target};
 use crate::protocol::{MAX_CHUNK, Reason, Vitals};
 use crate::sender::Failure;
 use crate::sender::address::{self, ResolveError};
@@ -62,7 +64,21 @@ enum ExamError {
 
 /// Examines as the plan says.
 pub(crate) fn run(plan: &DoctorPlan) -> Exit {
-    match examine(plan) {
+    match &plan.target {
+        Target::One(host) => examine_one(plan, host),
+        Target::Mesh(hosts) => {
+            let examine = |host: &String| {
+                (host.clone(), examine(plan, host).map_err(|error| error.to_string()))
+            };
+            let mesh = Mesh(hosts.iter().map(examine).collect());
+            print(&if plan.json { mesh.to_json() } else { mesh.to_string() });
+            if mesh.is_healthy() { Exit::Done } else { Exit::Failed }
+        }
+    }
+}
+
+fn examine_one(plan: &DoctorPlan, host: &str) -> Exit {
+    match examine(plan, host) {
         Ok(report) => {
             let healthy = report.problems.is_empty();
             print(&if plan.json { report.to_json() } else { report.to_string() });
@@ -70,7 +86,7 @@ pub(crate) fn run(plan: &DoctorPlan) -> Exit {
         }
         Err(error) => {
             if plan.json {
-                print(&report::no_report(&plan.host, &error.to_string()));
+                print(&report::no_report(host, &error.to_string()));
             }
             ui::complain(&format!("cbrst-doctor: {error}"));
             Exit::Failed
@@ -84,8 +100,8 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-fn examine(plan: &DoctorPlan) -> Result<Report, ExamError> {
-    let peer = address::resolve(&plan.host, plan.deadline)?;
+fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
+    let peer = address::resolve(host, plan.deadline)?;
     let no_route = |source| ExamError::NoRoute { peer, source };
     let local = address::local_for(peer).map_err(no_route)?;
     let ways = trace::trace(local, peer, plan.ports, plan.dscp).map_err(ExamError::Trace)?;

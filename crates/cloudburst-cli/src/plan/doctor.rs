@@ -8,8 +8,7 @@ use std::ffi::OsString;
 
 #[derive(Debug)]
 pub(crate) struct DoctorPlan {
-    /// Host and port, not resolved yet.
-    pub(crate) host: String,
+    pub(crate) target: Target,
     pub(crate) key: Key,
     pub(crate) ports: u16,
     pub(crate) packets: u32,
@@ -19,15 +18,29 @@ pub(crate) struct DoctorPlan {
     pub(crate) json: bool,
 }
 
+/// Hosts and ports, not resolved yet.
+#[derive(Debug)]
+pub(crate) enum Target {
+    One(String),
+    /// Several, with a line for each.
+    Mesh(Vec<String>),
+}
+
 impl DoctorPlan {
     /// # Errors
     ///
     /// The first thing that is wrong with the command line.
     pub(crate) fn new(args: DoctorArgs, environment: Option<OsString>) -> Result<Self, PlanError> {
-        let host = check_address(args.addr)?;
+        let target = match args.addr {
+            Some(addr) => Target::One(check_address(addr)?),
+            None => {
+                let hosts: Result<_, _> = args.mesh.into_iter().map(check_address).collect();
+                Target::Mesh(hosts?)
+            }
+        };
         let key = Key::given(args.key_file.as_deref(), args.insecure, environment)?;
         Ok(Self {
-            host,
+            target,
             key: key.ok_or(PlanError::NoKey)?,
             ports: args.ports,
             packets: args.packets,

@@ -54,6 +54,14 @@ impl Key {
             .ok_or_else(|| PlanError::KeyFileContent { path: path.to_owned() })
     }
 
+    /// One that nobody has, until both ends have agreed on another by a code.
+    pub(super) fn to_agree_on(environment: Option<OsString>) -> Result<Self, PlanError> {
+        match environment {
+            Some(_) => Err(PlanError::KeyAndPair),
+            None => Ok(Self::make()),
+        }
+    }
+
     /// A new one.
     pub(super) fn make() -> Self {
         Self::Made(rand::random())

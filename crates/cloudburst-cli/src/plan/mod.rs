@@ -5,9 +5,8 @@ mod doctor;
 pub(crate) mod key;
 mod receive;
 mod send;
-pub(crate) mod units;
 
-pub(crate) use doctor::DoctorPlan;
+pub(crate) use doctor::{DoctorPlan, Target};
 pub(crate) use key::Key;
 pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
@@ -51,6 +50,8 @@ pub(crate) enum PlanError {
     NoKey,
     #[error("CBRST_KEY is set, but --insecure says to use no key: unset it, or drop --insecure")]
     KeyAndInsecure,
+    #[error("CBRST_KEY is set, but --pair makes a new key: unset it, or drop --pair")]
+    KeyAndPair,
     #[error("cannot read the key file {}: {source}", path.display())]
     KeyFile { path: PathBuf, source: io::Error },
     #[error("the key file {} does not hold a key: expected 64 hexadecimal digits", path.display())]

@@ -14,6 +14,8 @@ pub(crate) struct ReceivePlan {
     /// Further keys that senders may have.
     pub(crate) also_accept: Vec<Key>,
     pub(crate) destination: Destination,
+    /// Whether one sender gets the key by a code.
+    pub(crate) pair: bool,
     /// Exit after one sender.
     pub(crate) once: bool,
     /// Bytes in a file at most.
@@ -46,17 +48,24 @@ impl ReceivePlan {
             Destination::Directory { dir, overwrite: args.overwrite }
         };
         let common = &args.common;
-        let key = Key::given(common.key_file.as_deref(), common.insecure, environment)?;
-        let key = key.unwrap_or_else(Key::make);
-        let also_accept: Result<_, _> =
-            args.also_accept.iter().map(|path| Key::in_file(path)).collect();
+        let key = if args.pair {
+            Key::to_agree_on(environment)?
+        } else {
+            Key::given(common.key_file.as_deref(), common.insecure, environment)?
+                .unwrap_or_else(Key::make)
+        };
+        // A file of settings may have further keys, also for a run without any.
+        let no_further = args.pair || matches!(key, Key::Insecure);
+        let further = args.also_accept.iter().filter(|_| !no_further);
+        let also_accept: Result<_, _> = further.map(|path| Key::in_file(path)).collect();
         Ok(Self {
             listen,
             known_as: args.known_as,
             also_accept: also_accept?,
             destination,
-            // A pipe ends with its data.
-            once: args.once || args.stdout,
+            pair: args.pair,
+            // A pipe ends with its data, and a code is for one.
+            once: args.once || args.stdout || args.pair,
             max_size: args.max_size.map_or(u64::MAX, |bytes| bytes.0),
             common: CommonPlan {
                 key,

@@ -2,6 +2,7 @@
 
 use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
+use crate::pairing::Code as PairingCode;
 use crate::protocol::{Attributes, Entry, FilePath};
 use cloudburst_net::{Code, Order};
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub(crate) struct SendPlan {
     pub(crate) rate: f64,
     pub(crate) capacity: Option<u64>,
     pub(crate) pull: bool,
+    /// The key comes of it.
+    pub(crate) pair: Option<PairingCode>,
     pub(crate) code: Option<Code>,
     pub(crate) common: CommonPlan,
 }
@@ -85,8 +88,11 @@ impl SendPlan {
             }
         }
         let common = &args.common;
-        let key = Key::given(common.key_file.as_deref(), common.insecure, environment)?;
-        let key = key.ok_or(PlanError::NoKey)?;
+        let key = match args.pair {
+            Some(_) => Key::to_agree_on(environment)?,
+            None => Key::given(common.key_file.as_deref(), common.insecure, environment)?
+                .ok_or(PlanError::NoKey)?,
+        };
         Ok(Self {
             host,
             inputs,
@@ -95,6 +101,7 @@ impl SendPlan {
             rate: args.rate,
             capacity: args.capacity.map(|bits| bits.0),
             pull: args.pull,
+            pair: args.pair,
             code: args.code,
             common: CommonPlan {
                 key,

@@ -1,5 +1,6 @@
 //! The line to run at the sender.
 
+use crate::pairing::Code;
 use crate::plan::Key;
 use crate::plan::key::hex;
 use nix::ifaddrs::getifaddrs;
@@ -29,6 +30,12 @@ pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
         ),
     };
     [text.into(), format!("  {before}cbrst-send {option}{host} FILE...")]
+}
+
+/// The same for a receiver that shows a code.
+pub(super) fn pairing(code: Code, address: SocketAddr) -> [String; 2] {
+    let text = format!("the code is {code}; at the sender, run:");
+    [text, format!("  cbrst-send --pair {code} {} FILE...", host(address))]
 }
 
 /// Host and port for others to send to. One that listens everywhere names the address that its

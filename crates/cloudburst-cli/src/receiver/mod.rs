@@ -15,6 +15,7 @@ use self::pipe::Writer;
 use self::serve::Server;
 use self::store::Store;
 use crate::Exit;
+use crate::pairing::{Pairing, PairingError};
 use crate::plan::{CommonPlan, Destination, Key, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
@@ -38,6 +39,8 @@ enum StartError {
     Bind { addr: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(BuildError),
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
 }
@@ -61,13 +64,19 @@ pub(crate) fn run(plan: ReceivePlan) -> Exit {
         Err(error) => {
             ui.error(&error.to_string());
             ui.report(&Report::of_no_file(error.to_string()));
-            Exit::Failed
+            match error {
+                StartError::Pairing(PairingError::Interrupted) => Exit::Interrupted,
+                _ => Exit::Failed,
+            }
         }
     }
 }
 
-fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
+fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     let interrupts = Interrupts::install().map_err(StartError::Signals)?;
+    if plan.pair {
+        pair(&mut plan, &interrupts, &ui)?;
+    }
     let (store, stored) = mpsc::channel();
     let place = match &plan.destination {
         Destination::Directory { dir, overwrite } => {
@@ -89,7 +98,9 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     for path in keys.filter_map(Key::exposed_file) {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
-    for line in hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local)) {
+    let lines = hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local));
+    // The one sender that a code is for has the key.
+    for line in lines.into_iter().filter(|_| !plan.pair) {
         // Without it, a key that was made here is of no use to anyone.
         if matches!(plan.common.key, Key::Made(_)) {
             ui.notice(&line);
@@ -102,6 +113,18 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
         ui.notice(&format!("cannot tell the service manager of readiness: {error}"));
     }
     Ok(Server::new(&plan, endpoint, place, (store, stored), interrupts, ui))
+}
+
+/// Waits for the sender that has the code, and takes up the key that both agree on.
+fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), PairingError> {
+    let pairing = Pairing::listen(plan.listen)?;
+    plan.listen = pairing.local_addr();
+    let address = plan.known_as.first().copied().unwrap_or(plan.listen);
+    let key = pairing.wait(interrupts, |code| {
+        hint::pairing(code, address).iter().for_each(|line| ui.notice(line));
+    })?;
+    plan.common.key = Key::Made(key);
+    Ok(())
 }
 
 fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {

@@ -464,7 +464,9 @@ impl Server {
         let (told, last) = self.strangers;
         if refused > told && last.is_none_or(|last| now.duration_since(last) >= NOTICE_EVERY) {
             self.strangers = (refused, Some(now));
-            self.ui.status("somebody tried with another key, and was not answered");
+            let from = self.outbox.endpoint().refused_from();
+            let from = from.map_or_else(String::new, |from| format!(" from {from}"));
+            self.ui.status(&format!("somebody{from} tried with another key, and was not answered"));
         }
     }
 }

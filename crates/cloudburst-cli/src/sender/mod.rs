@@ -2,20 +2,23 @@
 
 pub(crate) mod address;
 mod failure;
+mod silence;
 mod source;
 mod transfer;
 
 use self::address::ResolveError;
 pub(crate) use self::failure::Failure;
+use self::silence::Silence;
 use self::transfer::{Cost, FAREWELL, Tag};
 use crate::Exit;
 use crate::courier::Courier;
+use crate::pairing::{self, PairingError};
 use crate::plan::key::hex;
 use crate::plan::{Input, SendPlan};
 use crate::protocol::{Body, Frame, InvocationId, MAX_FRAME, TransferId, What};
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, SendOptions};
+use cloudburst_net::{BuildError, BurstPolicy, Config, Endpoint, Security, SendOptions};
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -30,6 +33,8 @@ enum StartError {
     NoRoute { peer: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(#[from] BuildError),
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
 }
@@ -48,6 +53,7 @@ struct Session {
     resumes: bool,
     /// Whether the receiver ever had a message of ours.
     is_known: bool,
+    silence: Silence,
     interrupts: Interrupts,
     ui: Ui,
 }
@@ -82,6 +88,10 @@ impl Session {
         // The very address that packets come from tells the interface, and so the capacity.
         let local =
             address::local_for(peer).map_err(|source| StartError::NoRoute { peer, source })?;
+        let security = match plan.pair {
+            Some(code) => Security::pre_shared(pairing::ask(peer, code, deadline)?),
+            None => plan.common.key.security(),
+        };
         let config = Config {
             deadline,
             max_message: MAX_FRAME,
@@ -93,7 +103,7 @@ impl Session {
             .bind(local)
             .paths(plan.common.paths.clone())
             .order(plan.order)
-            .security(plan.common.key.security())
+            .security(security)
             .config(config)
             .rate(plan.rate)
             .aeolus(plan.common.aeolus)
@@ -106,11 +116,31 @@ impl Session {
             builder = builder.dscps(plan.common.dscps.iter().copied());
         }
         let courier = Courier::new(builder.build()?);
-        let id = InvocationId(rand::random());
-        let chunk = transfer::chunk_for(plan.capacity, plan.rate);
-        let policy = transfer::chunk_policy(plan.pull);
-        let (resumes, is_known) = (plan.common.resumes, false);
-        Ok(Self { id, peer, deadline, chunk, policy, courier, resumes, is_known, interrupts, ui })
+        Ok(Self {
+            id: InvocationId(rand::random()),
+            peer,
+            deadline,
+            chunk: transfer::chunk_for(plan.capacity, plan.rate),
+            policy: transfer::chunk_policy(plan.pull),
+            courier,
+            resumes: plan.common.resumes,
+            is_known: false,
+            silence: Silence::new(Instant::now(), deadline),
+            interrupts,
+            ui,
+        })
+    }
+
+    /// Tells the user early why the receiver may be silent. That ends nothing: whoever forges a sign of it, or
+    /// keeps one away, changes a line on the screen.
+    fn notice_silence(&mut self, now: Instant) {
+        let heard = self.courier.endpoint().counters().sender.sessions_opened > 0;
+        if let Some(cause) = self.silence.look(now, self.peer, heard) {
+            let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
+            self.ui.status(&format!(
+                "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the way there"
+            ));
+        }
     }
 
     fn send_all(&mut self, inputs: &[Input]) -> Exit {

@@ -108,6 +108,7 @@ impl Transfer<'_> {
             self.feed()?;
             let now = Instant::now();
             self.look(now);
+            self.session.notice_silence(now);
             if self.outbound.is_finishing() {
                 self.progress.wait_for("waiting for the disk");
             }

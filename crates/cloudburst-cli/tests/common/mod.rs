@@ -2,8 +2,6 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
 
-pub(crate) mod switch;
-
 use core::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -22,7 +20,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SEND: &str = env!("CARGO_BIN_EXE_cbrst-send");
 pub(crate) const RECV: &str = env!("CARGO_BIN_EXE_cbrst-recv");
 pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_cbrst-doctor");
-pub(crate) const SWITCH: &str = env!("CARGO_BIN_EXE_cbrst-switch");
+
+/// Where no user has settings.
+const NO_CONFIG: &str = "/nonexistent";
 
 /// A running program.
 pub(crate) struct Running {
@@ -42,7 +42,11 @@ pub(crate) struct Ended {
 
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.args(args).env_remove("CBRST_KEY").stdin(Stdio::null());
+    command
+        .args(args)
+        .env_remove("CBRST_KEY")
+        .env("XDG_CONFIG_HOME", NO_CONFIG)
+        .stdin(Stdio::null());
     command
 }
 
@@ -63,8 +67,14 @@ impl Running {
 
     /// Waits for a line on standard error that contains `text`.
     pub(crate) fn line(&mut self, text: &str) -> String {
+        self.line_but(text, "\n")
+    }
+
+    /// Waits for one that contains `text` and not `other`.
+    pub(crate) fn line_but(&mut self, text: &str, other: &str) -> String {
+        let is_it = |line: &str| line.contains(text) && !line.contains(other);
         let deadline = Instant::now() + PATIENCE;
-        if let Some(seen) = self.seen.iter().find(|line| line.contains(text)) {
+        if let Some(seen) = self.seen.iter().find(|line| is_it(line)) {
             return seen.clone();
         }
         loop {
@@ -72,7 +82,7 @@ impl Running {
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
                     self.seen.push(line.clone());
-                    if line.contains(text) {
+                    if is_it(&line) {
                         return line;
                     }
                 }

@@ -325,6 +325,11 @@ impl<I: PacketIo> Engine<I> {
         Counters { sender, receiver: *self.shared.parts.lock_receiver().counters(), calls }
     }
 
+    /// Where the last handshake under no key of this endpoint claims to come from.
+    pub fn refused_from(&self) -> Option<SocketAddr> {
+        self.shared.parts.lock_receiver().refused_from()
+    }
+
     /// The latencies of messages so far.
     pub fn latencies(&self) -> Latencies {
         let sent = self.shared.parts.lock_sending().sender.latencies().clone();

@@ -332,6 +332,12 @@ impl Endpoint {
         }
     }
 
+    /// Where the last handshake under no key of this endpoint claims to come from, for a line in a log: the
+    /// address is not verified, and nothing was sent there.
+    pub fn refused_from(&self) -> Option<SocketAddr> {
+        self.receiver.refused_from()
+    }
+
     /// The latencies of messages so far: a copy of about 54 KB.
     pub fn latencies(&self) -> Latencies {
         let (sent, received) = (self.sender.latencies(), self.receiver.latencies());

@@ -122,8 +122,10 @@ struct RunArguments {
 
 /// Runs `cbrst-sim`.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    cloudburst_program::exit(PROGRAM, dispatch(arguments.command))
+    match cloudburst_program::parse::<Arguments>() {
+        Ok(arguments) => cloudburst_program::exit(PROGRAM, dispatch(arguments.command)),
+        Err(not_run) => not_run.into(),
+    }
 }
 
 fn dispatch(command: Command) -> Result<(), Failure> {

@@ -9,7 +9,6 @@ use crate::signals::interrupted;
 use crate::state::{Failure, Process};
 use crate::topology::Node;
 use args::{Arguments, Command, Up};
-use clap::Parser;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -21,8 +20,10 @@ const READY: &str = "ready";
 
 /// All of `cbrst-testbed`.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    cloudburst_program::exit(PROGRAM, run(arguments.command))
+    match cloudburst_program::parse::<Arguments>() {
+        Ok(arguments) => cloudburst_program::exit(PROGRAM, run(arguments.command)),
+        Err(not_run) => not_run.into(),
+    }
 }
 
 fn run(command: Command) -> Result<(), Error> {

@@ -229,6 +229,9 @@ pub(crate) fn wrong_arguments_are_named() -> Result<(), Failed> {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(expected), "{args:?}: {said}");
     }
+    let page = Command::new(PROGRAM).args(["--generate", "man"]).output()?;
+    assert!(page.status.success(), "{}", text(&page.stderr));
+    assert!(text(&page.stdout).contains("THE SUBCOMMAND UP"));
     let output = Command::new(PROGRAM).args(["up", "--name", "a-b"]).output()?;
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("name \"a-b\": expected 1 to 32 lower-case letters"));

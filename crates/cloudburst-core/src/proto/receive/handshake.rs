@@ -72,7 +72,7 @@ impl Receiver {
         let (key, hello) = match Hello::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
             Ok(None) => {
-                self.counters.refused_handshakes += 1;
+                self.note_other_key(via);
                 return None;
             }
             Err(_) => {
@@ -119,7 +119,7 @@ impl Receiver {
     pub(in crate::proto) fn handle_open(&mut self, now: Instant, via: Via, packet: &[u8]) {
         let (key, open) = match Open::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
-            Ok(None) => return self.counters.refused_handshakes += 1,
+            Ok(None) => return self.note_other_key(via),
             Err(_) => return self.counters.malformed += 1,
         };
         if self.leaves_to_others() {
@@ -153,13 +153,19 @@ impl Receiver {
         }
     }
 
+    /// Counts a handshake under another key. It is not answered, and its source may be forged.
+    fn note_other_key(&mut self, via: Via) {
+        self.counters.refused_handshakes += 1;
+        self.refused_from = Some(via.remote);
+    }
+
     /// Opens a session as `open` wants it; `None` if it gets no answer.
     fn open(&mut self, now: Instant, via: Via, key: usize, open: &Open) -> Option<HandshakeReply> {
         self.opened += 1;
         let count = self.opened;
         let ephemeral = self.ephemeral.draw();
         let Some((fields, response)) = open.read(self.identity.preshared(key), ephemeral) else {
-            self.counters.refused_handshakes += 1;
+            self.note_other_key(via);
             return None;
         };
         let naming = self.naming(fields.addressed, via);

@@ -124,6 +124,8 @@ pub(crate) struct Receiver {
     last_symbol: Option<Instant>,
     closing: bool,
     counters: ReceiverCounters,
+    /// Where the last handshake that was refused claims to come from.
+    refused_from: Option<SocketAddr>,
     latencies: LatencyHistogram,
 }
 
@@ -161,6 +163,7 @@ impl Receiver {
             last_symbol: None,
             closing: false,
             counters: ReceiverCounters::default(),
+            refused_from: None,
             latencies: LatencyHistogram::new(),
         }
     }
@@ -195,6 +198,11 @@ impl Receiver {
     /// What was done and seen so far.
     pub(crate) const fn counters(&self) -> &ReceiverCounters {
         &self.counters
+    }
+
+    /// Where the last handshake under no key of this endpoint claims to come from.
+    pub(crate) const fn refused_from(&self) -> Option<SocketAddr> {
+        self.refused_from
     }
 
     /// How long delivered messages took, from the first symbol to the one that made them whole.

@@ -1,11 +1,38 @@
 //! Switches to configure: two leaves, four spines and eight hosts, on every platform; and a switch of
 //! 32 ports.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
 
-use super::{Ended, Running, SWITCH, command};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
+
+/// How the program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cbrst-switch"));
+    command.args(args);
+    command
+}
+
+/// Runs the program to its end: it waits for nobody.
+pub(crate) fn run(command: &mut Command) -> Ended {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: output.stdout,
+        stderr: stderr.trim_end().to_owned(),
+    }
+}
 
 /// A platform, its ports of a leaf with four hosts and four spines, and 32 of them.
 pub(crate) struct Platform {
@@ -172,9 +199,9 @@ impl Rendered {
     }
 
     pub(crate) fn check_files(&self, files: &[PathBuf]) -> Ended {
-        let mut check = command(SWITCH, &["check", "--params"]);
+        let mut check = command(&["check", "--params"]);
         check.arg(self.dir.path().join("params.toml")).args(files);
-        Running::start(&mut check).end()
+        run(&mut check)
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -187,7 +214,7 @@ pub(crate) fn render(parameters: &str, flags: &[&str]) -> (TempDir, Ended) {
     let dir = tempfile::tempdir().unwrap();
     let (params, out) = (dir.path().join("params.toml"), dir.path().join("out"));
     fs::write(&params, parameters).unwrap();
-    let mut render = command(SWITCH, &["render", "--params"]);
+    let mut render = command(&["render", "--params"]);
     render.arg(&params).arg("--out").arg(&out).args(flags);
-    (dir, Running::start(&mut render).end())
+    (dir, run(&mut render))
 }

@@ -5,8 +5,8 @@ use super::facts::{
     Aeolus, Cap, EVERY_PORT, Facts, Field, Given, Place, Queue, Schedule, Seen, Share, Trimming,
     finding,
 };
-use crate::switch::intent::Intent;
-use crate::switch::platform::Platform;
+use crate::intent::Intent;
+use crate::platform::Platform;
 use std::collections::BTreeSet;
 
 pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> {

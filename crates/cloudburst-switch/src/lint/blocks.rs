@@ -116,7 +116,7 @@ pub(super) fn numbers(text: &str) -> Vec<u8> {
             let (low, high) = (low.parse::<u8>().ok()?, high.parse::<u8>().ok()?);
             Some((low..=high.min(63)).collect::<Vec<_>>())
         }
-        None => crate::switch::dscp::parse(part).map(|one| vec![one]),
+        None => crate::dscp::parse(part).map(|one| vec![one]),
     };
     parts.filter_map(range).flatten().collect()
 }

@@ -3,7 +3,7 @@
 use super::blocks::numbers;
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Place, Seen, Share};
 use super::{File, commands};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use std::collections::BTreeMap;
 
 const NAME: &str = "default-global";

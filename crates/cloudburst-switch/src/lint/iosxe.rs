@@ -4,7 +4,7 @@ use super::File;
 use super::blocks::{self, Block, numbers};
 use super::facts::{Cap, Facts, Field, Place, Seen, Share};
 use super::json::{self, Places, entries, items};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -226,7 +226,7 @@ fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
     for class in items(&all["Cisco-IOS-XE-policy:class-map"]) {
         let name = class["name"].as_str().unwrap_or("");
         let dscps = items(&class["match"]["dscp"]).filter_map(|dscp| match dscp.as_str() {
-            Some(text) => crate::switch::dscp::parse(text),
+            Some(text) => crate::dscp::parse(text),
             None => dscp.as_u64().and_then(|dscp| u8::try_from(dscp).ok()),
         });
         classes.insert(name.into(), dscps.map(|dscp| Seen::new(dscp, &at)).collect());

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::switch::{find, render};
+use common::{find, render};
 
 /// Parameters that are fine, with lines in place of those with the same key.
 fn with(platform: &str, lines: &str) -> String {
@@ -227,9 +227,9 @@ fn edited_files_are_kept_and_stale_ones_removed_only_by_force() {
     let again = |parameters: &str, flags: &[&str]| {
         let params = dir.path().join("params.toml");
         std::fs::write(&params, parameters).unwrap();
-        let mut again = common::command(common::SWITCH, &["render", "--params"]);
+        let mut again = common::command(&["render", "--params"]);
         again.arg(&params).arg("--out").arg(&out).args(flags);
-        common::Running::start(&mut again).end()
+        common::run(&mut again)
     };
     assert_eq!(again(&find("sonic").leaf(1), &[]).code, Some(0), "the same, once more");
     std::fs::write(out.join("qos.json"), "edited").unwrap();
@@ -249,10 +249,45 @@ fn edited_files_are_kept_and_stale_ones_removed_only_by_force() {
 
 #[test]
 fn all_platforms_are_listed() {
-    let mut list = common::command(common::SWITCH, &["platforms"]);
-    let ended = common::Running::start(&mut list).end();
+    let mut list = common::command(&["platforms"]);
+    let ended = common::run(&mut list);
     let said = String::from_utf8_lossy(&ended.stdout);
-    for platform in &common::switch::PLATFORMS {
+    for platform in &common::PLATFORMS {
         assert!(said.lines().any(|line| line.starts_with(platform.name)), "{said}");
+    }
+}
+
+#[test]
+fn what_terminals_act_on_is_escaped() {
+    let hidden = "x\x1b[2J\u{202e}";
+    for mut command in [
+        common::command(&["check", "--params", hidden, hidden]),
+        common::command(&["render", "--params", "x", "--out", "y", "--weights", hidden]),
+    ] {
+        let ended = common::run(&mut command);
+        let acts = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(
+            !ended.stderr.contains(acts) && ended.stderr.contains("\\u{"),
+            "{:?}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn the_manual_page_and_completions_have_every_option() {
+    for (form, begins) in [
+        ("man", ".TH cbrst-switch 1"),
+        ("bash", "-o default cbrst-switch\n"),
+        ("zsh", "#compdef cbrst-switch"),
+        ("fish", "complete -c cbrst-switch"),
+    ] {
+        let ended = common::run(&mut common::command(&["--generate", form]));
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        let text = String::from_utf8(ended.stdout).unwrap();
+        assert!(text.contains(begins), "{begins} in {text}");
+        for option in ["params", "force", "weights"] {
+            assert!(text.contains(option), "{option} in {form}");
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Code points with names: RFC 2474 (class selectors), RFC 2597 (AF), RFC 3246 (EF), RFC 5865
 //! (VOICE-ADMIT), RFC 8622 (LE).
 
+/// Of Cloudburst's packets, where nothing else is said: that of the library, which is not needed otherwise.
+pub(crate) const DEFAULT: u8 = 43;
+
 const NAMES: [(u8, &str); 22] = [
     (1, "le"),
     (8, "cs1"),
@@ -37,5 +40,13 @@ pub(crate) fn parse(text: &str) -> Option<u8> {
     match text {
         "default" | "be" => Some(0),
         _ => text.parse().ok().filter(|&dscp| dscp < 64).or_else(by_name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_default_is_the_librarys() {
+        assert_eq!(super::DEFAULT, cloudburst_net::DEFAULT_DSCP);
     }
 }

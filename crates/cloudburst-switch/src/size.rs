@@ -2,7 +2,7 @@
 
 use super::error::Refusal;
 use super::platform::{Platform, Step};
-use crate::plan::units::Bytes;
+use cloudburst_program::Bytes;
 use core::fmt;
 use core::str::FromStr;
 use serde::Serialize;

@@ -1,13 +1,13 @@
 //! What is rendered for every platform, pinned: a leaf, a spine, and a spine with three DSCPs word by word, a
 //! switch of 32 ports by digest. And the lint has nothing to say of any of it.
 //!
-//! After a template was changed on purpose, `SWITCH_GOLDENS=write cargo test -p cloudburst-cli --test
+//! After a template was changed on purpose, `SWITCH_GOLDENS=write cargo test -p cloudburst-switch --test
 //! switch_goldens` writes them anew; read the difference before it is committed.
 #![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
 
 mod common;
 
-use common::switch::{PLATFORMS, Rendered, find};
+use common::{PLATFORMS, Rendered, find};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -188,7 +188,7 @@ fn what_no_public_source_confirms_is_to_be_verified_on_the_device() {
         ("openconfig", "verify.txt"),
         ("linux", "aeolus.sh"),
     ] {
-        let rendered = Rendered::of(&common::switch::find(platform).leaf(1));
+        let rendered = Rendered::of(&common::find(platform).leaf(1));
         let text = fs::read_to_string(rendered.path(file)).unwrap();
         assert!(text.contains("verify on the device"), "{platform} {file}");
     }

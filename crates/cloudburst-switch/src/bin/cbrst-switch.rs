@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cloudburst_cli::switch_main()
+    cloudburst_switch::main()
 }

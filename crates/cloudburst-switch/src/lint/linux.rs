@@ -2,7 +2,7 @@
 
 use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
 use super::{File, lines};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a port is told.

@@ -3,7 +3,7 @@
 use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Place, Queue, Seen, Share};
 use super::json::{self, Places, entries, items};
 use super::{File, blocks};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@
 mod common;
 
 use cloudburst_testbed::{Fabric, Host, Node, Port, Topology, available};
-use common::switch::Rendered;
+use common::Rendered;
 use libtest_mimic::{Arguments, Failed, Trial};
 use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use super::params::{Parameters, Role, Route, Trim, Weights};
 use super::platform::{Order, Platform, Shares, Step};
 use super::size::{Asked, Buffer, Limit};
 use super::{dscp, ports};
-use crate::plan::units::{Bits, Bytes};
+use cloudburst_program::{Bits, Bytes};
 use core::fmt::Display;
 use core::str::FromStr;
 use std::collections::{BTreeMap, HashSet};
@@ -298,7 +298,7 @@ fn dscps(one: Option<u8>, several: Vec<u8>) -> Result<Vec<u8>, Refusal> {
         Err(Refusal::Value { field: "dscps", came, expected })
     };
     match (one, several.len()) {
-        (one, 0) => Ok(vec![one.unwrap_or(cloudburst_net::DEFAULT_DSCP)]),
+        (one, 0) => Ok(vec![one.unwrap_or(dscp::DEFAULT)]),
         (Some(_), _) => wrong("it or `dscp`, and not both"),
         (None, count) if count > MOST_DSCPS => wrong("at most four"),
         (None, _) if several.iter().collect::<HashSet<_>>().len() < several.len() => {

@@ -1,4 +1,4 @@
-//! `cbrst-switch`: the tiny queue, for the switches that people have.
+//! `cbrst-switch`: the tiny queue, for the switches that people have. It opens no connection.
 //!
 //! ```text
 //!   params (TOML, flags)  ->  intent: checked, rounded  ->  template  ->  files
@@ -24,9 +24,9 @@ mod ports;
 mod size;
 mod template;
 
-use crate::{Exit, start, ui};
 use args::{Overrides, SwitchArgs, SwitchCommand};
 use clap::CommandFactory;
+use cloudburst_program::{complain, escaped};
 use error::Refusal;
 use intent::Intent;
 use params::Parameters;
@@ -35,13 +35,25 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// How the program ends; each code is in its `--help`.
+#[derive(Clone, Copy, Debug)]
+enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+}
 
 /// All of `cbrst-switch`.
-pub(crate) fn main() -> Exit {
-    let args: SwitchArgs = match start::parse() {
-        Ok(args) => args,
-        Err(exit) => return exit,
-    };
+pub fn main() -> ExitCode {
+    match cloudburst_program::parse() {
+        Ok(args) => ExitCode::from(run(args) as u8),
+        Err(not_run) => not_run.into(),
+    }
+}
+
+fn run(args: SwitchArgs) -> Exit {
     let done = match (args.command, args.check, args.params) {
         (Some(SwitchCommand::Platforms), ..) => platforms(),
         (Some(SwitchCommand::Render { params, out, force, overrides }), ..) => {
@@ -59,7 +71,7 @@ pub(crate) fn main() -> Exit {
         }
     };
     done.unwrap_or_else(|refusal| {
-        ui::complain(&format!("cbrst-switch: {refusal}"));
+        complain(&format!("cbrst-switch: {refusal}"));
         if matches!(refusal, Refusal::File { .. }) { Exit::Failed } else { Exit::Usage }
     })
 }
@@ -87,7 +99,7 @@ fn render(intent: &Intent, out: &Path, force: bool) -> Result<Exit, Refusal> {
     }
     for (name, text) in files {
         let path = out.join(name);
-        said += &format!("wrote {}\n", ui::escaped(&path.to_string_lossy()));
+        said += &format!("wrote {}\n", escaped(&path.to_string_lossy()));
         fs::write(&path, text).map_err(|source| Refusal::File { path, source })?;
     }
     print(&said);
@@ -192,9 +204,7 @@ fn check(intent: &Intent, files: &[PathBuf]) -> Result<Exit, Refusal> {
         })
     };
     let read = |path: &PathBuf| match fs::read_to_string(path) {
-        Ok(text) => {
-            Ok(lint::File { name: ui::escaped(&path.to_string_lossy()).into_owned(), text })
-        }
+        Ok(text) => Ok(lint::File { name: escaped(&path.to_string_lossy()).into_owned(), text }),
         Err(source) => Err(Refusal::File { path: path.clone(), source }),
     };
     let files: Vec<_> =

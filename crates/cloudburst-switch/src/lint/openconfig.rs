@@ -3,7 +3,7 @@
 use super::File;
 use super::facts::{Aeolus, Cap, Facts, Place, Seen, Share};
 use super::json::{self, Places, items};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::File;
 use super::blocks::{self, Block, numbers};
 use super::facts::{Aeolus, Cap, Facts, Field, Place, Seen, Share};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use std::collections::BTreeMap;
 
 const MAP: &str = "qos map dscp";

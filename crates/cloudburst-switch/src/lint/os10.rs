@@ -3,7 +3,7 @@
 use super::File;
 use super::blocks::{self, Block, numbers};
 use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use std::collections::BTreeMap;
 
 /// What OS10 calls KB.

@@ -3,7 +3,7 @@
 use super::File;
 use super::blocks::{self, Block, alone, numbers};
 use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Seen, Share};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines of each class that match something besides DSCPs.

@@ -3,7 +3,6 @@
 
 mod common;
 
-use common::switch::{Platform, Rendered, find};
 use common::*;
 use std::fs;
 
@@ -527,7 +526,7 @@ fn a_finding_has_the_line_the_cause_and_the_remedy() {
 
 #[test]
 fn a_configuration_without_its_hash_is_not_complete() {
-    for platform in &common::switch::PLATFORMS {
+    for platform in &common::PLATFORMS {
         let rendered = Rendered::of(&platform.leaf(1));
         let files = rendered.files().into_iter().map(|(name, _)| name);
         let files: Vec<_> = files
@@ -580,9 +579,9 @@ fn one_file_can_be_given_by_a_flag() {
         .concat();
     let running = rendered.dir().join("running-config");
     fs::write(&running, all).unwrap();
-    let mut check = command(SWITCH, &["--check"]);
+    let mut check = command(&["--check"]);
     check.arg(&running).arg("--params").arg(rendered.dir().join("params.toml"));
-    let ended = Running::start(&mut check).end();
+    let ended = run(&mut check);
     assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
 }
 
@@ -640,8 +639,7 @@ fn other_classes_may_have_what_the_default_queue_had() {
 
 #[test]
 fn selective_dropping_that_nobody_asked_for_is_found() {
-    for platform in common::switch::PLATFORMS.iter().filter(|each| each.leaf(1).contains("aeolus"))
-    {
+    for platform in common::PLATFORMS.iter().filter(|each| each.leaf(1).contains("aeolus")) {
         let rendered = Rendered::of(&platform.leaf(1));
         let parameters = platform.leaf(1);
         let without = parameters.lines().filter(|line| !line.starts_with("aeolus"));
@@ -667,7 +665,7 @@ fn what_a_switch_has_besides_is_passed_over() {
 
 #[test]
 fn what_is_torn_off_is_missed_and_never_a_panic() {
-    for platform in &common::switch::PLATFORMS {
+    for platform in &common::PLATFORMS {
         let rendered = Rendered::of(&platform.leaf(1));
         let is_queue = |name: &String| name.starts_with("qos.") && !name.contains("traffic");
         let names: Vec<_> = rendered.files().into_iter().map(|(name, _)| name).collect();

@@ -2,7 +2,7 @@
 
 use super::facts::{Cap, Facts, Field, Place, Seen, Share};
 use super::{File, commands};
-use crate::switch::intent::Intent;
+use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A scheduler, as far as it is told.

@@ -1,0 +1,282 @@
+//! Settings from files: an option of the command line that is said once for all runs. They take effect as defaults of
+//! the options, so whatever the command line says wins, and options that exclude each other do so there alone.
+
+use crate::args::{DoctorArgs, RecvArgs, SendArgs};
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use toml::{Table, Value};
+
+const SYSTEM: &str = "/etc/cloudburst/config.toml";
+const OF_USER: &str = "cloudburst/config.toml";
+
+/// Options that concern one run, or that a user must see on the command line.
+const NOT_SETTINGS: [&str; 10] = [
+    "config",
+    "help",
+    "insecure",
+    "mesh",
+    "name",
+    "once",
+    "pair",
+    "recursive",
+    "stdout",
+    "version",
+];
+
+/// Settings below a table with the name of a program, without `cbrst-`, are for it alone.
+const PROGRAMS: [&str; 3] = ["send", "recv", "doctor"];
+
+/// What is wrong with a file of settings. The user is to blame.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot read the settings {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{}: line {line}: {reason}", path.display())]
+    Syntax { path: PathBuf, line: usize, reason: String },
+    #[error("{}: there is no setting {key:?}{whose}{advice}", path.display())]
+    Unknown { path: PathBuf, key: String, whose: String, advice: String },
+    #[error("{}: {key} = {value}: {reason}", path.display())]
+    Value { path: PathBuf, key: String, value: String, reason: String },
+}
+
+/// A program with the settings of `given`, or else of the system and the user, as defaults. `holds` are settings that
+/// have been made elsewhere.
+///
+/// # Errors
+///
+/// The first thing that is wrong with a file.
+pub(crate) fn with_settings(
+    command: Command,
+    given: Option<&Path>,
+    holds: &[&str],
+) -> Result<Command, ConfigError> {
+    let mut settings = BTreeMap::new();
+    for path in given.map_or_else(usual, |path| vec![path.to_owned()]) {
+        match fs::read_to_string(&path) {
+            Ok(text) => read(&command, &path, &text, &mut settings)?,
+            Err(_) if given.is_none() && fs::metadata(&path).is_err() => {}
+            Err(source) => return Err(ConfigError::Unreadable { path, source }),
+        }
+    }
+    let mut settings = settings.into_iter().filter(|(key, _)| !holds.contains(&key.as_str()));
+    settings.try_fold(command, |command, (key, (value, path))| {
+        let Some(option) = option(&command, &key) else { return Ok(command) };
+        let words = words(option, &path, &key, &value)?;
+        let id = option.get_id().clone();
+        // Clap keeps words for as long as the program runs; they are few.
+        let words = words.into_iter().map(|word| &*word.leak());
+        Ok(command.mut_arg(id, |option| option.default_values(words)))
+    })
+}
+
+/// The files that are read if none is given, those that win last.
+fn usual() -> Vec<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|at| at.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".config"));
+    let user = absolute("XDG_CONFIG_HOME").or_else(home).map(|at| at.join(OF_USER));
+    [PathBuf::from(SYSTEM)].into_iter().chain(user).collect()
+}
+
+/// Adds the settings in `text` that `command` has.
+fn read(
+    command: &Command,
+    path: &Path,
+    text: &str,
+    settings: &mut BTreeMap<String, (Value, PathBuf)>,
+) -> Result<(), ConfigError> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
+        path: path.to_owned(),
+        line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
+        reason: error.message().replace('\n', " "),
+    })?;
+    let all = [SendArgs::command(), RecvArgs::command(), DoctorArgs::command()];
+    let own = command.get_name().strip_prefix("cbrst-").unwrap_or_default();
+    let (tables, general): (Vec<_>, Vec<_>) =
+        table.into_iter().partition(|(key, value)| PROGRAMS.contains(&&**key) && value.is_table());
+    let mut found = Vec::new();
+    for (key, value) in general {
+        known(path, &all, &key, "")?;
+        found.push((key, value));
+    }
+    for (program, value) in tables {
+        let Value::Table(table) = value else { continue };
+        let at = PROGRAMS.iter().position(|name| *name == program).unwrap_or_default();
+        for (key, value) in table {
+            known(path, &all[at..=at], &key, &program)?;
+            if program == own {
+                found.push((key, value));
+            }
+        }
+    }
+    settings.extend(found.into_iter().map(|(key, value)| (key, (value, path.to_owned()))));
+    Ok(())
+}
+
+/// The option that a setting is of.
+fn option<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
+    settings(command).find(|option| option.get_long() == Some(key))
+}
+
+fn settings(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_setting =
+        |option: &&Arg| option.get_long().is_some_and(|long| !NOT_SETTINGS.contains(&long));
+    command.get_arguments().filter(is_setting)
+}
+
+/// Checks that one of the programs has the setting.
+fn known(path: &Path, programs: &[Command], key: &str, of: &str) -> Result<(), ConfigError> {
+    if programs.iter().any(|program| option(program, key).is_some()) {
+        return Ok(());
+    }
+    let whose = if of.is_empty() { String::new() } else { format!(" of cbrst-{of}") };
+    let advice = if NOT_SETTINGS.contains(&key) {
+        ": it can be given on the command line alone".into()
+    } else {
+        let names = programs.iter().flat_map(settings).filter_map(Arg::get_long);
+        let close = names.map(|name| (strsim::jaro_winkler(key, name), name));
+        let closest = close.max_by(|one, other| one.0.total_cmp(&other.0));
+        let closest = closest.filter(|(similarity, _)| *similarity > 0.7);
+        closest.map_or_else(
+            || ": the long options that --help lists are settings".into(),
+            |(_, name)| format!(": did you mean {name:?}?"),
+        )
+    };
+    Err(ConfigError::Unknown { path: path.to_owned(), key: key.to_owned(), whose, advice })
+}
+
+/// The value as the command line would have it, each word checked.
+fn words(option: &Arg, path: &Path, key: &str, value: &Value) -> Result<Vec<String>, ConfigError> {
+    let wrong = |value: &Value, reason: &str| ConfigError::Value {
+        path: path.to_owned(),
+        key: key.to_owned(),
+        value: shown(value),
+        reason: reason.to_owned(),
+    };
+    let is_flag = matches!(option.get_action(), ArgAction::SetTrue);
+    let takes_many = matches!(option.get_action(), ArgAction::Append);
+    let values = match value {
+        Value::Boolean(said) if is_flag => return Ok(vec![said.to_string()]),
+        _ if is_flag => return Err(wrong(value, "expected true or false")),
+        Value::Array(values) if takes_many => values.iter().collect(),
+        Value::Array(_) => return Err(wrong(value, "expected one value")),
+        value => vec![value],
+    };
+    let mut words = Vec::new();
+    for value in values {
+        let word = match value {
+            Value::String(text) => text.clone(),
+            Value::Integer(_) | Value::Float(_) => shown(value),
+            _ => return Err(wrong(value, "expected a string or a number")),
+        };
+        let parser = option.get_value_parser().clone();
+        let alone =
+            Command::new("setting").arg(Arg::new("value").long("value").value_parser(parser));
+        let parsed = alone.try_get_matches_from(["setting".into(), format!("--value={word}")]);
+        parsed.map_err(|error| {
+            let reason = cloudburst_program::reason(&error);
+            let reason = reason.split_once("'--value <value>': ").map_or(&*reason, |(_, why)| why);
+            wrong(value, reason)
+        })?;
+        words.push(word);
+    }
+    Ok(words)
+}
+
+/// A value as TOML has it, as far as it helps.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text:?}"),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(said) => said.to_string(),
+        Value::Datetime(time) => time.to_string(),
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
+        Value::Table(_) => "{...}".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    /// The arguments of a program by a file with `text`, and by `line`.
+    fn parse<A: Parser>(text: &str, line: &str) -> Result<A, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.toml");
+        fs::write(&path, text).unwrap();
+        let command = with_settings(A::command(), Some(&path), &[]);
+        let mut command = command.map_err(|error| error.to_string())?;
+        let matches = command.try_get_matches_from_mut(line.split(' ').map(str::to_owned));
+        Ok(A::from_arg_matches(&matches.map_err(|error| error.to_string())?).unwrap())
+    }
+
+    const TEXT: &str = "\
+key-file = \"/etc/cloudburst/key\"
+dscp = [43, 45]
+ecn = true
+deadline = 2.5
+paths = \"ecmp:4\"
+also-accept = [\"a\", \"b\"]
+[doctor]
+dscp = 44
+capacity = \"10G\"
+";
+
+    #[test]
+    fn each_program_takes_what_it_has_an_option_for() {
+        let send: SendArgs = parse(TEXT, "cbrst-send h:1 file").unwrap();
+        assert_eq!(send.common.dscp, [43, 45]);
+        assert_eq!(send.common.key_file.as_deref(), Some(Path::new("/etc/cloudburst/key")));
+        assert!(send.common.ecn && !send.common.aeolus && send.capacity.is_none());
+        assert_eq!(send.common.deadline.0.as_millis(), 2_500);
+        let recv: RecvArgs = parse(TEXT, "cbrst-recv").unwrap();
+        assert_eq!(recv.also_accept, [Path::new("a"), Path::new("b")]);
+        let doctor: DoctorArgs = parse(TEXT, "cbrst-doctor h:1").unwrap();
+        assert_eq!((doctor.dscp, doctor.capacity.unwrap().0), (Some(44), 10_000_000_000));
+    }
+
+    #[test]
+    fn the_command_line_wins_and_conflicts_with_itself_alone() {
+        let send: SendArgs = parse(TEXT, "cbrst-send --dscp 7 --insecure h:1 file").unwrap();
+        assert_eq!((send.common.dscp, send.common.insecure), (vec![7], true));
+        let recv: RecvArgs = parse("out = \"/srv\"", "cbrst-recv --stdout").unwrap();
+        assert!(recv.stdout);
+    }
+
+    #[test]
+    fn settings_that_are_held_elsewhere_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.toml");
+        fs::write(&path, TEXT).unwrap();
+        let mut command = with_settings(SendArgs::command(), Some(&path), &["key-file"]).unwrap();
+        let matches = command.try_get_matches_from_mut(["cbrst-send", "h:1", "file"]).unwrap();
+        assert!(matches.get_one::<PathBuf>("key_file").is_none());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_file_and_remedy() {
+        for (text, said) in [
+            ("dcsp = 43", "no setting \"dcsp\": did you mean \"dscp\"?"),
+            ("key_file = \"k\"", "did you mean \"key-file\"?"),
+            ("[send]\nlisten = \"h:1\"", "no setting \"listen\" of cbrst-send"),
+            ("insecure = true", "\"insecure\": it can be given on the command line alone"),
+            ("[recv]\nxyzzy = 1", "the long options that --help lists are settings"),
+            ("dscp = 64", "c.toml: dscp = 64: 64 is not in 0..64"),
+            ("ecn = 1", "ecn = 1: expected true or false"),
+            ("paths = [\"ecmp:4\"]", "expected one value"),
+            ("paths = \"ecmp:0\"", "ecmp:N"),
+            ("deadline = true", "expected a string or a number"),
+            ("dscp = 43\ndscp = 44", "c.toml: line 2: "),
+            ("[sned]\ndscp = 43", "no setting \"sned\""),
+        ] {
+            let error = parse::<SendArgs>(text, "cbrst-send h:1 file").unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

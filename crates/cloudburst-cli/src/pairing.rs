@@ -1,0 +1,361 @@
+//! Agrees on a key by a short code: SPAKE2 over TCP, at the port number that the receiver has in UDP, too.
+//!
+//! ```text
+//!   cbrst-send --pair CODE                             cbrst-recv --pair
+//!        | -- MAGIC (12), SPAKE2 message (33) ------------> |
+//!        | <------------------- MAGIC (12), SPAKE2 message (33) -- |
+//!        | -- confirmation (32) --------------------------> |  one guess: another code is void now
+//!        | <-------------------------- confirmation (32) -- |
+//! ```
+//!
+//! Both then derive the pre-shared key of the session. Who does not know the code can guess it once for each that the
+//! receiver shows; nothing that either says allows guesses to be tried offline.
+
+use crate::signals::Interrupts;
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use spake2::{Ed25519Group, Identity, Password, Spake2};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+/// Names the protocol and its version.
+const MAGIC: [u8; 12] = *b"cbrst-pair 1";
+const SPAKE2_LEN: usize = 33;
+/// Codes are below it.
+const CODES: u32 = 1_000_000;
+/// Codes that a receiver shows, each after a wrong guess.
+pub(crate) const MAX_CODES: u32 = 3;
+/// How long a receiver waits for the right one.
+const EXPIRY: Duration = Duration::from_secs(600);
+/// How long a connection may take: others wait meanwhile.
+const CONNECTION: Duration = Duration::from_secs(3);
+/// How often to look for signals.
+const TICK_MS: u16 = 200;
+
+/// Six digits, said from one person to another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Code(u32);
+
+/// Text that is no code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected the six digits that cbrst-recv --pair shows, such as 123-456")]
+pub struct CodeError;
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PairingError {
+    #[error("cannot listen on TCP {addr} for the pairing: {source}")]
+    Listen { addr: SocketAddr, source: io::Error },
+    #[error(
+        "{MAX_CODES} wrong codes were tried, the last from {0}: somebody guesses, or see that the code is typed as shown"
+    )]
+    Guessed(SocketAddr),
+    #[error("nobody came with the code in {} minutes", EXPIRY.as_secs() / 60)]
+    Expired,
+    #[error("interrupted")]
+    Interrupted,
+    #[error(
+        "cannot reach cbrst-recv --pair at TCP {peer}: {source}; it must be waiting there, and no firewall may drop TCP \
+         to the port in between"
+    )]
+    Unreachable { peer: SocketAddr, source: io::Error },
+    #[error("what listens at TCP {0} is not a cbrst-recv --pair of this version")]
+    Stranger(SocketAddr),
+    #[error(
+        "{0} has another code: type the one that cbrst-recv shows now, since it has replaced the one before"
+    )]
+    WrongCode(SocketAddr),
+}
+
+/// A receiver that waits for a sender with the right code.
+pub(crate) struct Pairing {
+    listener: TcpListener,
+    /// Keeps the port for the endpoint.
+    _reserved: UdpSocket,
+    listening: SocketAddr,
+}
+
+impl Code {
+    /// A new one.
+    fn draw() -> Self {
+        Self(rand::random_range(0..CODES))
+    }
+
+    fn password(self) -> Password {
+        Password::new(format!("{:06}", self.0))
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:03}-{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Code(..)")
+    }
+}
+
+impl FromStr for Code {
+    type Err = CodeError;
+
+    fn from_str(text: &str) -> Result<Self, CodeError> {
+        let digits: String = text.chars().filter(|c| !matches!(c, '-' | ' ')).collect();
+        let is_code = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_code).map(Self).ok_or(CodeError)
+    }
+}
+
+impl Pairing {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// When the port is not free, in TCP or in UDP.
+    pub(crate) fn listen(addr: SocketAddr) -> Result<Self, PairingError> {
+        let failed = |source| PairingError::Listen { addr, source };
+        let listener = TcpListener::bind(addr).map_err(failed)?;
+        let listening = listener.local_addr().map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let reserved = UdpSocket::bind(listening).map_err(failed)?;
+        Ok(Self { listener, _reserved: reserved, listening })
+    }
+
+    /// Where it listens, and where the endpoint will.
+    pub(crate) const fn local_addr(&self) -> SocketAddr {
+        self.listening
+    }
+
+    /// Waits for a sender with the right code. `show` is told each code.
+    ///
+    /// # Errors
+    ///
+    /// After [`MAX_CODES`] wrong guesses, ten minutes, or a signal.
+    pub(crate) fn wait(
+        self,
+        interrupts: &Interrupts,
+        mut show: impl FnMut(Code),
+    ) -> Result<[u8; 32], PairingError> {
+        let until = Instant::now() + EXPIRY;
+        let mut guesses = 0;
+        loop {
+            let code = Code::draw();
+            show(code);
+            let guesser = loop {
+                let (stream, from) = self.accept(interrupts, until)?;
+                match answer(stream, code) {
+                    Ok(Some(key)) => return Ok(key),
+                    Ok(None) => break from,
+                    // Whoever did not get as far as a guess has learnt nothing.
+                    Err(_) => {}
+                }
+            };
+            guesses += 1;
+            if guesses == MAX_CODES {
+                return Err(PairingError::Guessed(guesser));
+            }
+        }
+    }
+
+    fn accept(
+        &self,
+        interrupts: &Interrupts,
+        until: Instant,
+    ) -> Result<(TcpStream, SocketAddr), PairingError> {
+        loop {
+            if interrupts.is_stopped() {
+                return Err(PairingError::Interrupted);
+            }
+            if Instant::now() >= until {
+                return Err(PairingError::Expired);
+            }
+            if let Ok(accepted) = self.listener.accept() {
+                return Ok(accepted);
+            }
+            let mut ready = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+            // A signal that interrupts it is as good as its time.
+            let _ = poll(&mut ready, PollTimeout::from(TICK_MS));
+        }
+    }
+}
+
+/// The receiver's part, for one connection: the key, or none if the other end has another code.
+fn answer(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
+    stream.set_nonblocking(false)?;
+    let mut stream = Timed::new(stream);
+    let (spake2, own) = Spake2::<Ed25519Group>::start_b(&code.password(), &sender(), &receiver());
+    let theirs = stream.read_first()?;
+    stream.write_first(&own)?;
+    let secret = spake2.finish(&theirs).map_err(|_| ErrorKind::InvalidData)?;
+    let keys = Keys::of(&secret);
+    if !stream.read::<32>().map(|guess| blake3::Hash::from(guess) == keys.of_sender)? {
+        return Ok(None);
+    }
+    stream.0.write_all(keys.of_receiver.as_bytes())?;
+    Ok(Some(keys.pre_shared))
+}
+
+/// The sender's part.
+///
+/// # Errors
+///
+/// When nobody is there, in `within`, or has another code.
+pub(crate) fn ask(
+    peer: SocketAddr,
+    code: Code,
+    within: Duration,
+) -> Result<[u8; 32], PairingError> {
+    let failed = |source: io::Error| PairingError::Unreachable { peer, source };
+    let mut stream = Timed::new(TcpStream::connect_timeout(&peer, within).map_err(failed)?);
+    let (spake2, own) = Spake2::<Ed25519Group>::start_a(&code.password(), &sender(), &receiver());
+    stream.write_first(&own).map_err(failed)?;
+    let theirs = stream.read_first().map_err(|_| PairingError::Stranger(peer))?;
+    let secret = spake2.finish(&theirs).map_err(|_| PairingError::Stranger(peer))?;
+    let keys = Keys::of(&secret);
+    stream.0.write_all(keys.of_sender.as_bytes()).map_err(failed)?;
+    let confirmation = stream.read::<32>().map_err(|_| PairingError::WrongCode(peer))?;
+    if blake3::Hash::from(confirmation) != keys.of_receiver {
+        return Err(PairingError::WrongCode(peer));
+    }
+    Ok(keys.pre_shared)
+}
+
+fn sender() -> Identity {
+    Identity::new(b"cbrst-send")
+}
+
+fn receiver() -> Identity {
+    Identity::new(b"cbrst-recv")
+}
+
+/// What comes of the secret that both ends have, which both messages are part of. Hashes are compared in constant time.
+struct Keys {
+    of_sender: blake3::Hash,
+    of_receiver: blake3::Hash,
+    pre_shared: [u8; 32],
+}
+
+impl Keys {
+    fn of(secret: &[u8]) -> Self {
+        Self {
+            of_sender: blake3::derive_key("cloudburst pairing: sender confirms", secret).into(),
+            of_receiver: blake3::derive_key("cloudburst pairing: receiver confirms", secret).into(),
+            pre_shared: blake3::derive_key("cloudburst pairing: pre-shared key", secret),
+        }
+    }
+}
+
+/// A connection that must be done soon.
+struct Timed(TcpStream, Instant);
+
+impl Timed {
+    fn new(stream: TcpStream) -> Self {
+        Self(stream, Instant::now() + CONNECTION)
+    }
+
+    fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let (mut bytes, mut len) = ([0; N], 0);
+        while len < N {
+            let left = self.1.saturating_duration_since(Instant::now());
+            self.0.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+            match self.0.read(&mut bytes[len..])? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                _ if left.is_zero() => return Err(ErrorKind::TimedOut.into()),
+                read => len += read,
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn read_first(&mut self) -> io::Result<[u8; SPAKE2_LEN]> {
+        if self.read()? != MAGIC {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        self.read()
+    }
+
+    /// So few bytes never wait for room.
+    fn write_first(&mut self, message: &[u8]) -> io::Result<()> {
+        self.0.write_all(&[&MAGIC, message].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// The receiver's end of a connection, and the sender's address to ask.
+    fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        (listener, addr)
+    }
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn both_ends_with_one_code_have_one_key_which_is_another_each_time() {
+        let code: Code = "012-345".parse().unwrap();
+        let once = || {
+            let (listener, addr) = listener();
+            let asking = thread::spawn(move || ask(addr, code, LONG).unwrap());
+            let answered = answer(listener.accept().unwrap().0, code).unwrap().unwrap();
+            assert_eq!(asking.join().unwrap(), answered);
+            answered
+        };
+        assert_ne!(once(), once());
+    }
+
+    #[test]
+    fn another_code_is_a_guess_and_gets_no_confirmation() {
+        let (listener, addr) = listener();
+        let asking = thread::spawn(move || ask(addr, Code(1), LONG));
+        assert_eq!(answer(listener.accept().unwrap().0, Code(2)).unwrap(), None);
+        assert!(matches!(asking.join().unwrap(), Err(PairingError::WrongCode(_))));
+    }
+
+    #[test]
+    fn what_is_no_pairing_is_no_guess() {
+        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"cbrst-pair 1", b"", &[0xff; 4096]] {
+            let (listener, addr) = listener();
+            let mut stream = TcpStream::connect(addr).unwrap();
+            stream.write_all(bytes).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            assert!(answer(listener.accept().unwrap().0, Code(1)).is_err(), "{bytes:?}");
+        }
+        // A point that is on no curve.
+        let (listener, addr) = listener();
+        let mut stream = TcpStream::connect(addr).unwrap();
+        stream.write_all(&[&MAGIC[..], b"A", &[0xff; 32]].concat()).unwrap();
+        assert!(answer(listener.accept().unwrap().0, Code(1)).is_err());
+    }
+
+    #[test]
+    fn a_reflected_message_leads_nowhere() {
+        let (listener, addr) = listener();
+        let asking = thread::spawn(move || ask(addr, Code(1), LONG));
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut first = [0; MAGIC.len() + SPAKE2_LEN];
+        stream.read_exact(&mut first).unwrap();
+        stream.write_all(&first).unwrap();
+        assert!(matches!(asking.join().unwrap(), Err(PairingError::Stranger(_))));
+    }
+
+    #[test]
+    fn codes_are_six_digits() {
+        for text in ["012-345", "012345", " 012 345"] {
+            assert_eq!(text.parse::<Code>().unwrap().to_string(), "012-345");
+        }
+        for text in ["", "12345", "1234567", "+12345", "12a456", "١٢٣٤٥٦"] {
+            assert!(text.parse::<Code>().is_err(), "{text}");
+        }
+        assert_eq!(format!("{:?}", Code(5)), "Code(..)");
+    }
+}

@@ -1,0 +1,52 @@
+//! Says early why a receiver may be silent, while the endpoint still tries to reach it.
+
+use super::address::explain_silence;
+use super::failure::Failure;
+use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+use std::time::Instant;
+
+/// How long a receiver may take for its first sign of life until a cause is looked for.
+const EARLY: Duration = Duration::from_secs(1);
+
+/// Watches for the first sign of life.
+pub(super) enum Silence {
+    /// There was none since then.
+    Since(Instant),
+    /// A thread looks for the cause.
+    Examined(Receiver<Failure>),
+    /// There was one, or the user was told.
+    Over,
+}
+
+impl Silence {
+    /// Begins to watch. Where the endpoint gives up within `deadline` anyway, there is nothing to tell early.
+    pub(super) fn new(now: Instant, deadline: Duration) -> Self {
+        if deadline > 3 * EARLY { Self::Since(now) } else { Self::Over }
+    }
+
+    /// The likely cause, once: `peer` has not been heard for long, and what is not heard cannot say more.
+    pub(super) fn look(&mut self, now: Instant, peer: SocketAddr, heard: bool) -> Option<Failure> {
+        match self {
+            Self::Over => {}
+            _ if heard => *self = Self::Over,
+            Self::Since(since) if now.duration_since(*since) >= EARLY => {
+                let waited = EARLY;
+                let (found, cause) = mpsc::sync_channel(1);
+                thread::spawn(move || found.send(explain_silence(peer, waited)));
+                *self = Self::Examined(cause);
+            }
+            Self::Since(_) => {}
+            Self::Examined(cause) => match cause.try_recv() {
+                Err(TryRecvError::Empty) => {}
+                found => {
+                    *self = Self::Over;
+                    return found.ok();
+                }
+            },
+        }
+        None
+    }
+}
