@@ -98,6 +98,8 @@ pub mod blocking;
 mod builder;
 mod calls;
 mod capacity;
+#[cfg(feature = "tower")]
+mod client;
 mod connect;
 mod egress_map;
 mod endpoint;
@@ -113,18 +115,22 @@ mod process;
 mod reactor;
 mod room;
 mod sending;
+mod streams;
 mod trace;
 mod wakers;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
 pub use calls::{Calls, Request, RequestParts, Response};
+#[cfg(feature = "tower")]
+pub use client::Client;
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 pub use outgoing::Outgoing;
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
+pub use streams::{Incoming, PeerSink};
 
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;

@@ -1,5 +1,6 @@
 //! One call, from the caller's side.
 
+use super::Permit;
 use crate::endpoint::Endpoint;
 use crate::error::{CallError, SendError};
 use crate::inner::Inner;
@@ -9,24 +10,21 @@ use cloudburst_core::burst::OnAnswer;
 use cloudburst_core::proto::{CallFailure, CallId, Prepared, SendOptions};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// A call in flight. Dropping it forgets the call, and stops the burst of its request or withdraws it.
 #[derive(Debug)]
 pub(super) struct InFlight {
     call: CallId,
     endpoint: Weak<Inner>,
-    permit: Option<OwnedSemaphorePermit>,
+    _permit: Permit,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let Some(endpoint) = self.endpoint.upgrade() else { return };
-        if endpoint.is_forked() {
-            // Returning it takes a lock, which another thread may have held at the fork.
-            return self.permit.take().map_or((), OwnedSemaphorePermit::forget);
+        if let Some(endpoint) = self.endpoint.upgrade() {
+            endpoint.unless_closed(|engine| engine.hang_up(self.call));
         }
-        endpoint.unless_closed(|engine| engine.hang_up(self.call));
     }
 }
 
@@ -82,6 +80,18 @@ impl Endpoint {
     ) -> Result<Bytes, CallError> {
         self.inner.check_process().map_err(CallError::Request)?;
         let permit = self.inner.call_limit.room(&self.inner.process).await?;
+        self.call_permitted(permit, peer, bytes, options).await
+    }
+
+    /// Calls within the limit of calls in flight.
+    pub(crate) async fn call_permitted(
+        &self,
+        permit: Permit,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: SendOptions,
+    ) -> Result<Bytes, CallError> {
+        self.inner.check_process().map_err(CallError::Request)?;
         let (request, _call) = self.prepare(&bytes, &options, permit);
         let begin = || {
             let (end, ended) = oneshot::channel();
@@ -100,12 +110,12 @@ impl Endpoint {
         &self,
         bytes: &Bytes,
         options: &SendOptions,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
     ) -> (Prepared, InFlight) {
         let engine = &self.inner.engine;
         let request = engine.calls(|calls| calls.prepare(options.deadline, bytes));
         let endpoint = Arc::downgrade(&self.inner);
-        let call = InFlight { call: request.id(), endpoint, permit: Some(permit) };
+        let call = InFlight { call: request.id(), endpoint, _permit: permit };
         (request, call)
     }
 
