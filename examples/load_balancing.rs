@@ -8,7 +8,7 @@
 //!     cargo run --release --example load-balancing -- --help
 
 use clap::Parser;
-use cloudburst_net::{Bytes, CallError, Endpoint, RequestParts, Security};
+use cloudburst_net::{Bytes, Endpoint, RequestParts, Security, SendError};
 use futures_util::stream::{self, StreamExt};
 use std::convert::Infallible;
 use std::error::Error;
@@ -135,7 +135,7 @@ impl Policy<Bytes, Bytes, BoxError> for WhereSafe {
     type Future = Ready<()>;
 
     fn retry(&mut self, _: &mut Bytes, result: &mut Result<Bytes, BoxError>) -> Option<Ready<()>> {
-        let error = result.as_ref().err()?.downcast_ref::<CallError>()?;
+        let error = result.as_ref().err()?.downcast_ref::<SendError>()?;
         if error.may_have_been_delivered() || self.attempts == 0 {
             return None;
         }
@@ -164,9 +164,9 @@ mod tests {
     fn what_may_have_had_an_effect_is_not_tried_again() {
         let mut policy = WhereSafe { attempts: 1, retried: Arc::default() };
         let mut retry =
-            |error: CallError| policy.retry(&mut Bytes::new(), &mut Err(error.into())).is_some();
-        assert!(!retry(CallError::Unanswered) && !retry(CallError::Deadline));
-        assert!(retry(CallError::Full { calls: 1 }));
-        assert!(!retry(CallError::Full { calls: 1 }), "that was the last attempt");
+            |error: SendError| policy.retry(&mut Bytes::new(), &mut Err(error.into())).is_some();
+        assert!(!retry(SendError::Unanswered) && !retry(SendError::NoResponse));
+        assert!(retry(SendError::TooManyCalls { calls: 1 }));
+        assert!(!retry(SendError::TooManyCalls { calls: 1 }), "that was the last attempt");
     }
 }

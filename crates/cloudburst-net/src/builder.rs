@@ -243,7 +243,7 @@ impl Builder {
     ///   should have an n-th of the [`rate`](Self::rate).
     /// - When an endpoint is gone, its peers find out by its silence, ask it again for 0.25 s, and
     ///   go on with another: after 0.3 s, or more if their round trips are long. What was under way
-    ///   then ends as [`Indeterminate::PeerRestarted`](crate::Indeterminate::PeerRestarted). A peer
+    ///   then ends as [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer
     ///   that the network kept away for so long may change over as well. None does because an
     ///   endpoint is added.
     /// - An endpoint that is closing leaves new peers to others, but those that it has stay, and

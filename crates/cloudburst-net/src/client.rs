@@ -2,7 +2,7 @@
 
 use crate::calls::Permit;
 use crate::endpoint::Endpoint;
-use crate::error::CallError;
+use crate::error::SendError;
 use crate::outgoing::Outcome;
 use bytes::Bytes;
 use cloudburst_core::proto::SendOptions;
@@ -24,14 +24,14 @@ pub struct Client {
     peer: SocketAddr,
     options: SendOptions,
     permit: Option<Permit>,
-    waiting: Option<Outcome<'static, Result<Permit, CallError>>>,
+    waiting: Option<Outcome<'static, Result<Permit, SendError>>>,
 }
 
 impl Endpoint {
     /// A `tower` service that [calls](Self::call) `peer`. Requires the feature `tower`.
     ///
     /// One service is for one peer: balance over several with `tower::balance`. Retry where
-    /// [`CallError::may_have_been_delivered`] is `false`, or where requests may run twice.
+    /// [`SendError::may_have_been_delivered`] is `false`, or where requests may run twice.
     ///
     /// # Example
     ///
@@ -79,16 +79,16 @@ impl Client {
 
 impl Service<Bytes> for Client {
     type Response = Bytes;
-    type Error = CallError;
-    type Future = Outcome<'static, Result<Bytes, CallError>>;
+    type Error = SendError;
+    type Future = Outcome<'static, Result<Bytes, SendError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         if self.permit.is_none() {
             let endpoint = &self.endpoint;
             let waiting = self.waiting.get_or_insert_with(|| {
                 let inner = endpoint.inner.clone();
                 Box::pin(async move {
-                    inner.check_process().map_err(CallError::Request)?;
+                    inner.check_process()?;
                     inner.call_limit.room(&inner.process).await
                 })
             });

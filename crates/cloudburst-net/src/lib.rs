@@ -55,7 +55,7 @@
 //! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
 //! the application at the other end has answered, which may be no more than that it has accepted:
 //! [`Request::accept`]. [`Endpoint::call_many`] asks many peers at once, and yields what they say
-//! as it comes. [`CallError`] says otherwise, and what became of the request. Plain
+//! as it comes. [`SendError`] says otherwise, and whether the request may have been delivered. Plain
 //! messages are independent of calls on the same endpoint.
 //!
 //! # Seeing what happens
@@ -125,7 +125,7 @@ pub use calls::{Calls, Request, RequestParts, Response};
 #[cfg(feature = "tower")]
 pub use client::Client;
 pub use endpoint::{Counters, Endpoint};
-pub use error::{BuildError, CallError, Closed, SendError};
+pub use error::{BuildError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 pub use outgoing::Outgoing;
 pub use path_map::{PathMap, PathMapError};
@@ -137,9 +137,7 @@ pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{
     BurstPolicy, Classes, Config, ConfigError, PullOrder, Security, Thresholds,
 };
-pub use cloudburst_core::error::{
-    Indeterminate, LocalError, Receipt, Rejection, SendError as Refusal,
-};
+pub use cloudburst_core::error::{LocalError, Receipt};
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
 pub use cloudburst_core::path::{

@@ -6,7 +6,6 @@ use crate::error::SendError;
 use crate::outgoing::Outcome;
 use crate::sending::Sending;
 use bytes::Bytes;
-use cloudburst_core::error::SendError as Refusal;
 use cloudburst_core::proto::{Message, SendOptions};
 use cloudburst_core::wire::Role;
 use core::fmt;
@@ -183,7 +182,7 @@ impl Sink<Bytes> for PeerSink {
         let (peer, options) = (self.peer, self.options);
         match self.endpoint.burst(peer, Role::Plain, bytes.clone(), &options) {
             Ok(sending) => self.under_way.push(sending),
-            Err(SendError::Refused(Refusal::Full { .. })) => {
+            Err(SendError::Full { .. }) => {
                 let endpoint = self.endpoint.clone();
                 self.waiting = Some(Box::pin(async move {
                     let begin = || endpoint.burst(peer, Role::Plain, bytes.clone(), &options);

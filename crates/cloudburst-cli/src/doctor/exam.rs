@@ -5,9 +5,7 @@ use crate::plan::DoctorPlan;
 use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
 use crate::sender::{Failure, address};
 use bytes::Bytes;
-use cloudburst_net::{
-    BurstPolicy, Config, Endpoint, PathMap, Rejection, SendError, SendOptions, blocking,
-};
+use cloudburst_net::{BurstPolicy, Config, Endpoint, PathMap, SendError, SendOptions, blocking};
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -148,13 +146,14 @@ impl Examiner {
         match self.endpoint.with(options).send(self.peer, question) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
-                error @ (SendError::Rejected(
-                    Rejection::NoAnswer
-                    | Rejection::NotAccepted
-                    | Rejection::OtherVersion { .. }
-                    | Rejection::Local(_),
-                )
-                | SendError::Unknown(_)),
+                error @ (SendError::NoAnswer
+                | SendError::NotAccepted
+                | SendError::OtherVersion { .. }
+                | SendError::NotSent(_)
+                | SendError::Deadline
+                | SendError::Busy
+                | SendError::PartlySent(_)
+                | SendError::PeerRestarted),
             ) => {
                 self.silence = Some(error);
                 Ok(None)

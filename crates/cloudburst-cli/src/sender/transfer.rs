@@ -224,9 +224,7 @@ impl Transfer<'_> {
             (What::Offer | What::Chunk(_) | What::Alive, error) if self.outbound.is_finishing() => {
                 Failure::Doubtful(error)
             }
-            (What::Finish, error @ (SendError::Unknown(_) | SendError::Closed)) => {
-                Failure::Doubtful(error)
-            }
+            (What::Finish, error) if error.may_have_been_delivered() => Failure::Doubtful(error),
             (_, error) => {
                 let Session { peer, deadline, .. } = *self.session;
                 Failure::of_peer(peer, deadline, &error).unwrap_or(Failure::Transport(error))

@@ -2,12 +2,12 @@
 
 use super::Permit;
 use crate::endpoint::Endpoint;
-use crate::error::{CallError, SendError};
+use crate::error::SendError;
 use crate::inner::Inner;
 use crate::outgoing::{Call, Outgoing};
 use bytes::Bytes;
 use cloudburst_core::burst::OnAnswer;
-use cloudburst_core::proto::{CallFailure, CallId, Prepared, SendOptions};
+use cloudburst_core::proto::{CallId, Prepared, SendOptions};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
@@ -48,7 +48,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`CallError`].
+    /// See [`SendError`].
     ///
     /// # Example
     ///
@@ -77,8 +77,8 @@ impl Endpoint {
         peer: SocketAddr,
         bytes: Bytes,
         options: SendOptions,
-    ) -> Result<Bytes, CallError> {
-        self.inner.check_process().map_err(CallError::Request)?;
+    ) -> Result<Bytes, SendError> {
+        self.inner.check_process()?;
         let permit = self.inner.call_limit.room(&self.inner.process).await?;
         self.call_permitted(permit, peer, bytes, options).await
     }
@@ -90,19 +90,19 @@ impl Endpoint {
         peer: SocketAddr,
         bytes: Bytes,
         options: SendOptions,
-    ) -> Result<Bytes, CallError> {
-        self.inner.check_process().map_err(CallError::Request)?;
+    ) -> Result<Bytes, SendError> {
+        self.inner.check_process()?;
         let (request, _call) = self.prepare(&bytes, &options, permit);
         let begin = || {
             let (end, ended) = oneshot::channel();
             let on_answer = Box::new(move |result| drop(end.send(result)));
             self.request(&request, peer, &options, on_answer).map(|()| ended)
         };
-        let ended = self.when_room(begin).await.map_err(CallError::Request)?;
+        let ended = self.when_room(begin).await?;
         drop(request);
-        let ended = self.inner.process.wait(ended).await.map_err(CallError::Request)?;
+        let ended = self.inner.process.wait(ended).await?;
         // Dropped without an answer: the engine was stopped.
-        ended.map_or(Err(CallError::Closed), answer)
+        ended.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
     }
 
     /// A request that is ready to be sent, and the guard of its call.
@@ -131,16 +131,6 @@ impl Endpoint {
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
         let peer = crate::io::plain(peer);
         let called = span.in_scope(|| self.inner.call(peer, request, options, on_answer));
-        called.map_err(SendError::Refused)
+        called.map_err(SendError::from)
     }
-}
-
-/// Converts the end of a call to the caller's result.
-pub(super) fn answer(result: Result<Bytes, CallFailure>) -> Result<Bytes, CallError> {
-    result.map_err(|failure| match failure {
-        CallFailure::Rejected(rejection) => CallError::Request(SendError::Rejected(rejection)),
-        CallFailure::Unknown(reason) => CallError::Request(SendError::Unknown(reason)),
-        CallFailure::Deadline => CallError::Deadline,
-        CallFailure::Unanswered => CallError::Unanswered,
-    })
 }

@@ -1,6 +1,6 @@
 //! How many calls may be in flight.
 
-use crate::error::CallError;
+use crate::error::SendError;
 use crate::process::Process;
 use crate::wakers::contained;
 use std::sync::Arc;
@@ -38,24 +38,24 @@ impl CallLimit {
     }
 
     /// Waits until one more call may be in flight, in the process of the endpoint.
-    pub(crate) async fn room(&self, process: &Process) -> Result<Permit, CallError> {
+    pub(crate) async fn room(&self, process: &Process) -> Result<Permit, SendError> {
         // Usually, there is room.
         match self.try_room(process) {
-            Err(CallError::Full { .. }) => {
+            Err(SendError::TooManyCalls { .. }) => {
                 let room = contained(self.permits.clone().acquire_owned());
-                let room = process.wait(room).await.map_err(CallError::Request)?;
-                let permit = room.map_err(|_| CallError::Closed)?;
+                let room = process.wait(room).await?;
+                let permit = room.map_err(|_| SendError::Closed)?;
                 Ok(Permit { permit: Some(permit), process: process.clone() })
             }
             other => other,
         }
     }
 
-    pub(super) fn try_room(&self, process: &Process) -> Result<Permit, CallError> {
+    pub(super) fn try_room(&self, process: &Process) -> Result<Permit, SendError> {
         match self.permits.clone().try_acquire_owned() {
             Ok(permit) => Ok(Permit { permit: Some(permit), process: process.clone() }),
-            Err(TryAcquireError::Closed) => Err(CallError::Closed),
-            Err(TryAcquireError::NoPermits) => Err(CallError::Full { calls: self.limit }),
+            Err(TryAcquireError::Closed) => Err(SendError::Closed),
+            Err(TryAcquireError::NoPermits) => Err(SendError::TooManyCalls { calls: self.limit }),
         }
     }
 

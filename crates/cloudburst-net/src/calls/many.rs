@@ -1,13 +1,13 @@
 //! Many calls with one deadline: partition and aggregate.
 
-use super::call::{InFlight, answer};
+use super::call::InFlight;
 use crate::endpoint::Endpoint;
-use crate::error::CallError;
+use crate::error::SendError;
 use crate::inner::Inner;
 use crate::outgoing::{CallMany, Outgoing};
 use crate::process::Process;
 use bytes::Bytes;
-use cloudburst_core::proto::SendOptions;
+use cloudburst_core::proto::{CallFailure, SendOptions};
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-type Ended = (usize, Result<Bytes, CallError>);
+type Ended = (usize, Result<Bytes, SendError>);
 
 /// How one of many calls ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Response {
     /// The peer that the request went to.
     pub peer: SocketAddr,
     /// The response, or why there is none.
-    pub result: Result<Bytes, CallError>,
+    pub result: Result<Bytes, SendError>,
 }
 
 /// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in the order
@@ -61,8 +61,8 @@ impl Calls {
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
-    pub async fn results(mut self) -> Vec<Result<Bytes, CallError>> {
-        let mut results = vec![Err(CallError::Closed); self.calls.len()];
+    pub async fn results(mut self) -> Vec<Result<Bytes, SendError>> {
+        let mut results = vec![Err(SendError::Closed); self.calls.len()];
         while let Some(Response { index, result, .. }) = self.next().await {
             results[index] = result;
         }
@@ -88,7 +88,7 @@ impl Stream for Calls {
                 let Some(index) = self.calls.iter().position(|(_, call)| call.is_some()) else {
                     return Poll::Ready(None);
                 };
-                (index, Err(CallError::Request(forked)))
+                (index, Err(forked))
             }
         };
         self.left -= 1;
@@ -107,7 +107,7 @@ impl Endpoint {
     ///
     /// [Begin](Outgoing::begin) what this returns, with settings of its own if need be. The deadline
     /// applies to each call. All calls begin together, so all end by it. They do not wait for room: a
-    /// request that finds none ends with [`CallError::Full`] or a refusal.
+    /// request that finds none ends with [`SendError::TooManyCalls`] or [`SendError::Full`].
     ///
     /// # Example
     ///
@@ -168,12 +168,14 @@ impl Endpoint {
         bytes: Bytes,
         options: &SendOptions,
         end: UnboundedSender<Ended>,
-    ) -> Result<InFlight, CallError> {
-        self.inner.check_process().map_err(CallError::Request)?;
+    ) -> Result<InFlight, SendError> {
+        self.inner.check_process()?;
         let permit = self.inner.call_limit.try_room(&self.inner.process)?;
         let (request, call) = self.prepare(&bytes, options, permit);
-        let on_answer = Box::new(move |result| drop(end.send((index, answer(result)))));
-        self.request(&request, peer, options, on_answer).map_err(CallError::Request)?;
+        let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
+            drop(end.send((index, result.map_err(SendError::from))));
+        });
+        self.request(&request, peer, options, on_answer)?;
         Ok(call)
     }
 }

@@ -133,7 +133,7 @@ impl Endpoint {
     ///
     /// No further request is taken while one waits for the service to be ready: requests then wait
     /// at their callers. If the service answers with an error, that is logged, and the caller is told
-    /// that there is no answer ([`CallError::Unanswered`](crate::CallError::Unanswered)).
+    /// that there is no answer ([`SendError::Unanswered`](crate::SendError::Unanswered)).
     ///
     /// # Errors
     ///

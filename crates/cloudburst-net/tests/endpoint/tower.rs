@@ -1,7 +1,7 @@
 //! Services of `tower`: readiness is room, and errors are told.
 
 use crate::common::{PATIENCE, builder, endpoint};
-use cloudburst_net::{Bytes, CallError, Config, RequestParts};
+use cloudburst_net::{Bytes, Config, RequestParts, SendError};
 use std::future::{Future, Ready, ready};
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
     assert_eq!(two.call("a request".into()).await.unwrap(), "a request");
     assert_eq!(two.call("unasked".into()).await.unwrap(), "unasked", "it waits by itself");
     caller.shutdown(Duration::ZERO).await;
-    assert_eq!(two.ready().await.map(drop), Err(CallError::Closed));
+    assert_eq!(two.ready().await.map(drop), Err(SendError::Closed));
     serving.abort();
 }
 
@@ -59,8 +59,8 @@ async fn callers_of_a_service_that_fails_have_no_answer_and_others_have_theirs()
         let server = server.clone();
         async move { server.serve_with(8, service).await }
     });
-    assert_eq!(client.call(to, "nonsense").await, Err(CallError::Unanswered));
-    assert_eq!(client.call(to, "panic").await, Err(CallError::Unanswered));
+    assert_eq!(client.call(to, "nonsense").await, Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "panic").await, Err(SendError::Unanswered));
     assert_eq!(client.call(to, "hello").await.unwrap(), "hello");
     assert!(server.shutdown(Duration::from_secs(20)).await);
     assert_eq!(serving.await.unwrap(), Ok(()));
@@ -120,7 +120,7 @@ async fn a_service_that_is_not_ready_takes_one_request_and_leaves_the_others() {
     assert_eq!(server.counters().calls.requests_withdrawn, 1);
     gate.store(BROKEN, SeqCst);
     assert_eq!(serving.await.unwrap(), Err("broken"));
-    assert_eq!(stuck.await.unwrap(), Err(CallError::Unanswered));
+    assert_eq!(stuck.await.unwrap(), Err(SendError::Unanswered));
 }
 
 #[tokio::test]
@@ -135,5 +135,5 @@ async fn a_service_that_is_never_ready_ends_with_its_endpoint() {
     until(|| server.counters().calls.requests_received == 1).await;
     assert!(!server.shutdown(Duration::ZERO).await, "a request was under way");
     assert_eq!(serving.await.unwrap(), Ok(()));
-    assert_eq!(stuck.await.unwrap(), Err(CallError::Unanswered));
+    assert_eq!(stuck.await.unwrap(), Err(SendError::Unanswered));
 }
