@@ -2,12 +2,12 @@
 //! plan is made of them.
 
 use clap::{Args, Parser};
-use cloudburst_net::{Classes, Code, Order, PathMap};
+use cloudburst_net::{Capacity, Classes, Code, Order, PathMap};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::plan::units::{Bits, Bytes, Seconds};
+use crate::plan::units::{self, Bytes, Seconds};
 
 const SEND_HELP: &str = "\
 Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
@@ -124,9 +124,9 @@ pub struct SendArgs {
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub rate: f64,
 
-    /// The link's bits a second, such as 100M or 10G [default: what the interface reports]
-    #[arg(long, value_name = "BITS")]
-    pub capacity: Option<Bits>,
+    /// The link's bits a second, such as 100M or 10G; auto is what the interface reports
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = units::capacity)]
+    pub capacity: Capacity,
 
     /// Let the receiver request the data at the rate of its link: for many senders to one receiver
     #[arg(long)]
@@ -221,9 +221,9 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Option<u8>,
 
-    /// The link's bits a second, such as 100M or 10G [default: what the interface reports]
-    #[arg(long, value_name = "BITS")]
-    pub capacity: Option<Bits>,
+    /// The link's bits a second, such as 100M or 10G; auto is what the interface reports
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = units::capacity)]
+    pub capacity: Capacity,
 
     /// How long to wait for an answer to one source port
     #[arg(long, value_name = "SECONDS", default_value = "2")]

@@ -135,7 +135,7 @@ pub use streams::{Incoming, PeerSink};
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{
-    BurstPolicy, Classes, Config, ConfigError, PullOrder, Security, Thresholds,
+    BurstPolicy, Capacity, Classes, Config, ConfigError, PullOrder, Security, Thresholds,
 };
 pub use cloudburst_core::error::{LocalError, Receipt};
 pub use cloudburst_core::id::{MessageId, PathId};

@@ -3,7 +3,7 @@
 use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
 use crate::protocol::{Attributes, Entry, FilePath};
-use cloudburst_net::{Code, Order};
+use cloudburst_net::{Capacity, Code, Order};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ pub(crate) struct SendPlan {
     pub(crate) skipped: Vec<PathBuf>,
     pub(crate) order: Order,
     pub(crate) rate: f64,
-    pub(crate) capacity: Option<u64>,
+    pub(crate) capacity: Capacity,
     pub(crate) pull: bool,
     pub(crate) code: Option<Code>,
     pub(crate) common: CommonPlan,
@@ -93,7 +93,7 @@ impl SendPlan {
             skipped,
             order: args.order,
             rate: args.rate,
-            capacity: args.capacity.map(|bits| bits.0),
+            capacity: args.capacity,
             pull: args.pull,
             code: args.code,
             common: CommonPlan {

@@ -1,12 +1,13 @@
 //! Numbers with units, as people write them.
 
+use cloudburst_net::Capacity;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
 /// Bits a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bits(pub u64);
+pub(crate) struct Bits(pub(crate) u64);
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,15 @@ impl FromStr for Bits {
         let bits = scaled(text).filter(|bits| *bits >= 8_000);
         bits.map(Self).ok_or(UnitError("expected at least 8k, such as 100M, 2.5G or 1000000000"))
     }
+}
+
+/// The capacity of a link: `auto`, or bits a second.
+pub(crate) fn capacity(text: &str) -> Result<Capacity, UnitError> {
+    if text == "auto" {
+        return Ok(Capacity::Auto);
+    }
+    let bits = text.parse::<Bits>().map(|bits| bits.0.into());
+    bits.map_err(|_| UnitError("expected auto, or at least 8k, such as 100M, 2.5G or 1000000000"))
 }
 
 impl FromStr for Bytes {
@@ -104,6 +114,9 @@ mod tests {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
         assert!("7999".parse::<Bits>().is_err());
+        assert_eq!(capacity("auto"), Ok(Capacity::Auto));
+        assert_eq!(capacity("1G"), Ok(Capacity::BitsPerSecond(1_000_000_000)));
+        assert!(capacity("7999").is_err() && capacity("Auto").is_err());
         for text in ["0", "0.01", "-3", "1e9", "NaN", "ten"] {
             assert!(text.parse::<Seconds>().is_err(), "{text}");
         }
