@@ -135,7 +135,8 @@ pub use streams::{Incoming, PeerSink};
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{
-    BurstPolicy, Capacity, Classes, Config, ConfigError, PullOrder, Security, Thresholds,
+    BurstPolicy, Capacity, Classes, Config, ConfigError, KeyError, PresharedKey, PullOrder,
+    Security, Thresholds,
 };
 pub use cloudburst_core::error::{LocalError, Receipt};
 pub use cloudburst_core::id::{MessageId, PathId};

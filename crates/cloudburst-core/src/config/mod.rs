@@ -11,6 +11,7 @@ pub(crate) use self::check::check_code;
 pub(crate) use self::classes::MAX_LEVELS;
 pub use self::classes::{Classes, Thresholds};
 pub use self::security::Security;
+pub use crate::wire::keys::{KeyError, PresharedKey};
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
 use crate::path::{Downlink, Order};
