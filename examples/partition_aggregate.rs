@@ -7,7 +7,7 @@
 //!     cargo run --release --example partition-aggregate -- --help
 
 use clap::Parser;
-use cloudburst_net::{Bytes, CallError, Endpoint, RequestParts, Security};
+use cloudburst_net::{Bytes, Endpoint, RequestParts, Security, SendError};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,7 +93,7 @@ async fn run(args: &Args) -> Result<Total, Box<dyn Error>> {
                 total.documents += u64::from_be_bytes(count);
                 total.servers += 1;
             }
-            Err(CallError::Deadline) => {
+            Err(SendError::NoResponse) => {
                 println!("server {} is too late", response.index);
             }
             Err(error) => println!("server {}: {error}", response.index),

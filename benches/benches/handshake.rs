@@ -159,7 +159,7 @@ struct End {
 
 impl End {
     fn new(seed: u8) -> Self {
-        let config = Config { capacity: 1_000_000_000_000, port: 7000, ..Config::default() };
+        let config = Config { capacity: 1_000_000_000_000.into(), port: 7000, ..Config::default() };
         let now = Instant::from_nanos(1_000_000_000);
         let (security, seed) = (Security::pre_shared(KEY), Seed::new([seed; 32]));
         let endpoint = Endpoint::new(now, config, &security, seed, Box::new(Egresses(1)))

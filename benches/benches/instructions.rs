@@ -159,8 +159,12 @@ mod pair {
             let [sender, receiver] = [1, 2].map(|host| {
                 let port = address(host).port();
                 // Of trains of one length, sixteen have 64 packets.
-                let config =
-                    Config { capacity: 1_000_000_000_000, port, train: 4, ..Config::default() };
+                let config = Config {
+                    capacity: 1_000_000_000_000.into(),
+                    port,
+                    train: 4,
+                    ..Config::default()
+                };
                 let security = Security::pre_shared([7; 32]);
                 let (seed, paths) = (Seed::new([host; 32]), Box::new(Egresses(PATHS)));
                 Endpoint::new(now, config, &security, seed, paths)

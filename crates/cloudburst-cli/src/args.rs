@@ -3,7 +3,7 @@
 
 use crate::pairing::Code as PairingCode;
 use clap::{Args, Parser};
-use cloudburst_net::{Classes, Code, Order, PathMap};
+use cloudburst_net::{Capacity, Classes, Code, Order, PathMap};
 use cloudburst_program::{Bits, Bytes, Seconds};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -140,9 +140,9 @@ pub struct SendArgs {
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub rate: f64,
 
-    /// The link's bits a second, such as 100M or 10G [default: what the interface reports]
-    #[arg(long, value_name = "BITS")]
-    pub capacity: Option<Bits>,
+    /// The link's bits a second, such as 100M or 10G; auto is what the interface reports
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = capacity)]
+    pub capacity: Capacity,
 
     /// Let the receiver request the data at the rate of its link: for many senders to one receiver
     #[arg(long)]
@@ -252,9 +252,9 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Option<u8>,
 
-    /// The link's bits a second, such as 100M or 10G [default: what the interface reports]
-    #[arg(long, value_name = "BITS")]
-    pub capacity: Option<Bits>,
+    /// The link's bits a second, such as 100M or 10G; auto is what the interface reports
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = capacity)]
+    pub capacity: Capacity,
 
     /// How long to wait for an answer to one source port
     #[arg(long, value_name = "SECONDS", default_value = "2")]
@@ -356,5 +356,26 @@ impl Configured for RecvArgs {
 impl Configured for DoctorArgs {
     fn config(&self) -> Option<&Path> {
         self.config.as_deref()
+    }
+}
+
+/// The capacity of a link: `auto`, or bits a second.
+fn capacity(text: &str) -> Result<Capacity, &'static str> {
+    if text == "auto" {
+        return Ok(Capacity::Auto);
+    }
+    let bits = text.parse::<Bits>().map(|bits| bits.0.into());
+    bits.map_err(|_| "expected auto, or at least 8k, such as 100M, 2.5G or 1000000000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capacity_is_a_number_or_auto() {
+        assert_eq!(capacity("auto"), Ok(Capacity::Auto));
+        assert_eq!(capacity("1G"), Ok(Capacity::BitsPerSecond(1_000_000_000)));
+        assert!(capacity("7999").is_err() && capacity("Auto").is_err());
     }
 }

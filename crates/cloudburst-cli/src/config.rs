@@ -204,6 +204,7 @@ fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
     use clap::Parser;
+    use cloudburst_net::Capacity;
 
     /// The arguments of a program by a file with `text`, and by `line`.
     fn parse<A: Parser>(text: &str, line: &str) -> Result<A, String> {
@@ -233,12 +234,13 @@ capacity = \"10G\"
         let send: SendArgs = parse(TEXT, "cbrst-send h:1 file").unwrap();
         assert_eq!(send.common.dscp, [43, 45]);
         assert_eq!(send.common.key_file.as_deref(), Some(Path::new("/etc/cloudburst/key")));
-        assert!(send.common.ecn && !send.common.aeolus && send.capacity.is_none());
+        assert!(send.common.ecn && !send.common.aeolus && send.capacity == Capacity::Auto);
         assert_eq!(send.common.deadline.0.as_millis(), 2_500);
         let recv: RecvArgs = parse(TEXT, "cbrst-recv").unwrap();
         assert_eq!(recv.also_accept, [Path::new("a"), Path::new("b")]);
         let doctor: DoctorArgs = parse(TEXT, "cbrst-doctor h:1").unwrap();
-        assert_eq!((doctor.dscp, doctor.capacity.unwrap().0), (Some(44), 10_000_000_000));
+        let ten_gigabits = Capacity::BitsPerSecond(10_000_000_000);
+        assert_eq!((doctor.dscp, doctor.capacity), (Some(44), ten_gigabits));
     }
 
     #[test]

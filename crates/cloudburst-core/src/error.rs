@@ -1,4 +1,7 @@
 //! Errors and outcomes, sorted by who is to blame.
+//!
+//! [`SendError`], [`Rejection`] and [`Indeterminate`] are exhaustive: whoever drives the protocol
+//! decides what each reason means to its callers, and a new one must not pass unseen.
 
 use crate::config::ConfigError;
 use crate::id::PathId;
@@ -8,7 +11,6 @@ use core::time::Duration;
 
 /// Why a message was not queued. The caller is to blame, and nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum SendError {
     /// Longer than the configuration allows.
     #[error("message of {len} bytes is larger than `max_message`, {max} bytes")]
@@ -93,7 +95,6 @@ pub enum Outcome {
 
 /// Why a message was certainly not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
 pub enum Rejection {
     /// The receiver said so.
     #[error(transparent)]
@@ -135,7 +136,6 @@ pub enum Rejection {
 
 /// Why it is not known whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
 pub enum Indeterminate {
     /// No STOP came before the deadline.
     #[error("no STOP came before the deadline")]

@@ -5,7 +5,7 @@ use crate::experiment::{Choice, Experiment};
 use crate::scheme::{Congestion, Scheme};
 use crate::{Failure, Run, report, site};
 use clap::{Args, Parser, Subcommand};
-use cloudburst_net::Security;
+use cloudburst_net::{KeyError, PresharedKey, Security};
 use cloudburst_testbed::Topology;
 use core::time::Duration;
 use std::fs;
@@ -263,17 +263,15 @@ fn positive(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a number from 0.01 to 1000000".into())
 }
 
-fn key(path: &Path) -> Result<[u8; 32], Failure> {
+fn key(path: &Path) -> Result<PresharedKey, Failure> {
     use io::Read;
     let mut text = String::new();
     fs::File::open(path)
         .and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text))
         .map_err(Failure::io(format!("cannot read {}", path.display())))?;
-    let wrong = || Failure::File {
-        path: path.to_owned(),
-        reason: "expected a key, which is 64 hexadecimal digits".into(),
-    };
-    Security::key_from_hex(&text).ok_or_else(wrong)
+    let wrong =
+        |error: KeyError| Failure::File { path: path.to_owned(), reason: error.to_string() };
+    text.parse().map_err(wrong)
 }
 
 /// Writes `run.json`: whole, or as it was.

@@ -2,7 +2,7 @@
 
 use crate::calls::{Calls as AsyncCalls, Handled, Request as AsyncRequest, RequestParts, Response};
 use crate::endpoint::{Counters, Endpoint as AsyncEndpoint};
-use crate::error::{CallError, Closed, SendError};
+use crate::error::{Closed, SendError};
 use crate::inner::Inner;
 use crate::io::GrantedBuffers;
 use crate::names;
@@ -54,7 +54,7 @@ impl Calls {
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
-    pub fn results(self) -> Vec<Result<Bytes, CallError>> {
+    pub fn results(self) -> Vec<Result<Bytes, SendError>> {
         block_on(Inner::engine_of(self.0.endpoint()), self.0.results())
     }
 }
@@ -289,7 +289,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`CallError`].
+    /// See [`SendError`].
     ///
     /// # Example
     ///
@@ -310,7 +310,7 @@ impl Endpoint {
     /// thread.join().expect("it does not panic");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Bytes, CallError> {
+    pub fn call(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Result<Bytes, SendError> {
         self.block_on(self.endpoint.call_with(peer, bytes.into(), self.options))
     }
 

@@ -10,7 +10,7 @@ use crate::io::{UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, is_of_a_host};
 use crate::room::Room;
 use cloudburst_core::burst::{Engine, PacketIo};
-use cloudburst_core::config::{Config, ConfigError, Security};
+use cloudburst_core::config::{Capacity, Config, ConfigError, Security};
 use cloudburst_core::path::Order;
 use cloudburst_core::proto;
 use cloudburst_core::rng::Seed;
@@ -39,7 +39,7 @@ pub struct Builder {
     paths: PathMap,
     security: Option<Security>,
     config: Config,
-    capacity: Option<u64>,
+    capacity: Option<Capacity>,
     rate: Option<f64>,
     order: Option<Order>,
     busy_poll: Option<Duration>,
@@ -137,19 +137,19 @@ impl Builder {
     /// [`busy_poll`](Self::busy_poll) and
     /// [`reuse_port`](Self::reuse_port) override the fields of these names, and
     /// [`paths`](Self::paths) says `ports`.
-    /// A capacity that equals the default counts as not set, a `port` of 0 as the port of
-    /// [`bind`](Self::bind), or, with `reuse_port`, as the endpoint's own.
+    /// A `port` of 0 stands for the port of [`bind`](Self::bind), or, with `reuse_port`, for the
+    /// endpoint's own.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// The link's capacity in bits a second. Default: what the interface reports; 10 Gb/s for
-    /// loopback; 1 Gb/s, and a warning, where nothing is known.
+    /// The link's capacity, as [`Capacity`] or in bits a second. Default [`Capacity::Auto`]: what the
+    /// interface reports; 10 Gb/s for loopback; 1 Gb/s, and a warning, where nothing is known.
     ///
     /// Too much overflows queues and receive buffers; too little leaves the link idle.
-    pub const fn capacity(mut self, bits_per_second: u64) -> Self {
-        self.capacity = Some(bits_per_second);
+    pub fn capacity(mut self, capacity: impl Into<Capacity>) -> Self {
+        self.capacity = Some(capacity.into());
         self
     }
 
@@ -241,7 +241,7 @@ impl Builder {
     ///   n-th of the [`rate`](Self::rate).
     /// - When an endpoint dies, its peers notice its silence, retry for 0.25 s, and move to another
     ///   one: after 0.3 s, or more if their round trips are long. What was under way then ends as
-    ///   [`Indeterminate::PeerRestarted`](crate::Indeterminate::PeerRestarted). A peer that the
+    ///   [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer that the
     ///   network cut off for so long may move as well. Adding an endpoint moves none.
     /// - An endpoint that is closing leaves new peers to others, but those that it has stay, and
     ///   their new messages are rejected, until it is dropped.
@@ -316,9 +316,7 @@ impl Builder {
         config.ecn = self.ecn.unwrap_or(config.ecn);
         config.trimmable |= self.trim_dscp.is_some();
         config.reuse_port = self.reuse_port.unwrap_or(config.reuse_port);
-        let set = (config.capacity != Config::default().capacity).then_some(config.capacity);
-        let set = self.capacity.or(set);
-        config.capacity = set.unwrap_or(config.capacity);
+        config.capacity = self.capacity.unwrap_or(config.capacity);
         config.ports = needs.ports;
         config.check()?;
         if config.reuse_port && bind.port() == 0 {
@@ -361,8 +359,8 @@ impl Builder {
             socket_buffers: self.socket_buffers,
         });
         let io = opened.map_err(|error| error.of_map(&paths))?;
-        if set.is_none() {
-            config.capacity = capacity::detect(bind.ip());
+        if config.capacity == Capacity::Auto {
+            config.capacity = capacity::detect(bind.ip()).into();
         }
         if config.port == 0 {
             config.port = io.local_addrs()[0].port();
@@ -379,7 +377,7 @@ impl Builder {
             addr = %io.local_addr(),
             %paths,
             dscps = ?self.dscps,
-            capacity = config.capacity,
+            capacity = config.capacity.bits_per_second(),
             buffers = ?io.granted_buffers(),
             "endpoint opened"
         );

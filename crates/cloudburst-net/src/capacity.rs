@@ -1,5 +1,6 @@
 //! How fast the link is, as far as the system knows.
 
+use cloudburst_core::config::Capacity;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use std::fs;
@@ -8,7 +9,7 @@ use std::net::IpAddr;
 /// What the loopback interface counts as: it reports no speed.
 const LOOPBACK: u64 = 10_000_000_000;
 /// Where nothing is known.
-const UNKNOWN: u64 = 1_000_000_000;
+const UNKNOWN: u64 = Capacity::FALLBACK.bits_per_second();
 
 /// The capacity in bits a second of the interface that holds `ip`; for an unspecified one, of the
 /// fastest interface that is up.

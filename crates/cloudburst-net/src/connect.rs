@@ -40,8 +40,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. A peer that does not answer is [`SendError::Rejected`], for the same reasons
-    /// as a message of which nothing was sent.
+    /// See [`SendError`]. A peer that does not answer is reported as for a message of which nothing was
+    /// sent: [`SendError::NoAnswer`], for one.
     ///
     /// # Example
     ///
@@ -75,7 +75,7 @@ impl Endpoint {
         let ended = self.inner.process.wait(ended).await?;
         drop(connecting);
         match ended {
-            Ok(result) => result.map_err(SendError::Rejected),
+            Ok(result) => result.map_err(SendError::from),
             // The engine was stopped and has dropped the other end.
             Err(_) => Err(SendError::Closed),
         }
@@ -93,7 +93,7 @@ impl Endpoint {
             let _ = sender.send(result);
         });
         let begun = self.inner.engine.connect(crate::io::plain(peer), deadline, on_connect);
-        let id = begun.map_err(SendError::Refused)?;
+        let id = begun?;
         Ok((Connecting { id, inner: &self.inner }, ended))
     }
 }

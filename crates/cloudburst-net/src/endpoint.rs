@@ -10,7 +10,7 @@ use crate::trace;
 use crate::wakers::contained;
 use bytes::Bytes;
 use cloudburst_core::burst::{Engine, PacketIo};
-use cloudburst_core::error::{Outcome, SendError as Refusal};
+use cloudburst_core::error::Outcome;
 use cloudburst_core::id::MessageId;
 use cloudburst_core::path::{Naming, PathStats};
 use cloudburst_core::proto::{
@@ -98,7 +98,7 @@ impl Endpoint {
     /// [known as](crate::Builder::known_as), or neither. In a fork, none is its own.
     ///
     /// A handshake that is addressed to any other is not accepted: its initiator reports
-    /// [`Rejection::NotAccepted`](crate::Rejection::NotAccepted). Addresses of interfaces are looked
+    /// [`SendError::NotAccepted`]. Addresses of interfaces are looked
     /// up at most five times a second.
     pub fn naming(&self, address: SocketAddr) -> Naming {
         self.inner.naming(address)
@@ -253,9 +253,7 @@ impl Endpoint {
         // In a fork, the senders that wait for room are another process's, and so is the lock's
         // holder.
         self.inner.check_process()?;
-        let is_full = |begun: &Result<T, SendError>| {
-            matches!(begun, Err(SendError::Refused(Refusal::Full { .. })))
-        };
+        let is_full = |begun: &Result<T, SendError>| matches!(begun, Err(SendError::Full { .. }));
         let mut begun = begin();
         if is_full(&begun) {
             // Entered before the retry, so that it learns of room that becomes free right after.
@@ -295,6 +293,6 @@ impl Endpoint {
     ) -> Result<MessageId, SendError> {
         self.inner.check_process()?;
         let peer = crate::io::plain(peer);
-        self.inner.send(peer, role, bytes, options, Box::new(on_end)).map_err(SendError::Refused)
+        self.inner.send(peer, role, bytes, options, Box::new(on_end)).map_err(SendError::from)
     }
 }

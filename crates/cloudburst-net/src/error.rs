@@ -3,6 +3,8 @@
 use crate::path_map::{PathMap, PathMapError};
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
+use cloudburst_core::path::OrderError;
+use cloudburst_core::proto::CallFailure;
 use cloudburst_core::wire::RejectReason;
 use nix::errno::Errno;
 use std::io;
@@ -101,24 +103,174 @@ impl BuildError {
     }
 }
 
-/// Why a message was not delivered, or may not have been.
+/// Why a message, a connect or a reply was not delivered or may not have been, or why a call has no
+/// response.
+///
+/// Each variant is one reason. [`may_have_been_delivered`](Self::may_have_been_delivered) says
+/// whether sending again is safe; the other predicates sort the reasons by what to do about them.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Bytes, Endpoint, SendError};
+/// # use std::net::SocketAddr;
+/// async fn ask(client: &Endpoint, servers: [SocketAddr; 2]) -> Result<Bytes, SendError> {
+///     match client.call(servers[0], "a question").await {
+///         Err(error) if !error.may_have_been_delivered() => {
+///             client.call(servers[1], "a question").await // nobody gets it twice
+///         }
+///         Err(SendError::NoResponse) => Ok(Bytes::from("an old answer")),
+///         answered => answered,
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The message was not queued: the caller or this endpoint is to blame.
+    // Refused by this endpoint: nothing was sent.
+    /// The message is longer than the configuration allows. A request header takes 12 bytes, and a
+    /// response header 9.
+    #[error("not sent: message of {len} bytes is larger than `max_message`, {max} bytes")]
+    TooLarge {
+        /// Bytes in the message.
+        len: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// An option of the message is out of its range.
     #[error("not sent: {0}")]
-    Refused(#[source] Refusal),
-    /// The message was not delivered and never will be.
-    #[error("not delivered: {0}; {advice}", advice = after_rejection(.0))]
-    Rejected(#[source] Rejection),
-    /// The message may or may not have been delivered. No more of it is sent, but packets that are
-    /// in the network may still complete it.
-    #[error("perhaps not delivered: {0}; {advice}", advice = after_indeterminate(.0))]
-    Unknown(#[source] Indeterminate),
-    /// This endpoint was closed or dropped while the message was under way.
+    Option(#[from] ConfigError),
+    /// The path map has no path to the peer.
+    #[error("not sent: the path map has no path to {peer}")]
+    NoPath {
+        /// The peer.
+        peer: SocketAddr,
+    },
+    /// The configured order is not for as many paths as lead to the peer.
+    #[error("not sent: the paths to {peer} cannot be put in order: {source}")]
+    Order {
+        /// Where the paths lead.
+        peer: SocketAddr,
+        /// How many there are, and how many there should be.
+        source: OrderError,
+    },
+    /// The peer is behind an address translator, and no session with it is left.
     #[error(
-        "perhaps not delivered: this endpoint was closed while the message was under way; \
-         give `shutdown` more time"
+        "not sent: no session with {peer} is left, and it is behind an address translator: it must \
+         send first"
+    )]
+    Gone {
+        /// The peer.
+        peer: SocketAddr,
+    },
+    /// As many messages or bytes are under way as may be.
+    #[error(
+        "not sent: {messages} messages and connects ({bytes} bytes) are waiting or under way: wait \
+         until one ends"
+    )]
+    Full {
+        /// Messages and connects waiting or under way.
+        messages: usize,
+        /// Their bytes.
+        bytes: usize,
+    },
+    /// As many calls are in flight as may be.
+    #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `send_messages`")]
+    TooManyCalls {
+        /// Calls in flight.
+        calls: usize,
+    },
+    /// This endpoint is closing.
+    #[error("not sent: this endpoint is closing")]
+    Closing,
+    /// 2^48 messages were sent.
+    #[error("not sent: this endpoint has used up its message ids: start another")]
+    OutOfIds,
+
+    // Certainly not delivered.
+    /// The peer refused the message.
+    #[error("not delivered: {0}; {advice}", advice = after_refusal_by_peer(*.0))]
+    Refused(#[source] RejectReason),
+    /// No session came about before the deadline: nobody is there, or has another key, or no packet
+    /// gets through.
+    #[error(
+        "not delivered: nobody who shares this key answered before the deadline; check the peer's \
+         address, its key, and the firewalls on the way"
+    )]
+    NoAnswer,
+    /// No session came about before the deadline, though somebody who shares the key has answered.
+    /// Most likely it does not know that it is reached by this address.
+    #[error(
+        "not delivered: somebody who shares this key is there and did not accept the handshake: it \
+         may not know that it is reached by this address; tell the receiver its address: \
+         `Builder::known_as`, `cbrst-recv --known-as`"
+    )]
+    NotAccepted,
+    /// No session came about before the deadline, for somebody who shares the key speaks another
+    /// version of the protocol there.
+    #[error(
+        "not delivered: the peer speaks version {theirs} of the protocol, and this end version \
+         {ours}; run the same version at both ends"
+    )]
+    OtherVersion {
+        /// The version that this endpoint speaks.
+        ours: u8,
+        /// The newest version that the peer speaks.
+        theirs: u8,
+    },
+    /// As [`NoAnswer`](Self::NoAnswer), and the last packets to the peer did not even leave this host.
+    #[error(
+        "not delivered: nobody who shares this key answered before the deadline, and this host has \
+         not sent the last packets: {0}; {advice}", advice = after_local(*.0)
+    )]
+    NotSent(#[source] LocalError),
+    /// The rate or other messages left this one no turn before its deadline, or it had no time at
+    /// all.
+    #[error(
+        "not delivered: the message got no turn before its deadline; allow more time or a higher \
+         rate, or send less at once"
+    )]
+    NotStarted,
+    /// It was cancelled before its first packet; a reply, because nobody waits for it.
+    #[error("not delivered: the message was cancelled before its first packet")]
+    Cancelled,
+
+    // The message may have been delivered, or not. No more of it is sent, but what has left this
+    // host by now may yet make it whole.
+    /// No STOP came before the deadline.
+    #[error(
+        "perhaps not delivered: no STOP came before the deadline; allow more time, or ask the peer \
+         before sending again"
+    )]
+    Deadline,
+    /// As [`Deadline`](Self::Deadline), and the receiver had no room when it last answered: its
+    /// application does not take messages, or not fast enough.
+    #[error(
+        "perhaps not delivered: no STOP came before the deadline: the receiver had no room when it \
+         last answered; have the receiver take messages faster, or raise `receive_messages` and \
+         `receive_bytes` there"
+    )]
+    Busy,
+    /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not even leave this host.
+    #[error(
+        "perhaps not delivered: no STOP came before the deadline, and this host has not sent the \
+         last packets: {0}; {advice}", advice = after_local(*.0)
+    )]
+    PartlySent(#[source] LocalError),
+    /// The receiver restarted, or forgot the session, or another one on its port took its place,
+    /// while the message was under way.
+    #[error(
+        "perhaps not delivered: the receiver restarted, or was replaced, while the message was \
+         under way; ask the peer before sending again"
+    )]
+    PeerRestarted,
+    /// It was cancelled when packets had been sent.
+    #[error("perhaps not delivered: the message was cancelled while it was under way")]
+    CancelledLate,
+    /// This endpoint was closed or dropped while the message or the call was under way.
+    #[error(
+        "perhaps not delivered: this endpoint was closed; give `shutdown` more time to let what is \
+         under way end"
     )]
     Closed,
     /// This process is a fork of the one that built the endpoint, whose threads and nonces it
@@ -133,97 +285,124 @@ pub enum SendError {
         /// The process that tried to send, or to wait for what the other one sends.
         here: u32,
     },
+
+    // Of calls alone: the callee's endpoint has the request.
+    /// The callee has the request, and its response was not here before the deadline.
+    #[error(
+        "no response before the deadline, though the callee has the request: it may still act \
+         on it; allow more time, or see whether it is overloaded"
+    )]
+    NoResponse,
+    /// The callee's application has dropped the request: its handler panicked, failed, was stopped,
+    /// or wanted it so.
+    #[error("the callee has dropped the request without a reply: see its log")]
+    Unanswered,
 }
 
 impl SendError {
     /// Whether an end had no room: the receiver, whose application does not take messages fast enough,
     /// or this endpoint, which has too many under way. Send less, or later.
     pub const fn is_busy(&self) -> bool {
-        matches!(self, Self::Refused(Refusal::Full { .. }) | Self::Unknown(Indeterminate::Busy))
+        matches!(self, Self::Full { .. } | Self::TooManyCalls { .. } | Self::Busy)
     }
 
-    /// Whether the deadline passed before the send ended. More time may help; see
+    /// Whether the deadline passed before the send or the call ended. More time may help; see
     /// [`may_have_been_delivered`](Self::may_have_been_delivered) before sending again.
     pub const fn is_timeout(&self) -> bool {
         matches!(
             self,
-            Self::Rejected(
-                Rejection::NoAnswer
-                    | Rejection::NotAccepted
-                    | Rejection::OtherVersion { .. }
-                    | Rejection::NotStarted
-                    | Rejection::Local(_)
-            ) | Self::Unknown(
-                Indeterminate::Deadline | Indeterminate::Busy | Indeterminate::Local(_)
-            )
+            Self::NoAnswer
+                | Self::NotAccepted
+                | Self::OtherVersion { .. }
+                | Self::NotSent(_)
+                | Self::NotStarted
+                | Self::Deadline
+                | Self::Busy
+                | Self::PartlySent(_)
+                | Self::NoResponse
         )
     }
 
-    /// Whether the receiver may have the message: sending it again may deliver it twice. If this is
-    /// `false`, the message was certainly not delivered and never will be.
+    /// Whether the peer has refused the message, which it will not do otherwise the next time, unless
+    /// it was [closing](RejectReason::Closing).
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    /// Whether this endpoint is closed or closing: nothing more can be sent by it.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self, Self::Closing | Self::Closed)
+    }
+
+    /// Whether the receiver may have the message: sending it again may deliver it, or run the call,
+    /// twice. If this is `false`, the message was certainly not delivered and never will be.
     ///
     /// `true` for [`Forked`](Self::Forked), too: the process that built the endpoint may have sent
     /// the message.
     pub const fn may_have_been_delivered(&self) -> bool {
-        matches!(self, Self::Unknown(_) | Self::Closed | Self::Forked { .. })
+        matches!(
+            self,
+            Self::Deadline
+                | Self::Busy
+                | Self::PartlySent(_)
+                | Self::PeerRestarted
+                | Self::CancelledLate
+                | Self::Closed
+                | Self::Forked { .. }
+                | Self::NoResponse
+                | Self::Unanswered
+        )
     }
 }
 
-/// Why a call has no response.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The request was not delivered, or may not have been: the inner error says which.
-    #[error("no response, because the request was {0}")]
-    Request(#[source] SendError),
-    /// The callee has the request, and its response was not here before the deadline.
-    #[error(
-        "no response before the deadline, though the callee has the request: it may still act \
-         on it; allow more time, or see whether it is overloaded"
-    )]
-    Deadline,
-    /// The callee's application has dropped the request: its handler panicked, was stopped, or
-    /// chose not to reply.
-    #[error("the callee has dropped the request without a reply: see its log")]
-    Unanswered,
-    /// The limit on calls in flight is reached.
-    #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `send_messages`")]
-    Full {
-        /// Calls in flight.
-        calls: usize,
-    },
-    /// This endpoint was closed or dropped.
-    #[error("no response: this endpoint was closed; the callee may have the request")]
-    Closed,
+impl From<Refusal> for SendError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooLarge { len, max } => Self::TooLarge { len, max },
+            Refusal::Full { messages, bytes } => Self::Full { messages, bytes },
+            Refusal::NoPath(peer) => Self::NoPath { peer },
+            Refusal::Gone(peer) => Self::Gone { peer },
+            Refusal::Order { peer, source } => Self::Order { peer, source },
+            Refusal::Closing => Self::Closing,
+            Refusal::Option(error) => Self::Option(error),
+            Refusal::OutOfIds => Self::OutOfIds,
+        }
+    }
 }
 
-impl CallError {
-    /// Whether an end had no room: see [`SendError::is_busy`].
-    pub const fn is_busy(&self) -> bool {
-        match self {
-            Self::Request(error) => error.is_busy(),
-            Self::Full { .. } => true,
-            Self::Deadline | Self::Unanswered | Self::Closed => false,
+impl From<Rejection> for SendError {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::ByPeer(reason) => Self::Refused(reason),
+            Rejection::NoAnswer => Self::NoAnswer,
+            Rejection::OtherVersion { ours, theirs } => Self::OtherVersion { ours, theirs },
+            Rejection::NotAccepted => Self::NotAccepted,
+            Rejection::Local(error) => Self::NotSent(error),
+            Rejection::NotStarted => Self::NotStarted,
+            Rejection::Cancelled => Self::Cancelled,
         }
     }
+}
 
-    /// Whether the deadline passed before the response came. More time may help; see
-    /// [`may_have_been_delivered`](Self::may_have_been_delivered) before calling again.
-    pub const fn is_timeout(&self) -> bool {
-        match self {
-            Self::Request(error) => error.is_timeout(),
-            Self::Deadline => true,
-            Self::Unanswered | Self::Full { .. } | Self::Closed => false,
+impl From<Indeterminate> for SendError {
+    fn from(reason: Indeterminate) -> Self {
+        match reason {
+            Indeterminate::Deadline => Self::Deadline,
+            Indeterminate::Busy => Self::Busy,
+            Indeterminate::Local(error) => Self::PartlySent(error),
+            Indeterminate::PeerRestarted => Self::PeerRestarted,
+            Indeterminate::Cancelled => Self::CancelledLate,
         }
     }
+}
 
-    /// Whether the callee may have the request: calling again may run it twice. If this is `false`,
-    /// the request was certainly not delivered and never will be.
-    pub const fn may_have_been_delivered(&self) -> bool {
-        match self {
-            Self::Request(error) => error.may_have_been_delivered(),
-            Self::Deadline | Self::Unanswered | Self::Closed => true,
-            Self::Full { .. } => false,
+impl From<CallFailure> for SendError {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Rejected(rejection) => rejection.into(),
+            CallFailure::Unknown(reason) => reason.into(),
+            CallFailure::Deadline => Self::NoResponse,
+            CallFailure::Unanswered => Self::Unanswered,
         }
     }
 }
@@ -252,38 +431,17 @@ fn after_raw_refusal(error: &io::Error) -> &'static str {
     }
 }
 
-const fn after_rejection(rejection: &Rejection) -> &'static str {
-    match rejection {
-        Rejection::ByPeer(RejectReason::TooLarge) => "raise `max_message` there, or send less",
-        Rejection::ByPeer(RejectReason::Unsupported) => "run the same version at both ends",
-        Rejection::ByPeer(RejectReason::Corrupt) => "this host's memory or a bug is to blame",
-        Rejection::ByPeer(RejectReason::Closing) => "send again once the receiver is back",
-        Rejection::NoAnswer => "check the peer's address, its key, and the firewalls on the way",
-        Rejection::NotAccepted => {
-            "tell the receiver its address: `Builder::known_as`, `cbrst-recv --known-as`"
-        }
-        Rejection::OtherVersion { .. } => "run the same version at both ends",
-        Rejection::Local(error) => after_local(error),
-        Rejection::NotStarted => "allow more time or a higher rate, or send less at once",
-        Rejection::Cancelled => "the caller cancelled it",
+const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::TooLarge => "raise `max_message` there, or send less",
+        RejectReason::Unsupported => "run the same version at both ends",
+        RejectReason::Corrupt => "this host's memory or a bug is to blame",
+        RejectReason::Closing => "send again once the receiver is back",
         _ => "see the log of the receiver",
     }
 }
 
-const fn after_indeterminate(reason: &Indeterminate) -> &'static str {
-    match reason {
-        Indeterminate::Deadline => "allow more time, or ask the peer before sending again",
-        Indeterminate::Busy => {
-            "have the receiver take messages faster, or raise `receive_messages` and `receive_bytes` there"
-        }
-        Indeterminate::Local(error) => after_local(error),
-        Indeterminate::PeerRestarted => "ask the peer before sending again",
-        Indeterminate::Cancelled => "the caller cancelled it",
-        _ => "ask the peer before sending again",
-    }
-}
-
-const fn after_local(error: &LocalError) -> &'static str {
+const fn after_local(error: LocalError) -> &'static str {
     match error {
         LocalError::Unreachable => {
             "bring up the interface with its address, or see what `ip route get` says of the peer"
@@ -303,68 +461,102 @@ mod tests {
 
     #[test]
     fn who_may_send_again_and_who_may_wait_longer_is_told() {
-        use SendError::{Closed, Refused, Rejected, Unknown};
-        let forked = SendError::Forked { built_in: 1, here: 2 };
         for (error, is_timeout, may_have_been_delivered) in [
-            (Refused(Refusal::Closing), false, false),
-            (Rejected(Rejection::NoAnswer), true, false),
-            (Rejected(Rejection::NotAccepted), true, false),
-            (Rejected(Rejection::OtherVersion { ours: 2, theirs: 3 }), true, false),
-            (Rejected(Rejection::NotStarted), true, false),
-            (Rejected(Rejection::Local(LocalError::Denied)), true, false),
-            (Rejected(Rejection::Cancelled), false, false),
-            (Rejected(Rejection::ByPeer(RejectReason::Closing)), false, false),
-            (Unknown(Indeterminate::Deadline), true, true),
-            (Unknown(Indeterminate::Busy), true, true),
-            (Unknown(Indeterminate::Local(LocalError::Denied)), true, true),
-            (Unknown(Indeterminate::PeerRestarted), false, true),
-            (Unknown(Indeterminate::Cancelled), false, true),
-            (Closed, false, true),
-            (forked, false, true),
+            (SendError::TooLarge { len: 2, max: 1 }, false, false),
+            (SendError::TooManyCalls { calls: 1 }, false, false),
+            (SendError::Closing, false, false),
+            (SendError::NoAnswer, true, false),
+            (SendError::NotAccepted, true, false),
+            (SendError::OtherVersion { ours: 2, theirs: 3 }, true, false),
+            (SendError::NotStarted, true, false),
+            (SendError::NotSent(LocalError::Denied), true, false),
+            (SendError::Cancelled, false, false),
+            (SendError::Refused(RejectReason::Closing), false, false),
+            (SendError::Deadline, true, true),
+            (SendError::Busy, true, true),
+            (SendError::PartlySent(LocalError::Denied), true, true),
+            (SendError::PeerRestarted, false, true),
+            (SendError::CancelledLate, false, true),
+            (SendError::Closed, false, true),
+            (SendError::Forked { built_in: 1, here: 2 }, false, true),
+            (SendError::NoResponse, true, true),
+            (SendError::Unanswered, false, true),
         ] {
             let expected = (is_timeout, may_have_been_delivered);
             assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
-            let error = CallError::Request(error);
-            assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
-        }
-        for (error, expected) in [
-            (CallError::Deadline, (true, true)),
-            (CallError::Unanswered, (false, true)),
-            (CallError::Full { calls: 1 }, (false, false)),
-            (CallError::Closed, (false, true)),
-        ] {
-            assert_eq!((error.is_timeout(), error.may_have_been_delivered()), expected, "{error}");
         }
     }
 
     #[test]
-    fn an_end_without_room_is_told_from_others() {
-        let full = Refusal::Full { messages: 1, bytes: 1 };
-        for (error, is_busy) in [
-            (SendError::Refused(full), true),
-            (SendError::Unknown(Indeterminate::Busy), true),
-            (SendError::Unknown(Indeterminate::Deadline), false),
-            (SendError::Refused(Refusal::Closing), false),
-            (SendError::Rejected(Rejection::NotStarted), false),
+    fn what_the_core_is_certain_of_stays_certain() {
+        let local = LocalError::Denied;
+        for rejection in [
+            Rejection::ByPeer(RejectReason::Corrupt),
+            Rejection::NoAnswer,
+            Rejection::OtherVersion { ours: 2, theirs: 3 },
+            Rejection::NotAccepted,
+            Rejection::Local(local),
+            Rejection::NotStarted,
+            Rejection::Cancelled,
         ] {
-            assert_eq!(error.is_busy(), is_busy, "{error}");
-            assert_eq!(CallError::Request(error.clone()).is_busy(), is_busy, "{error}");
+            let error = SendError::from(CallFailure::Rejected(rejection));
+            assert!(!error.may_have_been_delivered(), "{error}");
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("not delivered: {rejection}")), "{text}");
         }
-        assert!(CallError::Full { calls: 1 }.is_busy() && !CallError::Deadline.is_busy());
+        for reason in [
+            Indeterminate::Deadline,
+            Indeterminate::Busy,
+            Indeterminate::Local(local),
+            Indeterminate::PeerRestarted,
+            Indeterminate::Cancelled,
+        ] {
+            let error = SendError::from(CallFailure::Unknown(reason));
+            assert!(error.may_have_been_delivered(), "{error}");
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("perhaps not delivered: {reason}")), "{text}");
+        }
+        let peer = SocketAddr::from(([10, 0, 0, 1], 7));
+        for refusal in [
+            Refusal::TooLarge { len: 2, max: 1 },
+            Refusal::Full { messages: 1, bytes: 2 },
+            Refusal::NoPath(peer),
+            Refusal::Gone(peer),
+            Refusal::Closing,
+            Refusal::OutOfIds,
+        ] {
+            let error = SendError::from(refusal.clone());
+            assert!(!error.may_have_been_delivered(), "{error}");
+            assert_eq!(error.to_string(), format!("not sent: {refusal}"));
+        }
     }
 
     #[test]
-    fn an_error_has_the_one_that_it_wraps_as_its_source() {
-        let local = Indeterminate::Local(LocalError::Denied);
-        let call = CallError::Request(SendError::Unknown(local));
-        let causes = core::iter::successors(call.source(), |cause| (*cause).source());
-        let causes: Vec<String> = causes.map(ToString::to_string).collect();
-        let expected = [
-            SendError::Unknown(local).to_string(),
-            local.to_string(),
-            LocalError::Denied.to_string(),
-        ];
-        assert_eq!(causes, expected);
+    fn an_end_without_room_is_told_from_one_that_refuses_or_is_closed() {
+        for (error, [is_busy, is_refused, is_closed]) in [
+            (SendError::Full { messages: 1, bytes: 1 }, [true, false, false]),
+            (SendError::TooManyCalls { calls: 1 }, [true, false, false]),
+            (SendError::Busy, [true, false, false]),
+            (SendError::Deadline, [false; 3]),
+            (SendError::Refused(RejectReason::Closing), [false, true, false]),
+            (SendError::Closing, [false, false, true]),
+            (SendError::Closed, [false, false, true]),
+        ] {
+            let told = [error.is_busy(), error.is_refused(), error.is_closed()];
+            assert_eq!(told, [is_busy, is_refused, is_closed], "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_has_its_cause_as_its_source() {
+        for error in
+            [SendError::PartlySent(LocalError::Denied), SendError::NotSent(LocalError::Denied)]
+        {
+            assert_eq!(error.source().unwrap().to_string(), LocalError::Denied.to_string());
+        }
+        let refused = SendError::Refused(RejectReason::Corrupt);
+        assert_eq!(refused.source().unwrap().to_string(), RejectReason::Corrupt.to_string());
+        assert!(SendError::NoAnswer.source().is_none());
     }
 
     #[test]
@@ -392,11 +584,11 @@ mod tests {
     #[test]
     fn lines_say_what_is_certain_and_what_to_do() {
         let lines = [
-            SendError::Refused(Refusal::TooLarge { len: 2, max: 1 }).to_string(),
-            SendError::Rejected(Rejection::NoAnswer).to_string(),
-            SendError::Rejected(Rejection::NotAccepted).to_string(),
-            SendError::Unknown(Indeterminate::Deadline).to_string(),
-            SendError::Unknown(Indeterminate::Local(LocalError::Denied)).to_string(),
+            SendError::TooLarge { len: 2, max: 1 }.to_string(),
+            SendError::NoAnswer.to_string(),
+            SendError::NotAccepted.to_string(),
+            SendError::Deadline.to_string(),
+            SendError::PartlySent(LocalError::Denied).to_string(),
         ];
         assert_eq!(
             lines,

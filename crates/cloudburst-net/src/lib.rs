@@ -55,8 +55,8 @@
 //! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
 //! the application at the other end has answered, if only by an empty receipt: [`Request::accept`].
 //! [`Endpoint::call_many`] calls many peers at once, and yields their responses as they arrive.
-//! [`CallError`] says why there is no response, and what became of the request. Plain messages are
-//! independent of calls on the same endpoint.
+//! [`SendError`] says why there is no response, and whether the request may have been delivered. Plain
+//! messages are independent of calls on the same endpoint.
 //!
 //! # Seeing what happens
 //!
@@ -98,6 +98,8 @@ pub mod blocking;
 mod builder;
 mod calls;
 mod capacity;
+#[cfg(feature = "tower")]
+mod client;
 mod connect;
 mod egress_map;
 mod endpoint;
@@ -113,27 +115,30 @@ mod process;
 mod reactor;
 mod room;
 mod sending;
+mod streams;
 mod trace;
 mod wakers;
 mod watch;
 
 pub use builder::{Builder, DEFAULT_DSCP, DEFAULT_SOCKET_BUFFERS};
 pub use calls::{Calls, Request, RequestParts, Response};
+#[cfg(feature = "tower")]
+pub use client::Client;
 pub use endpoint::{Counters, Endpoint};
-pub use error::{BuildError, CallError, Closed, SendError};
+pub use error::{BuildError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
 pub use outgoing::Outgoing;
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;
+pub use streams::{Incoming, PeerSink};
 
 pub use bytes::Bytes;
 pub use cloudburst_core::code::Code;
 pub use cloudburst_core::config::{
-    BurstPolicy, Classes, Config, ConfigError, PullOrder, Security, Thresholds,
+    BurstPolicy, Capacity, Classes, Config, ConfigError, KeyError, PresharedKey, PullOrder,
+    Security, Thresholds,
 };
-pub use cloudburst_core::error::{
-    Indeterminate, LocalError, Receipt, Rejection, SendError as Refusal,
-};
+pub use cloudburst_core::error::{LocalError, Receipt};
 pub use cloudburst_core::id::{MessageId, PathId};
 pub use cloudburst_core::latency::LatencyHistogram;
 pub use cloudburst_core::path::{

@@ -2,7 +2,7 @@
 
 use crate::calls::{Calls, Request};
 use crate::endpoint::Endpoint;
-use crate::error::{CallError, SendError};
+use crate::error::SendError;
 use crate::sending::Sending;
 use bytes::Bytes;
 use cloudburst_core::code::Code;
@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 /// A message, a call or a reply that is about to be sent, or a connect. Set what differs from the
 /// endpoint's configuration, and await it.
 ///
-/// Out-of-range settings are refused when it is sent: [`Refusal::Option`](crate::Refusal::Option).
+/// Out-of-range settings are refused when it is sent: [`SendError::Option`].
 ///
 /// # Example
 ///
@@ -128,8 +128,7 @@ impl Outgoing<Plain<'_>> {
     ///
     /// # Errors
     ///
-    /// [`SendError::Refused`] with [`Refusal::Full`](crate::Refusal::Full) if the limits on messages
-    /// under way are reached.
+    /// [`SendError::Full`] if the limits on messages under way are reached.
     pub fn begin(self) -> Result<Sending, SendError> {
         let Plain { endpoint, peer, bytes } = self.what;
         endpoint.burst(peer, Role::Plain, bytes, &self.options)
@@ -152,7 +151,7 @@ impl<'a> IntoFuture for Outgoing<Plain<'a>> {
 }
 
 impl<'a> IntoFuture for Outgoing<Call<'a>> {
-    type Output = Result<Bytes, CallError>;
+    type Output = Result<Bytes, SendError>;
     type IntoFuture = Outcome<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

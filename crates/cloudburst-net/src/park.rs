@@ -119,6 +119,7 @@ mod tests {
     use crate::Endpoint;
     use cloudburst_core::config::Security;
     use core::future;
+    use tokio::sync::oneshot;
 
     /// No engine, and one.
     fn engines() -> [Option<Arc<Engine<UdpIo>>>; 2] {
@@ -143,9 +144,9 @@ mod tests {
     #[test]
     fn another_thread_wakes_it() {
         for engine in engines() {
-            let (sender, receiver) = async_channel::bounded(1);
-            let other = thread::spawn(move || sender.send_blocking(7));
-            assert_eq!(block_on_for(engine, Duration::MAX, receiver.recv()), Some(Ok(7)));
+            let (sender, receiver) = oneshot::channel();
+            let other = thread::spawn(move || sender.send(7));
+            assert_eq!(block_on_for(engine, Duration::MAX, receiver), Some(Ok(7)));
             other.join().unwrap().unwrap();
         }
     }

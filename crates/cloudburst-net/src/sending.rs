@@ -62,8 +62,8 @@ impl Future for Sending {
         self.ended = true;
         let result = match outcome {
             Ok(Outcome::Delivered(receipt)) => Ok(receipt),
-            Ok(Outcome::Rejected(rejection)) => Err(SendError::Rejected(rejection)),
-            Ok(Outcome::Unknown(reason)) => Err(SendError::Unknown(reason)),
+            Ok(Outcome::Rejected(rejection)) => Err(rejection.into()),
+            Ok(Outcome::Unknown(reason)) => Err(reason.into()),
             // The engine was stopped and has dropped the other end.
             Err(_) => Err(SendError::Closed),
         };

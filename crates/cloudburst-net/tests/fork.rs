@@ -3,7 +3,7 @@
 
 mod common;
 
-use cloudburst_net::{CallError, Closed, Counters, PathMap, PathMapError, SendError, blocking};
+use cloudburst_net::{Closed, Counters, PathMap, PathMapError, SendError, blocking};
 use common::{PATIENCE, blocking, bytes, eventually};
 use fork::{Fork, fork};
 use nix::sys::signal::{Signal, kill};
@@ -100,11 +100,11 @@ fn try_all(
     let is_forked = |error: &SendError| matches!(error, SendError::Forked { .. });
     assert!(sending.wait().is_err_and(|error| is_forked(&error)));
     let ended: Vec<_> = calls.map(|response| response.result).collect();
-    assert!(matches!(&ended[..], [Err(CallError::Request(error))] if is_forked(error)));
+    assert!(matches!(&ended[..], [Err(error)] if is_forked(error)));
     assert!(endpoint.send(nobody, "hello").is_err_and(|error| is_forked(&error)));
     assert!(endpoint.try_send(nobody, "hello").is_err_and(|error| is_forked(&error)));
     let called = endpoint.call(nobody, "hello");
-    assert!(matches!(called, Err(CallError::Request(error)) if is_forked(&error)));
+    assert!(matches!(called, Err(error) if is_forked(&error)));
     assert_eq!((endpoint.recv(), endpoint.try_recv()), (Err(Closed), Err(Closed)));
     assert_eq!(endpoint.recv_timeout(Duration::from_secs(60)), Err(Closed));
     assert!(endpoint.recv_request().is_err());

@@ -117,7 +117,7 @@ fn config(choices: &mut Choices<'_>, flags: u8, host: usize, hosts: usize) -> Co
     let config = Config {
         max_message,
         mtu: choices.pick(&[576, 1500]),
-        capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]),
+        capacity: choices.pick(&[1_000_000_000, 10_000_000, 1_000_000]).into(),
         rate: choices.pick(&[1.0, 0.5]),
         train: choices.pick(&[64, 1, 4]),
         code: choices.pick(&CODES),

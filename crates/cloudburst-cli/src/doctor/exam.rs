@@ -5,9 +5,7 @@ use crate::plan::DoctorPlan;
 use crate::protocol::{Body, Frame, InvocationId, TransferId, Vitals};
 use crate::sender::{Failure, address};
 use bytes::Bytes;
-use cloudburst_net::{
-    BurstPolicy, Config, Endpoint, PathMap, Rejection, SendError, SendOptions, blocking,
-};
+use cloudburst_net::{BurstPolicy, Capacity, Endpoint, PathMap, SendError, SendOptions, blocking};
 use core::time::Duration;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -68,17 +66,17 @@ impl Examiner {
         peer: SocketAddr,
         paths: u16,
     ) -> Result<Self, ExamError> {
-        let mut builder = Endpoint::builder()
+        // One packet at a time takes no capacity; a burst should fit the link.
+        let capacity = match plan.capacity {
+            Capacity::Auto if paths == 1 => Capacity::FALLBACK,
+            capacity => capacity,
+        };
+        let builder = Endpoint::builder()
             .bind(local)
             .paths(PathMap::ecmp(paths))
             .security(plan.key.security())
-            .dscp(plan.dscp);
-        // One packet at a time takes no capacity; a burst should fit the link.
-        if let Some(capacity) = plan.capacity {
-            builder = builder.capacity(capacity);
-        } else if paths == 1 {
-            builder = builder.capacity(Config::default().capacity);
-        }
+            .dscp(plan.dscp)
+            .capacity(capacity);
         let endpoint = builder.build()?.blocking();
         let session = InvocationId(rand::random());
         Ok(Self { endpoint, peer, session, asked: 0, deadline: plan.deadline, silence: None })
@@ -148,13 +146,14 @@ impl Examiner {
         match self.endpoint.with(options).send(self.peer, question) {
             Ok(receipt) => Ok(Some((transfer, receipt.packets))),
             Err(
-                error @ (SendError::Rejected(
-                    Rejection::NoAnswer
-                    | Rejection::NotAccepted
-                    | Rejection::OtherVersion { .. }
-                    | Rejection::Local(_),
-                )
-                | SendError::Unknown(_)),
+                error @ (SendError::NoAnswer
+                | SendError::NotAccepted
+                | SendError::OtherVersion { .. }
+                | SendError::NotSent(_)
+                | SendError::Deadline
+                | SendError::Busy
+                | SendError::PartlySent(_)
+                | SendError::PeerRestarted),
             ) => {
                 self.silence = Some(error);
                 Ok(None)

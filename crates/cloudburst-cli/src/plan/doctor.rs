@@ -2,7 +2,7 @@
 
 use super::{Key, PlanError, check_address};
 use crate::args::DoctorArgs;
-use cloudburst_net::DEFAULT_DSCP;
+use cloudburst_net::{Capacity, DEFAULT_DSCP};
 use core::time::Duration;
 use std::ffi::OsString;
 
@@ -13,7 +13,7 @@ pub(crate) struct DoctorPlan {
     pub(crate) ports: u16,
     pub(crate) packets: u32,
     pub(crate) dscp: u8,
-    pub(crate) capacity: Option<u64>,
+    pub(crate) capacity: Capacity,
     pub(crate) deadline: Duration,
     pub(crate) json: bool,
 }
@@ -45,7 +45,7 @@ impl DoctorPlan {
             ports: args.ports,
             packets: args.packets,
             dscp: args.dscp.unwrap_or(DEFAULT_DSCP),
-            capacity: args.capacity.map(|bits| bits.0),
+            capacity: args.capacity,
             deadline: args.deadline.0,
             json: args.json,
         })

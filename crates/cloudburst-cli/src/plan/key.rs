@@ -1,7 +1,7 @@
 //! Which key to use, and where it comes from.
 
 use super::PlanError;
-use cloudburst_net::Security;
+use cloudburst_net::{PresharedKey, Security};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ const MAX_KEY_FILE: u64 = 4096;
 #[derive(Clone)]
 pub(crate) enum Key {
     /// From a file.
-    File(PathBuf, [u8; 32]),
+    File(PathBuf, PresharedKey),
     /// From the environment.
-    Environment([u8; 32]),
+    Environment(PresharedKey),
     /// Made for this run.
     Made([u8; 32]),
     /// None: `--insecure`.
@@ -43,15 +43,16 @@ impl Key {
             return Self::in_file(path).map(Some);
         }
         let Some(text) = environment else { return Ok(None) };
-        let key = text.to_str().and_then(Security::key_from_hex).ok_or(PlanError::KeyVariable)?;
+        let key = text.to_str().and_then(|text| text.parse().ok()).ok_or(PlanError::KeyVariable)?;
         Ok(Some(Self::Environment(key)))
     }
 
     /// The one in a file.
     pub(super) fn in_file(path: &Path) -> Result<Self, PlanError> {
-        let key = Security::key_from_hex(&read(path)?);
-        key.map(|key| Self::File(path.to_owned(), key))
-            .ok_or_else(|| PlanError::KeyFileContent { path: path.to_owned() })
+        match read(path)?.parse() {
+            Ok(key) => Ok(Self::File(path.to_owned(), key)),
+            Err(_) => Err(PlanError::KeyFileContent { path: path.to_owned() }),
+        }
     }
 
     /// One that nobody has, until both ends have agreed on another by a code.
@@ -69,18 +70,19 @@ impl Key {
 
     /// For the endpoint.
     pub(crate) fn security(&self) -> Security {
-        self.bytes().map_or_else(Security::trusted_network, |key| Security::pre_shared(*key))
+        self.preshared().map_or_else(Security::trusted_network, Security::pre_shared)
     }
 
     /// For an endpoint that accepts the keys of `others`, too.
     pub(crate) fn security_with(&self, others: &[Self]) -> Security {
-        let keys = others.iter().filter_map(Self::bytes);
-        keys.fold(self.security(), |security, key| security.also_accept(*key))
+        let keys = others.iter().filter_map(Self::preshared);
+        keys.fold(self.security(), Security::also_accept)
     }
 
-    const fn bytes(&self) -> Option<&[u8; 32]> {
+    fn preshared(&self) -> Option<PresharedKey> {
         match self {
-            Self::File(_, key) | Self::Environment(key) | Self::Made(key) => Some(key),
+            Self::File(_, key) | Self::Environment(key) => Some(key.clone()),
+            Self::Made(key) => Some((*key).into()),
             Self::Insecure => None,
         }
     }
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn digits_and_keys_are_the_same() {
-        let key: [u8; 32] = core::array::from_fn(|i| (i * 9) as u8);
-        assert_eq!(Security::key_from_hex(&hex(&key)), Some(key));
+        assert_eq!(hex(&[0x00, 0x9f, 0xc1]), "009fc1");
+        assert!(hex(&[0xab; 32]).parse::<PresharedKey>().is_ok());
     }
 }

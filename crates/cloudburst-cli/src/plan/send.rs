@@ -4,7 +4,7 @@ use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
 use crate::pairing::Code as PairingCode;
 use crate::protocol::{Attributes, Entry, FilePath};
-use cloudburst_net::{Code, Order};
+use cloudburst_net::{Capacity, Code, Order};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +22,7 @@ pub(crate) struct SendPlan {
     pub(crate) skipped: Vec<PathBuf>,
     pub(crate) order: Order,
     pub(crate) rate: f64,
-    pub(crate) capacity: Option<u64>,
+    pub(crate) capacity: Capacity,
     pub(crate) pull: bool,
     /// The key comes of it.
     pub(crate) pair: Option<PairingCode>,
@@ -99,7 +99,7 @@ impl SendPlan {
             skipped,
             order: args.order,
             rate: args.rate,
-            capacity: args.capacity.map(|bits| bits.0),
+            capacity: args.capacity,
             pull: args.pull,
             pair: args.pair,
             code: args.code,

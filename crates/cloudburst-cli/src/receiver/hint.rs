@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_key_of_the_users_own_is_not_shown() {
-        for key in [Key::Environment([0xab; 32]), Key::File("a b".into(), [0xab; 32])] {
+        for key in [Key::Environment([0xab; 32].into()), Key::File("a b".into(), [0xab; 32].into())]
+        {
             let lines = lines(&key, "[::1]:7000".parse().unwrap()).concat();
             assert!(!lines.contains("abab") && lines.contains("cbrst-send"), "{lines}");
             assert!(lines.contains("[::1]:7000"), "{lines}");

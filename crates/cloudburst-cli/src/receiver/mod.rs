@@ -20,7 +20,7 @@ use crate::plan::{CommonPlan, Destination, Key, ReceivePlan};
 use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
-use cloudburst_net::{BuildError, Config, Endpoint};
+use cloudburst_net::{BuildError, Capacity, Config, Endpoint};
 use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -135,7 +135,7 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         .known_as(plan.known_as.iter().copied())
         .paths(plan.common.paths.clone())
         // They are few and small: how fast the link is does not matter.
-        .capacity(Config::default().capacity)
+        .capacity(Capacity::FALLBACK)
         .security(plan.common.key.security_with(&plan.also_accept))
         .config(config)
         .aeolus(plan.common.aeolus)

@@ -3,7 +3,7 @@
 use super::address::explain_silence;
 use super::source::SourceError;
 use crate::protocol::Reason;
-use cloudburst_net::{Indeterminate, Rejection, SendError};
+use cloudburst_net::SendError;
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -94,12 +94,12 @@ impl Failure {
     /// is than the error itself says.
     pub(crate) fn of_peer(peer: SocketAddr, waited: Duration, error: &SendError) -> Option<Self> {
         match *error {
-            SendError::Rejected(Rejection::NoAnswer) => Some(explain_silence(peer, waited)),
-            SendError::Rejected(Rejection::NotAccepted) => Some(Self::NotAccepted { peer }),
-            SendError::Rejected(Rejection::OtherVersion { ours, theirs }) => {
+            SendError::NoAnswer => Some(explain_silence(peer, waited)),
+            SendError::NotAccepted => Some(Self::NotAccepted { peer }),
+            SendError::OtherVersion { ours, theirs } => {
                 Some(Self::OtherVersion { peer, ours, theirs })
             }
-            SendError::Unknown(Indeterminate::Busy) => Some(Self::Busy { peer, waited }),
+            SendError::Busy => Some(Self::Busy { peer, waited }),
             _ => None,
         }
     }

@@ -105,13 +105,11 @@ impl Session {
             .order(plan.order)
             .security(security)
             .config(config)
+            .capacity(plan.capacity)
             .rate(plan.rate)
             .aeolus(plan.common.aeolus)
             .ecn(plan.common.ecn)
             .adaptive_rate(plan.common.adaptive_rate);
-        if let Some(capacity) = plan.capacity {
-            builder = builder.capacity(capacity);
-        }
         if !plan.common.dscps.is_empty() {
             builder = builder.dscps(plan.common.dscps.iter().copied());
         }

@@ -7,7 +7,7 @@ use crate::courier::{News, wait_until};
 use crate::plan::Input;
 use crate::progress::Progress;
 use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
-use cloudburst_net::{BurstPolicy, Receipt, SendError, SendOptions};
+use cloudburst_net::{BurstPolicy, Capacity, Receipt, SendError, SendOptions};
 use core::time::Duration;
 use std::time::Instant;
 
@@ -30,8 +30,11 @@ pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 /// Bytes in a chunk for a link of this capacity, in bits a second. Over loopback, 180 kB to 1 MiB are
 /// equally fast, and the largest costs the least bookkeeping; on a slow link, a chunk should take a
 /// tenth of a second, so that something arrives well before either end gives up.
-pub(super) fn chunk_for(capacity: Option<u64>, rate: f64) -> usize {
-    let tenth = capacity.map_or(f64::INFINITY, |bits| bits as f64 * rate / 80.0);
+pub(super) fn chunk_for(capacity: Capacity, rate: f64) -> usize {
+    let tenth = match capacity {
+        Capacity::BitsPerSecond(bits) => bits as f64 * rate / 80.0,
+        _ => f64::INFINITY,
+    };
     (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
 }
 
@@ -225,9 +228,7 @@ impl Transfer<'_> {
             (What::Offer | What::Chunk(_) | What::Alive, error) if self.outbound.is_finishing() => {
                 Failure::Doubtful(error)
             }
-            (What::Finish, error @ (SendError::Unknown(_) | SendError::Closed)) => {
-                Failure::Doubtful(error)
-            }
+            (What::Finish, error) if error.may_have_been_delivered() => Failure::Doubtful(error),
             (_, error) => {
                 let Session { peer, deadline, .. } = *self.session;
                 Failure::of_peer(peer, deadline, &error).unwrap_or(Failure::Transport(error))

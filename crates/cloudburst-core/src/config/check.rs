@@ -29,7 +29,7 @@ impl Config {
         if !(576..=65_535).contains(&self.mtu) {
             return refuse("mtu", &self.mtu, "between 576 and 65535 bytes");
         }
-        if self.capacity < 8_000 {
+        if self.capacity.bits_per_second() < 8_000 {
             return refuse("capacity", &self.capacity, "at least 8000 bits a second");
         }
         if !(self.rate > 0.0 && self.rate <= 1.0) {
@@ -148,7 +148,7 @@ mod tests {
             Config { max_message: 1 << 32, ..Config::default() },
             Config { decode_bytes: 5, ..Config::default() },
             Config { policy: BurstPolicy::Budgeted { margin: -1.0 }, ..Config::default() },
-            Config { capacity: 0, ..Config::default() },
+            Config { capacity: 0.into(), ..Config::default() },
             Config { downlink: Some(Downlink::new(0)), ..Config::default() },
             Config { policy: BurstPolicy::Pulled { window: Some(0) }, ..Config::default() },
             Config { deadline: Duration::ZERO, ..Config::default() },

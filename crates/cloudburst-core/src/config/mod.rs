@@ -1,14 +1,17 @@
 //! Settings of an endpoint, with defaults and trade-offs.
 
+mod capacity;
 mod check;
 mod classes;
 mod security;
 
+pub use self::capacity::Capacity;
 pub use self::check::ConfigError;
 pub(crate) use self::check::check_code;
 pub(crate) use self::classes::MAX_LEVELS;
 pub use self::classes::{Classes, Thresholds};
 pub use self::security::Security;
+pub use crate::wire::keys::{KeyError, PresharedKey};
 
 use crate::code::{Code, MAX_SOURCE_SYMBOLS};
 use crate::path::{Downlink, Order};
@@ -82,9 +85,9 @@ pub struct Config {
     /// of UDP payload over IPv4 and 1,452 over IPv6; an outer header takes more. From 576 to 65,535.
     /// More than the path carries loses every packet.
     pub mtu: usize,
-    /// The link's capacity in bits a second (LINK_CAP of Algorithm 1). Default 1 Gb/s, for which an
-    /// endpoint with sockets puts what its interface reports.
-    pub capacity: u64,
+    /// The link's capacity (LINK_CAP of Algorithm 1). Default [`Capacity::Auto`]: an endpoint with
+    /// sockets uses what its interface reports.
+    pub capacity: Capacity,
     /// The share `r` of the capacity that all messages together may use, in 0.0 < r <= 1.0.
     /// Default 1.0; in an over-subscribed fabric, the over-subscription ratio.
     pub rate: f64,
@@ -217,7 +220,7 @@ impl Default for Config {
         const MIB: usize = 1 << 20;
         Self {
             mtu: 1500,
-            capacity: 1_000_000_000,
+            capacity: Capacity::Auto,
             rate: 1.0,
             adaptive_rate: false,
             train: MAX_TRAIN,

@@ -3,6 +3,17 @@
 use crate::wire::keys::PresharedKey;
 
 /// How an endpoint tells its peers from strangers. There is no default: choose by name.
+///
+/// ```
+/// use cloudburst_core::config::{PresharedKey, Security};
+///
+/// # let text = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+/// # let next = [7; 32];
+/// let key: PresharedKey = text.parse()?; // 64 hexadecimal digits, from a safe place
+/// let security = Security::pre_shared(key).also_accept(next);
+/// assert!(!security.is_trusted_network());
+/// # Ok::<(), cloudburst_core::config::KeyError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Security {
     keys: Vec<PresharedKey>,
@@ -12,8 +23,8 @@ pub struct Security {
 impl Security {
     /// Only endpoints that hold the same 32 bytes can talk to each other, and nobody else can
     /// read, forge or replay their messages.
-    pub fn pre_shared(key: [u8; 32]) -> Self {
-        Self { keys: vec![PresharedKey::new(key)], trusted_network: false }
+    pub fn pre_shared(key: impl Into<PresharedKey>) -> Self {
+        Self { keys: vec![key.into()], trusted_network: false }
     }
 
     /// Accepts handshakes under this key, too; those that this endpoint begins are still under the
@@ -21,24 +32,9 @@ impl Security {
     ///
     /// Keys rotate in this way without an outage: have all endpoints accept the new key, then have
     /// all begin with it and accept the old one, then drop the old one.
-    pub fn also_accept(mut self, key: [u8; 32]) -> Self {
-        self.keys.push(PresharedKey::new(key));
+    pub fn also_accept(mut self, key: impl Into<PresharedKey>) -> Self {
+        self.keys.push(key.into());
         self
-    }
-
-    /// Parses a key of 64 hexadecimal digits, the format of key files. White space around them is
-    /// ignored. `None` if the text is anything else.
-    pub fn key_from_hex(text: &str) -> Option<[u8; 32]> {
-        let digits = text.trim().as_bytes();
-        let mut key = [0; 32];
-        if digits.len() != 64 {
-            return None;
-        }
-        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-            let nibble = |digit: u8| char::from(digit).to_digit(16);
-            *byte = u8::try_from(nibble(pair[0])? << 4 | nibble(pair[1])?).ok()?;
-        }
-        Some(key)
     }
 
     /// Uses no key: anyone who can reach this endpoint may send to it, and anyone who can change
@@ -48,7 +44,7 @@ impl Security {
     /// protects against passive listeners.
     pub fn trusted_network() -> Self {
         // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
-        let key = PresharedKey::new(*b"cloudburst on a trusted network.");
+        let key = PresharedKey::from(*b"cloudburst on a trusted network.");
         Self { keys: vec![key], trusted_network: true }
     }
 
@@ -66,16 +62,34 @@ impl Security {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::keys::KeyError;
 
     #[test]
     fn a_key_is_64_digits_and_nothing_else_is() {
         let key: [u8; 32] = core::array::from_fn(|at| 0xa0 + at as u8);
         let digits: String = (0xa0..=0xbf).map(|byte: u8| format!("{byte:02X}")).collect();
         for text in [&digits, &digits.to_lowercase(), &format!("  {digits}\n")] {
-            assert_eq!(Security::key_from_hex(text), Some(key), "{text}");
+            let parsed: PresharedKey = text.parse().unwrap();
+            assert_eq!(parsed.bytes(), &key, "{text}");
         }
-        for text in ["", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
-            assert_eq!(Security::key_from_hex(text), None, "{text}");
+        for (text, error) in [
+            (String::new(), KeyError::Text { came: 0 }),
+            ("0".repeat(63), KeyError::Text { came: 63 }),
+            ("0".repeat(65), KeyError::Text { came: 65 }),
+            (format!("{}g", "0".repeat(63)), KeyError::Digit { place: 64 }),
+            ("é".repeat(32), KeyError::Digit { place: 1 }),
+        ] {
+            assert_eq!(text.parse::<PresharedKey>().map(drop), Err(error), "{text}");
+        }
+        let short = PresharedKey::try_from(&key[..31]);
+        assert_eq!(short.map(drop), Err(KeyError::Bytes { came: 31 }));
+    }
+
+    #[test]
+    fn nothing_shows_a_key() {
+        let shown = format!("{:?}", Security::pre_shared([0xab; 32]).also_accept([0xcd; 32]));
+        for secret in ["ab", "AB", "171", "cd", "CD", "205"] {
+            assert!(!shown.contains(secret), "{shown}");
         }
     }
 }

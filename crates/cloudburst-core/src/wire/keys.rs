@@ -4,11 +4,47 @@
 
 use super::handshake::SessionSecrets;
 use crate::id::{Digest, MessageId, SessionId};
+use core::str::FromStr;
 use twox_hash::XxHash3_128;
 
-/// The shared secret of a set of endpoints.
+/// The shared secret of a set of endpoints: 32 bytes that only they know. `Debug` does not show them.
+///
+/// In text, as in key files, it has 64 hexadecimal digits; blanks and line ends around them are fine.
+///
+/// ```
+/// use cloudburst_core::config::PresharedKey;
+///
+/// let key: PresharedKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff".parse()?;
+/// let key = PresharedKey::from([7; 32]);
+/// let key = PresharedKey::try_from(vec![7; 32].as_slice())?;
+/// # Ok::<(), cloudburst_core::config::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct PresharedKey([u8; 32]);
+
+/// Bytes or text that are no key. It does not say what came, which may be a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// Text of another length.
+    #[error("a key has 64 hexadecimal digits, and {came} bytes of text came")]
+    Text {
+        /// Bytes of text, without blanks around.
+        came: usize,
+    },
+    /// Text of which a part is no digit.
+    #[error("a key has 64 hexadecimal digits, and the one at place {place} is none")]
+    Digit {
+        /// Its place, counted from 1.
+        place: usize,
+    },
+    /// Bytes of another number.
+    #[error("a key has 32 bytes, and {came} came")]
+    Bytes {
+        /// Bytes.
+        came: usize,
+    },
+}
 
 /// The secrets of one direction of messages: its symbols one way, its answers the other.
 #[derive(Clone, Debug)]
@@ -61,14 +97,40 @@ pub struct SessionKeys {
 }
 
 impl PresharedKey {
-    /// Wraps 32 bytes that only the endpoints which may talk to each other know.
-    pub const fn new(key: [u8; 32]) -> Self {
-        Self(key)
-    }
-
     /// The bytes.
     pub(crate) const fn bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl From<[u8; 32]> for PresharedKey {
+    fn from(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+}
+
+impl TryFrom<&[u8]> for PresharedKey {
+    type Error = KeyError;
+
+    fn try_from(key: &[u8]) -> Result<Self, KeyError> {
+        key.try_into().map(Self).map_err(|_| KeyError::Bytes { came: key.len() })
+    }
+}
+
+impl FromStr for PresharedKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let digits = text.trim().as_bytes();
+        if digits.len() != 64 {
+            return Err(KeyError::Text { came: digits.len() });
+        }
+        let mut key = [0; 32];
+        for (at, &digit) in digits.iter().enumerate() {
+            let value = char::from(digit).to_digit(16).ok_or(KeyError::Digit { place: at + 1 })?;
+            key[at / 2] = key[at / 2] << 4 | value as u8;
+        }
+        Ok(Self(key))
     }
 }
 

@@ -34,7 +34,7 @@ fn address(host: u8) -> SocketAddr {
 }
 
 fn endpoint(host: u8) -> Endpoint {
-    let config = Config { port: 7000, capacity: 100_000_000_000, ..Config::default() };
+    let config = Config { port: 7000, capacity: 100_000_000_000.into(), ..Config::default() };
     let security = Security::pre_shared(crate::common::KEY);
     let seed = Seed::new([host; 32]);
     Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(PATHS))).unwrap()

@@ -12,7 +12,10 @@ const CAPACITY: u64 = 100_000_000;
 const HELLO_BITS: u64 = 8 * (64 + 28);
 
 fn pair() -> Pair {
-    Pair::new(Setup { a: Config { capacity: CAPACITY, ..Setup::default().a }, ..Setup::default() })
+    Pair::new(Setup {
+        a: Config { capacity: CAPACITY.into(), ..Setup::default().a },
+        ..Setup::default()
+    })
 }
 
 /// A sends a message to each of `count` addresses where nobody is.

@@ -86,7 +86,7 @@ fn both_sides_send_at_once_and_answers_need_no_second_handshake() {
 #[test]
 fn the_rate_bounds_what_all_messages_send_together() {
     // 100 messages of 93 KB are 9.9 MB on the wire: 0.79 s at 100 Mb/s.
-    let a = Config { capacity: 100_000_000, port: 7000, ..Config::default() };
+    let a = Config { capacity: 100_000_000.into(), port: 7000, ..Config::default() };
     let mut pair = Pair::new(Setup { a, ..Setup::default() });
     pair.deliver(message(1, 0));
     let start = pair.now;

@@ -99,7 +99,7 @@ fn address(host: usize) -> SocketAddr {
 impl Switch {
     fn of(incast: &Incast) -> Self {
         let config = Config {
-            capacity: RATE,
+            capacity: RATE.into(),
             port: 7000,
             pull_order: incast.order,
             probe: incast.probe,
@@ -129,7 +129,7 @@ impl Switch {
             Host::new(
                 now,
                 Recipe {
-                    config: Config { capacity: RATE, port: 7000, ..config },
+                    config: Config { capacity: RATE.into(), port: 7000, ..config },
                     security: Security::pre_shared(KEY),
                     secret: [number as u8 + 1; 32],
                     egresses: 1,

@@ -8,7 +8,7 @@ use core::time::Duration;
 #[test]
 fn sending_times_of_a_burst_are_given_back_when_it_is_over() {
     // Some 8,000 packets are on their way at a time.
-    let a = Config { capacity: 10_000_000_000, ..Setup::default().a };
+    let a = Config { capacity: 10_000_000_000.into(), ..Setup::default().a };
     let link = LinkConfig { delay: Duration::from_millis(5), ..LinkConfig::default() };
     let mut pair = Pair::new(Setup { a, link, ..Setup::default() });
     pair.deliver(message(1, 0));

@@ -46,7 +46,7 @@ fn address(host: usize) -> SocketAddr {
 impl Star {
     fn new(peers: usize) -> Self {
         let mut now = Instant::from_nanos(1_000_000_000);
-        let config = Config { capacity: 100_000_000_000, port: 7000, ..Config::default() };
+        let config = Config { capacity: 100_000_000_000.into(), port: 7000, ..Config::default() };
         let host = |number| {
             let recipe = Recipe {
                 config: config.clone(),

@@ -106,7 +106,7 @@ fn an_answer_that_cannot_leave_with_symbols_lets_one_batch_pass_and_no_more() {
 #[test]
 fn an_answer_that_left_with_symbols_counts_against_the_rate_of_answers() {
     // Less than two answers may leave at once.
-    let slow = Config { capacity: 1_500_000, ..Config::default() };
+    let slow = Config { capacity: 1_500_000.into(), ..Config::default() };
     let (mut a, mut b) = (Host::new(1), Host::with(2, 1, slow));
     a.send(&b, 1_000);
     // The answers to the handshake have used up the rate: later, there is room for more.

@@ -8,7 +8,7 @@ use core::time::Duration;
 const LENGTH: usize = 93_000;
 
 fn pair() -> Pair {
-    let a = Config { capacity: 10_000_000_000, ..Setup::default().a };
+    let a = Config { capacity: 10_000_000_000.into(), ..Setup::default().a };
     Pair::new(Setup { a, ..Setup::default() })
 }
 

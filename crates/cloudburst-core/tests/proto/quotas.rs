@@ -65,7 +65,7 @@ fn stalled_messages_expire_and_make_room() {
 #[test]
 fn handshakes_without_symbols_are_bounded_and_forgotten() {
     // Of a link that has room for all answers at once.
-    let mut endpoint = endpoint(Config { capacity: 1_000_000_000_000, ..Config::default() });
+    let mut endpoint = endpoint(Config { capacity: 1_000_000_000_000.into(), ..Config::default() });
     let now = Instant::from_nanos(1_000_000_000);
     for nonce in 0..5_000 {
         let via = Via {

@@ -266,7 +266,7 @@ impl Net {
 }
 
 fn adaptive(capacity: u64) -> Config {
-    Config { capacity, adaptive_rate: true, ..Config::default() }
+    Config { capacity: capacity.into(), adaptive_rate: true, ..Config::default() }
 }
 
 fn millis(millis: u64) -> Duration {

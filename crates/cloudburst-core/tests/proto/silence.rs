@@ -50,7 +50,7 @@ fn a_backlog_for_a_silent_peer_is_probed_as_slowly_as_one_message() {
 #[test]
 fn a_backlog_for_a_silent_peer_does_not_slow_down_messages_to_others() {
     for length in [100, 5_000, 93_000] {
-        let mut star = Star::new(&Config { capacity: 100_000_000, ..Config::default() }, 2);
+        let mut star = Star::new(&Config { capacity: 100_000_000.into(), ..Config::default() }, 2);
         let idle = times(&mut star, length);
         with_backlog(&mut star, 1_300);
         star.run_for(Duration::from_millis(200));
@@ -121,7 +121,8 @@ fn probing_goes_on_when_the_messages_that_were_probed_with_are_cancelled() {
 fn a_hundred_silent_peers_do_not_slow_down_messages_to_another() {
     const PEERS: usize = 100;
     for length in [100, 5_000, 93_000] {
-        let mut star = Star::new(&Config { capacity: 100_000_000, ..Config::default() }, 1 + PEERS);
+        let mut star =
+            Star::new(&Config { capacity: 100_000_000.into(), ..Config::default() }, 1 + PEERS);
         let idle = times(&mut star, length);
         for peer in 2..=1 + PEERS {
             star.silence(peer, true);
@@ -140,7 +141,8 @@ fn a_hundred_silent_peers_do_not_slow_down_messages_to_another() {
 #[test]
 fn many_silent_peers_are_all_probed_in_turn() {
     const PEERS: usize = 100;
-    let mut star = Star::new(&Config { capacity: 100_000_000, ..Config::default() }, 1 + PEERS);
+    let mut star =
+        Star::new(&Config { capacity: 100_000_000.into(), ..Config::default() }, 1 + PEERS);
     for peer in 2..=1 + PEERS {
         star.silence(peer, true);
         star.send(peer, 1_300);

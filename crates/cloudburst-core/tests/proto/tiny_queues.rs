@@ -95,7 +95,7 @@ fn address(host: usize, egress: u16) -> SocketAddr {
 impl Fabric {
     fn new(load: Load, train: usize, seed: u64) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let config = Config { capacity: RATE, train, port: 7000, ..Config::default() };
+        let config = Config { capacity: RATE.into(), train, port: 7000, ..Config::default() };
         let host = |number| {
             let mut secret = [number as u8 + 1; 32];
             secret[2..10].copy_from_slice(&seed.to_be_bytes());

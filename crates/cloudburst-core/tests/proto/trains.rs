@@ -16,7 +16,7 @@ const UNTIL_CLEAN: usize = CLEAN_AFTER.div_ceil(66);
 
 /// A pair whose A may send at `capacity`, and whose packets are tapped.
 fn pair(paths: u16, capacity: u64) -> Pair {
-    let a = Config { capacity, ..Setup::default().a };
+    let a = Config { capacity: capacity.into(), ..Setup::default().a };
     let mut pair = Pair::new(Setup { a, paths, ..Setup::default() });
     pair.tap = Some(Vec::new());
     pair

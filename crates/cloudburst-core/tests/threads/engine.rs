@@ -88,8 +88,12 @@ fn pair() -> (End, End) {
         };
         // A short queue: most messages wait, and the thread that takes others makes room for them,
         // while the receiving thread answers late symbols.
-        let config =
-            Config { port: 1, capacity: 20_000_000_000, receive_messages: 2, ..Config::default() };
+        let config = Config {
+            port: 1,
+            capacity: 20_000_000_000.into(),
+            receive_messages: 2,
+            ..Config::default()
+        };
         let security = Security::pre_shared(crate::common::KEY);
         let seed = Seed::new([own as u8 + 1; 32]);
         let endpoint =

@@ -86,7 +86,7 @@ impl PacketIo for Wire {
 }
 
 fn endpoint(seed: u8) -> Endpoint {
-    let config = Config { port: 7000, capacity: 20_000_000_000, ..Config::default() };
+    let config = Config { port: 7000, capacity: 20_000_000_000.into(), ..Config::default() };
     let (security, seed) = (Security::pre_shared([7; 32]), Seed::new([seed; 32]));
     Endpoint::new(Instant::ZERO, config, &security, seed, Box::new(Egresses(4))).unwrap()
 }

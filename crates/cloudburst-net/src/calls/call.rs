@@ -1,32 +1,30 @@
 //! One call, from the caller's side.
 
+use super::Permit;
 use crate::endpoint::Endpoint;
-use crate::error::{CallError, SendError};
+use crate::error::SendError;
 use crate::inner::Inner;
 use crate::outgoing::{Call, Outgoing};
 use bytes::Bytes;
 use cloudburst_core::burst::OnAnswer;
-use cloudburst_core::proto::{CallFailure, CallId, Prepared, SendOptions};
+use cloudburst_core::proto::{CallId, Prepared, SendOptions};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// A call in flight. Dropping it forgets the call, and stops the burst of its request or withdraws it.
 #[derive(Debug)]
 pub(super) struct InFlight {
     call: CallId,
     endpoint: Weak<Inner>,
-    permit: Option<OwnedSemaphorePermit>,
+    _permit: Permit,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let Some(endpoint) = self.endpoint.upgrade() else { return };
-        if endpoint.is_forked() {
-            // Returning it takes a lock, which another thread may have held at the fork.
-            return self.permit.take().map_or((), OwnedSemaphorePermit::forget);
+        if let Some(endpoint) = self.endpoint.upgrade() {
+            endpoint.unless_closed(|engine| engine.hang_up(self.call));
         }
-        endpoint.unless_closed(|engine| engine.hang_up(self.call));
     }
 }
 
@@ -50,7 +48,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// See [`CallError`].
+    /// See [`SendError`].
     ///
     /// # Example
     ///
@@ -79,20 +77,32 @@ impl Endpoint {
         peer: SocketAddr,
         bytes: Bytes,
         options: SendOptions,
-    ) -> Result<Bytes, CallError> {
-        self.inner.check_process().map_err(CallError::Request)?;
+    ) -> Result<Bytes, SendError> {
+        self.inner.check_process()?;
         let permit = self.inner.call_limit.room(&self.inner.process).await?;
+        self.call_permitted(permit, peer, bytes, options).await
+    }
+
+    /// Calls within the limit of calls in flight.
+    pub(crate) async fn call_permitted(
+        &self,
+        permit: Permit,
+        peer: SocketAddr,
+        bytes: Bytes,
+        options: SendOptions,
+    ) -> Result<Bytes, SendError> {
+        self.inner.check_process()?;
         let (request, _call) = self.prepare(&bytes, &options, permit);
         let begin = || {
             let (end, ended) = oneshot::channel();
             let on_answer = Box::new(move |result| drop(end.send(result)));
             self.request(&request, peer, &options, on_answer).map(|()| ended)
         };
-        let ended = self.when_room(begin).await.map_err(CallError::Request)?;
+        let ended = self.when_room(begin).await?;
         drop(request);
-        let ended = self.inner.process.wait(ended).await.map_err(CallError::Request)?;
+        let ended = self.inner.process.wait(ended).await?;
         // Dropped without an answer: the engine was stopped.
-        ended.map_or(Err(CallError::Closed), answer)
+        ended.map_or(Err(SendError::Closed), |result| result.map_err(SendError::from))
     }
 
     /// A request that is ready to be sent, and the guard of its call.
@@ -100,12 +110,12 @@ impl Endpoint {
         &self,
         bytes: &Bytes,
         options: &SendOptions,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
     ) -> (Prepared, InFlight) {
         let engine = &self.inner.engine;
         let request = engine.calls(|calls| calls.prepare(options.deadline, bytes));
         let endpoint = Arc::downgrade(&self.inner);
-        let call = InFlight { call: request.id(), endpoint, permit: Some(permit) };
+        let call = InFlight { call: request.id(), endpoint, _permit: permit };
         (request, call)
     }
 
@@ -121,16 +131,6 @@ impl Endpoint {
         let span = tracing::debug_span!("call", %peer, bytes = request.len());
         let peer = crate::io::plain(peer);
         let called = span.in_scope(|| self.inner.call(peer, request, options, on_answer));
-        called.map_err(SendError::Refused)
+        called.map_err(SendError::from)
     }
-}
-
-/// Converts the end of a call to the caller's result.
-pub(super) fn answer(result: Result<Bytes, CallFailure>) -> Result<Bytes, CallError> {
-    result.map_err(|failure| match failure {
-        CallFailure::Rejected(rejection) => CallError::Request(SendError::Rejected(rejection)),
-        CallFailure::Unknown(reason) => CallError::Request(SendError::Unknown(reason)),
-        CallFailure::Deadline => CallError::Deadline,
-        CallFailure::Unanswered => CallError::Unanswered,
-    })
 }

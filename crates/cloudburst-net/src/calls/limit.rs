@@ -1,6 +1,6 @@
 //! How many calls may be in flight.
 
-use crate::error::CallError;
+use crate::error::SendError;
 use crate::process::Process;
 use crate::wakers::contained;
 use std::sync::Arc;
@@ -13,6 +13,24 @@ pub(crate) struct CallLimit {
     limit: usize,
 }
 
+/// Room for one call, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    permit: Option<OwnedSemaphorePermit>,
+    process: Process,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.process.check().is_err()
+            && let Some(permit) = self.permit.take()
+        {
+            // Returning it takes a lock, which another thread may have held at the fork.
+            permit.forget();
+        }
+    }
+}
+
 impl CallLimit {
     pub(crate) fn new(limit: usize) -> Self {
         let limit = limit.min(Semaphore::MAX_PERMITS);
@@ -20,23 +38,25 @@ impl CallLimit {
     }
 
     /// Waits until one more call may be in flight, in the process of the endpoint.
-    pub(super) async fn room(&self, process: &Process) -> Result<OwnedSemaphorePermit, CallError> {
+    pub(crate) async fn room(&self, process: &Process) -> Result<Permit, SendError> {
         // Usually, there is room.
-        match self.try_room() {
-            Err(CallError::Full { .. }) => {
+        match self.try_room(process) {
+            Err(SendError::TooManyCalls { .. }) => {
                 let room = contained(self.permits.clone().acquire_owned());
-                let room = process.wait(room).await.map_err(CallError::Request)?;
-                room.map_err(|_| CallError::Closed)
+                let room = process.wait(room).await?;
+                let permit = room.map_err(|_| SendError::Closed)?;
+                Ok(Permit { permit: Some(permit), process: process.clone() })
             }
             other => other,
         }
     }
 
-    pub(super) fn try_room(&self) -> Result<OwnedSemaphorePermit, CallError> {
-        self.permits.clone().try_acquire_owned().map_err(|error| match error {
-            TryAcquireError::Closed => CallError::Closed,
-            TryAcquireError::NoPermits => CallError::Full { calls: self.limit },
-        })
+    pub(super) fn try_room(&self, process: &Process) -> Result<Permit, SendError> {
+        match self.permits.clone().try_acquire_owned() {
+            Ok(permit) => Ok(Permit { permit: Some(permit), process: process.clone() }),
+            Err(TryAcquireError::Closed) => Err(SendError::Closed),
+            Err(TryAcquireError::NoPermits) => Err(SendError::TooManyCalls { calls: self.limit }),
+        }
     }
 
     /// Admits no more calls.

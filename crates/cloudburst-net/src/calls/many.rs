@@ -1,19 +1,22 @@
 //! Many calls with one deadline: partition and aggregate.
 
-use super::call::{InFlight, answer};
+use super::call::InFlight;
 use crate::endpoint::Endpoint;
-use crate::error::{CallError, SendError};
+use crate::error::SendError;
 use crate::inner::Inner;
 use crate::outgoing::{CallMany, Outgoing};
 use crate::process::Process;
-use crate::wakers::contained;
-use async_channel::{Receiver, Sender};
 use bytes::Bytes;
-use cloudburst_core::proto::SendOptions;
+use cloudburst_core::proto::{CallFailure, SendOptions};
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use futures_core::Stream;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-type Ended = (usize, Result<Bytes, CallError>);
+type Ended = (usize, Result<Bytes, SendError>);
 
 /// How one of many calls ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +26,15 @@ pub struct Response {
     /// The peer that the request went to.
     pub peer: SocketAddr,
     /// The response, or why there is none.
-    pub result: Result<Bytes, CallError>,
+    pub result: Result<Bytes, SendError>,
 }
 
-/// Calls in flight, made by [`Endpoint::call_many`]. Dropping this stops their bursts and forgets
-/// those that have not ended.
+/// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in the order
+/// in which they come. Dropping this stops their bursts and forgets those that have not ended.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls {
-    ended: Receiver<Ended>,
+    ended: UnboundedReceiver<Ended>,
     /// By index: the peer, or `None` once the result was returned.
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
@@ -53,38 +56,49 @@ impl Calls {
     ///
     /// All calls end by the deadline. Dropping the future loses no response.
     pub async fn next(&mut self) -> Option<Response> {
-        if self.left == 0 {
-            return None;
-        }
-        let ended = self.process.wait(contained(self.ended.recv())).await;
-        let (index, result) = match ended {
-            // Every call holds a sender until it ends.
-            Ok(ended) => ended.ok()?,
-            Err(forked) => self.next_in_fork(forked)?,
-        };
-        self.left -= 1;
-        let (peer, call) = self.calls.get_mut(index)?;
-        *call = None;
-        Some(Response { index, peer: *peer, result })
-    }
-
-    /// Results that were in when the process was forked, then the other calls, which nobody ends
-    /// here.
-    fn next_in_fork(&self, forked: SendError) -> Option<Ended> {
-        self.ended.try_recv().ok().or_else(|| {
-            let index = self.calls.iter().position(|(_, call)| call.is_some())?;
-            Some((index, Err(CallError::Request(forked))))
-        })
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
-    pub async fn results(mut self) -> Vec<Result<Bytes, CallError>> {
-        let mut results = vec![Err(CallError::Closed); self.calls.len()];
+    pub async fn results(mut self) -> Vec<Result<Bytes, SendError>> {
+        let mut results = vec![Err(SendError::Closed); self.calls.len()];
         while let Some(Response { index, result, .. }) = self.next().await {
             results[index] = result;
         }
         results
+    }
+}
+
+impl Stream for Calls {
+    type Item = Response;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Response>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let (index, result) = match (self.ended.poll_recv(context), self.process.check()) {
+            (Poll::Ready(Some(ended)), _) => ended,
+            // Every call holds a sender until it ends.
+            (Poll::Ready(None), _) => return Poll::Ready(None),
+            (Poll::Pending, Ok(())) => return Poll::Pending,
+            // The results that were in when the process was forked have been returned, and nobody
+            // ends the other calls here.
+            (Poll::Pending, Err(forked)) => {
+                let Some(index) = self.calls.iter().position(|(_, call)| call.is_some()) else {
+                    return Poll::Ready(None);
+                };
+                (index, Err(forked))
+            }
+        };
+        self.left -= 1;
+        let Some((peer, call)) = self.calls.get_mut(index) else { return Poll::Ready(None) };
+        *call = None;
+        Poll::Ready(Some(Response { index, peer: *peer, result }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
     }
 }
 
@@ -93,7 +107,7 @@ impl Endpoint {
     ///
     /// [Begin](Outgoing::begin) what this returns, with settings of its own if need be. The deadline
     /// applies to each call. All calls begin together, so all end by it. They do not wait for room: a
-    /// request that finds none ends with [`CallError::Full`] or a refusal.
+    /// request that finds none ends with [`SendError::TooManyCalls`] or [`SendError::Full`].
     ///
     /// # Example
     ///
@@ -130,14 +144,14 @@ impl Endpoint {
         requests: Vec<(SocketAddr, Bytes)>,
         options: &SendOptions,
     ) -> Calls {
-        let (end, ended) = async_channel::unbounded();
+        let (end, ended) = unbounded_channel();
         let mut calls = Vec::new();
         for (index, (peer, bytes)) in requests.into_iter().enumerate() {
             let call = match self.try_call(index, peer, bytes, options, end.clone()) {
                 Ok(call) => Some(call),
                 Err(error) => {
-                    // The channel has room for all.
-                    let _ = end.try_send((index, Err(error)));
+                    // The receiver is here.
+                    let _ = end.send((index, Err(error)));
                     None
                 }
             };
@@ -153,13 +167,15 @@ impl Endpoint {
         peer: SocketAddr,
         bytes: Bytes,
         options: &SendOptions,
-        end: Sender<Ended>,
-    ) -> Result<InFlight, CallError> {
-        self.inner.check_process().map_err(CallError::Request)?;
-        let permit = self.inner.call_limit.try_room()?;
+        end: UnboundedSender<Ended>,
+    ) -> Result<InFlight, SendError> {
+        self.inner.check_process()?;
+        let permit = self.inner.call_limit.try_room(&self.inner.process)?;
         let (request, call) = self.prepare(&bytes, options, permit);
-        let on_answer = Box::new(move |result| drop(end.try_send((index, answer(result)))));
-        self.request(&request, peer, options, on_answer).map_err(CallError::Request)?;
+        let on_answer = Box::new(move |result: Result<Bytes, CallFailure>| {
+            drop(end.send((index, result.map_err(SendError::from))));
+        });
+        self.request(&request, peer, options, on_answer)?;
         Ok(call)
     }
 }

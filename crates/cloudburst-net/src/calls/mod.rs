@@ -1,4 +1,4 @@
-//! Requests and responses: calls, and the functions that serve them. The core matches responses to
+//! Requests and responses: calls, and the functions and services that serve them. The core matches responses to
 //! requests and keeps the deadlines.
 
 mod call;
@@ -11,5 +11,5 @@ mod serve;
 pub use many::{Calls, Response};
 pub use request::{Request, RequestParts};
 
-pub(crate) use limit::CallLimit;
+pub(crate) use limit::{CallLimit, Permit};
 pub(crate) use serve::Handled;

@@ -18,10 +18,10 @@ use std::time::Instant;
 
 /// A request that has arrived and awaits a reply.
 ///
-/// Dropping it without a reply tells the caller so at once: [`CallError::Unanswered`]. So does a
+/// Dropping it without a reply tells the caller so at once: [`SendError::Unanswered`]. So does a
 /// panic that unwinds past it.
 ///
-/// [`CallError::Unanswered`]: crate::CallError::Unanswered
+/// [`SendError::Unanswered`]: crate::SendError::Unanswered
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
@@ -205,8 +205,8 @@ impl Request {
     fn options(&self, options: SendOptions) -> Result<SendOptions, SendError> {
         let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
-            left if left.is_zero() => Err(SendError::Rejected(Rejection::NotStarted)),
-            _ if self.is_cancelled() => Err(SendError::Rejected(Rejection::Cancelled)),
+            left if left.is_zero() => Err(SendError::NotStarted),
+            _ if self.is_cancelled() => Err(SendError::Cancelled),
             left => Ok(SendOptions { deadline: Some(left), ..options }),
         }
     }

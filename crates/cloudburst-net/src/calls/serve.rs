@@ -1,12 +1,15 @@
-//! Handlers that answer requests.
+//! Handlers and services that answer requests.
 
 use super::{Request, RequestParts};
 use crate::endpoint::Endpoint;
 use bytes::Bytes;
 use cloudburst_core::proto::Calls;
+use core::convert::Infallible;
+use core::fmt::Display;
 use core::future::{Future, poll_fn};
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
+use futures_util::future::{FutureExt, NeverError};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,8 +17,63 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) enum Handled {
     Answered(Bytes),
     Panicked,
+    /// The handler says that there is no response.
+    Failed(String),
     /// Nobody waits for the response any more.
     Cancelled,
+}
+
+/// What answers requests: `tower::Service`, as far as it is needed here.
+trait Service {
+    type Response: Into<Bytes>;
+    type Error: Display;
+    type Future: Future<Output = Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
+
+    fn call(&mut self, request: RequestParts) -> Self::Future;
+}
+
+/// A service that is always ready.
+struct Function<F>(F);
+
+impl<F, R> Service for Function<F>
+where
+    F: FnMut(RequestParts) -> R,
+    R: Future<Output: Into<Bytes>>,
+{
+    type Response = R::Output;
+    type Error = Infallible;
+    type Future = NeverError<R>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: RequestParts) -> NeverError<R> {
+        self.0(request).never_error()
+    }
+}
+
+#[cfg(feature = "tower")]
+struct Tower<S>(S);
+
+#[cfg(feature = "tower")]
+impl<S> Service for Tower<S>
+where
+    S: tower_service::Service<RequestParts, Response: Into<Bytes>, Error: Display>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: RequestParts) -> S::Future {
+        self.0.call(request)
+    }
 }
 
 impl Endpoint {
@@ -59,11 +117,62 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn serve<F, R>(&self, limit: usize, mut handler: F)
+    pub async fn serve<F, R>(&self, limit: usize, handler: F)
     where
         F: FnMut(RequestParts) -> R,
         R: Future<Output: Into<Bytes>>,
     {
+        match self.serve_by(limit, Function(handler)).await {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Serves requests with a `tower` service, as [`serve`](Self::serve) does with a function.
+    /// Requires the feature `tower`.
+    ///
+    /// No further request is taken while one waits for the service to be ready: requests then wait
+    /// at their callers. If the service answers with an error, that is logged, and the caller is told
+    /// that there is no answer ([`SendError::Unanswered`](crate::SendError::Unanswered)).
+    ///
+    /// # Errors
+    ///
+    /// That of `poll_ready`: the service is broken. Requests that were taken and not answered then
+    /// have no answer.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, RequestParts, Security};
+    /// # use std::convert::Infallible;
+    /// # use std::time::Duration;
+    /// # use tower::{ServiceBuilder, service_fn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// let service = ServiceBuilder::new()
+    ///     .rate_limit(1_000, Duration::from_secs(1))
+    ///     .service(service_fn(async |request: RequestParts| {
+    ///         Ok::<_, Infallible>(request.bytes.to_ascii_uppercase())
+    ///     }));
+    /// tokio::spawn(async move { server.serve_with(100, service).await });
+    /// assert_eq!(client.call(address, "hello").await?, "HELLO");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "tower")]
+    pub async fn serve_with<S>(&self, limit: usize, service: S) -> Result<(), S::Error>
+    where
+        S: tower_service::Service<RequestParts, Response: Into<Bytes>, Error: Display>,
+    {
+        self.serve_by(limit, Tower(service)).await
+    }
+
+    async fn serve_by<S: Service>(&self, limit: usize, mut service: S) -> Result<(), S::Error> {
         let mut handling = FuturesUnordered::new();
         let mut open = true;
         loop {
@@ -75,27 +184,55 @@ impl Endpoint {
                 });
                 match next.await {
                     Ok(request) => {
-                        let handle = || handler(request.parts());
+                        let ready = {
+                            let mut cancelled = pin!(request.cancelled());
+                            poll_fn(|context| {
+                                while let Poll::Ready(Some(())) = handling.poll_next_unpin(context)
+                                {
+                                }
+                                match service.poll_ready(context) {
+                                    Poll::Ready(ready) => Poll::Ready(Some(ready)),
+                                    Poll::Pending => {
+                                        cancelled.as_mut().poll(context).map(|()| None)
+                                    }
+                                }
+                            })
+                            .await
+                        };
+                        let Some(ready) = ready else { continue };
+                        ready?;
+                        let handle = || service.call(request.parts());
                         let begun = catch_unwind(AssertUnwindSafe(handle)).ok();
                         handling.push(self.handle(request, begun));
                     }
                     Err(_) => open = false,
                 }
             } else if handling.next().await.is_none() {
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Sends what `handler` makes of a request. `None`: it has panicked.
-    async fn handle<R: Future<Output: Into<Bytes>>>(&self, request: Request, handler: Option<R>) {
+    async fn handle<R, B, E>(&self, request: Request, handler: Option<R>)
+    where
+        R: Future<Output = Result<B, E>>,
+        B: Into<Bytes>,
+        E: Display,
+    {
         let handled = match handler {
             None => Handled::Panicked,
             Some(handler) => {
-                let mut handler = pin!(Some(async { handler.await.into() }));
+                let response = async {
+                    match handler.await {
+                        Ok(response) => Handled::Answered(response.into()),
+                        Err(error) => Handled::Failed(error.to_string()),
+                    }
+                };
+                let mut handler = pin!(Some(response));
                 let mut cancelled = pin!(request.cancelled());
                 let handled = poll_fn(|context| match catch_poll(handler.as_mut(), context) {
-                    Poll::Ready(Some(response)) => Poll::Ready(Handled::Answered(response)),
+                    Poll::Ready(Some(handled)) => Poll::Ready(handled),
                     Poll::Ready(None) => Poll::Ready(Handled::Panicked),
                     Poll::Pending => cancelled.as_mut().poll(context).map(|()| Handled::Cancelled),
                 })
@@ -121,6 +258,9 @@ impl Endpoint {
             Handled::Panicked => {
                 self.inner.unless_closed(|engine| engine.calls(Calls::count_panicked));
                 tracing::error!(%peer, "the handler of a request panicked; its caller has no answer");
+            }
+            Handled::Failed(error) => {
+                tracing::warn!(%peer, error, "a service failed; its caller has no answer");
             }
             Handled::Cancelled => {
                 tracing::debug!(%peer, "nobody waits for a response: its handler was dropped");

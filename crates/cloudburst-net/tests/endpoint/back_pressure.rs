@@ -1,7 +1,7 @@
 //! Full queues make senders wait, at both ends, and nothing is dropped.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, Refusal, SendError};
+use cloudburst_net::{Config, SendError};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::thread;
@@ -17,7 +17,7 @@ fn try_send_says_full_and_how_full() {
     let two = client.send(to, bytes(100, 2)).begin().unwrap();
     assert_ne!(one.id(), two.id());
     match client.send(to, bytes(100, 3)).begin() {
-        Err(SendError::Refused(Refusal::Full { messages: 2, bytes: 200 })) => {}
+        Err(SendError::Full { messages: 2, bytes: 200 }) => {}
         other => panic!("full, not {other:?}"),
     }
     drop(one);

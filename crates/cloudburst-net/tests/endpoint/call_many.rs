@@ -1,7 +1,7 @@
 //! Many calls with one deadline: what came by then is there, and nobody waits for the rest.
 
 use crate::common::{blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{CallError, Config, Endpoint, SendOptions};
+use cloudburst_net::{Config, Endpoint, SendError, SendOptions};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -55,8 +55,8 @@ fn those_that_answer_do_not_wait_for_those_that_do_not() {
         .call_many(addresses.iter().map(|to| (*to, "query")))
         .results();
     assert!([0, 3, 4].iter().all(|at| results[*at].as_deref() == Ok(&b"query"[..])));
-    assert_eq!(results[1], Err(CallError::Deadline));
-    assert!(matches!(results[2], Err(CallError::Request(_))));
+    assert_eq!(results[1], Err(SendError::NoResponse));
+    assert_eq!(results[2], Err(SendError::NoAnswer));
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn what_finds_no_room_is_refused_at_once() {
     let (_servers, addresses) = servers(3);
     let requests: Vec<_> = addresses.iter().map(|to| (*to, "query")).collect();
     let results = client.call_many(requests.clone()).results();
-    assert_eq!(results[2], Err(CallError::Full { calls: 2 }));
+    assert_eq!(results[2], Err(SendError::TooManyCalls { calls: 2 }));
     assert!(results[..2].iter().all(Result::is_ok));
     client.shutdown(Duration::ZERO);
     let results = client.call_many(requests).results();
-    assert!(results.iter().all(|result| *result == Err(CallError::Closed)));
+    assert!(results.iter().all(|result| *result == Err(SendError::Closed)));
 }

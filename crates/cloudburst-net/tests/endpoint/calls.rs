@@ -3,9 +3,7 @@
 use crate::common::{
     PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
 };
-use cloudburst_net::{
-    CallError, Config, Refusal, Rejection, RequestParts, Role, SendError, SendOptions,
-};
+use cloudburst_net::{Config, RequestParts, Role, SendError, SendOptions};
 use cloudburst_netem::{LinkConfig, Loss};
 use std::net::UdpSocket;
 use std::thread;
@@ -105,7 +103,7 @@ fn a_request_that_is_dropped_has_no_answer_and_the_caller_is_told_at_once() {
     let to = server.local_addr();
     let dropping = server.clone();
     let thread = thread::spawn(move || drop(dropping.recv_request().unwrap()));
-    assert_eq!(client.call(to, "request"), Err(CallError::Unanswered));
+    assert_eq!(client.call(to, "request"), Err(SendError::Unanswered));
     thread.join().unwrap();
     assert_eq!(server.counters().calls.requests_unanswered, 1);
 }
@@ -126,8 +124,8 @@ async fn handlers_that_panic_take_nothing_with_them() {
         };
         service.serve(1, answer).await;
     });
-    assert_eq!(client.call(to, "panic at once").await, Err(CallError::Unanswered));
-    assert_eq!(client.call(to, "panic later").await, Err(CallError::Unanswered));
+    assert_eq!(client.call(to, "panic at once").await, Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "panic later").await, Err(SendError::Unanswered));
     assert_eq!(client.call(to, "answer").await.unwrap(), "answer");
     assert_eq!(server.counters().calls.handlers_panicked, 2);
 }
@@ -142,7 +140,7 @@ fn blocking_handlers_may_panic_too() {
             request.bytes
         });
     });
-    assert_eq!(client.call(server.local_addr(), "panic"), Err(CallError::Unanswered));
+    assert_eq!(client.call(server.local_addr(), "panic"), Err(SendError::Unanswered));
     assert_eq!(client.call(server.local_addr(), "answer").unwrap(), "answer");
 }
 
@@ -151,19 +149,19 @@ fn errors_say_whether_the_callee_has_the_request() {
     let (client, server) = (blocking(), blocking());
     let deadline = Duration::from_millis(200);
     let late = client.with(within(deadline)).call(server.local_addr(), "request");
-    assert_eq!(late, Err(CallError::Deadline), "nobody serves");
+    assert_eq!(late, Err(SendError::NoResponse), "nobody serves");
 
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let nobody = client.with(within(deadline)).call(silent.local_addr().unwrap(), "request");
-    let rejected = SendError::Rejected(Rejection::NoAnswer);
-    assert_eq!(nobody, Err(CallError::Request(rejected)));
+    let rejected = SendError::NoAnswer;
+    assert_eq!(nobody, Err(rejected));
 
     let long = client.call(server.local_addr(), vec![0; 16 << 20]);
     let (len, max) = (16 << 20, (16 << 20) - 12);
-    let refused = SendError::Refused(Refusal::TooLarge { len, max });
-    assert_eq!(long, Err(CallError::Request(refused)), "the header has its part of `max_message`");
+    let refused = SendError::TooLarge { len, max };
+    assert_eq!(long, Err(refused), "the header has its part of `max_message`");
 
-    let not_started = CallError::Request(SendError::Rejected(Rejection::NotStarted));
+    let not_started = SendError::NotStarted;
     let without_time = client.with(within(Duration::ZERO)).call(server.local_addr(), "request");
     assert_eq!(without_time, Err(not_started));
 }
@@ -173,7 +171,7 @@ fn a_request_that_is_too_late_is_counted_and_not_handed_out() {
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
     let gone = client.with(within(Duration::from_millis(100))).call(to, "one");
-    assert_eq!(gone, Err(CallError::Deadline));
+    assert_eq!(gone, Err(SendError::NoResponse));
     // At the callee, it has been there for less than the deadline, to the next millisecond.
     thread::sleep(Duration::from_millis(101));
     // Too late to be of use, and not even handed out.
@@ -194,8 +192,8 @@ fn calls_end_with_their_endpoint() {
     let call = thread::spawn(move || caller.call(to, "request"));
     let request = server.recv_request().unwrap();
     client.shutdown(Duration::ZERO);
-    assert_eq!(call.join().unwrap(), Err(CallError::Closed));
-    assert_eq!(client.call(to, "request"), Err(CallError::Closed));
+    assert_eq!(call.join().unwrap(), Err(SendError::Closed));
+    assert_eq!(client.call(to, "request"), Err(SendError::Closed));
     server.shutdown(Duration::ZERO);
     assert!(request.reply("late").is_err());
 }

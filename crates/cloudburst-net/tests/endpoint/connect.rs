@@ -1,7 +1,7 @@
 //! Connecting opens a session before the first message.
 
 use crate::common::{PATIENCE, blocking, builder, bytes, endpoint, eventually};
-use cloudburst_net::{Config, Endpoint, Refusal, Rejection, SendError, SendOptions};
+use cloudburst_net::{Config, Endpoint, SendError, SendOptions};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ async fn nobody_there_is_no_answer() {
     let client = endpoint();
     let start = Instant::now();
     let result = client.connect(address).options(within_deadline()).await;
-    assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
+    assert_eq!(result, Err(SendError::NoAnswer));
     assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
     assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");
 }
@@ -66,7 +66,7 @@ async fn an_address_without_a_path_is_refused() {
     let client = endpoint();
     let v6 = "[::1]:9".parse().unwrap();
     let refused = client.connect(v6).await;
-    assert_eq!(refused, Err(SendError::Refused(Refusal::NoPath(v6))));
+    assert_eq!(refused, Err(SendError::NoPath { peer: v6 }));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn dropping_a_connect_cancels_it_and_makes_room() {
     assert!(pending.is_err());
     // One message or connect at a time: these wait until it is dropped.
     let full = client.send(to, "full").begin().map(drop);
-    assert!(matches!(full, Err(SendError::Refused(Refusal::Full { messages: 1, .. }))), "{full:?}");
+    assert!(matches!(full, Err(SendError::Full { messages: 1, .. })), "{full:?}");
     let next = tokio::spawn(async move {
         waiting.connect(to).await?;
         waiting.send(to, "next").await
@@ -107,7 +107,7 @@ async fn a_closed_endpoint_does_not_connect() {
     assert!(!client.shutdown(Duration::from_millis(50)).await, "a connect is under way");
     assert_eq!(connect.await.unwrap(), Err(SendError::Closed));
     let late = client.connect(server.local_addr()).await;
-    assert_eq!(late, Err(SendError::Refused(Refusal::Closing)));
+    assert_eq!(late, Err(SendError::Closing));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_thread_connects_and_is_told_of_nobody() {
     assert_eq!(client.counters().sender.sessions_opened, 1);
     let (_silent, address) = nobody();
     let result = client.with(within_deadline()).connect(address);
-    assert_eq!(result, Err(SendError::Rejected(Rejection::NoAnswer)));
+    assert_eq!(result, Err(SendError::NoAnswer));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn closing_waits_for_a_connect_that_can_still_succeed() {
     let unsendable = SendOptions { priority: 8, ..SendOptions::default() };
     eventually("it closes", || {
         let refused = client.with(unsendable).try_send(address, "late").map(drop);
-        refused == Err(SendError::Refused(Refusal::Closing))
+        refused == Err(SendError::Closing)
     });
     // Somebody comes to that address.
     drop(silent);

@@ -28,3 +28,6 @@ mod settings;
 mod shards;
 mod shutdown;
 mod sockets;
+mod streams;
+#[cfg(feature = "tower")]
+mod tower;

@@ -1,7 +1,7 @@
 //! Callbacks and tasks that panic: whoever waits for them is told at once, and nobody else notices.
 
 use crate::common::{PATIENCE, bytes, endpoint, eventually};
-use cloudburst_net::{CallError, Closed, Endpoint, Rejection, SendError, SendOptions};
+use cloudburst_net::{Closed, Endpoint, SendError, SendOptions};
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 use std::pin::Pin;
@@ -50,10 +50,10 @@ fn assert_alive(endpoint: &Endpoint) {
     this.send(other.local_addr(), bytes(20_000, 1)).unwrap();
     other.send(this.local_addr(), "back").unwrap();
     assert_eq!(this.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "back");
-    let rejected = SendError::Rejected(Rejection::NoAnswer);
+    let rejected = SendError::NoAnswer;
     assert_eq!(this.with(soon()).send(nobody, "hello"), Err(rejected));
     let late = this.with(soon()).call(other.local_addr(), "nobody serves");
-    assert_eq!(late, Err(CallError::Deadline));
+    assert_eq!(late, Err(SendError::NoResponse));
     assert!(this.shutdown(PATIENCE), "nothing is left under way");
 }
 
@@ -136,7 +136,7 @@ async fn a_task_that_panics_drops_what_it_holds() {
         let _request = receiver.recv_request().await.unwrap();
         panic!("as asked");
     });
-    assert_eq!(client.call(to, "a request").await, Err(CallError::Unanswered));
+    assert_eq!(client.call(to, "a request").await, Err(SendError::Unanswered));
     assert!(sending.await.is_err() && taking.await.is_err());
     assert_eq!(client.counters().sender.rejected, 2, "both bursts have stopped");
     tokio::task::spawn_blocking(move || assert_alive(&client)).await.unwrap();

@@ -136,6 +136,6 @@ fn a_file_of_paths_by_destination_is_used_and_looked_at_again() {
 fn a_peer_at_none_of_the_addresses_is_refused() {
     let client = builder().paths(PathMap::xpath(aliases())).build().unwrap().blocking();
     let error = client.send("127.0.0.9:7".parse().unwrap(), "question").unwrap_err();
-    assert!(matches!(error, SendError::Refused(_)), "{error}");
+    assert!(matches!(error, SendError::NoPath { .. }), "{error}");
     assert!(error.to_string().contains("127.0.0.9"), "{error}");
 }

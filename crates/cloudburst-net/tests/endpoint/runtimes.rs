@@ -2,7 +2,7 @@
 //! and the endpoint goes on without them.
 
 use crate::common::{PATIENCE, bytes, endpoint, eventually};
-use cloudburst_net::CallError;
+use cloudburst_net::SendError;
 use std::future::pending;
 use std::net::UdpSocket;
 use std::thread;
@@ -47,7 +47,7 @@ fn an_endpoint_outlives_its_runtime() {
         drop(runtime);
 
         assert_eq!(client.peer(nobody).unwrap().sent.unfinished, 0, "all bursts have stopped");
-        assert_eq!(caller.join().unwrap(), Err(CallError::Unanswered), "and it was told at once");
+        assert_eq!(caller.join().unwrap(), Err(SendError::Unanswered), "and it was told at once");
         let (this, other) = (client.blocking(), server.blocking());
         this.send(to, "from without").unwrap();
         assert_eq!(other.recv_timeout(PATIENCE).unwrap().unwrap().bytes, "from without");

@@ -1,7 +1,7 @@
 //! Handlers run together, within a limit, and end when nobody waits for them.
 
 use crate::common::{PATIENCE, blocking, endpoint, eventually};
-use cloudburst_net::{CallError, RequestParts};
+use cloudburst_net::{RequestParts, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -129,7 +129,7 @@ async fn a_handler_is_dropped_when_its_caller_is_gone() {
 
     // There is room for the next, which ends with its deadline.
     let soon = Duration::from_millis(100);
-    assert_eq!(client.call(to, "another").deadline(soon).await, Err(CallError::Deadline));
+    assert_eq!(client.call(to, "another").deadline(soon).await, Err(SendError::NoResponse));
     assert_eq!(begins.recv().await.unwrap().bytes, "another");
     eventually("it is dropped", || gauge.now.load(SeqCst) == 0);
 }
@@ -185,7 +185,7 @@ async fn a_handler_that_panics_when_it_is_dropped_takes_nothing_with_it() {
         service.serve(10, handler).await;
     });
     let soon = Duration::from_millis(100);
-    assert_eq!(client.call(to, "wait").deadline(soon).await, Err(CallError::Deadline));
+    assert_eq!(client.call(to, "wait").deadline(soon).await, Err(SendError::NoResponse));
     eventually("it is counted", || server.counters().calls.handlers_panicked == 1);
     assert_eq!(client.call(to, "another").await.unwrap(), "another");
 }

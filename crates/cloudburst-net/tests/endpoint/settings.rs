@@ -1,7 +1,10 @@
 //! What is wrong with an endpoint's settings is said when it is built.
 
 use crate::common::{builder, builder_on, endpoint, log::Log};
-use cloudburst_net::{BuildError, Config, Endpoint, PathMap, Security};
+use cloudburst_net::{
+    BuildError, Builder, Calls, Closed, Config, ConfigError, Endpoint, Incoming, Message, PathMap,
+    PathMapError, PeerSink, Receipt, Request, RequestParts, Security, SendError, Sending, blocking,
+};
 
 #[test]
 fn security_must_be_chosen_by_name() {
@@ -118,4 +121,17 @@ fn trimming_and_outer_headers_are_refused_together() {
     let builder = Endpoint::builder().bind(([127, 0, 0, 1], 0).into()).paths(paths);
     let error = builder.security(security).trimmable(48).build().unwrap_err().to_string();
     assert!(error.contains("`paths`") && error.contains("`trimmable`"), "{error}");
+}
+
+#[test]
+fn tasks_and_threads_can_share_what_the_library_gives_them() {
+    fn shared<T: Send + Sync>() {}
+    fn moved<T: Send>() {}
+    shared::<(Endpoint, Builder, blocking::Endpoint, Config, Security, PathMap)>();
+    shared::<(Sending, Calls, Request, RequestParts, Message, Receipt)>();
+    shared::<(blocking::Sending, blocking::Calls, blocking::Request)>();
+    shared::<(BuildError, SendError, PathMapError, Closed, ConfigError)>();
+    moved::<(Incoming<Message>, Incoming<Request>, PeerSink)>();
+    #[cfg(feature = "tower")]
+    moved::<cloudburst_net::Client>();
 }

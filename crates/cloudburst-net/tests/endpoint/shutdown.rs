@@ -2,9 +2,7 @@
 
 use crate::common::{PATIENCE, blocking, bytes, endpoint, eventually};
 use cloudburst_net::blocking::Request;
-use cloudburst_net::{
-    Bytes, CallError, Closed, Endpoint, Refusal, RejectReason, Rejection, RequestParts, SendError,
-};
+use cloudburst_net::{Bytes, Closed, Endpoint, RejectReason, RequestParts, SendError};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -22,7 +20,7 @@ async fn closing_drains_what_is_under_way() {
         send.await.unwrap();
     }
     let late = client.send(to, "late").await;
-    assert_eq!(late, Err(SendError::Refused(Refusal::Closing)));
+    assert_eq!(late, Err(SendError::Closing));
     assert!(client.shutdown(PATIENCE).await, "closing twice says the same");
 
     assert!(server.shutdown(PATIENCE).await);
@@ -67,15 +65,15 @@ async fn dropping_the_last_clone_ends_what_is_under_way() {
 }
 
 /// What a caller hears of a request that the callee's application has not seen.
-fn refused() -> CallError {
-    CallError::Request(SendError::Rejected(Rejection::ByPeer(RejectReason::Closing)))
+fn refused() -> SendError {
+    SendError::Refused(RejectReason::Closing)
 }
 
 /// A call of `client` that its callee has, and one that waits in the callee's queue.
 fn taken_and_queued(
     client: &Endpoint,
     server: &Endpoint,
-) -> (Request, [JoinHandle<Result<Bytes, CallError>>; 2]) {
+) -> (Request, [JoinHandle<Result<Bytes, SendError>>; 2]) {
     let to = server.local_addr();
     let call = |request: &'static str| {
         let client = client.blocking();
@@ -114,7 +112,7 @@ fn a_shutdown_that_gives_up_tells_the_callers() {
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
     assert!(!server.blocking().shutdown(Duration::from_millis(100)));
-    assert_eq!(taken.join().unwrap(), Err(CallError::Unanswered));
+    assert_eq!(taken.join().unwrap(), Err(SendError::Unanswered));
     assert_eq!(queued.join().unwrap(), Err(refused()));
     assert!(start.elapsed() < Duration::from_secs(5), "before the deadline");
     assert!(request.is_cancelled());
@@ -127,7 +125,7 @@ fn dropping_an_endpoint_tells_the_callers() {
     let (request, [taken, queued]) = taken_and_queued(&client, &server);
     let start = Instant::now();
     drop(server);
-    assert_eq!(taken.join().unwrap(), Err(CallError::Unanswered));
+    assert_eq!(taken.join().unwrap(), Err(SendError::Unanswered));
     assert_eq!(queued.join().unwrap(), Err(refused()));
     assert!(start.elapsed() < Duration::from_secs(5), "before the deadline");
     assert!(request.is_cancelled());

@@ -9,9 +9,7 @@ mod common;
 mod trains;
 mod wire;
 
-use cloudburst_net::{
-    CallError, Indeterminate, LocalError, Rejection, SendError, SendErrors, SendOptions, blocking,
-};
+use cloudburst_net::{LocalError, SendError, SendErrors, SendOptions, blocking};
 use cloudburst_testbed::Wire;
 use common::{PATIENCE, bytes, eventually};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -91,11 +89,7 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
     wire.right.command("ip", "link set wire down")?;
     let lost = sender.with(soon()).send(to, "into the void");
-    assert_eq!(
-        lost,
-        Err(SendError::Unknown(Indeterminate::Deadline)),
-        "this host has sent all of it"
-    );
+    assert_eq!(lost, Err(SendError::Deadline), "this host has sent all of it");
     assert_eq!(receiver.counters().receiver.messages_delivered, 0);
     wire.right.command("ip", UP)?;
     sending.wait()?;
@@ -115,15 +109,15 @@ fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
     sender.send(known, "hello")?;
     expect(&receiver, b"hello")?;
     wire.left.command("ip", "link set wire down")?;
-    let rejected = SendError::Rejected(Rejection::Local(LocalError::Unreachable));
+    let rejected = SendError::NotSent(LocalError::Unreachable);
     assert_eq!(sender.with(soon()).send(unknown, "hello"), Err(rejected.clone()));
     let line = rejected.to_string();
     assert!(line.contains("this host") && line.contains("interface"), "{line}");
-    let doubt = SendError::Unknown(Indeterminate::Local(LocalError::Unreachable));
+    let doubt = SendError::PartlySent(LocalError::Unreachable);
     assert_eq!(sender.with(soon()).send(known, "hello again"), Err(doubt.clone()));
-    assert_eq!(sender.with(soon()).call(known, "request"), Err(CallError::Request(doubt)));
+    assert_eq!(sender.with(soon()).call(known, "request"), Err(doubt));
     let results = sender.with(soon()).call_many([(unknown, "request")]).results();
-    assert_eq!(results, [Err(CallError::Request(rejected))]);
+    assert_eq!(results, [Err(rejected)]);
     assert!(errors(&sender).unreachable > 0);
     wire.left.command("ip", UP)?;
     sender.send(known, "back")?;
@@ -141,7 +135,7 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
         "nft",
         "add chain inet wall output { type filter hook output priority 0 ; policy drop ; }",
     )?;
-    let rejected = SendError::Rejected(Rejection::Local(LocalError::Denied));
+    let rejected = SendError::NotSent(LocalError::Denied);
     assert_eq!(sender.with(soon()).send(to, "hello"), Err(rejected));
     assert!(errors(&sender).denied > 0);
     wire.left.command("nft", "delete table inet wall")?;

@@ -187,7 +187,7 @@ fn run(case: &Case<'_>) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
         alone.network().flows()[0].delivered.ok_or("a message alone did not arrive")? - BEGINS;
 
     let config = Config {
-        capacity: EDGE.rate,
+        capacity: EDGE.rate.into(),
         policy: scheme.policy,
         probe: scheme.probe,
         aeolus: scheme.aeolus,

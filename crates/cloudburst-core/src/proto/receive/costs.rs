@@ -36,7 +36,7 @@ struct Crowd {
 impl Crowd {
     fn new(config: Config) -> Self {
         // Nothing waits for the link.
-        let config = Config { capacity: 1_000_000_000_000, ..config };
+        let config = Config { capacity: 1_000_000_000_000.into(), ..config };
         let security = Security::pre_shared(KEY);
         let identity = Identity::new(START, &security, &Seed::new([3; 32]));
         Self {

@@ -136,7 +136,7 @@ impl Receiver {
         ephemeral: Ratchet,
         path_map: Arc<dyn PathMap>,
     ) -> Self {
-        let pacer = Pacer::new(config.capacity, config.rate);
+        let pacer = Pacer::new(config.capacity.bits_per_second(), config.rate);
         Self {
             path_map,
             pool: Pool::new(&config),

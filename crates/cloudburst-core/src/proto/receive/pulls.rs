@@ -58,7 +58,8 @@ impl PullQueue {
         let packet = config.mtu + FRAME;
         let downlink = match &config.downlink {
             Some(downlink) => downlink.join(packet),
-            None => Downlink::new((config.capacity as f64 * config.rate) as u64).join(packet),
+            None => Downlink::new((config.capacity.bits_per_second() as f64 * config.rate) as u64)
+                .join(packet),
         };
         Self {
             order: config.pull_order,

@@ -41,7 +41,7 @@ impl Crowd {
             port: 7000,
             max_peers: PEERS as usize,
             send_messages: 1_000_000,
-            capacity: 1_000_000_000_000,
+            capacity: 1_000_000_000_000.into(),
             deadline: Duration::from_secs(1_000),
             ..Config::default()
         };

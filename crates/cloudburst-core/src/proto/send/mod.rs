@@ -158,13 +158,14 @@ impl Sender {
         path_map: Arc<dyn PathMap>,
     ) -> Self {
         let rng = SplitMix64::new(u64::from_be_bytes(identity.seed.derive("path order", 0)));
+        let capacity = config.capacity.bits_per_second();
         Self {
-            pacer: Pacer::new(config.capacity, config.rate),
+            pacer: Pacer::new(capacity, config.rate),
             limit: config
                 .adaptive_rate
-                .then(|| RateLimit::new(config.capacity as f64 * config.rate, config.mtu)),
-            hellos: Hellos::new(config.capacity, config.rate / LIVENESS_SHARE),
-            probes: Pacer::new(config.capacity, config.rate / LIVENESS_SHARE),
+                .then(|| RateLimit::new(capacity as f64 * config.rate, config.mtu)),
+            hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
+            probes: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,
             identity,
             path_map,

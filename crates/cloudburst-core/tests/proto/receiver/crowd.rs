@@ -60,7 +60,7 @@ impl Says {
 impl Crowd {
     /// Where nothing waits for the link.
     pub(super) fn unpaced(config: Config) -> Self {
-        Self::new(Config { capacity: 1_000_000_000_000, ..config })
+        Self::new(Config { capacity: 1_000_000_000_000.into(), ..config })
     }
 
     pub(super) fn new(config: Config) -> Self {

@@ -20,7 +20,7 @@ fn refused(id: u64) -> Says {
 
 #[test]
 fn a_flood_of_answers_does_not_exceed_the_link() {
-    let mut crowd = Crowd::new(Config { capacity: 100_000_000, ..small() });
+    let mut crowd = Crowd::new(Config { capacity: 100_000_000.into(), ..small() });
     let mut peer = crowd.meet(1);
     (0..4_000).for_each(|id| crowd.hear(&mut peer, refused(id)));
     let (start, mut sent) = (crowd.now, 0);
@@ -47,7 +47,7 @@ fn a_flood_of_answers_does_not_exceed_the_link() {
 
 #[test]
 fn the_next_answer_leaves_at_the_nanosecond_that_is_said() {
-    let mut crowd = Crowd::new(Config { capacity: 1_000_000, ..small() });
+    let mut crowd = Crowd::new(Config { capacity: 1_000_000.into(), ..small() });
     let mut peer = crowd.meet(1);
     (0..100).for_each(|id| crowd.hear(&mut peer, refused(id)));
     crowd.discard_answers();
@@ -60,7 +60,7 @@ fn the_next_answer_leaves_at_the_nanosecond_that_is_said() {
 
 #[test]
 fn answers_to_what_a_full_link_brings_wait_for_nothing() {
-    let mut crowd = Crowd::new(Config { capacity: 100_000_000, ..small() });
+    let mut crowd = Crowd::new(Config { capacity: 100_000_000.into(), ..small() });
     let mut peer = crowd.meet(1);
     for id in 0..2_000 {
         // 86 bytes and headers at 100 Mb/s; the answer has 57.
@@ -91,7 +91,7 @@ fn what_a_timeout_brings_forth_can_be_had_at_once() {
 #[test]
 fn a_stop_does_not_wait_behind_stops_that_are_repeated_for_every_path() {
     // At this rate, an answer takes 0.85 ms.
-    let mut crowd = Crowd::new(Config { capacity: 1_000_000, ..small() });
+    let mut crowd = Crowd::new(Config { capacity: 1_000_000.into(), ..small() });
     let mut peer = crowd.meet(1);
     let late = |id: u64, path: u16| Says { path, age: id as u32, ..Says::whole(id, 10) };
     for again in 0..12 {

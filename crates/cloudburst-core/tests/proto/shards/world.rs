@@ -62,7 +62,7 @@ pub(crate) fn endpoint(seed: usize, egresses: u16, config: Config) -> Endpoint {
 }
 
 fn client_config() -> Config {
-    Config { port: CLIENT_PORT, capacity: 100_000_000, ..Config::default() }
+    Config { port: CLIENT_PORT, capacity: 100_000_000.into(), ..Config::default() }
 }
 
 pub(crate) fn client() -> Endpoint {

@@ -41,7 +41,7 @@ fn settings(
     pairs: Vec<(u16, u16)>,
 ) -> Result<Settings, ConfigError> {
     let classes = config::Classes::BySent(Thresholds::new(&DEMOTED_AT)?);
-    let config = Config { capacity: rate, policy, classes, ..Config::default() };
+    let config = Config { capacity: rate.into(), policy, classes, ..Config::default() };
     let sessions = Sessions::Between(pairs);
     Ok(Settings { sessions, control_apart: true, ..Settings::new(config) })
 }

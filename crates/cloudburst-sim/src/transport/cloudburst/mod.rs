@@ -108,7 +108,7 @@ impl Settings {
     /// per path in each round (III-B, Algorithm 1).
     pub fn paper(link: u64) -> Self {
         Self::new(Config {
-            capacity: link,
+            capacity: link.into(),
             code: Code::Lt(Degree::Fixed(5)),
             policy: BurstPolicy::Oblivious,
             train: 1,
@@ -118,7 +118,7 @@ impl Settings {
 
     /// Cloudburst with this project's defaults, on links of `link` bits per second.
     pub fn ours(link: u64) -> Self {
-        Self::new(Config { capacity: link, ..Config::default() })
+        Self::new(Config { capacity: link.into(), ..Config::default() })
     }
 }
 

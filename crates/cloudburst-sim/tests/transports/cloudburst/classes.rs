@@ -11,7 +11,8 @@ const SWITCH: Shape = Shape::one_switch(6);
 /// Six hosts at `rate`, all with `classes`. Ports of the switch have two tiny queues, the first of which comes
 /// first.
 fn simulation(rate: u64, classes: &str, list: Vec<(Time, NewFlow)>) -> Simulation {
-    let config = Config { classes: classes.parse().unwrap(), capacity: rate, ..Config::default() };
+    let config =
+        Config { classes: classes.parse().unwrap(), capacity: rate.into(), ..Config::default() };
     let link = Link { rate, delay: 5 * US };
     let queue = |link| -> Discipline {
         let limits = [Limits::new(Depth::Packets(8)); 2];

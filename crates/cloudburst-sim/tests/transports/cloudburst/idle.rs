@@ -80,7 +80,7 @@ fn framing_is_on_the_wire_and_in_no_packet() {
 /// and the 128th symbol is the first of round 8.
 #[test]
 fn what_exceeds_the_buckets_depth_leaves_at_the_rate() {
-    let config = Config { rate: 0.1, capacity: LINK, ..Config::default() };
+    let config = Config { rate: 0.1, capacity: LINK.into(), ..Config::default() };
     let flow = endpoint(Settings::new(config), 128 * 1_416 - 16);
     let round = (192 * 7 + 180 - 500) * US;
     assert_eq!(flow.delivered, Some(BEGIN + round + crossing(1_500)));
@@ -100,7 +100,7 @@ fn the_papers_message_takes_a_whole_number_of_its_symbols() {
 
 #[test]
 fn every_order_and_every_kind_of_path_delivers_an_idle_message_at_the_same_time() {
-    let config = Config { capacity: LINK, train: 1, ..Config::default() };
+    let config = Config { capacity: LINK.into(), train: 1, ..Config::default() };
     let (n, packet) = symbols(93_000, 0);
     let delivered = Some(BEGIN + (n - 1) * packet * BYTE + crossing(packet));
     for order in [Order::Random, Order::RoundRobin, "drb:4".parse().unwrap()] {

@@ -66,8 +66,12 @@ fn incast_of_endpoints(count: u16, settings: Settings) -> (f64, f64) {
 /// four needs so much.
 #[test]
 fn in_a_small_incast_the_model_is_the_endpoint_to_half_a_percent() {
-    let config =
-        Config { capacity: LINK, policy: BurstPolicy::Oblivious, train: 1, ..Config::default() };
+    let config = Config {
+        capacity: LINK.into(),
+        policy: BurstPolicy::Oblivious,
+        train: 1,
+        ..Config::default()
+    };
     let settings = Settings { send_buffer: Some(0), ..Settings::new(config) };
     for count in 2..=4 {
         let (mean, last) = incast(count, model(93_000));

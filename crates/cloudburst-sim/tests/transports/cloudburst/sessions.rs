@@ -31,7 +31,7 @@ fn busy(settings: Settings, seed: u64) -> Simulation {
 
 #[test]
 fn everything_is_delivered_whatever_is_lost_and_the_same_seed_gives_the_same_events() {
-    let config = Config { capacity: 10_000_000_000, aeolus: true, ..Config::default() };
+    let config = Config { capacity: 10_000_000_000.into(), aeolus: true, ..Config::default() };
     let hashed = Settings { paths: Paths::Hashed { ports: 16 }, ..Settings::new(config) };
     for settings in [Settings::ours(10_000_000_000), hashed] {
         let hash = |seed| busy(settings.clone(), seed).network().hash();

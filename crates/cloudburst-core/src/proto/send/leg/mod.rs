@@ -123,9 +123,9 @@ impl Leg {
             payload: source.payload(),
             priority: options.priority,
             policy: match policy {
-                BurstPolicy::Pulled { window: None } => {
-                    BurstPolicy::Pulled { window: Some(window(config.capacity) as u16) }
-                }
+                BurstPolicy::Pulled { window: None } => BurstPolicy::Pulled {
+                    window: Some(window(config.capacity.bits_per_second()) as u16),
+                },
                 policy => policy,
             },
             pulls: None,

@@ -1,0 +1,54 @@
+//! How fast the link of an endpoint is.
+
+use core::fmt;
+
+/// How fast the link of an endpoint is, each way.
+///
+/// ```
+/// use cloudburst_core::config::{Capacity, Config};
+///
+/// let config = Config { capacity: 10_000_000_000.into(), ..Config::default() };
+/// assert_eq!(config.capacity, Capacity::BitsPerSecond(10_000_000_000));
+/// assert_eq!(Config::default().capacity, Capacity::Auto);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capacity {
+    /// What the interface reports, as far as the driver of the endpoint can find out, and
+    /// [`FALLBACK`](Self::FALLBACK) otherwise.
+    #[default]
+    Auto,
+    /// Bits a second, at least 8,000. Too many overflow queues and receive buffers; too few leave the
+    /// link idle.
+    BitsPerSecond(u64),
+}
+
+impl Capacity {
+    /// 1 Gb/s: what counts where nothing is known.
+    pub const FALLBACK: Self = Self::BitsPerSecond(1_000_000_000);
+
+    /// Bits a second. The protocol asks no interface, so that [`Auto`](Self::Auto) is
+    /// [`FALLBACK`](Self::FALLBACK) here.
+    pub const fn bits_per_second(self) -> u64 {
+        match self {
+            Self::Auto => Self::FALLBACK.bits_per_second(),
+            Self::BitsPerSecond(bits) => bits,
+        }
+    }
+}
+
+impl From<u64> for Capacity {
+    fn from(bits_per_second: u64) -> Self {
+        Self::BitsPerSecond(bits_per_second)
+    }
+}
+
+impl fmt::Display for Capacity {
+    /// `auto`, or the bits a second.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::BitsPerSecond(bits) => bits.fmt(f),
+        }
+    }
+}

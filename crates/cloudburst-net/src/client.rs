@@ -1,0 +1,125 @@
+//! Calls to one peer, as a `tower` service.
+
+use crate::calls::Permit;
+use crate::endpoint::Endpoint;
+use crate::error::SendError;
+use crate::outgoing::Outcome;
+use bytes::Bytes;
+use cloudburst_core::proto::SendOptions;
+use core::fmt;
+use core::task::{Context, Poll, ready};
+use std::net::SocketAddr;
+use tower_service::Service;
+
+/// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
+///
+/// `poll_ready` waits while as many calls are in flight as may be
+/// ([`Config::send_messages`](crate::Config::send_messages)), and then holds room for one, which
+/// `call` uses and dropping the client returns. A `call` without `poll_ready` waits for room itself.
+/// Dropping the future of a call cancels it, so that layers with timeouts stop its burst at once.
+///
+/// Each clone holds room of its own.
+pub struct Client {
+    endpoint: Endpoint,
+    peer: SocketAddr,
+    options: SendOptions,
+    permit: Option<Permit>,
+    waiting: Option<Outcome<'static, Result<Permit, SendError>>>,
+}
+
+impl Endpoint {
+    /// A `tower` service that [calls](Self::call) `peer`. Requires the feature `tower`.
+    ///
+    /// One service is for one peer: balance over several with `tower::balance`. Retry where
+    /// [`SendError::may_have_been_delivered`] is `false`, or where requests may run twice.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Bytes, Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # use tower::{Service, ServiceBuilder, ServiceExt};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// # tokio::spawn(async move {
+    /// #     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
+    /// # });
+    /// let mut service = ServiceBuilder::new()
+    ///     .concurrency_limit(10)
+    ///     .timeout(Duration::from_secs(5))
+    ///     .service(client.client(address));
+    /// let answer = service.ready().await?.call(Bytes::from("hello")).await?;
+    /// assert_eq!(answer, "HELLO");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn client(&self, peer: SocketAddr) -> Client {
+        let options = SendOptions::default();
+        Client { endpoint: self.clone(), peer, options, permit: None, waiting: None }
+    }
+}
+
+impl Client {
+    /// The same client, for calls with these settings from now on.
+    pub fn with(mut self, options: SendOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The peer that it calls.
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+}
+
+impl Service<Bytes> for Client {
+    type Response = Bytes;
+    type Error = SendError;
+    type Future = Outcome<'static, Result<Bytes, SendError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        if self.permit.is_none() {
+            let endpoint = &self.endpoint;
+            let waiting = self.waiting.get_or_insert_with(|| {
+                let inner = endpoint.inner.clone();
+                Box::pin(async move {
+                    inner.check_process()?;
+                    inner.call_limit.room(&inner.process).await
+                })
+            });
+            let permit = ready!(waiting.as_mut().poll(context));
+            self.waiting = None;
+            self.permit = Some(permit?);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Bytes) -> Self::Future {
+        let (endpoint, peer, options) = (self.endpoint.clone(), self.peer, self.options);
+        match self.permit.take() {
+            Some(permit) => {
+                Box::pin(
+                    async move { endpoint.call_permitted(permit, peer, request, options).await },
+                )
+            }
+            None => Box::pin(async move { endpoint.call_with(peer, request, options).await }),
+        }
+    }
+}
+
+impl Clone for Client {
+    fn clone(&self) -> Self {
+        self.endpoint.client(self.peer).with(self.options)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! Endpoints as streams of what arrives, and as sinks for one peer.
+
+use crate::calls::Request;
+use crate::endpoint::Endpoint;
+use crate::error::SendError;
+use crate::outgoing::Outcome;
+use crate::sending::Sending;
+use bytes::Bytes;
+use cloudburst_core::proto::{Message, SendOptions};
+use cloudburst_core::wire::Role;
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use futures_core::Stream;
+use futures_sink::Sink;
+use futures_util::stream::{self, FuturesUnordered, StreamExt};
+use std::net::SocketAddr;
+
+/// What arrives at an endpoint, as a [`Stream`], made by [`Endpoint::messages`] and
+/// [`Endpoint::requests`]. It ends when the endpoint does.
+///
+/// It holds a clone of the endpoint. Any number of streams and of other receivers may be used at a
+/// time: each message goes to one of them. Dropping a stream loses none.
+#[must_use = "streams do nothing unless they are polled"]
+pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
+
+/// Sends messages to one peer: a [`Sink`], made by [`Endpoint::sink`].
+///
+/// - `poll_ready` waits while the limits on messages under way are reached
+///   ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`). One message may
+///   wait for room within the sink.
+/// - `poll_flush` and `poll_close` wait until the receiver has all messages.
+/// - Messages are independent of each other: they may arrive in another order, and each has its own
+///   deadline.
+///
+/// An error is that of one message, reported by the next `poll_ready`, `poll_flush` or `poll_close`;
+/// the sink can still be used. Where it matters which message failed, use [`Endpoint::send`].
+/// Dropping the sink stops the bursts of messages that are under way: flush it first.
+#[must_use = "sinks do nothing unless they are polled"]
+pub struct PeerSink {
+    endpoint: Endpoint,
+    peer: SocketAddr,
+    options: SendOptions,
+    waiting: Option<Outcome<'static, Result<Sending, SendError>>>,
+    under_way: FuturesUnordered<Sending>,
+}
+
+impl Endpoint {
+    /// The messages that arrive, as a [`Stream`]: what [`recv`](Self::recv) returns.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use futures_util::StreamExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// for number in 0..3 {
+    ///     client.send(server.local_addr(), number.to_string()).await?;
+    /// }
+    /// let lengths = server.messages().map(|message| message.bytes.len());
+    /// assert_eq!(lengths.take(3).collect::<Vec<_>>().await, [1, 1, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn messages(&self) -> Incoming<Message> {
+        let next = async |endpoint: Self| Some((endpoint.recv().await.ok()?, endpoint));
+        Incoming(Box::pin(stream::unfold(self.clone(), next).fuse()))
+    }
+
+    /// The requests that arrive, as a [`Stream`]: what [`recv_request`](Self::recv_request) returns.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use futures_util::StreamExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// let serving = server.requests().for_each_concurrent(100, async |request| {
+    ///     let answer = request.bytes().to_ascii_uppercase();
+    ///     let _ = request.reply(answer).await; // a caller that has gone needs no answer
+    /// });
+    /// tokio::select! {
+    ///     () = serving => {}
+    ///     answer = client.call(address, "hello") => assert_eq!(answer?, "HELLO"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn requests(&self) -> Incoming<Request> {
+        let next = async |endpoint: Self| Some((endpoint.recv_request().await.ok()?, endpoint));
+        Incoming(Box::pin(stream::unfold(self.clone(), next).fuse()))
+    }
+
+    /// A [`Sink`] for messages to `peer`: what [`send`](Self::send) does with each.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Bytes, Endpoint, Security};
+    /// # use futures_util::{SinkExt, StreamExt, stream};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let mut numbers = stream::iter(0..100).map(|number| Ok(Bytes::from(number.to_string())));
+    /// let mut sink = client.sink(server.local_addr());
+    /// sink.send_all(&mut numbers).await?; // Ok: the server has all of them
+    /// assert_eq!(server.messages().take(100).count().await, 100);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sink(&self, peer: SocketAddr) -> PeerSink {
+        PeerSink {
+            endpoint: self.clone(),
+            peer,
+            options: SendOptions::default(),
+            waiting: None,
+            under_way: FuturesUnordered::new(),
+        }
+    }
+}
+
+impl<T> Stream for Incoming<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.0.as_mut().poll_next(context)
+    }
+}
+
+impl<T> fmt::Debug for Incoming<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").finish_non_exhaustive()
+    }
+}
+
+impl PeerSink {
+    /// The same sink, for messages with these settings from now on.
+    pub fn with(mut self, options: SendOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The peer that messages go to.
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+}
+
+impl Sink<Bytes> for PeerSink {
+    type Error = SendError;
+
+    fn poll_ready(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SendError>> {
+        while let Poll::Ready(Some(ended)) = self.under_way.poll_next_unpin(context) {
+            ended?;
+        }
+        if let Some(waiting) = &mut self.waiting {
+            let begun = ready!(waiting.as_mut().poll(context));
+            self.waiting = None;
+            self.under_way.push(begun?);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, bytes: Bytes) -> Result<(), SendError> {
+        let (peer, options) = (self.peer, self.options);
+        match self.endpoint.burst(peer, Role::Plain, bytes.clone(), &options) {
+            Ok(sending) => self.under_way.push(sending),
+            Err(SendError::Full { .. }) => {
+                let endpoint = self.endpoint.clone();
+                self.waiting = Some(Box::pin(async move {
+                    let begin = || endpoint.burst(peer, Role::Plain, bytes.clone(), &options);
+                    endpoint.when_room(begin).await
+                }));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SendError>> {
+        ready!(self.as_mut().poll_ready(context))?;
+        while let Some(ended) = ready!(self.under_way.poll_next_unpin(context)) {
+            ended?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.poll_flush(context)
+    }
+}
+
+impl fmt::Debug for PeerSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerSink")
+            .field("peer", &self.peer)
+            .field("under_way", &self.under_way.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! Services of `tower`: readiness is room, and errors are told.
+
+use crate::common::{PATIENCE, builder, endpoint};
+use cloudburst_net::{Bytes, Config, RequestParts, SendError};
+use std::future::{Future, Ready, ready};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tower::{Service, ServiceExt, service_fn};
+
+/// Waits until something holds, while the other tasks go on.
+async fn until(mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("it happens soon");
+}
+
+fn is_ready(service: &mut impl Service<Bytes>) -> bool {
+    service.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[tokio::test]
+async fn a_client_is_ready_while_one_more_call_may_be_in_flight() {
+    let config = Config { send_messages: 1, ..Config::default() };
+    let (caller, callee) = (builder().config(config).build().unwrap(), endpoint());
+    let mut one = caller.client(callee.local_addr());
+    assert!(is_ready(&mut one) && is_ready(&mut one), "it keeps its room");
+    let mut two = one.clone();
+    assert!(!is_ready(&mut two), "which is its own");
+    let mut call = one.call("a request".into());
+    assert!(pin!(&mut call).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(!is_ready(&mut two) && !is_ready(&mut one), "the call has it");
+    drop((call, one));
+    two.ready().await.unwrap();
+
+    let serving = tokio::spawn(async move { callee.serve(1, async |it| it.bytes).await });
+    assert_eq!(two.call("a request".into()).await.unwrap(), "a request");
+    assert_eq!(two.call("unasked".into()).await.unwrap(), "unasked", "it waits by itself");
+    caller.shutdown(Duration::ZERO).await;
+    assert_eq!(two.ready().await.map(drop), Err(SendError::Closed));
+    serving.abort();
+}
+
+#[tokio::test]
+async fn callers_of_a_service_that_fails_have_no_answer_and_others_have_theirs() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let service = service_fn(async |request: RequestParts| match &request.bytes[..] {
+        b"nonsense" => Err("that is nonsense"),
+        b"panic" => panic!("the handler panics"),
+        _ => Ok(request.bytes),
+    });
+    let serving = tokio::spawn({
+        let server = server.clone();
+        async move { server.serve_with(8, service).await }
+    });
+    assert_eq!(client.call(to, "nonsense").await, Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "panic").await, Err(SendError::Unanswered));
+    assert_eq!(client.call(to, "hello").await.unwrap(), "hello");
+    assert!(server.shutdown(Duration::from_secs(20)).await);
+    assert_eq!(serving.await.unwrap(), Ok(()));
+}
+
+/// Is ready for as many requests as it is told, and broken after the last.
+struct Gate(Arc<AtomicU64>);
+
+const BROKEN: u64 = u64::MAX;
+
+impl Service<RequestParts> for Gate {
+    type Response = Bytes;
+    type Error = &'static str;
+    type Future = Ready<Result<Bytes, &'static str>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        match self.0.load(SeqCst) {
+            0 => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            BROKEN => Poll::Ready(Err("broken")),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, request: RequestParts) -> Self::Future {
+        self.0.fetch_sub(1, SeqCst);
+        ready(Ok(request.bytes))
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_ready_takes_one_request_and_leaves_the_others() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let gate = Arc::new(AtomicU64::new(0));
+    let serving = tokio::spawn({
+        let (server, gate) = (server.clone(), Gate(gate.clone()));
+        async move { server.serve_with(8, gate).await }
+    });
+    let mut calls = client.call_many([(to, "one"), (to, "two"), (to, "three")]).begin();
+    let received = || server.counters().calls.requests_received;
+    until(|| received() == 1).await;
+    gate.store(3, SeqCst);
+    for _ in 0..3 {
+        assert!(calls.next().await.unwrap().result.is_ok());
+    }
+    assert_eq!(gate.load(SeqCst), 0);
+
+    let caller = client.clone();
+    let left = tokio::spawn(async move { caller.call(to, "a caller that leaves").await });
+    until(|| received() == 4 && client.counters().sender.delivered >= 4).await;
+    left.abort();
+    let stuck = tokio::spawn(async move { client.call(to, "a caller that stays").await });
+    until(|| received() == 5).await;
+    assert_eq!(server.counters().calls.requests_withdrawn, 1);
+    gate.store(BROKEN, SeqCst);
+    assert_eq!(serving.await.unwrap(), Err("broken"));
+    assert_eq!(stuck.await.unwrap(), Err(SendError::Unanswered));
+}
+
+#[tokio::test]
+async fn a_service_that_is_never_ready_ends_with_its_endpoint() {
+    let (client, server) = (endpoint(), endpoint());
+    let to = server.local_addr();
+    let serving = tokio::spawn({
+        let (server, gate) = (server.clone(), Gate(Arc::default()));
+        async move { server.serve_with(8, gate).await }
+    });
+    let stuck = tokio::spawn(async move { client.call(to, "a request").await });
+    until(|| server.counters().calls.requests_received == 1).await;
+    assert!(!server.shutdown(Duration::ZERO).await, "a request was under way");
+    assert_eq!(serving.await.unwrap(), Ok(()));
+    assert_eq!(stuck.await.unwrap(), Err(SendError::Unanswered));
+}
