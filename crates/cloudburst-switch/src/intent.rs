@@ -57,6 +57,8 @@ pub(crate) struct Intent {
     pub(crate) aeolus: Option<u64>,
     pub(crate) trim: Option<Trim>,
     pub(crate) decapsulate: Option<Ipv4Addr>,
+    /// Prefixes that such packets may come from; empty: any.
+    pub(crate) decapsulate_from: Vec<String>,
     pub(crate) routes: Vec<Route>,
 }
 
@@ -132,6 +134,7 @@ impl Intent {
             let (what, field) = ("taking IP-in-IP packets out of their wrapping", "decapsulate");
             return Err(Refusal::Cannot { platform, what, field });
         }
+        check_senders(&parameters.decapsulate_from, parameters.decapsulate, platform)?;
         check_routes(&parameters.routes, &ports)?;
         Ok(Self {
             platform,
@@ -154,6 +157,7 @@ impl Intent {
             aeolus,
             trim: parameters.trim,
             decapsulate: parameters.decapsulate,
+            decapsulate_from: parameters.decapsulate_from,
             routes: parameters.routes,
         })
     }
@@ -471,6 +475,34 @@ fn check_trim(trim: &Trim, platform: Platform, dscps: &[u8], queues: &[u8]) -> R
         return refuse("trim.queue", trim.queue.into(), "another than those of whole packets");
     }
     Ok(())
+}
+
+fn check_senders(
+    from: &[String],
+    decapsulate: Option<Ipv4Addr>,
+    platform: Platform,
+) -> Result<(), Refusal> {
+    let field = "decapsulate_from";
+    if !from.is_empty() && platform != Platform::Linux {
+        let what = "taking IP-in-IP packets of some senders alone out of their wrapping";
+        return Err(Refusal::Cannot { platform, what, field });
+    }
+    if !from.is_empty() && decapsulate.is_none() {
+        return Err(Refusal::Missing("decapsulate"));
+    }
+    let is_prefix = |prefix: &&String| {
+        let parts = prefix.split_once('/').map(|(ip, len)| (ip.parse(), len.parse()));
+        let Some((Ok::<Ipv4Addr, _>(ip), Ok::<u32, _>(len))) = parts else { return false };
+        len <= 32 && ip.to_bits().trailing_zeros() >= 32 - len
+    };
+    match from.iter().find(|prefix| !is_prefix(prefix)) {
+        None => Ok(()),
+        Some(prefix) => {
+            let expected =
+                "IPv4 prefixes without bits beyond their length, such as 10.1.0.0/16".into();
+            Err(Refusal::Value { field, came: prefix.clone(), expected })
+        }
+    }
 }
 
 fn check_routes(routes: &[Route], ports: &[String]) -> Result<(), Refusal> {

@@ -168,6 +168,13 @@ fn report(intent: &Intent) -> String {
             said += &format!("DSCP {dscp} has a name, {name}: other traffic may use it\n");
         }
     }
+    if let (Some(address), true) = (intent.decapsulate, intent.decapsulate_from.is_empty()) {
+        said += &format!(
+            "IP-in-IP packets to {address} are unwrapped whoever sends them, and what is inside can claim any source: \
+             have the edge of the fabric drop protocol 4 from elsewhere{}\n",
+            if intent.platform == Platform::Linux { ", or give `decapsulate_from`" } else { "" }
+        );
+    }
     if intent.seed.is_none() {
         said += "the ECMP hash's seed is not part of these files: see verify.txt\n";
     }

@@ -42,6 +42,9 @@ pub(crate) struct Parameters {
     pub(crate) trim: Option<Trim>,
     /// Where IP-in-IP packets to this address are taken out of their wrapping.
     pub(crate) decapsulate: Option<Ipv4Addr>,
+    /// The prefixes that such packets may come from; none: any.
+    #[serde(default)]
+    pub(crate) decapsulate_from: Vec<String>,
     #[serde(default)]
     pub(crate) routes: Vec<Route>,
 }
@@ -93,7 +96,7 @@ impl Parameters {
         let file = |source| Refusal::File { path: path.into(), source };
         let text = std::fs::read_to_string(path).map_err(file)?;
         toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             let reason = format!("line {line}: {}", error.message().replace('\n', " "));
             Refusal::Toml { path: path.into(), reason }
         })

@@ -139,6 +139,7 @@ struct Filling<'a> {
     trim: Option<Trim>,
     routes: Vec<RouteFilling<'a>>,
     decapsulate: Option<Ipv4Addr>,
+    decapsulate_from: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -273,6 +274,7 @@ impl<'a> Filling<'a> {
                 .map(|route| RouteFilling { route, address: route.to.trim_end_matches("/32") })
                 .collect(),
             decapsulate: intent.decapsulate,
+            decapsulate_from: &intent.decapsulate_from,
         }
     }
 }

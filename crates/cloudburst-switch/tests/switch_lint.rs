@@ -678,3 +678,29 @@ fn what_is_torn_off_is_missed_and_never_a_panic() {
         }
     }
 }
+
+#[test]
+fn who_may_have_packets_unwrapped_is_rendered_and_a_rule_that_is_wider_is_found() {
+    let from = "decapsulate_from = [\"10.1.0.0/16\", \"10.2.0.0/16\"]\n";
+    let parameters = format!("{from}{}", find("linux").spine(1));
+    let rendered = Rendered::of(&parameters);
+    assert!(!rendered.said.contains("whoever sends them"), "{}", rendered.said);
+    assert_eq!(rendered.check().code, Some(0));
+    let right = fs::read_to_string(rendered.path("paths.sh")).unwrap();
+    for (from, to) in [
+        ("10.1.0.0/16, ", ""),
+        ("10.1.0.0/16", "0.0.0.0/0"),
+        ("daddr 10.3.0.1", "daddr 10.3.0.2"),
+        ("ip link set cloudburst up", "nft delete table ip cloudburst"),
+        (" drop\n", " accept\n"),
+    ] {
+        assert!(right.contains(from), "{from}");
+        fs::write(rendered.path("paths.sh"), right.replace(from, to)).unwrap();
+        let ended = rendered.check();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(1), "{from}: {said}");
+        assert!(said.contains("are unwrapped from others than was meant"), "{from}: {said}");
+    }
+    let open = Rendered::of(&find("linux").spine(1));
+    assert!(open.said.contains("are unwrapped whoever sends them"), "{}", open.said);
+}

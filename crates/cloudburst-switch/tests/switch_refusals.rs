@@ -248,6 +248,25 @@ fn edited_files_are_kept_and_stale_ones_removed_only_by_force() {
 }
 
 #[test]
+fn senders_whose_packets_are_unwrapped_are_prefixes_where_the_platform_can_tell_them() {
+    let refused = |platform: &str, from: &str| {
+        refusal(&format!("decapsulate_from = [{from:?}]\n{}", find(platform).spine(1)))
+    };
+    for from in ["10.1.0.0", "10.1.0.1/16", "10.1.0.0/33", "::/0", "all"] {
+        assert!(refused("linux", from).contains("such as 10.1.0.0/16"), "{from}");
+    }
+    assert!(refused("eos", "10.1.0.0/16").contains("decapsulate_from"));
+    let many = format!("decapsulate_from = [\"10.1.0.0/16\"]\n{}", find("linux").many());
+    assert!(refusal(&many).contains("decapsulate"));
+}
+
+#[test]
+fn a_key_that_does_not_exist_is_named_with_its_line() {
+    let said = refusal("platform = \"linux\"\nprots = []\n");
+    assert!(said.contains("line 2: unknown field `prots`"), "{said}");
+}
+
+#[test]
 fn all_platforms_are_listed() {
     let mut list = common::command(&["platforms"]);
     let ended = common::run(&mut list);

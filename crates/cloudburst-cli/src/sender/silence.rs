@@ -27,7 +27,7 @@ impl Silence {
         if deadline > 3 * EARLY { Self::Since(now) } else { Self::Over }
     }
 
-    /// The likely cause, once: `peer` has not been heard for long, and what is not heard cannot say more.
+    /// The likely cause of the silence of `peer`, once. `heard`: there was a sign of life.
     pub(super) fn look(&mut self, now: Instant, peer: SocketAddr, heard: bool) -> Option<Failure> {
         match self {
             Self::Over => {}

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of a port when all of them are meant.
 pub(super) const EVERY_PORT: &str = "*";
@@ -126,6 +126,8 @@ pub(super) struct Facts {
     /// Prefixes and next hops.
     pub(super) routes: Vec<Seen<(String, String)>>,
     pub(super) decapsulates: Vec<Seen<String>>,
+    /// Addresses of tunnels, and the prefixes that they take packets from.
+    pub(super) decapsulates_from: Vec<Seen<(String, BTreeSet<String>)>>,
     /// What drops packets early; ports need not have any.
     pub(super) aeolus: Given<Aeolus>,
     pub(super) trimming: Trimming,

@@ -263,6 +263,17 @@ impl Judge<'_> {
                 "packets that are to bounce here would be lost: add it",
             );
         }
+        let from: BTreeSet<String> = self.intent.decapsulate_from.iter().cloned().collect();
+        let guard = (address, from);
+        if !guard.1.is_empty() && !facts.decapsulates_from.iter().any(|seen| seen.value == guard) {
+            let (address, from) = guard;
+            let from: Vec<String> = from.into_iter().collect();
+            self.missing(
+                format!("IP-in-IP packets to {address} are unwrapped from others than was meant"),
+                format!("a rule that drops those not from {}", from.join(", ")),
+                "what is inside can claim any source: add it",
+            );
+        }
     }
 
     fn trimming(&mut self, trimming: &Trimming) {

@@ -101,6 +101,16 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
             ["ip", "link", "del" | "delete", name, ..] => {
                 tunnels.remove(name);
             }
+            ["nft", "add", "rule", .., "drop"] if line.contains("ip protocol 4 ") => {
+                let from =
+                    line.split_once("saddr != '{").and_then(|(_, from)| from.split_once('}'));
+                let from = from.map(|(from, _)| from.split(',').map(|each| each.trim().to_owned()));
+                let guard = after("daddr").zip(from);
+                facts.decapsulates_from.extend(
+                    guard.map(|(to, from)| Seen::new((to.to_owned(), from.collect()), &at)),
+                );
+            }
+            ["nft", "flush" | "delete", ..] => facts.decapsulates_from.clear(),
             ["dcb", "pfc", ..] => {
                 let on = words.iter().filter_map(|word| word.strip_suffix(":on")?.parse().ok());
                 facts.pfc.extend(on.map(|priority| Seen::new(priority, &at)));
