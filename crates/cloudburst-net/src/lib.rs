@@ -67,6 +67,7 @@
 //! | [`Endpoint::latencies`] | how long messages took, as histograms |
 //! | [`Endpoint::peers`] | messages, packets and round trip by peer |
 //! | [`Endpoint::paths`] | packets, loss and round trip by path to a peer |
+//! | `Endpoint::metrics`, with the feature `metrics` | all of these, for the facade of the crate `metrics`, by egress instead of by peer |
 //!
 //! All of these are copies of what is counted anyway, and nothing that a peer sends makes them grow
 //! without bound. `tracing` is told, by level:
@@ -105,6 +106,8 @@ mod error;
 mod inner;
 pub mod io;
 mod limits;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod names;
 pub mod outgoing;
 mod park;
@@ -122,6 +125,8 @@ pub use calls::{Calls, Request, RequestParts, Response};
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, CallError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
+#[cfg(feature = "metrics")]
+pub use metrics::Metrics;
 pub use outgoing::Outgoing;
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;

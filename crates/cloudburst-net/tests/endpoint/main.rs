@@ -17,6 +17,8 @@ mod dropped;
 mod failures;
 mod faults;
 mod marks;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod panics;
 mod paths;
 mod reactor;

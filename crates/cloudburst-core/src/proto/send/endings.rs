@@ -92,6 +92,8 @@ impl Sender {
         match &outcome {
             Outcome::Delivered(receipt) => {
                 self.counters.delivered += 1;
+                self.counters.bytes_delivered += receipt.bytes as u64;
+                self.counters.source_symbols += receipt.source_symbols as u64;
                 self.latencies.record(receipt.total());
             }
             Outcome::Rejected(_) => self.counters.rejected += 1,
