@@ -182,6 +182,11 @@ pub struct RecvArgs {
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<Bytes>,
 
+    /// Serve metrics for Prometheus at http://ADDR/metrics [without ADDR: 127.0.0.1:9464]. Whoever
+    /// reaches ADDR can read them
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    pub metrics: Option<SocketAddr>,
+
     /// What both programs have.
     #[command(flatten)]
     pub common: CommonArgs,

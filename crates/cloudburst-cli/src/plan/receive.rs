@@ -18,6 +18,8 @@ pub(crate) struct ReceivePlan {
     pub(crate) once: bool,
     /// Bytes in a file at most.
     pub(crate) max_size: u64,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) common: CommonPlan,
 }
 
@@ -58,6 +60,7 @@ impl ReceivePlan {
             // A pipe ends with its data.
             once: args.once || args.stdout,
             max_size: args.max_size.map_or(u64::MAX, |bytes| bytes.0),
+            metrics: args.metrics,
             common: CommonPlan {
                 key,
                 deadline: args.common.deadline.0,

@@ -1,6 +1,7 @@
 //! `cbrst-recv` at work: one loop that serves all senders.
 
 mod hint;
+mod metrics;
 mod once;
 mod outbox;
 mod parts;
@@ -38,6 +39,10 @@ enum StartError {
     Bind { addr: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(BuildError),
+    #[error(
+        "cannot serve metrics at {addr}: {reason}; choose an address of this host by --metrics"
+    )]
+    Metrics { addr: SocketAddr, reason: String },
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
 }
@@ -85,6 +90,10 @@ fn start(plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     let endpoint = listen(&plan)?;
     let local = endpoint.local_addr();
     ui.status(&format!("listening on {local}"));
+    if let Some(addr) = plan.metrics {
+        metrics::serve(&endpoint, addr).map_err(|reason| StartError::Metrics { addr, reason })?;
+        ui.status(&format!("metrics at http://{addr}/metrics"));
+    }
     let keys = plan.also_accept.iter().chain([&plan.common.key]);
     for path in keys.filter_map(Key::exposed_file) {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
