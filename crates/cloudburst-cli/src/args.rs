@@ -289,6 +289,11 @@ pub struct CommonArgs {
     #[arg(long)]
     pub adaptive_rate: bool,
 
+    /// Record each message, train, report and loss in a new qlog file in DIR, which docs/qlog.html of the
+    /// project draws. No bytes of files are in it, but addresses are
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
+
     /// Transfer files from their beginning. By default, what the receiver kept of an interrupted transfer
     /// is verified by BLAKE3, and only the rest is sent. With this option, cbrst-recv keeps nothing
     #[arg(long)]

@@ -80,6 +80,8 @@
 //! | info | an endpoint opened, the interface's speed, a new file of paths | |
 //! | warn | what the operator should change: small buffers, another DSCP, no speed known, a file of paths that is no good | |
 //!
+//! [`Builder::qlog`] records what happens to each message and on each path, train by train.
+//!
 //! `outcome` is `delivered`, what the error says, or `dropped`. Messages are logged without their
 //! bytes.
 //!
@@ -113,6 +115,7 @@ pub mod outgoing;
 mod park;
 mod path_map;
 mod process;
+mod qlog;
 mod reactor;
 mod room;
 mod sending;

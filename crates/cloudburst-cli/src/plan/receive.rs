@@ -73,6 +73,7 @@ impl ReceivePlan {
                 adaptive_rate: args.common.adaptive_rate,
                 json: args.common.json,
                 quiet: args.common.quiet,
+                qlog: args.common.qlog,
             },
         })
     }

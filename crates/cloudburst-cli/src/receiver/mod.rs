@@ -130,6 +130,9 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
     if !plan.common.dscps.is_empty() {
         builder = builder.dscps(plan.common.dscps.iter().copied());
     }
+    if let Some(dir) = &plan.common.qlog {
+        builder = builder.qlog(dir);
+    }
     builder.build().map_err(|error| match error {
         BuildError::Bind { addr, source } if !after_bind(&source).is_empty() => {
             StartError::Bind { addr, source }

@@ -105,6 +105,9 @@ impl Session {
         if !plan.common.dscps.is_empty() {
             builder = builder.dscps(plan.common.dscps.iter().copied());
         }
+        if let Some(dir) = &plan.common.qlog {
+            builder = builder.qlog(dir);
+        }
         let courier = Courier::new(builder.build()?);
         let id = InvocationId(rand::random());
         let chunk = transfer::chunk_for(plan.capacity, plan.rate);

@@ -73,6 +73,8 @@ pub struct PathStats {
     /// estimate from the last 64 to 128 that are accounted for. What all paths lose alike may count
     /// as still on its way, for a packet is missed only when one sent later arrived.
     pub loss_permille: u16,
+    /// Packets that were found lost, on the same evidence. Those that were only late are taken back.
+    pub lost: u64,
     /// Packets that it takes back to back, as learned so far. `Config::train` may allow fewer.
     pub train: usize,
     /// Smoothed time from sending a packet on it to the answer, whichever way that came back; of
@@ -231,6 +233,7 @@ impl PathSet {
             last_heard: None,
             degraded: false,
             loss_permille: 0,
+            lost: 0,
             train: SHORTEST_TRAIN,
             round_trip: None,
         };
@@ -473,6 +476,7 @@ impl PathSet {
         let at = usize::from(path.0);
         let Some(path) = self.paths.get_mut(at) else { return };
         let health = &mut self.health[at];
+        path.lost = path.lost.saturating_add_signed(missing);
         let lost = (i64::from(health.lost) + missing).max(0);
         health.due = health.due.saturating_add(due);
         health.evidence.due = health.evidence.due.saturating_add(due);

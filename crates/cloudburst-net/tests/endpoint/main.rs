@@ -21,6 +21,7 @@ mod marks;
 mod metrics;
 mod panics;
 mod paths;
+mod qlog;
 mod reactor;
 mod round_trip;
 mod runtimes;

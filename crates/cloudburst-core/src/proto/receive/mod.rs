@@ -47,6 +47,7 @@ use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{Pacer, PathMap, Via};
+use crate::proto::observe::Observing;
 use crate::rng::Ratchet;
 use crate::time::Instant;
 use crate::wire::Role;
@@ -126,6 +127,7 @@ pub(crate) struct Receiver {
     closing: bool,
     counters: ReceiverCounters,
     latencies: LatencyHistogram,
+    pub(in crate::proto) observer: Observing,
 }
 
 impl Receiver {
@@ -163,6 +165,7 @@ impl Receiver {
             closing: false,
             counters: ReceiverCounters::default(),
             latencies: LatencyHistogram::new(),
+            observer: None,
         }
     }
 
