@@ -203,6 +203,11 @@ pub struct RecvArgs {
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<Bytes>,
 
+    /// Serve metrics for Prometheus at http://ADDR/metrics [without ADDR: 127.0.0.1:9464]. Whoever
+    /// reaches ADDR can read them
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    pub metrics: Option<SocketAddr>,
+
     /// Options of both programs.
     #[command(flatten)]
     pub common: CommonArgs,
@@ -319,6 +324,11 @@ pub struct CommonArgs {
     /// hosts whose link is slower than its interface reports
     #[arg(long)]
     pub adaptive_rate: bool,
+
+    /// Record each message, train, report and loss in a new qlog file in DIR, which docs/qlog.html of the
+    /// project draws. No bytes of files are in it, but addresses are
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
 
     /// Transfer files from their beginning. By default, what the receiver kept of an interrupted transfer
     /// is verified by BLAKE3, and only the rest is sent. With this option, cbrst-recv keeps nothing

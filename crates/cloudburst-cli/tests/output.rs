@@ -3,6 +3,10 @@
 mod common;
 
 use common::*;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
 
 #[test]
 fn help_documents_each_exit_code() {
@@ -22,6 +26,93 @@ fn the_line_for_senders_has_the_address_that_they_know() {
     let mut receiver =
         Receiver::start(&["--known-as", "203.0.113.7:443", "--known-as", "[2001:db8::7]:443"]);
     receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
+}
+
+/// What `http://addr/metrics` says, as soon as it is what is `wanted`.
+fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let mut page = String::new();
+    wait_until("the metrics are what is wanted", || {
+        let mut stream = TcpStream::connect(addr).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        page.clear();
+        stream.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        wanted(&page)
+    });
+    page
+}
+
+#[test]
+fn metrics_of_a_receiver_are_served_where_it_says() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 11))]);
+    // An address of this process alone, since the port is to be known.
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let addr = format!("127.64.{high}.{}:9464", low.max(1));
+    let mut receiver = Receiver::start(&["--metrics", &addr]);
+    receiver.running.line(&format!("metrics at http://{addr}/metrics"));
+    let nothing = "\ncloudburst_messages_received_total 0\n";
+    scrape(&addr, |page| page.contains(nothing));
+    let sent = receiver.send(&[], &[&paths[0]]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    // These are published last.
+    let count = "\ncloudburst_receive_duration_seconds_count ";
+    let page = scrape(&addr, |page| {
+        page.split_once(count).is_some_and(|(_, count)| !count.starts_with('0'))
+    });
+    assert!(!page.contains(nothing), "{page}");
+    assert!(page.contains("\n# TYPE cloudburst_receive_duration_seconds histogram\n"), "{page}");
+    assert!(
+        page.contains("\ncloudburst_receive_duration_seconds_bucket{le=\"0.00005\"}"),
+        "{page}"
+    );
+
+    // A second one cannot have the same address.
+    let (other, taken) = (tempfile::tempdir().unwrap(), &addr);
+    let out = other.path().to_str().unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--out", out, "--insecure", "--metrics", taken];
+    let ended = Running::start(&mut command(RECV, &args)).end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains(&format!("cannot serve metrics at {addr}: ")),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn both_ends_record_a_transfer_as_a_qlog() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 12))]);
+    let [sent, received] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [there, here] = [&sent, &received].map(|dir| dir.path().to_str().unwrap());
+    let receiver = Receiver::start(&["--once", "--qlog", here]);
+    let ended = receiver.send(&["--qlog", there], &[&paths[0]]);
+    assert_eq!((ended.code, receiver.running.end().code), (Some(0), Some(0)), "{}", ended.stderr);
+    let names = |dir: &Path| -> Vec<String> {
+        let file = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+        let text = fs::read_to_string(file).unwrap();
+        let records = text.split('\x1e').skip(2);
+        let record = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        records.map(|text| record(text)["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (dir, name) in [(&sent, "train_sent"), (&received, "message_received")] {
+        let names = names(dir.path());
+        assert!(names.contains(&format!("cloudburst:{name}")), "{names:?}");
+        assert_eq!(names.last().unwrap(), "cloudburst:log_ended", "all was written");
+    }
+    let ended = receiver_with_no_directory();
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.stderr.contains("cannot write a qlog to the directory /nowhere"),
+        "{}",
+        ended.stderr
+    );
+}
+
+fn receiver_with_no_directory() -> Ended {
+    let args = ["--listen", "127.0.0.1:0", "--insecure", "--qlog", "/nowhere"];
+    let dir = tempfile::tempdir().unwrap();
+    Running::start(command(RECV, &args).current_dir(dir.path())).end()
 }
 
 #[test]

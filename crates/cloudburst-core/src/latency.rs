@@ -55,6 +55,17 @@ impl LatencyHistogram {
         self.buckets.count_between(0, limit.min(LONGEST))
     }
 
+    /// What was recorded since `earlier`, a copy of this histogram: each time, to within 1 %, and how
+    /// often it was recorded.
+    pub fn since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (Duration, u64)> + 'a {
+        self.buckets.iter_recorded().filter_map(|bucket| {
+            let took = bucket.value_iterated_to();
+            let before = earlier.buckets.count_at(took);
+            let more = bucket.count_at_value().saturating_sub(before);
+            (more > 0).then(|| (Duration::from_nanos(took), more))
+        })
+    }
+
     /// The time at `quantile`, which that share of them did not exceed, at most 1 % too long: 0.5
     /// gives the median, 0.999 the 99.9th percentile, 1.0 the longest. `None` before the first.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
@@ -83,6 +94,20 @@ mod tests {
         let half = latencies.at_most(micros(5_000));
         assert!((5_000..=5_050).contains(&half), "{half}");
         assert_eq!(latencies.at_most(Duration::MAX), 10_000);
+    }
+
+    #[test]
+    fn what_was_recorded_since_a_copy_is_told_once() {
+        let mut latencies = LatencyHistogram::new();
+        (0..3).for_each(|_| latencies.record(micros(50)));
+        let earlier = latencies.clone();
+        assert_eq!(latencies.since(&earlier).count(), 0);
+        latencies.record(micros(50));
+        (0..2).for_each(|_| latencies.record(micros(900)));
+        let since: Vec<_> = latencies.since(&earlier).collect();
+        let [(short, 1), (long, 2)] = since[..] else { panic!("{since:?}") };
+        assert!((micros(50)..micros(51)).contains(&short), "{short:?}");
+        assert!((micros(900)..micros(909)).contains(&long), "{long:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::error::BuildError;
 use crate::inner::{self, Inner, Readable};
 use crate::io::{UdpConfig, UdpIo, plain};
 use crate::path_map::{PathMap, is_of_a_host};
+use crate::qlog::Qlog;
 use crate::room::Room;
 use cloudburst_core::burst::{Engine, PacketIo};
 use cloudburst_core::config::{Capacity, Config, ConfigError, Security};
@@ -21,6 +22,7 @@ use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The DSCP of packets unless [`Builder::dscp`] or [`Builder::dscps`] says otherwise.
@@ -50,6 +52,7 @@ pub struct Builder {
     dscps: Vec<u8>,
     trim_dscp: Option<u8>,
     socket_buffers: usize,
+    qlog: Option<PathBuf>,
 }
 
 impl Endpoint {
@@ -78,6 +81,7 @@ impl Builder {
             dscps: vec![DEFAULT_DSCP],
             trim_dscp: None,
             socket_buffers: DEFAULT_SOCKET_BUFFERS,
+            qlog: None,
         }
     }
 
@@ -286,6 +290,18 @@ impl Builder {
         self
     }
 
+    /// Records what the endpoint does in a new file in the directory `dir`, which must exist. Default: nothing
+    /// is recorded.
+    ///
+    /// The file is a qlog (draft-ietf-quic-qlog-main-schema) as JSON text sequences (RFC 7464), with the events
+    /// that `docs/qlog.md` lists: each message, train, report and loss, without any bytes of
+    /// messages. A thread writes it; events that come faster than it writes, and those beyond 64 MiB, are
+    /// dropped and counted in the last record.
+    pub fn qlog(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.qlog = Some(dir.into());
+        self
+    }
+
     /// Opens the sockets and starts the threads.
     ///
     /// # Errors
@@ -381,7 +397,7 @@ impl Builder {
             buffers = ?io.granted_buffers(),
             "endpoint opened"
         );
-        Ok((io, Parts { config, security, paths, bind, known_as: self.known_as }))
+        Ok((io, Parts { config, security, paths, bind, known_as: self.known_as, qlog: self.qlog }))
     }
 }
 
@@ -392,6 +408,7 @@ struct Parts {
     paths: PathMap,
     bind: SocketAddr,
     known_as: Vec<SocketAddr>,
+    qlog: Option<PathBuf>,
 }
 
 impl Parts {
@@ -410,13 +427,23 @@ impl Parts {
         let addresses = Addresses::new(ip, UdpIo::reach_of(self.bind), ports, self.known_as);
         let usable = Usable { bind: ip, order: self.config.order, addresses: addresses.into() };
         let path_map = Box::new(usable.resolve(self.paths.clone(), &self.paths, &io)?);
-        let protocol =
+        let mut protocol =
             proto::Endpoint::new(io.now(), self.config.clone(), &self.security, seed, path_map)?;
+        let qlog = self.qlog.map(|dir| {
+            // With `reuse_port`, others have the address that peers send to as well.
+            let own = io.local_addrs().first().copied().unwrap_or(io.local_addr());
+            Qlog::start(&dir, own).map_err(|source| BuildError::Qlog { dir, source })
+        });
+        let qlog = qlog.transpose()?;
+        if let Some(qlog) = &qlog {
+            protocol.observe(qlog.observer());
+        }
         let (readable, room) = (Arc::new(Readable::default()), Arc::new(Room::default()));
         let news = inner::tell(readable.clone(), room.clone());
         let engine = with_exact_timers(|| Engine::start(protocol, io, news))
             .map_err(BuildError::refused("a thread"))?;
-        let inner = Inner::new(engine, readable, room, &self.config, usable, self.paths.clone());
+        let inner =
+            Inner::new(engine, readable, room, &self.config, usable, self.paths.clone(), qlog);
         Endpoint::new(inner, &self.paths).map_err(BuildError::refused("a thread"))
     }
 }

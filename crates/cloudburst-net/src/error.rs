@@ -9,6 +9,7 @@ use cloudburst_core::wire::RejectReason;
 use nix::errno::Errno;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why an endpoint was not built. Nothing is left of it.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,14 @@ pub enum BuildError {
     SocketOption {
         /// The name of the option, or of the system call, in the manual.
         option: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No file can be created in the directory for [`Builder::qlog`](crate::Builder::qlog).
+    #[error("cannot write a qlog to the directory {}", dir.display())]
+    Qlog {
+        /// The directory.
+        dir: PathBuf,
         /// What the system said.
         source: io::Error,
     },

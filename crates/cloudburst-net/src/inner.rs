@@ -6,6 +6,7 @@ use crate::error::{Closed, SendError};
 use crate::io::UdpIo;
 use crate::path_map::{PathMap, PathMapError};
 use crate::process::Process;
+use crate::qlog::Qlog;
 use crate::room::Room;
 use crate::watch::Watch;
 use bytes::Bytes;
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     usable: Usable,
     /// Held while the paths change.
     paths: Mutex<Paths>,
+    qlog: Option<Qlog>,
 }
 
 /// Notifies callers that wait for something to read.
@@ -109,12 +111,14 @@ impl Inner {
         config: &Config,
         usable: Usable,
         paths: PathMap,
+        qlog: Option<Qlog>,
     ) -> Self {
         Self {
             readable,
             call_limit: CallLimit::new(config.send_messages),
             patience: config.deadline,
             usable,
+            qlog,
             paths: Mutex::new(Paths { whole: paths, watch: None, changes: 0 }),
             engine: Arc::new(engine),
             room,
@@ -336,6 +340,7 @@ impl Drop for Inner {
             mem::forget((self.readable.clone(), self.over.clone()));
             let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
             mem::forget(paths.watch.take());
+            mem::forget(self.qlog.take());
         } else {
             self.call_limit.close();
             // A caller that waits for one of its sends may hold the engine, too.
@@ -379,6 +384,7 @@ mod tests {
             driven: AtomicBool::new(false),
             usable: original.usable.clone(),
             paths: Mutex::new(Paths { whole: PathMap::default(), watch: None, changes: 0 }),
+            qlog: None,
         };
         // The child wakes no task that waits in the parent at the fork.
         let over = fork.over.subscribe();

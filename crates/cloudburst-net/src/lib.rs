@@ -67,6 +67,7 @@
 //! | [`Endpoint::latencies`] | how long messages took, as histograms |
 //! | [`Endpoint::peers`] | messages, packets and round trip by peer |
 //! | [`Endpoint::paths`] | packets, loss and round trip by path to a peer |
+//! | `Endpoint::metrics`, with the feature `metrics` | all of these, for the facade of the crate `metrics`, by egress instead of by peer |
 //!
 //! All of these are copies of counters that are kept anyway, and no peer can make them grow without
 //! bound. Spans and events of `tracing`, by level:
@@ -81,6 +82,8 @@
 //!
 //! `outcome` is `delivered`, the text of the error, or `dropped`. The bytes of messages are never
 //! logged.
+//!
+//! [`Builder::qlog`] records what happens to each message and on each path, train by train.
 //!
 //! # Networks
 //!
@@ -107,11 +110,14 @@ mod error;
 mod inner;
 pub mod io;
 mod limits;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod names;
 pub mod outgoing;
 mod park;
 mod path_map;
 mod process;
+mod qlog;
 mod reactor;
 mod room;
 mod sending;
@@ -127,6 +133,8 @@ pub use client::Client;
 pub use endpoint::{Counters, Endpoint};
 pub use error::{BuildError, Closed, SendError};
 pub use io::{EcnCounts, GrantedBuffers, IoCounters, SendErrors};
+#[cfg(feature = "metrics")]
+pub use metrics::Metrics;
 pub use outgoing::Outgoing;
 pub use path_map::{PathMap, PathMapError};
 pub use sending::Sending;

@@ -32,6 +32,8 @@ pub(crate) struct CommonPlan {
     pub(crate) adaptive_rate: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// Where a qlog file is written.
+    pub(crate) qlog: Option<PathBuf>,
 }
 
 /// Checks that `addr` is a host and a port, without asking for its address.

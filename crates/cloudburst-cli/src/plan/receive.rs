@@ -20,6 +20,8 @@ pub(crate) struct ReceivePlan {
     pub(crate) once: bool,
     /// Bytes in a file at most.
     pub(crate) max_size: u64,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) common: CommonPlan,
 }
 
@@ -67,6 +69,7 @@ impl ReceivePlan {
             // A pipe ends with its data, and a code is for one.
             once: args.once || args.stdout || args.pair,
             max_size: args.max_size.map_or(u64::MAX, |bytes| bytes.0),
+            metrics: args.metrics,
             common: CommonPlan {
                 key,
                 deadline: args.common.deadline.0,
@@ -79,6 +82,7 @@ impl ReceivePlan {
                 adaptive_rate: args.common.adaptive_rate,
                 json: args.common.json,
                 quiet: args.common.quiet,
+                qlog: args.common.qlog,
             },
         })
     }

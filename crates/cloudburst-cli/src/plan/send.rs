@@ -115,6 +115,7 @@ impl SendPlan {
                 adaptive_rate: args.common.adaptive_rate,
                 json: args.common.json,
                 quiet: args.common.quiet,
+                qlog: args.common.qlog,
             },
         })
     }

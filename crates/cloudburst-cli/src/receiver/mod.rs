@@ -1,6 +1,7 @@
 //! `cbrst-recv` at work: one loop that serves all senders.
 
 mod hint;
+mod metrics;
 mod once;
 mod outbox;
 mod parts;
@@ -41,6 +42,10 @@ enum StartError {
     Endpoint(BuildError),
     #[error(transparent)]
     Pairing(#[from] PairingError),
+    #[error(
+        "cannot serve metrics at {addr}: {reason}; choose an address of this host by --metrics"
+    )]
+    Metrics { addr: SocketAddr, reason: String },
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
 }
@@ -94,6 +99,10 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     let endpoint = listen(&plan)?;
     let local = endpoint.local_addr();
     ui.status(&format!("listening on {local}"));
+    if let Some(addr) = plan.metrics {
+        metrics::serve(&endpoint, addr).map_err(|reason| StartError::Metrics { addr, reason })?;
+        ui.status(&format!("metrics at http://{addr}/metrics"));
+    }
     let keys = plan.also_accept.iter().chain([&plan.common.key]);
     for path in keys.filter_map(Key::exposed_file) {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
@@ -143,6 +152,9 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
         .adaptive_rate(plan.common.adaptive_rate);
     if !plan.common.dscps.is_empty() {
         builder = builder.dscps(plan.common.dscps.iter().copied());
+    }
+    if let Some(dir) = &plan.common.qlog {
+        builder = builder.qlog(dir);
     }
     builder.build().map_err(|error| match error {
         BuildError::Bind { addr, source } if !after_bind(&source).is_empty() => {

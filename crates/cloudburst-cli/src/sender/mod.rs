@@ -113,6 +113,9 @@ impl Session {
         if !plan.common.dscps.is_empty() {
             builder = builder.dscps(plan.common.dscps.iter().copied());
         }
+        if let Some(dir) = &plan.common.qlog {
+            builder = builder.qlog(dir);
+        }
         let courier = Courier::new(builder.build()?);
         Ok(Self {
             id: InvocationId(rand::random()),

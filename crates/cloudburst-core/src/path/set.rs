@@ -73,6 +73,8 @@ pub struct PathStats {
     /// that arrive after their message is complete count as lost. Loss on all paths at once may go
     /// unnoticed for a while, because a packet counts as missing only when a later one has arrived.
     pub loss_permille: u16,
+    /// Packets that were found lost, on the same evidence. Those that were only late are taken back.
+    pub lost: u64,
     /// The length of its packet trains, as learned so far. `Config::train` may allow less.
     pub train: usize,
     /// Smoothed round-trip time of packets on it, whichever path their answers took. `None` before
@@ -231,6 +233,7 @@ impl PathSet {
             last_heard: None,
             degraded: false,
             loss_permille: 0,
+            lost: 0,
             train: SHORTEST_TRAIN,
             round_trip: None,
         };
@@ -473,6 +476,7 @@ impl PathSet {
         let at = usize::from(path.0);
         let Some(path) = self.paths.get_mut(at) else { return };
         let health = &mut self.health[at];
+        path.lost = path.lost.saturating_add_signed(missing);
         let lost = (i64::from(health.lost) + missing).max(0);
         health.due = health.due.saturating_add(due);
         health.evidence.due = health.evidence.due.saturating_add(due);

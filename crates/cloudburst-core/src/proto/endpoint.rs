@@ -2,6 +2,7 @@
 
 use super::Identity;
 use super::coupling::{self, Halves, Parts};
+use super::observe::Observer;
 use super::stats::{PeerStats, merge};
 use super::{
     CallCounters, CallFailure, CallId, Calls, Message, Prepared, Receiver, ReceiverCounters,
@@ -116,6 +117,13 @@ impl Endpoint {
     /// The parts, for threads that lock them one by one.
     pub(crate) fn split(self) -> (Sender, Receiver, Calls) {
         (self.sender, self.receiver, self.calls)
+    }
+
+    /// Tells `observer` from now on what the endpoint does. Without one, that costs a branch for each
+    /// train, each answer and each change of a session or of a message.
+    pub fn observe(&mut self, observer: Arc<dyn Observer>) {
+        self.sender.observer = Some(observer.clone());
+        self.receiver.observer = Some(observer);
     }
 
     /// How long a thread that drives this endpoint busy-polls before it sleeps.

@@ -106,6 +106,11 @@ impl UdpIo {
         })
     }
 
+    /// The time on the clock of all endpoints of this process.
+    pub(crate) fn time() -> Instant {
+        Instant::from_nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// What the system's clock says at a moment of this one.
     pub(crate) fn clock_at(at: Instant) -> Clock {
         let since = at.saturating_since(Instant::ZERO);
@@ -154,7 +159,7 @@ impl PacketIo for UdpIo {
     type Ready = Ready;
 
     fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Self::time()
     }
 
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError> {

@@ -17,8 +17,11 @@ mod dropped;
 mod failures;
 mod faults;
 mod marks;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod panics;
 mod paths;
+mod qlog;
 mod reactor;
 mod round_trip;
 mod runtimes;

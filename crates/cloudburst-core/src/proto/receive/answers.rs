@@ -5,6 +5,7 @@ use super::routes::copies;
 use crate::id::{MessageId, PathId, SessionId};
 use crate::path::Via;
 use crate::proto::limits::MAX_COUNTED_PATHS;
+use crate::proto::observe::tell_reports;
 use crate::proto::send::headers;
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
@@ -178,9 +179,11 @@ impl Receiver {
             }
             session.write_answer(&joined, marking.class, path, buffer);
             self.counters.on_reports(&joined);
+            tell_reports(&self.observer, session.peer, &joined);
         } else {
             session.write_answer([&first.report], marking.class, path, buffer);
             self.counters.on_reports([&first.report]);
+            tell_reports(&self.observer, session.peer, [&first.report]);
             first.routed = true;
             if first.alternates > 0 {
                 queue.push_front(first);
@@ -246,6 +249,7 @@ impl Receiver {
         let Some(session) = self.sessions.get_mut(&name) else { return batch };
         session.write_answer(&joined, marking.class, PathId(via.egress), buffer);
         self.counters.on_reports(&joined);
+        tell_reports(&self.observer, session.peer, &joined);
         let overhead = headers(&via) + self.path_map.overhead(via);
         self.pacer.charge(now, buffer.len() - batch.len + overhead);
         Transmit { len: buffer.len(), ..batch }

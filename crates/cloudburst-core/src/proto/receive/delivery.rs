@@ -6,6 +6,7 @@ use super::{Message, Receiver, ReceiverEvent};
 use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::proto::RequestId;
+use crate::proto::observe::{Observation, tell};
 use crate::wire::Role;
 use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
@@ -98,7 +99,9 @@ impl Receiver {
         let peer = session.peer;
         let mut incoming = self.end(name, id, Ending::Delivered(digest))?;
         let arrivals = incoming.arrivals.report();
-        self.latencies.record(incoming.took());
+        let took = incoming.took();
+        self.latencies.record(took);
+        tell(&self.observer, || Observation::Received { peer, message: id, took });
         if let Some(session) = self.sessions.get_mut(&name) {
             session.keep_arrivals(id, &incoming.arrivals);
             session.tally.delivered += 1;

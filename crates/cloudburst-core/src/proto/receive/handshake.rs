@@ -7,6 +7,7 @@ use super::symbols::discovery;
 use crate::id::{PathId, SessionId};
 use crate::path::{Naming, Via, alias};
 use crate::proto::marking;
+use crate::proto::observe::{Observation, tell};
 use crate::proto::session::{Chooser, Discovery, Peering, more_ports, ports};
 use crate::time::Instant;
 use crate::wire::Capabilities;
@@ -307,6 +308,7 @@ impl Receiver {
         let capabilities = session.capabilities;
         self.insert_session(name, session);
         self.counters.sessions_confirmed += 1;
+        tell(&self.observer, || Observation::SessionOpened { peer, sends: false });
         let (flow, routes) = (backward, Vec::new());
         let peering = Peering { peer, incarnation, flow, capabilities, port, ports, local, routes };
         Some(Ok((opened, Some(Box::new(peering)))))

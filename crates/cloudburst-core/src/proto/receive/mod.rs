@@ -47,6 +47,7 @@ use crate::config::Config;
 use crate::id::{MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{Pacer, PathMap, Via};
+use crate::proto::observe::Observing;
 use crate::rng::Ratchet;
 use crate::time::Instant;
 use crate::wire::Role;
@@ -127,6 +128,7 @@ pub(crate) struct Receiver {
     /// Where the last handshake that was refused claims to come from.
     refused_from: Option<SocketAddr>,
     latencies: LatencyHistogram,
+    pub(in crate::proto) observer: Observing,
 }
 
 impl Receiver {
@@ -165,6 +167,7 @@ impl Receiver {
             counters: ReceiverCounters::default(),
             refused_from: None,
             latencies: LatencyHistogram::new(),
+            observer: None,
         }
     }
 

@@ -11,6 +11,7 @@ use super::symbols::Symbol;
 use super::window::Ending;
 use crate::id::{MessageId, SessionId};
 use crate::proto::limits::MESSAGE_WINDOW;
+use crate::proto::observe::{Observation, tell};
 use crate::proto::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::wire::{RejectReason, Role, SymbolHeader};
@@ -143,6 +144,13 @@ impl Receiver {
     ) {
         let deadline = now + self.config.decode_timeout;
         self.timers.set(&mut incoming.timer, Some(deadline), MessageTimer(name, id));
+        if self.observer.is_some()
+            && let Some(session) = self.sessions.get(&name)
+        {
+            let (peer, bytes) = (session.peer, incoming.length());
+            let started = || Observation::MessageStarted { peer, message: id, bytes, sends: false };
+            tell(&self.observer, started);
+        }
         self.update(name, |session| session.window.begin(id, incoming));
     }
 

@@ -4,6 +4,7 @@ use super::peer::Peer;
 use super::recovery::Pull;
 use super::{Outgoing, Sender};
 use crate::error::{Outcome, Rejection};
+use crate::proto::observe::{Observation, Said, path_states, tell, tell_paths};
 use crate::time::Instant;
 use crate::wire::answer::{self, ArrivalsView};
 use crate::wire::seal::{OpenError, TAG_LEN};
@@ -31,6 +32,7 @@ impl Sender {
         // What strangers send is not worth reading further.
         let Ok((_, reports)) = answer::reports(packet) else { return self.counters.malformed += 1 };
         peer.tally.answers_received += 1;
+        let before = self.observer.as_ref().map(|_| path_states(peer.paths.stats()));
         let mut freshest = None;
         for report in reports.clone() {
             let Report::Message(answer) = report else { continue };
@@ -56,6 +58,9 @@ impl Sender {
             if let Report::Message(answer) = report {
                 self.take_answer(now, address, answer);
             }
+        }
+        if let (Some(before), Some(peer)) = (before, self.peers.get(&address)) {
+            tell_paths(&self.observer, address, &before, peer.paths.stats());
         }
         // What the reports say of messages comes before what the silence would make of them.
         self.go_on(now, address, go_on);
@@ -95,6 +100,8 @@ impl Sender {
         if self.rate_changes != changes {
             self.rate_changes = changes;
             self.pacer.limit(now, limit.share());
+            let bits_per_second = self.pacer.bits_per_second();
+            tell(&self.observer, || Observation::RateChanged { bits_per_second });
         }
     }
 
@@ -120,6 +127,13 @@ impl Sender {
             }
             return;
         }
+        tell(&self.observer, || Observation::Report {
+            peer: address,
+            message: answer.message,
+            block: answer.block,
+            says: Said::from(&answer.verdict),
+            sends: true,
+        });
         self.handle_verdict(now, address, answer);
     }
 

@@ -11,6 +11,8 @@ pub struct SenderCounters {
     pub symbol_bytes_sent: u64,
     pub probes_sent: u64,
     pub delivered: u64,
+    pub bytes_delivered: u64,
+    pub source_symbols: u64,
     pub rejected: u64,
     pub unknown: u64,
     pub stops_received: u64,

@@ -6,6 +6,7 @@ use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::{ConnectId, MessageId};
 use crate::proto::CallId;
 use crate::proto::calls::answered;
+use crate::proto::observe::{Observation, tell};
 use crate::time::Instant;
 use crate::wire::Role;
 use std::net::SocketAddr;
@@ -89,9 +90,14 @@ impl Sender {
             let idle_since = peer.idle_since();
             self.idle.set(&mut peer.idle_key, idle_since, leg.peer);
         }
+        let (peer, end) = (leg.peer, &outcome);
+        let ended = || Observation::SendEnded { peer, message: id, end: end.into() };
+        tell(&self.observer, ended);
         match &outcome {
             Outcome::Delivered(receipt) => {
                 self.counters.delivered += 1;
+                self.counters.bytes_delivered += receipt.bytes as u64;
+                self.counters.source_symbols += receipt.source_symbols as u64;
                 self.latencies.record(receipt.total());
             }
             Outcome::Rejected(_) => self.counters.rejected += 1,

@@ -7,6 +7,7 @@ use super::{Outgoing, Sender};
 use crate::error::{Indeterminate, Outcome};
 use crate::id::Incarnation;
 use crate::path::{Naming, is_alias};
+use crate::proto::observe::{Observation, tell};
 use crate::proto::session::{
     Chooser, Discovery, Invitation, Opening, Peering, Remote, more_ports, ports,
 };
@@ -311,6 +312,7 @@ impl Sender {
         self.end_handshake(address);
         self.counters.sessions_opened += 1;
         tracing::debug!(peer = %address, remote = ?remote.incarnation, "session opened");
+        tell(&self.observer, || Observation::SessionOpened { peer: address, sends: true });
         self.reschedule_peer(address);
         self.go_on(now, address, GoOn::All);
         self.confirm_for_connects(now, address);

@@ -45,6 +45,7 @@ use crate::error::{Outcome, Rejection, SendError};
 use crate::id::{ConnectId, MessageId, SessionId};
 use crate::latency::LatencyHistogram;
 use crate::path::{OrderError, Pacer, PathMap, PathStats, RateLimit};
+use crate::proto::observe::{Observation, Observing, tell};
 use crate::rng::{Ratchet, SplitMix64};
 use crate::time::Instant;
 use crate::wire::symbol::{MAX_MESSAGE_ID, UNASKED_LEN};
@@ -117,6 +118,7 @@ pub(crate) struct Sender {
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
     latencies: LatencyHistogram,
+    pub(in crate::proto) observer: Observing,
 }
 
 /// What a timer of a sender is for.
@@ -195,6 +197,7 @@ impl Sender {
             events: VecDeque::new(),
             counters: SenderCounters::default(),
             latencies: LatencyHistogram::new(),
+            observer: None,
         }
     }
 
@@ -246,7 +249,10 @@ impl Sender {
             source.inherit(ended.source);
             leg.inherit(ended.leg);
         }
+        let bytes = source.len();
         self.messages.insert(id, Outgoing { source, leg });
+        let started = || Observation::MessageStarted { peer, message: id, bytes, sends: true };
+        tell(&self.observer, started);
         if let Some(limit) = &mut self.limit {
             limit.on_message(now, peer);
             self.follow_limit(now);

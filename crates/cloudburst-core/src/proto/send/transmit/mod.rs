@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::error::LocalError;
 use crate::id::MessageId;
 use crate::path::{SHORTEST_TRAIN, Via};
+use crate::proto::observe::tell;
 use crate::proto::{Contents, Marking, Transmit, marking};
 use crate::time::Instant;
 use core::time::Duration;
@@ -209,6 +210,7 @@ impl Sender {
         let message = self.messages.get_mut(&id)?;
         let peer = self.peers.get_mut(&message.leg.peer)?;
         let requested = train.fill(now, part, message, peer, buffer)?;
+        tell(&self.observer, || train.observation(part, message));
         let wakes_peer = train.account_for(now, part, message, peer, requested);
         if let Some(probe) = train.probe_due(&self.config, part, message) {
             self.probes_due.push_back(probe);

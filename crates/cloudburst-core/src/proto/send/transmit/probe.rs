@@ -4,6 +4,7 @@ use super::super::{Outgoing, Sender};
 use super::train::header;
 use crate::id::{MessageId, PathId};
 use crate::path::Via;
+use crate::proto::observe::{Observation, tell};
 use crate::proto::{Contents, Transmit, marking};
 use crate::time::Instant;
 use crate::wire::{Capabilities, Kind, Prefix};
@@ -31,6 +32,13 @@ impl Sender {
             if self.write_probe(now, due, buffer).is_some() {
                 let (via, len) = (due.via, buffer.len());
                 self.counters.probes_sent += 1;
+                if self.observer.is_some()
+                    && let Some(Outgoing { leg, .. }) = self.messages.get(&due.message)
+                {
+                    let ProbeDue { message, block, path, .. } = due;
+                    let probe = || Observation::ProbeSent { peer: leg.peer, message, block, path };
+                    tell(&self.observer, probe);
+                }
                 self.pacer.charge(now, len + self.overhead(&via));
                 let contents = Contents::Symbols { train: self.trains };
                 let marking = marking::control(&self.config);

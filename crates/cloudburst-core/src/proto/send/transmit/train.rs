@@ -5,6 +5,7 @@ use super::probe::ProbeDue;
 use crate::config::Config;
 use crate::id::PathId;
 use crate::path::{Opportunity, SHORTEST_TRAIN, Via};
+use crate::proto::observe::Observation;
 use crate::proto::send::Outgoing;
 use crate::proto::send::peer::Peer;
 use crate::proto::send::recovery::LASTING;
@@ -149,6 +150,24 @@ impl Train {
             block.recovery.on_sent(now, number, peer.rtt.rto());
         }
         Some(requested)
+    }
+
+    /// What an observer is told of a part that was put into the train.
+    pub(super) fn observation(
+        &self,
+        part: Part,
+        Outgoing { source, leg }: &mut Outgoing,
+    ) -> Observation {
+        let next = leg.block_mut(part.block).map_or(0, |block| block.next_symbol());
+        Observation::TrainSent {
+            peer: leg.peer,
+            message: source.id,
+            block: part.block,
+            path: self.path,
+            first_symbol: next.wrapping_sub(part.packets as u32),
+            packets: part.packets,
+            retry: part.is_retry,
+        }
     }
 
     /// The probe that follows this part, if the part ends the opening of a block.

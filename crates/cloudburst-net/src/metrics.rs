@@ -1,0 +1,416 @@
+//! What an endpoint counts, for the facade of the crate [`metrics`](::metrics).
+//!
+//! Nothing is published while packets are handled: [`Metrics::publish`] reads the counters that there are.
+//! `docs/metrics.md` lists what it publishes.
+
+use crate::endpoint::{Counters, Endpoint};
+use crate::inner::Inner;
+use crate::io::GrantedBuffers;
+use ::metrics::{
+    Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
+use cloudburst_core::latency::LatencyHistogram;
+use cloudburst_core::path::PathStats;
+use cloudburst_core::proto::{Latencies, PeerStats};
+use core::{fmt, mem};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+/// What a metric is called, and what it says.
+struct Family {
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    /// What tells its series apart; empty if it has one.
+    label: &'static str,
+}
+
+/// A family with its series: the value of the label, and what to read.
+type Series<T, V> = (Family, &'static [(&'static str, fn(&T) -> V)]);
+
+const fn family(name: &'static str, unit: Unit, label: &'static str, help: &'static str) -> Family {
+    Family { name, unit, help, label }
+}
+
+#[rustfmt::skip]
+const COUNTERS: &[Series<Counters, u64>] = &[
+    (family("cloudburst_messages_sent_total", Unit::Count, "outcome", "Messages sent, by how they ended."), &[
+        ("delivered", |c| c.sender.delivered),
+        ("rejected", |c| c.sender.rejected),
+        ("unknown", |c| c.sender.unknown),
+    ]),
+    (family("cloudburst_message_sent_bytes_total", Unit::Bytes, "", "Bytes of the messages that were delivered to peers."), &[
+        ("", |c| c.sender.bytes_delivered),
+    ]),
+    (family("cloudburst_messages_received_total", Unit::Count, "", "Messages put into the application's queue."), &[
+        ("", |c| c.receiver.messages_delivered),
+    ]),
+    (family("cloudburst_message_received_bytes_total", Unit::Bytes, "", "Bytes of the messages put into the application's queue."), &[
+        ("", |c| c.receiver.bytes_delivered),
+    ]),
+    (family("cloudburst_messages_dropped_total", Unit::Count, "cause", "Messages received in part or whole that were dropped."), &[
+        ("no_room", |c| c.receiver.messages_dropped),
+        ("incomplete", |c| c.receiver.decoders_expired),
+    ]),
+    (family("cloudburst_symbols_needed_total", Unit::Count, "", "Source symbols of the messages delivered to peers: packets that a network without loss needs."), &[
+        ("", |c| c.sender.source_symbols),
+    ]),
+    (family("cloudburst_symbols_sent_total", Unit::Count, "", "SYMBOL packets sent."), &[
+        ("", |c| c.sender.symbols_sent),
+    ]),
+    (family("cloudburst_symbol_sent_bytes_total", Unit::Bytes, "", "UDP payload of the SYMBOL packets sent."), &[
+        ("", |c| c.sender.symbol_bytes_sent),
+    ]),
+    (family("cloudburst_probes_sent_total", Unit::Count, "", "SYMBOL packets without a symbol, sent to request a report."), &[
+        ("", |c| c.sender.probes_sent),
+    ]),
+    (family("cloudburst_symbols_received_total", Unit::Count, "use", "Authentic SYMBOL packets received, by their use."), &[
+        ("useful", |c| c.receiver.useful_symbols),
+        ("late", |c| c.receiver.late_symbols),
+        ("redundant", |c| {
+            let used = c.receiver.useful_symbols + c.receiver.late_symbols;
+            c.receiver.symbols_received.saturating_sub(used)
+        }),
+    ]),
+    (family("cloudburst_symbols_lost_total", Unit::Count, "", "Symbols of pulled messages that the receiver found lost."), &[
+        ("", |c| c.receiver.symbols_lost),
+    ]),
+    (family("cloudburst_symbols_trimmed_total", Unit::Count, "", "Symbols received whose payload a switch had cut off."), &[
+        ("", |c| c.receiver.symbols_trimmed),
+    ]),
+    (family("cloudburst_answers_received_total", Unit::Count, "kind", "Reports received from receivers, by kind."), &[
+        ("stop", |c| c.sender.stops_received),
+        ("status", |c| c.sender.statuses_received),
+        ("pull", |c| c.sender.pulls_received),
+        ("busy", |c| c.sender.busies_received),
+    ]),
+    (family("cloudburst_answers_sent_total", Unit::Count, "kind", "Reports sent to senders, by kind."), &[
+        ("stop", |c| c.receiver.stops_sent),
+        ("status", |c| c.receiver.statuses_sent),
+        ("pull", |c| c.receiver.pulls_sent),
+        ("busy", |c| c.receiver.busies_sent),
+        ("reject", |c| c.receiver.rejects_sent),
+        ("forgotten", |c| c.receiver.forgottens_sent),
+    ]),
+    (family("cloudburst_handshakes_sent_total", Unit::Count, "", "HELLO and OPEN packets sent."), &[
+        ("", |c| c.sender.handshakes_sent),
+    ]),
+    (family("cloudburst_sessions_opened_total", Unit::Count, "direction", "Sessions taken into use, by who sends the messages in them."), &[
+        ("send", |c| c.sender.sessions_opened),
+        ("receive", |c| c.receiver.sessions_confirmed),
+    ]),
+    (family("cloudburst_handshakes_refused_total", Unit::Count, "cause", "Handshakes of peers that were refused."), &[
+        ("forged", |c| c.receiver.refused_handshakes),
+        ("misdirected", |c| c.receiver.misdirected),
+        ("no_room", |c| c.receiver.peers_refused),
+    ]),
+    (family("cloudburst_packets_refused_total", Unit::Count, "cause", "Packets received and dropped."), &[
+        ("malformed", |c| c.sender.malformed + c.receiver.malformed),
+        ("unknown_session", |c| c.sender.unknown_session + c.receiver.unknown_session),
+        ("forged", |c| c.sender.forged + c.receiver.forged),
+        ("replayed", |c| c.sender.replayed + c.receiver.replayed),
+        ("nonsense", |c| c.receiver.nonsense),
+        ("truncated", |c| c.io.truncated),
+    ]),
+    (family("cloudburst_rate_lowered_total", Unit::Count, "", "Times that the adaptive rate was lowered."), &[
+        ("", |c| c.sender.rate_lowered),
+    ]),
+    (family("cloudburst_responses_received_total", Unit::Count, "use", "Responses received, by whether a call waited for them."), &[
+        ("taken", |c| c.calls.responses_received),
+        ("dropped", |c| c.calls.responses_dropped),
+    ]),
+    (family("cloudburst_requests_received_total", Unit::Count, "outcome", "Requests received, by what became of them."), &[
+        ("taken", |c| c.calls.requests_received),
+        ("expired", |c| c.calls.requests_expired),
+        ("refused", |c| c.calls.requests_refused),
+        ("malformed", |c| c.calls.malformed),
+    ]),
+    (family("cloudburst_requests_withdrawn_total", Unit::Count, "", "Requests that their callers withdrew, before or after the application took them."), &[
+        ("", |c| c.calls.requests_withdrawn),
+    ]),
+    (family("cloudburst_requests_unanswered_total", Unit::Count, "", "Requests that the application took and did not answer, or whose response did not get through."), &[
+        ("", |c| c.calls.requests_unanswered),
+    ]),
+    (family("cloudburst_handlers_panicked_total", Unit::Count, "", "Handlers of requests that panicked."), &[
+        ("", |c| c.calls.handlers_panicked),
+    ]),
+    (family("cloudburst_datagrams_total", Unit::Count, "direction", "Datagrams that the sockets sent and received."), &[
+        ("send", |c| c.io.datagrams_sent),
+        ("receive", |c| c.io.datagrams_received),
+    ]),
+    (family("cloudburst_datagram_batches_total", Unit::Count, "direction", "System calls and buffers that these datagrams took."), &[
+        ("send", |c| c.io.batches_sent),
+        ("receive", |c| c.io.batches_received),
+    ]),
+    (family("cloudburst_datagrams_lost_total", Unit::Count, "direction", "Datagrams that this host lost: not taken by the system, or dropped for want of a receive buffer."), &[
+        ("send", |c| c.io.send_errors.total()),
+        ("receive", |c| c.io.kernel_drops),
+    ]),
+    (family("cloudburst_datagrams_by_ecn_total", Unit::Count, "ecn", "Datagrams received, by ECN codepoint."), &[
+        ("not_ect", |c| c.io.ecn.not_ect),
+        ("ect0", |c| c.io.ecn.ect0),
+        ("ect1", |c| c.io.ecn.ect1),
+        ("ce", |c| c.io.ecn.ce),
+    ]),
+    (family("cloudburst_foreign_dscp_total", Unit::Count, "", "Packets received with a DSCP that the endpoint does not send."), &[
+        ("", |c| c.io.foreign_dscp),
+    ]),
+];
+
+#[rustfmt::skip]
+const GAUGES: &[Series<View, f64>] = &[
+    (family("cloudburst_messages_unfinished", Unit::Count, "", "Messages to peers that wait or are under way."), &[
+        ("", |v| v.peers.iter().map(|peer| peer.sent.unfinished as f64).sum()),
+    ]),
+    (family("cloudburst_peers", Unit::Count, "", "Peers that the endpoint remembers."), &[
+        ("", |v| v.peers.len() as f64),
+    ]),
+    (family("cloudburst_sessions", Unit::Count, "direction", "Peers with a session, by who sends the messages."), &[
+        ("send", |v| v.peers.iter().filter(|peer| peer.sent.session_since.is_some()).count() as f64),
+        ("receive", |v| v.peers.iter().filter(|peer| peer.received.session_since.is_some()).count() as f64),
+    ]),
+    (family("cloudburst_rate_bits_per_second", Unit::BitsPerSecond, "", "Rate at which symbols may be sent."), &[
+        ("", |v| v.counters.sender.rate as f64),
+    ]),
+    (family("cloudburst_socket_buffer_bytes", Unit::Bytes, "direction", "Bytes that the system granted to each socket."), &[
+        ("send", |v| v.buffers.send as f64),
+        ("receive", |v| v.buffers.receive as f64),
+    ]),
+];
+
+/// By egress.
+#[rustfmt::skip]
+const PATH_COUNTERS: &[(Family, fn(&PathStats) -> u64)] = &[
+    (family("cloudburst_path_packets_sent_total", Unit::Count, "egress", "Packets sent on the paths of an egress."), |p| p.sent),
+    (family("cloudburst_path_symbols_arrived_total", Unit::Count, "egress", "Symbols that peers said had arrived on these paths."), |p| p.arrived),
+    (family("cloudburst_path_symbols_marked_total", Unit::Count, "egress", "Those of them that peers said came with a CE mark."), |p| p.marked),
+];
+
+/// By egress, of the paths in use.
+#[rustfmt::skip]
+const PATH_GAUGES: &[(Family, fn(&EgressState) -> f64)] = &[
+    (family("cloudburst_paths", Unit::Count, "egress", "Paths in use, to all peers."), |e| e.paths),
+    (family("cloudburst_paths_degraded", Unit::Count, "egress", "Those of them that deliver nothing."), |e| e.degraded),
+    (family("cloudburst_path_loss_ratio", Unit::Count, "egress", "Share of the last packets that were lost, as the mean of these paths."), |e| {
+        e.loss / e.paths.max(1.0)
+    }),
+];
+
+#[rustfmt::skip]
+const HISTOGRAMS: &[(Family, fn(&Latencies) -> &LatencyHistogram)] = &[
+    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "From the call to STOP, of the messages delivered to peers."), |l| &l.sent),
+    (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "From the first symbol of a message to the one that made it whole."), |l| &l.received),
+];
+
+/// What gauges are read from.
+struct View {
+    counters: Counters,
+    peers: Vec<PeerStats>,
+    buffers: GrantedBuffers,
+}
+
+/// The paths of one egress that are in use.
+#[derive(Default)]
+struct EgressState {
+    paths: f64,
+    degraded: f64,
+    loss: f64,
+}
+
+/// The counts of one path, in the order of [`PATH_COUNTERS`].
+type Counted = [u64; PATH_COUNTERS.len()];
+
+/// A path: a peer, and its number there.
+type PathKey = (SocketAddr, usize);
+
+/// Publishes what an endpoint counts to the recorder of the facade [`metrics`](::metrics). See
+/// [`Endpoint::metrics`].
+pub struct Metrics {
+    endpoint: Weak<Inner>,
+    labels: Vec<Label>,
+    /// What was published.
+    counters: Counters,
+    latencies: Latencies,
+    paths: HashMap<PathKey, Counted>,
+    egresses: BTreeMap<u16, EgressState>,
+}
+
+impl Endpoint {
+    /// Metrics of this endpoint, to be [published](Metrics::publish) by a task or thread at an interval.
+    /// The recorder must have been installed, and learns the descriptions now.
+    ///
+    /// They do not keep the endpoint open.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::{thread, time::Duration};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let endpoint = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(security).build()?;
+    /// let mut metrics = endpoint.metrics().label("service", "search");
+    /// let publisher = thread::spawn(move || {
+    ///     while metrics.publish() {
+    ///         thread::sleep(Duration::from_millis(10));
+    ///     }
+    /// });
+    /// drop(endpoint);
+    /// publisher.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        describe();
+        Metrics {
+            endpoint: Arc::downgrade(&self.inner),
+            labels: Vec::new(),
+            counters: Counters::default(),
+            latencies: Latencies::default(),
+            paths: HashMap::new(),
+            egresses: BTreeMap::new(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds a label to all series. Endpoints of one process that have the same labels add up in counters
+    /// and histograms, and overwrite each other's gauges.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<SharedString>, value: impl Into<SharedString>) -> Self {
+        self.labels.push(Label::new(name, value));
+        self
+    }
+
+    /// Publishes what has changed since the last call. Returns whether to go on: not if the endpoint is
+    /// closed, after which its gauges are 0.
+    ///
+    /// Delays sending and receiving by some microseconds, and longer where there are thousands of
+    /// peers. What was counted of the paths to a peer that was forgotten between two calls is missed.
+    pub fn publish(&mut self) -> bool {
+        let endpoint = self.endpoint.upgrade().map(|inner| Endpoint { inner });
+        let Some(endpoint) = endpoint.filter(|endpoint| endpoint.inner.is_closed().is_ok()) else {
+            self.clear_gauges();
+            return false;
+        };
+        let peers = endpoint.peers();
+        let counters = endpoint.counters();
+        for (family, series) in COUNTERS {
+            for (value, read) in *series {
+                let more = read(&counters).saturating_sub(read(&self.counters));
+                counter!(family.name, self.labels(family, value)).increment(more);
+            }
+        }
+        let view = View { counters, peers, buffers: endpoint.granted_buffers() };
+        for (family, series) in GAUGES {
+            for (value, read) in *series {
+                gauge!(family.name, self.labels(family, value)).set(read(&view));
+            }
+        }
+        let latencies = endpoint.latencies();
+        for (family, read) in HISTOGRAMS {
+            let histogram = histogram!(family.name, self.labels(family, ""));
+            for (took, times) in read(&latencies).since(read(&self.latencies)) {
+                let times = usize::try_from(times).unwrap_or(usize::MAX);
+                histogram.record_many(took.as_secs_f64(), times);
+            }
+        }
+        self.publish_paths(&endpoint, &view.peers);
+        (self.counters, self.latencies) = (counters, latencies);
+        let goes_on = !endpoint.inner.is_closed().unwrap_or(true);
+        if !goes_on {
+            self.clear_gauges();
+        }
+        goes_on
+    }
+
+    fn publish_paths(&mut self, endpoint: &Endpoint, peers: &[PeerStats]) {
+        let mut counted = HashMap::with_capacity(self.paths.len());
+        let mut more = BTreeMap::<u16, Counted>::new();
+        let mut states = BTreeMap::<u16, EgressState>::new();
+        for peer in peers {
+            for (number, path) in endpoint.paths(peer.peer).iter().enumerate() {
+                let key = (peer.peer, number);
+                let before = self.paths.get(&key).copied().unwrap_or_default();
+                let now: Counted = core::array::from_fn(|at| PATH_COUNTERS[at].1(path));
+                let more = more.entry(path.via.egress).or_default();
+                for ((more, now), before) in more.iter_mut().zip(now).zip(before) {
+                    // A peer that was forgotten and has come back begins anew.
+                    *more += now.checked_sub(before).unwrap_or(now);
+                }
+                counted.insert(key, now);
+                if !path.removed {
+                    let state = states.entry(path.via.egress).or_default();
+                    state.paths += 1.0;
+                    state.degraded += f64::from(u8::from(path.degraded));
+                    state.loss += f64::from(path.loss_permille) / 1000.0;
+                }
+            }
+        }
+        for (egress, more) in more {
+            for ((family, _), more) in PATH_COUNTERS.iter().zip(more) {
+                counter!(family.name, self.labels(family, &egress.to_string())).increment(more);
+            }
+        }
+        for egress in mem::take(&mut self.egresses).into_keys() {
+            // Where no path is in use any more, that is to be seen.
+            states.entry(egress).or_default();
+        }
+        (self.paths, self.egresses) = (counted, states);
+        self.set_path_gauges();
+    }
+
+    fn set_path_gauges(&self) {
+        for (egress, state) in &self.egresses {
+            for (family, read) in PATH_GAUGES {
+                gauge!(family.name, self.labels(family, &egress.to_string())).set(read(state));
+            }
+        }
+    }
+
+    /// Nothing waits or is under way at an endpoint that is gone.
+    fn clear_gauges(&mut self) {
+        for (family, series) in GAUGES {
+            for (value, _) in *series {
+                gauge!(family.name, self.labels(family, value)).set(0.0);
+            }
+        }
+        self.egresses.values_mut().for_each(|state| *state = EgressState::default());
+        self.set_path_gauges();
+    }
+
+    /// The labels of one series.
+    fn labels(&self, family: &Family, value: &str) -> Vec<Label> {
+        let own = (!family.label.is_empty()).then(|| Label::new(family.label, value.to_owned()));
+        self.labels.iter().cloned().chain(own).collect()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("labels", &self.labels).finish_non_exhaustive()
+    }
+}
+
+/// The families with their kinds, in the order of the documentation.
+fn families() -> impl Iterator<Item = (&'static str, &'static Family)> {
+    let counters = COUNTERS.iter().map(|(family, _)| family);
+    let counters = counters.chain(PATH_COUNTERS.iter().map(|(family, _)| family));
+    let gauges = GAUGES.iter().map(|(family, _)| family);
+    let gauges = gauges.chain(PATH_GAUGES.iter().map(|(family, _)| family));
+    let histograms = HISTOGRAMS.iter().map(|(family, _)| family);
+    counters
+        .map(|family| ("counter", family))
+        .chain(gauges.map(|family| ("gauge", family)))
+        .chain(histograms.map(|family| ("histogram", family)))
+}
+
+fn describe() {
+    for (kind, &Family { name, unit, help, .. }) in families() {
+        match kind {
+            "counter" => describe_counter!(name, unit, help),
+            "gauge" => describe_gauge!(name, unit, help),
+            _ => describe_histogram!(name, unit, help),
+        }
+    }
+}

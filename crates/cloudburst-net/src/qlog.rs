@@ -1,0 +1,318 @@
+//! A record of what an endpoint does, as a qlog. `docs/qlog.md` lists the events.
+//!
+//! Threads that handle packets only put events into a queue of bounded length. A thread of its own takes
+//! them out from time to time, so that nobody makes a system call to wake it, and writes them.
+
+use crate::io::UdpIo;
+use cloudburst_core::id::{MessageId, PathId};
+use cloudburst_core::proto::{Observation, Observer, Said, SendEnd};
+use cloudburst_core::time::Instant;
+use core::time::Duration;
+use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+
+/// Events that wait to be written.
+const QUEUE: usize = 1 << 14;
+/// How often the queue is emptied: at 10 Gb/s, in trains of four packets, it is not full by then.
+const WRITE_EVERY: Duration = Duration::from_millis(20);
+/// Bytes in a file, but for its last record.
+const MAX_BYTES: u64 = 64 << 20;
+/// What a record begins with (RFC 7464).
+const RECORD: &[u8] = b"\x1e";
+
+type Event = (Instant, Observation);
+
+/// The file of an endpoint, and the thread that writes it. Dropping this writes what is in the queue.
+#[derive(Debug)]
+pub(crate) struct Qlog {
+    observer: Arc<Queue>,
+    over: Arc<AtomicBool>,
+    writing: Option<JoinHandle<()>>,
+}
+
+/// Where events go first.
+#[derive(Debug)]
+struct Queue {
+    events: SyncSender<Event>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Observer for Queue {
+    fn observe(&self, event: Observation) {
+        if self.events.try_send((UdpIo::time(), event)).is_err() {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Qlog {
+    /// Begins a file in `dir` for the endpoint that has the address `local` to itself.
+    pub(crate) fn start(dir: &Path, local: SocketAddr) -> io::Result<Self> {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let wall_clock = since_epoch.unwrap_or_default();
+        let (at, port) = (wall_clock.as_millis(), local.port());
+        let name = format!("cloudburst-{at}-{}-{port}.sqlog", process::id());
+        let (began, file) = (UdpIo::time(), File::create_new(dir.join(name))?);
+        let (events, queue) = mpsc::sync_channel(QUEUE);
+        let (dropped, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let mut log = Log { out: BufWriter::new(file), began, bytes: 0, dropped: dropped.clone() };
+        log.write(&header(local, wall_clock))?;
+        let until = over.clone();
+        let write = move || {
+            if let Err(error) = log.run(&queue, &until) {
+                tracing::warn!(%error, "the qlog file is not written any more");
+            }
+        };
+        let writing = thread::Builder::new().name("cbrst-qlog".into()).spawn(write)?;
+        Ok(Self { observer: Arc::new(Queue { events, dropped }), over, writing: Some(writing) })
+    }
+
+    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
+        self.observer.clone()
+    }
+}
+
+impl Drop for Qlog {
+    fn drop(&mut self) {
+        self.over.store(true, Release);
+        if let Some(writing) = self.writing.take() {
+            writing.thread().unpark();
+            // It panics at nothing that could be told here.
+            let _ = writing.join();
+        }
+    }
+}
+
+/// The file, as far as it is written.
+struct Log {
+    out: BufWriter<File>,
+    began: Instant,
+    bytes: u64,
+    /// Events that were not written.
+    dropped: Arc<AtomicU64>,
+}
+
+impl Log {
+    /// Writes what comes until it is `over`.
+    fn run(&mut self, queue: &Receiver<Event>, over: &AtomicBool) -> io::Result<()> {
+        loop {
+            // What was told before the end is in the queue by now.
+            let last = over.load(Acquire);
+            for event in queue.try_iter() {
+                if self.bytes >= MAX_BYTES {
+                    self.dropped.fetch_add(1, Relaxed);
+                } else {
+                    self.write_event(event)?;
+                }
+            }
+            if last {
+                break;
+            }
+            self.out.flush()?;
+            thread::park_timeout(WRITE_EVERY);
+        }
+        let data = json!({ "dropped_events": self.dropped.load(Relaxed) });
+        self.write_named(UdpIo::time(), "log_ended", &data)?;
+        self.out.flush()
+    }
+
+    fn write_event(&mut self, (at, event): Event) -> io::Result<()> {
+        match described(event) {
+            Some((name, data)) => self.write_named(at, name, &data),
+            None => Ok(()),
+        }
+    }
+
+    fn write_named(&mut self, at: Instant, name: &str, data: &Value) -> io::Result<()> {
+        let time = at.saturating_since(self.began).as_nanos() as f64 / 1e6;
+        self.write(&json!({ "time": time, "name": format!("cloudburst:{name}"), "data": data }))
+    }
+
+    fn write(&mut self, record: &Value) -> io::Result<()> {
+        let text = record.to_string();
+        self.bytes += text.len() as u64 + 2;
+        self.out.write_all(RECORD)?;
+        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+}
+
+/// The first record. Times of events are milliseconds since `wall_clock`.
+fn header(local: SocketAddr, wall_clock: Duration) -> Value {
+    json!({
+        "qlog_version": "0.4",
+        "qlog_format": "JSON-SEQ",
+        "title": format!("cloudburst {local}"),
+        "trace": {
+            "vantage_point": { "name": local.to_string(), "type": "unknown" },
+            "common_fields": {
+                "time_format": "relative",
+                "reference_time": wall_clock.as_nanos() as f64 / 1e6,
+            },
+        },
+    })
+}
+
+/// The name and the data of an event.
+fn described(event: Observation) -> Option<(&'static str, Value)> {
+    let side = |sends: bool| if sends { "sender" } else { "receiver" };
+    Some(match event {
+        Observation::SessionOpened { peer, sends } => {
+            ("session_opened", json!({ "peer": peer, "as": side(sends) }))
+        }
+        Observation::MessageStarted { peer, message, bytes, sends } => {
+            let data =
+                json!({ "peer": peer, "message": message.0, "bytes": bytes, "as": side(sends) });
+            ("message_started", data)
+        }
+        Observation::TrainSent { peer, message, block, path, first_symbol, packets, retry } => {
+            let mut data = of_block(peer, message, block);
+            data.extend([
+                ("path".into(), json!(path.0)),
+                ("first_esi".into(), json!(first_symbol)),
+                ("count".into(), json!(packets)),
+                ("retry".into(), json!(retry)),
+            ]);
+            ("train_sent", data.into())
+        }
+        Observation::ProbeSent { peer, message, block, path } => {
+            let mut data = of_block(peer, message, block);
+            data.insert("path".into(), json!(path.0));
+            ("probe_sent", data.into())
+        }
+        Observation::Report { peer, message, block, says, sends } => {
+            let mut data = of_block(peer, message, block);
+            says_what(says, &mut data);
+            (if sends { "report_received" } else { "report_sent" }, data.into())
+        }
+        Observation::Lost { peer, path, packets } => {
+            ("packets_lost", of_path(peer, path, "count", json!(packets)))
+        }
+        Observation::PathState { peer, path, degraded } => {
+            let state = if degraded { "degraded" } else { "alive" };
+            ("path_changed", of_path(peer, path, "state", json!(state)))
+        }
+        Observation::RateChanged { bits_per_second } => {
+            ("rate_changed", json!({ "bits_per_second": bits_per_second }))
+        }
+        Observation::SendEnded { peer, message, end } => {
+            let data = match end {
+                SendEnd::Delivered { packets, needed, took } => json!({
+                    "peer": peer, "message": message.0, "outcome": "delivered",
+                    "packets": packets, "needed": needed, "took": milliseconds(took),
+                }),
+                SendEnd::Rejected(rejection) => ended(peer, message, "rejected", &rejection),
+                SendEnd::Unknown(reason) => ended(peer, message, "unknown", &reason),
+                _ => return None,
+            };
+            ("send_ended", data)
+        }
+        Observation::Received { peer, message, took } => {
+            let took = milliseconds(took);
+            ("message_received", json!({ "peer": peer, "message": message.0, "took": took }))
+        }
+        _ => return None,
+    })
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e6
+}
+
+fn ended(peer: SocketAddr, message: MessageId, outcome: &str, why: &dyn ToString) -> Value {
+    json!({ "peer": peer, "message": message.0, "outcome": outcome, "reason": why.to_string() })
+}
+
+fn of_path(peer: SocketAddr, path: PathId, field: &str, value: Value) -> Value {
+    json!({ "peer": peer, "path": path.0, field: value })
+}
+
+fn of_block(peer: SocketAddr, message: MessageId, block: u32) -> Map<String, Value> {
+    Map::from_iter([
+        ("peer".into(), json!(peer)),
+        ("message".into(), json!(message.0)),
+        ("block".into(), json!(block)),
+    ])
+}
+
+fn says_what(says: Said, data: &mut Map<String, Value>) {
+    let (kind, number) = match says {
+        Said::StopBlock => ("stop_block", None),
+        Said::StopMessage => ("stop", None),
+        Said::Nack(needed) => ("nack", Some(("needed", needed))),
+        Said::Credit(credit) => ("credit", Some(("credit", credit))),
+        Said::Busy => ("busy", None),
+        Said::Forgotten => ("forgotten", None),
+        Said::Reject(reason) => {
+            data.insert("reason".into(), json!(reason.to_string()));
+            ("reject", None)
+        }
+        _ => ("other", None),
+    };
+    data.insert("kind".into(), json!(kind));
+    data.extend(number.map(|(field, number)| (field.into(), json!(number))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn local() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 7))
+    }
+
+    fn last_record(dir: &Path) -> Value {
+        let file = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+        let text = fs::read_to_string(file).unwrap();
+        let (_, last) = text.rsplit_once('\x1e').unwrap();
+        serde_json::from_str(last).unwrap()
+    }
+
+    #[test]
+    fn events_that_come_faster_than_they_are_written_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (events, queue) = mpsc::sync_channel(2);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let observer = Queue { events, dropped: dropped.clone() };
+        for bits_per_second in 0..5 {
+            observer.observe(Observation::RateChanged { bits_per_second });
+        }
+        let file = File::create_new(dir.path().join("log")).unwrap();
+        let mut log = Log { out: BufWriter::new(file), began: UdpIo::time(), bytes: 0, dropped };
+        log.run(&queue, &AtomicBool::new(true)).unwrap();
+        drop(log);
+        assert_eq!(last_record(dir.path())["data"], json!({ "dropped_events": 3 }));
+    }
+
+    #[test]
+    fn a_file_that_is_full_grows_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let qlog = Qlog::start(dir.path(), local()).unwrap();
+        drop(qlog);
+        let before = last_record(dir.path());
+        assert_eq!(before["name"], "cloudburst:log_ended");
+
+        let (events, queue) = mpsc::sync_channel(2);
+        let file = dir.path().join("full");
+        let out = BufWriter::new(File::create_new(&file).unwrap());
+        let dropped = Arc::new(AtomicU64::new(0));
+        let mut log = Log { out, began: UdpIo::time(), bytes: MAX_BYTES, dropped };
+        events.try_send((UdpIo::time(), Observation::RateChanged { bits_per_second: 1 })).unwrap();
+        log.run(&queue, &AtomicBool::new(true)).unwrap();
+        drop(log);
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.matches('\x1e').count(), 1, "the last record alone: {text}");
+        assert!(text.contains(r#"{"dropped_events":1}"#), "{text}");
+    }
+}
