@@ -2,13 +2,15 @@
 //!
 //! The service runs in threads of this program and answers with as many bytes as it is asked for;
 //! the client asks one question after the other, and prints percentiles of the time to the answer.
+//! With `--serve`, there is the service alone, for clients elsewhere.
 //!
 //!     cargo run --release --example request-response -- --help
 
 use clap::Parser;
 use cloudburst_net::blocking::Endpoint;
-use cloudburst_net::{Bytes, Endpoint as Async, Security};
+use cloudburst_net::{BuildError, Bytes, Endpoint as Async, Security};
 use std::error::Error;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,14 +30,19 @@ struct Args {
     /// Threads of the service: requests that it handles at a time.
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Only serve, at this address, until the program is ended.
+    #[arg(long, value_name = "ADDRESS")]
+    serve: Option<SocketAddr>,
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(took) => {
-            print(&took);
-            ExitCode::SUCCESS
-        }
+    let args = Args::parse();
+    let done = match args.serve {
+        Some(address) => serve(address, args.threads),
+        None => run(&args).map(|took| print(&took)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("request-response: {error}");
             ExitCode::FAILURE
@@ -43,18 +50,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn endpoint() -> Result<Endpoint, Box<dyn Error>> {
+fn endpoint(bind: SocketAddr) -> Result<Endpoint, BuildError> {
     let security = Security::pre_shared([42; 32]); // both ends have this key, and nobody else
-    Ok(Async::builder().bind("127.0.0.1:0".parse()?).security(security).build()?.blocking())
+    Ok(Async::builder().bind(bind).security(security).build()?.blocking())
+}
+
+fn serve(address: SocketAddr, threads: usize) -> Result<(), Box<dyn Error>> {
+    let service = endpoint(address)?;
+    println!("serving at {}", service.local_addr());
+    service.serve(threads, |request| answer(&request.bytes));
+    Ok(())
 }
 
 /// The time that each call took, in ascending order.
 fn run(args: &Args) -> Result<Vec<Duration>, Box<dyn Error>> {
-    let service = endpoint()?;
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let service = endpoint(loopback)?;
     let (server, threads) = (service.clone(), args.threads);
     let serving = thread::spawn(move || server.serve(threads, |request| answer(&request.bytes)));
 
-    let client = endpoint()?;
+    let client = endpoint(loopback)?;
     let mut request = args.response.to_be_bytes().to_vec();
     request.resize(args.request.max(4), 0);
     let request = Bytes::from(request);
@@ -97,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_call_is_answered_in_full() {
-        let args = Args { calls: 20, request: 100, response: 93_000, threads: 2 };
+        let args = Args { calls: 20, request: 100, response: 93_000, threads: 2, serve: None };
         assert_eq!(run(&args).unwrap().len(), 20);
     }
 

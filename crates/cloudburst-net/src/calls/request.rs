@@ -34,7 +34,7 @@ pub struct Request {
     replied: bool,
 }
 
-/// A request as its handler sees it: see [`Endpoint::serve`].
+/// A request as its handler sees it: see [`Endpoint::serve`] and [`Request::parts`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestParts {
@@ -52,6 +52,11 @@ impl RequestParts {
     pub fn is_cancelled(&self) -> bool {
         self.interest.is_over()
     }
+
+    /// Waits until nobody waits for the response any more. See [`Request::is_cancelled`].
+    pub async fn cancelled(&self) {
+        self.interest.over().await;
+    }
 }
 
 impl Request {
@@ -64,7 +69,9 @@ impl Request {
         Self { request, deadline, interest, endpoint, held: true, replied: false }
     }
 
-    pub(crate) fn parts(&self) -> RequestParts {
+    /// What a handler needs, which can be given away: whoever has it can see that the request is cancelled
+    /// while another one replies.
+    pub fn parts(&self) -> RequestParts {
         RequestParts {
             peer: self.peer(),
             bytes: self.bytes().clone(),

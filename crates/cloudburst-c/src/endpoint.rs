@@ -1,0 +1,328 @@
+//! Endpoints.
+
+use crate::arguments::{self, clear, present, time_limit};
+use crate::message::Message;
+use crate::request::Request;
+use crate::status::{Failure, Status, guard};
+use cloudburst::{Bytes, PathMap, Security, SendOptions, blocking};
+use core::error::Error;
+use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
+use core::time::Duration;
+
+/// What to open an endpoint with. Set what you do not need to zero: `cbrst_options options = {0};`
+#[repr(C)]
+#[derive(Debug)]
+pub struct Options {
+    /// The address that peers send to. NULL: any IPv4 address of this host, and a port that the system picks.
+    pub bind: *const c_char,
+    /// 32 bytes that all peers share, from a safe place. Mandatory, unless `trusted_network` is set.
+    pub key: *const u8,
+    /// Do without a key: whoever reaches the endpoint may use it. Then `key` must be NULL.
+    pub trusted_network: bool,
+    /// The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
+    pub paths: *const c_char,
+    /// The capacity of the link in bits a second. 0: what the interface reports.
+    pub capacity: u64,
+}
+
+/// An endpoint, or a further handle of it with settings of its own. Free it with `cbrst_close`.
+#[derive(Debug)]
+pub struct Endpoint(blocking::Endpoint);
+
+/// Threads share handles.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Endpoint>();
+};
+
+/// Opens an endpoint, which is both a sender and a receiver, and stores it in `*out`.
+///
+/// # Safety
+///
+/// `options` points to a `cbrst_options`, whose strings end with a zero byte and whose `key` points to 32 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_open(
+    options: Option<&Options>,
+    out: Option<&mut MaybeUninit<Option<Box<Endpoint>>>>,
+) -> Status {
+    guard(|| {
+        let out = clear(out)?;
+        let options = present("options", options)?;
+        // SAFETY: the caller vouches for what the options point to.
+        let (bind, paths) = unsafe {
+            (
+                arguments::optional_text("bind", options.bind)?,
+                arguments::optional_text("paths", options.paths)?,
+            )
+        };
+        // SAFETY: a key has 32 bytes, any of which are fine, and needs no alignment.
+        let key = unsafe { options.key.cast::<[u8; 32]>().as_ref() };
+        let security = match (key, options.trusted_network) {
+            (Some(key), false) => Security::pre_shared(*key),
+            (None, true) => Security::trusted_network(),
+            (None, false) => {
+                return Err(Failure::invalid("neither `key` nor `trusted_network` is set"));
+            }
+            (Some(_), true) => {
+                return Err(Failure::invalid("both `key` and `trusted_network` are set"));
+            }
+        };
+        let mut builder = cloudburst::Endpoint::builder().security(security);
+        if let Some(bind) = bind {
+            builder = builder.bind(arguments::address("bind", bind)?);
+        }
+        if let Some(paths) = paths {
+            let paths: PathMap = paths.parse().map_err(|error| not_opened(&error))?;
+            builder = builder.paths(paths);
+        }
+        if options.capacity > 0 {
+            builder = builder.capacity(options.capacity);
+        }
+        let endpoint = builder.build().map_err(|error| not_opened(&error))?;
+        out.write(Some(Box::new(Endpoint(endpoint.blocking()))));
+        Ok(())
+    })
+}
+
+/// With what the system said, which the text of an error leaves to its source.
+fn not_opened(error: &dyn Error) -> Failure {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    Failure::new(Status::CbrstNotOpened, text)
+}
+
+/// Stores in `*out` a further handle of the endpoint, whose messages, calls, connects and replies to requests that it
+/// receives must end within `deadline_ms` milliseconds (0: the default) and have the priority `priority`,
+/// from 0 to 7, the most urgent (the default is 4).
+///
+/// The endpoint lives until all its handles are closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_with(
+    endpoint: Option<&Endpoint>,
+    deadline_ms: u64,
+    priority: u8,
+    out: Option<&mut MaybeUninit<Option<Box<Endpoint>>>>,
+) -> Status {
+    guard(|| {
+        let out = clear(out)?;
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        if priority > SendOptions::MAX_PRIORITY {
+            return Err(Failure::invalid(format!("`priority` is {priority}: expected 0 to 7")));
+        }
+        let deadline = (deadline_ms > 0).then(|| Duration::from_millis(deadline_ms));
+        let options = SendOptions { deadline, priority, ..SendOptions::default() };
+        out.write(Some(Box::new(Endpoint(endpoint.with(options)))));
+        Ok(())
+    })
+}
+
+/// Writes the address that peers send to, with a zero byte at its end, to the `len` bytes at `text`;
+/// CBRST_ADDRESS_LEN bytes always suffice.
+///
+/// # Safety
+///
+/// `text` points to `len` bytes that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_local_address(
+    endpoint: Option<&Endpoint>,
+    text: *mut c_char,
+    len: usize,
+) -> Status {
+    guard(|| {
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        // SAFETY: the caller vouches for the buffer.
+        unsafe { write_text(&endpoint.local_addr().to_string(), text, len) }
+    })
+}
+
+/// Looks up a name with a port, such as cache-7.example:7000, and writes the address as `cbrst_local_address`
+/// does. Takes as long as the resolver of the system does: resolve a peer once, not for each message.
+///
+/// # Safety
+///
+/// `name` points to a string that ends with a zero byte, and `text` to `len` bytes that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_resolve(
+    endpoint: Option<&Endpoint>,
+    name: *const c_char,
+    text: *mut c_char,
+    len: usize,
+) -> Status {
+    guard(|| {
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        // SAFETY: the caller vouches for the string.
+        let name = unsafe { arguments::text("name", name) }?;
+        let found = endpoint.resolve(name);
+        let address = found.map_err(|error| Failure::new(Status::CbrstNotDelivered, error))?;
+        // SAFETY: the caller vouches for the buffer.
+        unsafe { write_text(&address.to_string(), text, len) }
+    })
+}
+
+/// Bytes that suffice for any address as text, its zero byte included.
+pub const CBRST_ADDRESS_LEN: usize = 72;
+
+/// # Safety
+///
+/// `to` is NULL or points to `len` bytes that may be written.
+unsafe fn write_text(text: &str, to: *mut c_char, len: usize) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::invalid("`text` is NULL"));
+    }
+    if len <= text.len() {
+        let needed = text.len() + 1;
+        return Err(Failure::invalid(format!("`len` is {len}, and {text} needs {needed}")));
+    }
+    // SAFETY: there is room for the text and the zero byte, and they cannot overlap.
+    unsafe {
+        text.as_ptr().copy_to_nonoverlapping(to.cast(), text.len());
+        to.add(text.len()).write(0);
+    }
+    Ok(())
+}
+
+/// Opens a session with `peer`, so that the first message need not wait for the handshake.
+///
+/// # Safety
+///
+/// `peer` points to a string that ends with a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_connect(endpoint: Option<&Endpoint>, peer: *const c_char) -> Status {
+    guard(|| {
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        // SAFETY: the caller vouches for the string.
+        let peer = arguments::address("peer", unsafe { arguments::text("peer", peer) }?)?;
+        endpoint.connect(peer)?;
+        Ok(())
+    })
+}
+
+/// Sends a message of `len` bytes to `peer`, and waits until it has it: CBRST_OK means that the message is in
+/// the queue of the receiver's application, once, byte for byte.
+///
+/// # Safety
+///
+/// `peer` points to a string that ends with a zero byte. `data` points to `len` bytes, or `len` is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_send(
+    endpoint: Option<&Endpoint>,
+    peer: *const c_char,
+    data: *const c_void,
+    len: usize,
+) -> Status {
+    guard(|| {
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        // SAFETY: the caller vouches for the string, and for data and length.
+        let (peer, bytes) =
+            unsafe { (arguments::text("peer", peer)?, arguments::bytes(data, len)?) };
+        endpoint.send(arguments::address("peer", peer)?, Bytes::copy_from_slice(bytes))?;
+        Ok(())
+    })
+}
+
+/// Waits for the next message and stores it in `*out`, but no longer than `timeout_ms` milliseconds:
+/// CBRST_TIMED_OUT. A negative number: as long as it takes. CBRST_CLOSED after `cbrst_shutdown`, once all
+/// messages were taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_recv(
+    endpoint: Option<&Endpoint>,
+    timeout_ms: i64,
+    out: Option<&mut MaybeUninit<Option<Box<Message>>>>,
+) -> Status {
+    guard(|| {
+        let out = clear(out)?;
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let came = match time_limit(timeout_ms) {
+            Some(limit) => endpoint.recv_timeout(limit),
+            None => endpoint.recv().map(Some),
+        };
+        let came = came.map_err(|closed| Failure::new(Status::CbrstClosed, closed))?;
+        let message = came.ok_or_else(|| nothing_came("message", timeout_ms))?;
+        out.write(Some(Box::new(Message::new(message.peer, message.bytes))));
+        Ok(())
+    })
+}
+
+fn nothing_came(what: &str, timeout_ms: i64) -> Failure {
+    Failure::new(Status::CbrstTimedOut, format!("no {what} came within {timeout_ms} ms"))
+}
+
+/// Sends a request of `len` bytes to `peer`, waits for its response, and stores that in `*out`.
+///
+/// # Safety
+///
+/// `peer` points to a string that ends with a zero byte. `data` points to `len` bytes, or `len` is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cbrst_call(
+    endpoint: Option<&Endpoint>,
+    peer: *const c_char,
+    data: *const c_void,
+    len: usize,
+    out: Option<&mut MaybeUninit<Option<Box<Message>>>>,
+) -> Status {
+    guard(|| {
+        let out = clear(out)?;
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        // SAFETY: the caller vouches for the string, and for data and length.
+        let (peer, bytes) =
+            unsafe { (arguments::text("peer", peer)?, arguments::bytes(data, len)?) };
+        let peer = arguments::address("peer", peer)?;
+        let response = endpoint.call(peer, Bytes::copy_from_slice(bytes))?;
+        out.write(Some(Box::new(Message::new(peer, response))));
+        Ok(())
+    })
+}
+
+/// Waits for the next request and stores it in `*out`, with the same times as `cbrst_recv`. CBRST_CLOSED as
+/// soon as `cbrst_shutdown` begins.
+///
+/// A service is a loop of this and `cbrst_reply`, in as many threads as requests should be handled at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_recv_request(
+    endpoint: Option<&Endpoint>,
+    timeout_ms: i64,
+    out: Option<&mut MaybeUninit<Option<Box<Request>>>>,
+) -> Status {
+    guard(|| {
+        let out = clear(out)?;
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        let came = match time_limit(timeout_ms) {
+            Some(limit) => endpoint.recv_request_timeout(limit),
+            None => endpoint.recv_request().map(Some),
+        };
+        let came = came.map_err(|closed| Failure::new(Status::CbrstClosed, closed))?;
+        let request = came.ok_or_else(|| nothing_came("request", timeout_ms))?;
+        out.write(Some(Box::new(Request::new(request))));
+        Ok(())
+    })
+}
+
+/// Shuts the endpoint down, with all its handles: takes no new messages, calls and requests, waits at most
+/// `within_ms` milliseconds for those under way, and stops. CBRST_TIMED_OUT if some had not ended by then.
+/// Threads that wait in other functions return.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_shutdown(endpoint: Option<&Endpoint>, within_ms: u64) -> Status {
+    guard(|| {
+        let Endpoint(endpoint) = present("endpoint", endpoint)?;
+        if endpoint.shutdown(Duration::from_millis(within_ms)) {
+            return Ok(());
+        }
+        let text = format!("not all that was under way has ended within {within_ms} ms");
+        Err(Failure::new(Status::CbrstTimedOut, text))
+    })
+}
+
+/// Frees a handle; with the last one, the endpoint stops at once. No other thread may be using the handle.
+/// Messages and requests that came from it stay valid. Does nothing with NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_close(endpoint: Option<Box<Endpoint>>) {
+    guard(|| {
+        drop(endpoint);
+        Ok(())
+    });
+}

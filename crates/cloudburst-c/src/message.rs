@@ -1,0 +1,48 @@
+//! What has arrived.
+
+use cloudburst::Bytes;
+use core::ffi::{c_char, c_void};
+use core::ptr;
+use std::ffi::CString;
+use std::net::SocketAddr;
+
+/// A message or a response that has arrived. Free it with `cbrst_message_free`.
+#[derive(Debug)]
+pub struct Message {
+    peer: CString,
+    bytes: Bytes,
+}
+
+impl Message {
+    pub(crate) fn new(peer: SocketAddr, bytes: Bytes) -> Self {
+        let peer = CString::new(peer.to_string()).expect("addresses have no zero byte");
+        Self { peer, bytes }
+    }
+}
+
+/// The address of whoever has sent it, as `cbrst_send` and `cbrst_call` take it. NULL for NULL. Valid until
+/// the message is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_message_peer(message: Option<&Message>) -> *const c_char {
+    message.map_or(ptr::null(), |message| message.peer.as_ptr())
+}
+
+/// Its bytes, `cbrst_message_len` of them. NULL for NULL; if there are no bytes, a pointer to nothing.
+/// Valid until the message is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_message_data(message: Option<&Message>) -> *const c_void {
+    message.map_or(ptr::null(), |message| message.bytes.as_ptr().cast())
+}
+
+/// How many bytes it has. 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_message_len(message: Option<&Message>) -> usize {
+    message.map_or(0, |message| message.bytes.len())
+}
+
+/// Frees a message, and with it what `cbrst_message_peer` and `cbrst_message_data` have returned. Does
+/// nothing with NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn cbrst_message_free(message: Option<Box<Message>>) {
+    drop(message);
+}

@@ -1,0 +1,38 @@
+"""Short messages between hosts of a data centre, with a low tail latency.
+
+``Endpoint`` blocks; ``cloudburst.aio.Endpoint`` is the same for asyncio::
+
+    import cloudburst
+
+    with cloudburst.Endpoint("0.0.0.0:7000", key=key) as endpoint:
+        response = endpoint.call("10.0.0.2:7000", b"a question")
+
+Addresses are strings, an IP address and a port, as ``10.0.0.2:7000`` or ``[2001:db8::2]:7000``. Times are in
+seconds. An endpoint belongs to the process that has opened it: open endpoints after forking.
+"""
+
+from cloudburst._blocking import Endpoint, Request
+from cloudburst._errors import (
+    Busy,
+    BusyTimeout,
+    Closed,
+    Error,
+    Indeterminate,
+    NotDelivered,
+    Timeout,
+)
+from cloudburst._types import Message, Receipt
+
+__all__ = [
+    "Busy",
+    "BusyTimeout",
+    "Closed",
+    "Endpoint",
+    "Error",
+    "Indeterminate",
+    "Message",
+    "NotDelivered",
+    "Receipt",
+    "Request",
+    "Timeout",
+]

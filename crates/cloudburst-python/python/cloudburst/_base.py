@@ -1,0 +1,101 @@
+"""What both kinds of endpoints share."""
+
+import atexit
+import weakref
+from collections.abc import Iterable
+from typing import Self
+
+from cloudburst import _native
+
+DEFAULT_PRIORITY = 4
+
+
+class Base:
+    """An endpoint that is open."""
+
+    def __init__(
+        self,
+        bind: str = "0.0.0.0:0",
+        *,
+        key: bytes | None = None,
+        trusted_network: bool = False,
+        paths: str | None = None,
+        capacity: int | None = None,
+        known_as: Iterable[str] = (),
+    ) -> None:
+        """Opens an endpoint, which is both a sender and a receiver.
+
+        bind: the address that peers send to. By default any IPv4 address of this host, and a port that the
+            system picks.
+        key: 32 bytes that all peers share, from a safe place.
+        trusted_network: do without a key. Whoever reaches the endpoint may use it.
+        paths: the paths to spread packets over, such as ``ecmp:16``, the default, or ``file:paths.toml``.
+        capacity: that of the link, in bits a second. By default, what the interface reports.
+        known_as: the addresses that peers send to, where something on the way translates them.
+
+        Raises OSError if the system refuses it, and ValueError if an argument makes no sense.
+        """
+        if (key is None) != trusted_network:
+            raise ValueError("expected either key or trusted_network=True")
+        if key is not None and len(key) != 32:
+            raise ValueError(f"key has {len(key)} bytes: expected 32")
+        self._native = _native.Endpoint(bind, key, paths, capacity, list(known_as))
+        _open.add(self)
+
+    @property
+    def local_address(self) -> str:
+        """The address that peers send to."""
+        return self._native.local_address()
+
+    def _close(self) -> None:
+        self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self.local_address}>"
+
+
+class BaseRequest:
+    """A request that has arrived, and wants an answer.
+
+    Its caller is told at once that there is none if the request is refused or dropped.
+    """
+
+    peer: str
+    """The address of the caller."""
+    data: bytes
+
+    def __init__(self, native: _native.Request) -> None:
+        self._native = native
+        self.peer = native.peer()
+        self.data = native.data()
+
+    @property
+    def time_left(self) -> float:
+        """Seconds that the caller still waits."""
+        return self._native.time_left()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for the response any more: the caller has given up, its deadline has passed, or
+        this endpoint is closed."""
+        return self._native.is_cancelled()
+
+    def refuse(self) -> None:
+        """Tells the caller that there is no answer."""
+        self._native.refuse()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.refuse()
+
+
+_open: weakref.WeakSet[Base] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Ends all threads that call back while there is still an interpreter to call."""
+    for endpoint in list(_open):
+        endpoint._close()

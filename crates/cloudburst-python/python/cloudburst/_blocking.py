@@ -1,0 +1,150 @@
+"""Endpoints for callers that wait in their thread."""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+from cloudburst import _native
+from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
+from cloudburst._errors import Closed, Error, Timeout
+from cloudburst._types import Message, Receipt
+
+_log = logging.getLogger("cloudburst")
+
+Begin = Callable[[Callable[[], object]], _native.Operation]
+
+
+def wait(begin: Begin, timeout: float | None = None) -> Any:
+    """Waits for an operation. Signals interrupt it, as they do all locks of Python."""
+    ended = threading.Lock()
+    ended.acquire()
+    operation = begin(ended.release)
+    try:
+        if timeout is None:
+            ended.acquire()
+        elif not ended.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX)):
+            raise Timeout(f"nothing came within {timeout} s")
+        return operation.result()
+    finally:
+        operation.cancel()
+
+
+class Request(BaseRequest):
+    __doc__ = BaseRequest.__doc__
+
+    def reply(
+        self,
+        data: bytes | bytearray = b"",
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> Receipt:
+        """Sends the response, and waits until the caller's endpoint has it.
+
+        An empty one tells the caller that the application has dealt with the request.
+        """
+        return Receipt(*wait(lambda wake: self._native.reply(data, timeout, priority, wake)))
+
+
+class Endpoint(Base):
+    """Sends messages to peers and receives theirs. Any number of threads may use it at a time.
+
+    While it waits, other threads run, and Ctrl-C interrupts it.
+    """
+
+    def resolve(self, name: str) -> str:
+        """The address of a name with a port, such as ``cache-7.example:7000``.
+
+        It takes as long as the system's resolver does: resolve a peer once, not for each message.
+        """
+        address: str = wait(lambda wake: self._native.resolve(name, wake))
+        return address
+
+    def connect(self, peer: str, *, timeout: float | None = None) -> None:
+        """Opens a session, so that the first message need not wait for the handshake."""
+        wait(lambda wake: self._native.connect(peer, timeout, DEFAULT_PRIORITY, wake))
+
+    def send(
+        self,
+        peer: str,
+        data: bytes | bytearray,
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> Receipt:
+        """Sends a message and waits until the receiver has it, in the queue of its application, once.
+
+        priority: how urgent it is, from 0 to 7, the most urgent.
+        """
+        return Receipt(*wait(lambda wake: self._native.send(peer, data, timeout, priority, wake)))
+
+    def recv(self, *, timeout: float | None = None) -> Message:
+        """Waits for the next message. Raises Timeout if none comes in time, Closed when no more come."""
+        return Message(*wait(self._native.recv, timeout))
+
+    def call(
+        self,
+        peer: str,
+        data: bytes | bytearray,
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> bytes:
+        """Sends a request and waits for its response."""
+        response: bytes = wait(
+            lambda wake: self._native.call(peer, data, timeout, priority, wake)
+        )
+        return response
+
+    def recv_request(self, *, timeout: float | None = None) -> Request:
+        """Waits for the next request. Raises Timeout if none comes in time, Closed when no more come."""
+        return Request(wait(self._native.recv_request, timeout))
+
+    def serve(self, handler: Callable[[Request], bytes | bytearray], *, limit: int = 8) -> None:
+        """Answers requests with what ``handler`` returns, in at most ``limit`` threads, until the endpoint is shut
+        down or closed.
+
+        If the handler raises an exception, it is logged, and the caller is told that there is no answer. A
+        handler that takes long should look at ``request.is_cancelled`` from time to time.
+        """
+        free = threading.Semaphore(limit)
+
+        def handle(request: Request) -> None:
+            try:
+                request.reply(handler(request))
+            except Error as error:
+                _log.debug("no answer to %s: %s", request.peer, error)
+            except Exception:
+                _log.exception("the handler of a request from %s has failed", request.peer)
+            finally:
+                request.refuse()
+                free.release()
+
+        with ThreadPoolExecutor(limit, "cloudburst-serve") as threads:
+            while True:
+                free.acquire()
+                try:
+                    request = self.recv_request()
+                except Closed:
+                    return
+                threads.submit(handle, request)
+
+    def shutdown(self, within: float = 10.0) -> bool:
+        """Takes nothing new, lets what is under way finish within so many seconds, and stops.
+
+        Returns whether all of it has ended in time.
+        """
+        ended: bool = wait(lambda wake: self._native.shutdown(within, wake))
+        return ended
+
+    def close(self) -> None:
+        """Stops at once. Those who wait are told: Closed."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

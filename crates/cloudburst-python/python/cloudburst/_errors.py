@@ -1,0 +1,50 @@
+"""Why something was not delivered, or may not have been."""
+
+
+class Error(Exception):
+    """What the package raises, beside ``ValueError`` for arguments and ``OSError`` for what the system refuses."""
+
+    may_have_been_delivered: bool = False
+    """Whether the receiver may have the message or the request: sending it again may deliver it twice. If it is
+    false, the message was certainly not delivered and never will be."""
+
+
+class Timeout(Error, TimeoutError):
+    """The deadline passed, or nothing came in time."""
+
+
+class Busy(Error):
+    """An end had no room: send less, or later."""
+
+
+class BusyTimeout(Busy, Timeout):
+    """The deadline passed, and the receiver had no room when it last answered."""
+
+
+class NotDelivered(Error):
+    """Certainly not delivered: it is safe to send it again, here or elsewhere."""
+
+
+class Indeterminate(Error):
+    """It may have been delivered, or not."""
+
+
+class Closed(Error):
+    """The endpoint is closed."""
+
+    def __init__(self, text: str = "this endpoint is closed") -> None:
+        super().__init__(text)
+
+
+def failure(text: str, is_timeout: bool, is_busy: bool, may_have_been_delivered: bool) -> Error:
+    """The exception for an error of the library."""
+    kind: type[Error]
+    if is_busy:
+        kind = BusyTimeout if is_timeout else Busy
+    elif is_timeout:
+        kind = Timeout
+    else:
+        kind = Indeterminate if may_have_been_delivered else NotDelivered
+    error = kind(text)
+    error.may_have_been_delivered = may_have_been_delivered
+    return error

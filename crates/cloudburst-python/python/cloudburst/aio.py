@@ -1,0 +1,176 @@
+"""Endpoints for asyncio."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
+
+from cloudburst._base import DEFAULT_PRIORITY, Base, BaseRequest
+from cloudburst._blocking import Begin
+from cloudburst._errors import Closed, Error
+from cloudburst._types import Message, Receipt
+
+__all__ = ["Endpoint", "Request"]
+
+_log = logging.getLogger("cloudburst")
+
+
+def _in_loop(act: Callable[[], object]) -> Callable[[], None]:
+    """What a thread of the library calls to have the loop call ``act``."""
+    loop = asyncio.get_running_loop()
+
+    def call() -> None:
+        try:
+            loop.call_soon_threadsafe(act)
+        except RuntimeError:
+            pass  # The loop is closed, and nobody waits there any more.
+
+    return call
+
+
+async def _wait(begin: Begin) -> Any:
+    """Waits for an operation. Cancelling this stops it, and loses nothing that has arrived."""
+    ended = asyncio.Event()
+    operation = begin(_in_loop(ended.set))
+    try:
+        await ended.wait()
+        return operation.result()
+    finally:
+        operation.cancel()
+
+
+class Request(BaseRequest):
+    __doc__ = BaseRequest.__doc__
+
+    async def reply(
+        self,
+        data: bytes | bytearray = b"",
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> Receipt:
+        """Sends the response, and waits until the caller's endpoint has it.
+
+        An empty one tells the caller that the application has dealt with the request.
+        """
+        return Receipt(*await _wait(lambda wake: self._native.reply(data, timeout, priority, wake)))
+
+    async def cancelled(self) -> None:
+        """Waits until nobody waits for the response any more."""
+        await _wait(self._native.cancelled)
+
+
+class Endpoint(Base):
+    """Sends messages to peers and receives theirs. Any number of tasks may use it at a time, in any loop.
+
+    Cancelling a task stops what it has begun, such as a send, at once.
+    """
+
+    async def resolve(self, name: str) -> str:
+        """The address of a name with a port, such as ``cache-7.example:7000``.
+
+        It takes as long as the system's resolver does: resolve a peer once, not for each message.
+        """
+        address: str = await _wait(lambda wake: self._native.resolve(name, wake))
+        return address
+
+    async def connect(self, peer: str, *, timeout: float | None = None) -> None:
+        """Opens a session, so that the first message need not wait for the handshake."""
+        await _wait(lambda wake: self._native.connect(peer, timeout, DEFAULT_PRIORITY, wake))
+
+    async def send(
+        self,
+        peer: str,
+        data: bytes | bytearray,
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> Receipt:
+        """Sends a message and waits until the receiver has it, in the queue of its application, once.
+
+        priority: how urgent it is, from 0 to 7, the most urgent.
+        """
+        sent = await _wait(lambda wake: self._native.send(peer, data, timeout, priority, wake))
+        return Receipt(*sent)
+
+    async def recv(self) -> Message:
+        """Waits for the next message. Raises Closed when no more come."""
+        return Message(*await _wait(self._native.recv))
+
+    async def call(
+        self,
+        peer: str,
+        data: bytes | bytearray,
+        *,
+        timeout: float | None = None,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> bytes:
+        """Sends a request and waits for its response."""
+        response: bytes = await _wait(
+            lambda wake: self._native.call(peer, data, timeout, priority, wake)
+        )
+        return response
+
+    async def recv_request(self) -> Request:
+        """Waits for the next request. Raises Closed when no more come."""
+        return Request(await _wait(self._native.recv_request))
+
+    async def serve(
+        self,
+        handler: Callable[[Request], Awaitable[bytes | bytearray]],
+        *,
+        limit: int = 100,
+    ) -> None:
+        """Answers requests with what ``handler`` returns, at most ``limit`` at a time, until the endpoint is shut
+        down or closed.
+
+        The handler is cancelled once nobody waits for its response. If it raises an exception, that is logged, and
+        the caller is told that there is no answer.
+        """
+        free = asyncio.Semaphore(limit)
+        async with asyncio.TaskGroup() as handling:
+            while True:
+                await free.acquire()
+                try:
+                    request = await self.recv_request()
+                except Closed:
+                    return
+                task = handling.create_task(_handle(handler, request))
+                task.add_done_callback(lambda _: free.release())
+
+    async def shutdown(self, within: float = 10.0) -> bool:
+        """Takes nothing new, lets what is under way finish within so many seconds, and stops.
+
+        Returns whether all of it has ended in time.
+        """
+        ended: bool = await _wait(lambda wake: self._native.shutdown(within, wake))
+        return ended
+
+    async def close(self) -> None:
+        """Stops at once. Those who wait are told: Closed."""
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def _handle(
+    handler: Callable[[Request], Awaitable[bytes | bytearray]], request: Request
+) -> None:
+    handling = asyncio.ensure_future(handler(request))
+    watch = request._native.cancelled(_in_loop(handling.cancel))
+    try:
+        await request.reply(await handling)
+    except Error as error:
+        _log.debug("no answer to %s: %s", request.peer, error)
+    except asyncio.CancelledError:
+        if not request.is_cancelled:
+            raise
+    except Exception:
+        _log.exception("the handler of a request from %s has failed", request.peer)
+    finally:
+        watch.cancel()
+        request.refuse()

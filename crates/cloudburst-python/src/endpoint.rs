@@ -1,0 +1,238 @@
+//! An endpoint, and the thread that runs its operations.
+
+use crate::failure::{Failure, not_opened};
+use crate::inbox::Inbox;
+use crate::operation::{Operation, Outcome, Value};
+use cloudburst::{Bytes, Message, PathMap, PathMapError, Security, SendOptions};
+use core::mem;
+use core::time::Duration;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use std::net::SocketAddr;
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// An endpoint. Whatever waits returns an operation, and calls `wake` when that has ended.
+#[pyclass(frozen, module = "cloudburst._native")]
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// `None` once it is closed.
+    open: Mutex<Option<Open>>,
+    local_address: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Open {
+    endpoint: cloudburst::Endpoint,
+    /// Runs operations in one thread. `None` only while this is dropped.
+    runtime: Option<Runtime>,
+    messages: Arc<Inbox<Message>>,
+    requests: Arc<Inbox<cloudburst::Request>>,
+    /// A fork has the runtime, but not its thread.
+    process: u32,
+}
+
+impl Open {
+    fn new(endpoint: cloudburst::Endpoint) -> PyResult<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("cbrst-python")
+            .enable_io()
+            .build()?;
+        let (messages, requests) = (Inbox::new(), Inbox::new());
+        let process = process::id();
+        Ok(Self { endpoint, runtime: Some(runtime), messages, requests, process })
+    }
+}
+
+impl Drop for Open {
+    /// Waits for nobody: the thread may be waiting for the interpreter, which the caller holds.
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        if self.process == process::id() {
+            runtime.shutdown_background();
+        } else {
+            mem::forget(runtime);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Begins what `future` does with the endpoint.
+    fn begin<F: Future<Output = Outcome> + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        wake: Py<PyAny>,
+        future: impl FnOnce(&Open, cloudburst::Endpoint) -> F,
+    ) -> PyResult<Operation> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open @ Open { endpoint, runtime: Some(runtime), process, .. }) = &*open else {
+            return Err(Failure::Closed.into_exception(py));
+        };
+        if *process != process::id() {
+            return Err(PyRuntimeError::new_err(format!(
+                "the endpoint belongs to process {process}, and this is its fork {}: open endpoints \
+                 after the fork",
+                process::id()
+            )));
+        }
+        Ok(Operation::begin(runtime.handle(), wake, future(open, endpoint.clone())))
+    }
+}
+
+#[pymethods]
+impl Endpoint {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        bind: &str,
+        key: Option<[u8; 32]>,
+        paths: Option<&str>,
+        capacity: Option<u64>,
+        known_as: Vec<String>,
+    ) -> PyResult<Self> {
+        let security = key.map_or_else(Security::trusted_network, Security::pre_shared);
+        let mut builder = cloudburst::Endpoint::builder().bind(address(bind)?).security(security);
+        if let Some(paths) = paths {
+            let invalid = |error: PathMapError| PyValueError::new_err(error.to_string());
+            builder = builder.paths(paths.parse::<PathMap>().map_err(invalid)?);
+        }
+        if let Some(capacity) = capacity {
+            builder = builder.capacity(capacity);
+        }
+        let known_as = known_as.iter().map(|known| address(known)).collect::<PyResult<Vec<_>>>()?;
+        let builder = builder.known_as(known_as);
+        let endpoint = py.detach(|| builder.build()).map_err(|error| not_opened(&error))?;
+        let local_address = endpoint.local_addr();
+        Ok(Self { open: Mutex::new(Some(Open::new(endpoint)?)), local_address })
+    }
+
+    /// The address that peers send to.
+    fn local_address(&self) -> String {
+        self.local_address.to_string()
+    }
+
+    /// The address of a name with a port.
+    fn resolve(&self, py: Python<'_>, name: String, wake: Py<PyAny>) -> PyResult<Operation> {
+        self.begin(py, wake, |_, endpoint| async move {
+            let found = endpoint.resolve(name).await;
+            found.map(Value::Address).map_err(Failure::Resolve)
+        })
+    }
+
+    /// Opens a session.
+    fn connect(
+        &self,
+        py: Python<'_>,
+        peer: &str,
+        timeout: Option<f64>,
+        priority: u8,
+        wake: Py<PyAny>,
+    ) -> PyResult<Operation> {
+        let (peer, options) = (address(peer)?, options(timeout, priority)?);
+        self.begin(py, wake, |_, endpoint| async move {
+            endpoint.connect(peer).options(options).await?;
+            Ok(Value::Nothing)
+        })
+    }
+
+    /// Sends a message.
+    fn send(
+        &self,
+        py: Python<'_>,
+        peer: &str,
+        data: PyBackedBytes,
+        timeout: Option<f64>,
+        priority: u8,
+        wake: Py<PyAny>,
+    ) -> PyResult<Operation> {
+        let (peer, options) = (address(peer)?, options(timeout, priority)?);
+        let bytes = Bytes::copy_from_slice(&data);
+        self.begin(py, wake, |_, endpoint| async move {
+            Ok(Value::Receipt(endpoint.send(peer, bytes).options(options).await?))
+        })
+    }
+
+    /// Receives a message.
+    fn recv(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Operation> {
+        self.begin(py, wake, |open, endpoint| {
+            let inbox = open.messages.clone();
+            async move { Ok(Value::Message(inbox.next(endpoint.recv()).await?)) }
+        })
+    }
+
+    /// Sends a request, and waits for its response.
+    fn call(
+        &self,
+        py: Python<'_>,
+        peer: &str,
+        data: PyBackedBytes,
+        timeout: Option<f64>,
+        priority: u8,
+        wake: Py<PyAny>,
+    ) -> PyResult<Operation> {
+        let (peer, options) = (address(peer)?, options(timeout, priority)?);
+        let bytes = Bytes::copy_from_slice(&data);
+        self.begin(py, wake, |_, endpoint| async move {
+            Ok(Value::Bytes(endpoint.call(peer, bytes).options(options).await?))
+        })
+    }
+
+    /// Receives a request.
+    fn recv_request(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Operation> {
+        self.begin(py, wake, |open, endpoint| {
+            let inbox = open.requests.clone();
+            async move {
+                let request = inbox.next(endpoint.recv_request()).await?;
+                Ok(Value::Request(request, Handle::current()))
+            }
+        })
+    }
+
+    /// Shuts the endpoint down: whether all that was under way has ended in time.
+    fn shutdown(&self, py: Python<'_>, within: f64, wake: Py<PyAny>) -> PyResult<Operation> {
+        let within = seconds("within", within)?;
+        self.begin(py, wake, |_, endpoint| async move {
+            Ok(Value::Flag(endpoint.shutdown(within).await))
+        })
+    }
+
+    /// Stops at once. No thread of the endpoint is left afterwards, unless one has waited for a second.
+    fn close(&self, py: Python<'_>) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut open) = open else { return };
+        if open.process == process::id()
+            && let Some(runtime) = open.runtime.take()
+        {
+            // Its thread may be waiting for the interpreter.
+            py.detach(|| runtime.shutdown_timeout(Duration::from_secs(1)));
+        }
+        py.detach(|| drop(open));
+    }
+}
+
+fn address(text: &str) -> PyResult<SocketAddr> {
+    text.parse().map_err(|_| {
+        PyValueError::new_err(format!(
+            "{text:?} is not an address: expected an IP address and a port, such as '10.0.0.2:7000'; \
+             `resolve` looks names up"
+        ))
+    })
+}
+
+fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!("{name} is {seconds}: expected seconds, 0 or more"))
+    })
+}
+
+/// The settings of a message.
+pub(crate) fn options(timeout: Option<f64>, priority: u8) -> PyResult<SendOptions> {
+    if priority > SendOptions::MAX_PRIORITY {
+        return Err(PyValueError::new_err(format!("priority is {priority}: expected 0 to 7")));
+    }
+    let deadline = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+    Ok(SendOptions { deadline, priority, ..SendOptions::default() })
+}

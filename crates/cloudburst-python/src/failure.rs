@@ -1,0 +1,66 @@
+//! Errors on their way to Python.
+
+use cloudburst::{BuildError, Closed, SendError};
+use core::error::Error;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::io;
+
+/// Why an operation failed. The package makes an exception of it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A send or a call.
+    Send { text: String, is_timeout: bool, is_busy: bool, may_have_been_delivered: bool },
+    /// The endpoint is closed, and nothing more arrives.
+    Closed,
+    /// The system's resolver knows no address.
+    Resolve(io::Error),
+}
+
+impl Failure {
+    pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
+        let errors = || py.import("cloudburst._errors");
+        let exception = match self {
+            Self::Resolve(error) => return os_error(&error, &error),
+            Self::Closed => errors().and_then(|errors| errors.getattr("Closed")?.call0()),
+            Self::Send { text, is_timeout, is_busy, may_have_been_delivered } => {
+                let traits = (text, is_timeout, is_busy, may_have_been_delivered);
+                errors().and_then(|errors| errors.getattr("failure")?.call1(traits))
+            }
+        };
+        exception.map_or_else(|error| error, PyErr::from_value)
+    }
+}
+
+impl From<Closed> for Failure {
+    fn from(Closed: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        Self::Send {
+            is_timeout: error.is_timeout(),
+            is_busy: error.is_busy(),
+            may_have_been_delivered: error.may_have_been_delivered(),
+            text: error.to_string(),
+        }
+    }
+}
+
+/// `OSError` if the system refuses the endpoint, `ValueError` if an argument is to blame.
+pub(crate) fn not_opened(error: &BuildError) -> PyErr {
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+        Some(source) => os_error(source, &format!("{error}: {source}")),
+        None => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// Python chooses the subclass by the number.
+fn os_error(error: &io::Error, text: &dyn ToString) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, text.to_string())),
+        None => PyOSError::new_err(text.to_string()),
+    }
+}

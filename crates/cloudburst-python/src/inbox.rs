@@ -1,0 +1,66 @@
+//! Arrivals whose receiver has given up just when they came: they are for the next receiver.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// What came back, and those who wait for it.
+#[derive(Debug)]
+pub(crate) struct Inbox<T> {
+    returned: Mutex<VecDeque<T>>,
+    news: Notify,
+}
+
+/// An arrival that goes back to its inbox unless it is taken.
+#[derive(Debug)]
+pub(crate) struct Arrival<T> {
+    item: Option<T>,
+    inbox: Arc<Inbox<T>>,
+}
+
+impl<T> Inbox<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { returned: Mutex::default(), news: Notify::new() })
+    }
+
+    /// What came back, or else what `receive` brings.
+    pub(crate) async fn next<E>(
+        self: Arc<Self>,
+        receive: impl Future<Output = Result<T, E>>,
+    ) -> Result<Arrival<T>, E> {
+        let item = tokio::select! {
+            item = self.take() => item,
+            item = receive => item?,
+        };
+        Ok(Arrival { item: Some(item), inbox: self })
+    }
+
+    async fn take(&self) -> T {
+        loop {
+            let news = self.news.notified();
+            if let Some(item) = self.lock().pop_front() {
+                return item;
+            }
+            news.await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<T>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Arrival<T> {
+    pub(crate) fn into_inner(mut self) -> T {
+        self.item.take().expect("only this and the end of `self` take it")
+    }
+}
+
+impl<T> Drop for Arrival<T> {
+    fn drop(&mut self) {
+        if let Some(item) = self.item.take() {
+            self.inbox.lock().push_back(item);
+            self.inbox.news.notify_one();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What is under way.
+
+use crate::failure::Failure;
+use crate::inbox::Arrival;
+use crate::request::Request;
+use cloudburst::{Bytes, Message, Receipt};
+use core::mem;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+/// What an operation brings.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Nothing,
+    Flag(bool),
+    Bytes(Bytes),
+    Address(SocketAddr),
+    Receipt(Receipt),
+    Message(Arrival<Message>),
+    Request(Arrival<cloudburst::Request>, Handle),
+}
+
+impl Value {
+    fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::Nothing => Ok(py.None()),
+            Self::Flag(flag) => flag.into_py_any(py),
+            Self::Bytes(bytes) => PyBytes::new(py, &bytes).into_py_any(py),
+            Self::Address(address) => address.to_string().into_py_any(py),
+            Self::Receipt(receipt) => {
+                let (waited, completed) = (receipt.waited, receipt.completed_in);
+                let seconds = (waited.as_secs_f64(), completed.as_secs_f64());
+                (receipt.bytes, receipt.source_symbols, receipt.packets, seconds.0, seconds.1)
+                    .into_py_any(py)
+            }
+            Self::Message(message) => {
+                let message = message.into_inner();
+                (message.peer.to_string(), PyBytes::new(py, &message.bytes)).into_py_any(py)
+            }
+            Self::Request(request, runtime) => {
+                Request::new(request.into_inner(), runtime).into_py_any(py)
+            }
+        }
+    }
+}
+
+pub(crate) type Outcome = Result<Value, Failure>;
+
+#[derive(Debug)]
+enum Slot {
+    UnderWay,
+    Ended(Outcome),
+    /// Nobody waits for the outcome, or it was taken.
+    Over,
+}
+
+/// Something under way, such as a send. It calls the callable that it was begun with, in a thread of the
+/// library, when it has ended by itself.
+#[pyclass(frozen, module = "cloudburst._native")]
+#[derive(Debug)]
+pub(crate) struct Operation {
+    slot: Arc<Mutex<Slot>>,
+    abort: AbortHandle,
+}
+
+impl Operation {
+    /// Runs `future` in `runtime`.
+    pub(crate) fn begin(
+        runtime: &Handle,
+        wake: Py<PyAny>,
+        future: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Self {
+        let slot = Arc::new(Mutex::new(Slot::UnderWay));
+        let ending = Ending { slot: slot.clone(), wake };
+        let abort = runtime.spawn(async move { ending.end(future.await) }).abort_handle();
+        Self { slot, abort }
+    }
+}
+
+#[pymethods]
+impl Operation {
+    /// What it brings, or an exception. Once, after the callable was called.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let slot = {
+            let mut slot = lock(&self.slot);
+            match *slot {
+                Slot::UnderWay => return Err(PyRuntimeError::new_err("it has not ended yet")),
+                _ => mem::replace(&mut *slot, Slot::Over),
+            }
+        };
+        match slot {
+            Slot::Ended(Ok(value)) => value.into_python(py),
+            Slot::Ended(Err(failure)) => Err(failure.into_exception(py)),
+            _ => Err(PyRuntimeError::new_err("its result was taken, or it was cancelled")),
+        }
+    }
+
+    /// Stops it, unless its result was taken. What has arrived meanwhile is for the next receiver.
+    fn cancel(&self) {
+        self.abort.abort();
+        let slot = mem::replace(&mut *lock(&self.slot), Slot::Over);
+        drop(slot);
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// Ends an operation, also if the runtime drops its task: a thread may be waiting.
+struct Ending {
+    slot: Arc<Mutex<Slot>>,
+    wake: Py<PyAny>,
+}
+
+impl Ending {
+    fn end(&self, outcome: Outcome) {
+        let mut slot = lock(&self.slot);
+        if !matches!(*slot, Slot::UnderWay) {
+            // Not while the slot is locked: its end may wake the next receiver.
+            drop(slot);
+            return drop(outcome);
+        }
+        *slot = Slot::Ended(outcome);
+        drop(slot);
+        // There is no interpreter any more if this fails.
+        let _ = Python::try_attach(|py| {
+            if let Err(error) = self.wake.call0(py) {
+                error.write_unraisable(py, Some(self.wake.bind(py)));
+            }
+        });
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.end(Err(Failure::Closed));
+    }
+}
+
+fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}

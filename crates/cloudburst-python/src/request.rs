@@ -1,0 +1,84 @@
+//! A request that has arrived.
+
+use crate::endpoint::options;
+use crate::operation::{Operation, Value};
+use cloudburst::{Bytes, RequestParts};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use tokio::runtime::Handle;
+
+/// A request that has arrived. Its caller is told at once if it is dropped without a reply.
+#[pyclass(frozen, module = "cloudburst._native")]
+#[derive(Debug)]
+pub(crate) struct Request {
+    parts: RequestParts,
+    /// `None` once it is answered.
+    request: Mutex<Option<cloudburst::Request>>,
+    runtime: Handle,
+}
+
+impl Request {
+    pub(crate) fn new(request: cloudburst::Request, runtime: Handle) -> Self {
+        Self { parts: request.parts(), request: Mutex::new(Some(request)), runtime }
+    }
+
+    fn take(&self) -> Option<cloudburst::Request> {
+        self.request.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[pymethods]
+impl Request {
+    /// The caller's address.
+    fn peer(&self) -> String {
+        self.parts.peer.to_string()
+    }
+
+    /// The bytes: a copy.
+    fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.parts.bytes)
+    }
+
+    /// Seconds that the caller still waits.
+    fn time_left(&self) -> f64 {
+        self.parts.deadline.saturating_duration_since(Instant::now()).as_secs_f64()
+    }
+
+    /// Whether nobody waits for the response any more.
+    fn is_cancelled(&self) -> bool {
+        self.parts.is_cancelled()
+    }
+
+    /// Ends when nobody waits for the response any more.
+    fn cancelled(&self, wake: Py<PyAny>) -> Operation {
+        let parts = self.parts.clone();
+        Operation::begin(&self.runtime, wake, async move {
+            parts.cancelled().await;
+            Ok(Value::Nothing)
+        })
+    }
+
+    /// Sends the response.
+    fn reply(
+        &self,
+        data: PyBackedBytes,
+        timeout: Option<f64>,
+        priority: u8,
+        wake: Py<PyAny>,
+    ) -> PyResult<Operation> {
+        let options = options(timeout, priority)?;
+        let request = self.take();
+        let request = request.ok_or_else(|| PyRuntimeError::new_err("it was answered before"))?;
+        let reply = request.reply(Bytes::copy_from_slice(&data)).options(options);
+        Ok(Operation::begin(&self.runtime, wake, async move { Ok(Value::Receipt(reply.await?)) }))
+    }
+
+    /// Tells the caller that there is no answer.
+    fn refuse(&self) {
+        drop(self.take());
+    }
+}

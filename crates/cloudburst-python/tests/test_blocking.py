@@ -1,0 +1,280 @@
+"""Endpoints for callers that wait in their thread."""
+
+import errno
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+from typing import Any
+
+import cloudburst
+from common import KEY, LOOPBACK, TARGET, endpoint, nobody
+
+
+class Messages(unittest.TestCase):
+    def test_a_message_arrives_with_its_sender_and_has_a_receipt(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            one.connect(other.local_address)
+            for data in b"", b"hello", bytearray(b"mutable"), bytes(range(256)) * 1000:
+                receipt = one.send(other.local_address, data, timeout=10, priority=7)
+                self.assertEqual(receipt.bytes, len(data))
+                self.assertGreaterEqual(receipt.packets, receipt.source_symbols)
+                self.assertGreater(receipt.completed_in, 0)
+                self.assertEqual(other.recv(), (one.local_address, data))
+
+    def test_nothing_comes_in_time(self) -> None:
+        with endpoint() as one:
+            for receive in one.recv, one.recv_request:
+                with self.assertRaises(TimeoutError) as caught:
+                    receive(timeout=0)
+                self.assertIsInstance(caught.exception, cloudburst.Timeout)
+
+    def test_a_message_that_comes_when_its_receiver_gives_up_is_for_the_next(self) -> None:
+        with endpoint() as one, endpoint() as other:
+            came = threading.Event()
+            operation = other._native.recv(came.set)
+            one.send(other.local_address, b"first")
+            self.assertTrue(came.wait(10))
+            second = other._native.recv(lambda: None)  # waits, until the first one comes back
+            operation.cancel()
+            self.assertRaises(RuntimeError, operation.result)
+            del second
+            self.assertEqual(other.recv(timeout=10).data, b"first")
+
+    def test_a_name_is_resolved(self) -> None:
+        with endpoint() as one:
+            self.assertEqual(one.resolve("localhost:7000"), "127.0.0.1:7000")
+            self.assertRaises(OSError, one.resolve, "no port")
+
+
+class Calls(unittest.TestCase):
+    def test_a_service_answers_until_it_is_shut_down(self) -> None:
+        with endpoint() as service, endpoint() as client:
+            serving = threading.Thread(
+                target=service.serve, args=[lambda request: request.data.upper()]
+            )
+            serving.start()
+            answers: list[bytes] = []
+            callers = [
+                threading.Thread(
+                    target=lambda n: answers.append(client.call(service.local_address, b"n%d" % n)),
+                    args=[n],
+                )
+                for n in range(20)
+            ]
+            for caller in callers:
+                caller.start()
+            for caller in callers:
+                caller.join()
+            self.assertEqual(sorted(answers), sorted(b"N%d" % n for n in range(20)))
+            self.assertTrue(service.shutdown())
+            serving.join()
+            self.assertRaises(cloudburst.Closed, service.recv_request)
+
+    def test_a_handler_that_fails_is_logged_and_its_caller_told(self) -> None:
+        with endpoint() as service, endpoint() as client:
+            def handler(request: cloudburst.Request) -> bytes:
+                return {b"fine": b"answer"}[request.data]
+
+            serving = threading.Thread(target=service.serve, args=[handler], kwargs={"limit": 1})
+            serving.start()
+            with self.assertLogs("cloudburst", "ERROR"):
+                with self.assertRaises(cloudburst.Indeterminate) as caught:
+                    client.call(service.local_address, b"other")
+            self.assertTrue(caught.exception.may_have_been_delivered)
+            self.assertEqual(client.call(service.local_address, b"fine"), b"answer")
+            service.shutdown()
+            serving.join()
+
+    def test_a_request_is_answered_once_or_refused(self) -> None:
+        with endpoint() as service, endpoint() as client:
+            answers: list[object] = []
+
+            def call() -> None:
+                try:
+                    answers.append(client.call(service.local_address, b"", timeout=10))
+                except cloudburst.Error as error:
+                    answers.append(type(error))
+
+            for refused in False, True:
+                caller = threading.Thread(target=call)
+                caller.start()
+                with service.recv_request(timeout=10) as request:
+                    self.assertEqual(request.peer, client.local_address)
+                    self.assertFalse(request.is_cancelled)
+                    self.assertTrue(0 < request.time_left <= 10)
+                    if not refused:
+                        self.assertEqual(request.reply(b"yes").bytes, 12)
+                        self.assertRaises(RuntimeError, request.reply, b"again")
+                caller.join()
+            self.assertEqual(answers, [b"yes", cloudburst.Indeterminate])
+
+    def test_a_service_in_rust_answers(self) -> None:
+        program = TARGET / "debug/examples/request-response"
+        server = subprocess.Popen(
+            [program, "--serve", LOOPBACK], stdout=subprocess.PIPE, text=True
+        )
+        with server, cloudburst.Endpoint(LOOPBACK, key=bytes([42] * 32)) as client:
+            try:
+                assert server.stdout
+                address = server.stdout.readline().removeprefix("serving at ").strip()
+                for length in 0, 5, 93_000:
+                    answer = client.call(address, length.to_bytes(4, "big"), timeout=10)
+                    self.assertEqual(answer, bytes(length))
+            finally:
+                server.kill()
+
+
+class Errors(unittest.TestCase):
+    def test_arguments_that_make_no_sense_are_refused(self) -> None:
+        unsound: list[dict[str, Any]] = [
+            {},
+            {"key": KEY, "trusted_network": True},
+            {"key": bytes(31)},
+            {"key": KEY, "bind": "localhost:7000"},
+            {"key": KEY, "paths": "ecmp:none"},
+            {"key": KEY, "known_as": ["10.0.0.1:0"]},
+        ]
+        for arguments in unsound:
+            with self.subTest(arguments), self.assertRaises(ValueError):
+                cloudburst.Endpoint(**arguments)
+        unsound = [{"timeout": -1.0}, {"timeout": float("nan")}, {"priority": 8}]
+        with endpoint() as one:
+            for settings in unsound:
+                with self.subTest(settings), self.assertRaises(ValueError):
+                    one.send(one.local_address, b"", **settings)
+            self.assertRaises(ValueError, one.send, "localhost:7000", b"")
+            self.assertRaises(TypeError, one.send, one.local_address, "text")
+
+    def test_what_the_system_refuses_is_an_os_error_with_its_number(self) -> None:
+        with self.assertRaises(OSError) as caught:
+            cloudburst.Endpoint("192.0.2.1:0", key=KEY)
+        self.assertEqual(caught.exception.errno, errno.EADDRNOTAVAIL)
+        self.assertIn("192.0.2.1", str(caught.exception))
+
+    def test_a_deadline_says_whether_the_message_may_have_been_delivered(self) -> None:
+        with endpoint() as one, endpoint() as silent:
+            with self.assertRaises(cloudburst.Timeout) as caught:
+                one.send(nobody(), b"", timeout=0.1)
+            self.assertFalse(caught.exception.may_have_been_delivered)
+            one.connect(silent.local_address)
+            with self.assertRaises(cloudburst.Timeout) as caught:
+                one.call(silent.local_address, b"", timeout=0.2)  # nobody serves there
+            self.assertTrue(caught.exception.may_have_been_delivered)
+
+    def test_every_kind_of_failure_has_its_exception(self) -> None:
+        from cloudburst._errors import failure
+
+        kinds_of: dict[tuple[bool, bool, bool], list[type[Exception]]] = {
+            (False, False, False): [cloudburst.NotDelivered],
+            (False, False, True): [cloudburst.Indeterminate],
+            (True, False, True): [cloudburst.Timeout, TimeoutError],
+            (False, True, False): [cloudburst.Busy],
+            (True, True, True): [cloudburst.Busy, cloudburst.Timeout, TimeoutError],
+        }
+        for traits, kinds in kinds_of.items():
+            error = failure("text", *traits)
+            self.assertEqual(error.may_have_been_delivered, traits[2])
+            self.assertEqual(str(error), "text")
+            self.assertIsInstance(error, cloudburst.Error)
+            for kind in kinds:
+                self.assertIsInstance(error, kind)
+
+    def test_closing_ends_those_who_wait(self) -> None:
+        one = endpoint()
+        ended: list[object] = []
+
+        def receive() -> None:
+            try:
+                one.recv()
+            except cloudburst.Closed as closed:
+                ended.append(closed)
+
+        receiver = threading.Thread(target=receive)
+        receiver.start()
+        one.close()
+        one.close()
+        receiver.join()
+        self.assertEqual(len(ended), 1)
+        self.assertRaises(cloudburst.Closed, one.send, one.local_address, b"")
+
+
+class Processes(unittest.TestCase):
+    def run_python(self, program: str) -> subprocess.Popen[str]:
+        path = os.pathsep.join([*sys.path, str(pathlib.Path(__file__).parent)])
+        return subprocess.Popen(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def test_ctrl_c_interrupts_a_wait(self) -> None:
+        program = """
+import common, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
+endpoint = common.endpoint()
+try:
+    print("ready", flush=True)
+    endpoint.recv()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        with self.run_python(program) as python:
+            assert python.stdout
+            self.assertEqual(python.stdout.readline(), "ready\n")
+            python.send_signal(signal.SIGINT)
+            output, errors = python.communicate(timeout=60)
+            self.assertEqual((output, errors, python.returncode), ("interrupted\n", "", 0))
+
+    def test_a_program_may_end_while_things_are_under_way(self) -> None:
+        program = """
+import common, threading
+one, other = common.endpoint(), common.endpoint()
+threading.Thread(target=other.serve, args=[lambda request: request.data], daemon=True).start()
+print(one.call(other.local_address, b"hello"))
+waiting = [one._native.recv(lambda: None) for _ in range(10)]
+"""
+        with self.run_python(program) as python:
+            output, errors = python.communicate(timeout=60)
+            self.assertEqual((output, errors, python.returncode), ("b'hello'\n", "", 0))
+
+    def test_a_fork_cannot_use_an_endpoint_and_can_open_one(self) -> None:
+        program = """
+import common, os
+one = common.endpoint()
+child = os.fork()
+if child == 0:
+    try:
+        one.recv()
+    except RuntimeError as error:
+        assert "fork" in str(error), error
+        with common.endpoint() as here:
+            here.send(here.local_address, b"to itself")
+            print(here.recv().data, flush=True)
+else:
+    assert os.waitpid(child, 0)[1] == 0
+    one.send(one.local_address, b"the parent's still works")
+"""
+        with self.run_python(program) as python:
+            output, errors = python.communicate(timeout=60)
+            self.assertEqual((output, errors, python.returncode), ("b'to itself'\n", "", 0))
+
+    def test_endpoints_that_nobody_holds_end(self) -> None:
+        one, other = endpoint(), endpoint()
+        one.send(other.local_address, b"hello")
+        address = other.local_address
+        del other
+        gc.collect()
+        with self.assertRaises(cloudburst.Error):
+            one.send(address, b"hello", timeout=0.3)
+        one.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
