@@ -53,7 +53,7 @@ const SHORT: &str = "run incast-bound --short --scheme burst";
 fn the_manual_page_and_completions_have_every_subcommand() {
     for (form, begins) in [
         ("man", ".TH cbrst-sim 1"),
-        ("bash", "_cbrst-sim()"),
+        ("bash", "-o default cbrst-sim\n"),
         ("zsh", "#compdef cbrst-sim"),
         ("fish", "complete -c cbrst-sim"),
     ] {
