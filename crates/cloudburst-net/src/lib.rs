@@ -92,6 +92,15 @@
 //! queue of its own. DSCPs and ECN marks of arriving packets are counted ([`IoCounters`]), and the
 //! first other DSCP is logged as a warning. An endpoint sends no faster than its `capacity`, by
 //! default the speed that the interface reports.
+//!
+//! # Features
+//!
+//! | feature | default | what |
+//! |---|---|---|
+//! | `path-file` | yes | [`PathMap::file`]: path maps by destination prefix, from TOML files |
+//! | `metrics` | no | `Endpoint::metrics`: counters and latencies for the facade of the crate `metrics` |
+//! | `raptorq` | no | the code RaptorQ (RFC 6330) |
+//! | `tower` | no | `Endpoint::client` and `Endpoint::serve_with`: services of `tower` |
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");

@@ -5,7 +5,6 @@ use super::text::net;
 use super::uniform::{Needs, Uniform};
 use crate::limits::MAX_PATHS;
 use ipnet::IpNet;
-use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
@@ -25,14 +24,14 @@ pub(super) struct Table {
     lengths: [Vec<u8>; 2],
 }
 
-#[derive(Deserialize)]
+#[cfg(feature = "path-file")]
+#[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     to: Vec<Row>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "path-file", derive(serde::Deserialize), serde(deny_unknown_fields))]
 struct Row {
     prefix: String,
     paths: String,
@@ -45,13 +44,12 @@ impl Table {
 
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, PathMapError> {
         let refuse = |reason: String| PathMapError::Table { path: path.to_owned(), reason };
-        let document: Document =
-            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().into()))?;
-        if document.to.is_empty() {
+        let document = document(&text).map_err(refuse)?;
+        if document.is_empty() {
             return Err(refuse("there is none".into()));
         }
         let mut rows = BTreeMap::new();
-        for Row { prefix, paths } in document.to {
+        for Row { prefix, paths } in document {
             let refuse = |reason: String| PathMapError::Row {
                 path: path.to_owned(),
                 prefix: prefix.clone(),
@@ -126,6 +124,17 @@ impl Table {
     }
 }
 
+#[cfg(feature = "path-file")]
+fn document(text: &str) -> Result<Vec<Row>, String> {
+    let document = toml::from_str(text);
+    document.map(|Document { to }| to).map_err(|error| error.to_string().trim_end().into())
+}
+
+#[cfg(not(feature = "path-file"))]
+fn document(_: &str) -> Result<Vec<Row>, String> {
+    Err("this program was built without the feature `path-file` of cloudburst-net".into())
+}
+
 /// What the file says, if it is not too long.
 pub(crate) fn read(path: &Path) -> Result<String, PathMapError> {
     let refuse = |reason: String| PathMapError::File { path: path.to_owned(), reason };
@@ -140,7 +149,7 @@ pub(crate) fn read(path: &Path) -> Result<String, PathMapError> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "path-file"))]
 mod tests {
     use super::*;
 

@@ -109,7 +109,8 @@ impl PathMap {
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::Spine, outer }))
     }
 
-    /// Maps of a fabric by destination prefix, from a TOML file; the longest prefix counts.
+    /// Maps of a fabric by destination prefix, from a TOML file; the longest prefix counts. Requires the
+    /// feature `path-file`, a default one: without it, every file is refused.
     ///
     /// ```toml
     /// [[to]]
