@@ -30,6 +30,12 @@ struct Family {
 /// A family with its series: the value of the label, and what to read.
 type Series<T, V> = (Family, &'static [(&'static str, fn(&T) -> V)]);
 
+/// A family whose series have labels from elsewhere, and what to read.
+type Reading<T, V> = (Family, fn(&T) -> V);
+
+/// A family of one histogram, and what to read.
+type Times = (Family, fn(&Latencies) -> &LatencyHistogram);
+
 const fn family(name: &'static str, unit: Unit, label: &'static str, help: &'static str) -> Family {
     Family { name, unit, help, label }
 }
@@ -182,7 +188,7 @@ const GAUGES: &[Series<View, f64>] = &[
 
 /// By egress.
 #[rustfmt::skip]
-const PATH_COUNTERS: &[(Family, fn(&PathStats) -> u64)] = &[
+const PATH_COUNTERS: &[Reading<PathStats, u64>] = &[
     (family("cloudburst_path_packets_sent_total", Unit::Count, "egress", "Packets sent on the paths of an egress."), |p| p.sent),
     (family("cloudburst_path_symbols_arrived_total", Unit::Count, "egress", "Symbols that peers said had arrived on these paths."), |p| p.arrived),
     (family("cloudburst_path_symbols_marked_total", Unit::Count, "egress", "Those of them that peers said came with a CE mark."), |p| p.marked),
@@ -190,7 +196,7 @@ const PATH_COUNTERS: &[(Family, fn(&PathStats) -> u64)] = &[
 
 /// By egress, of the paths in use.
 #[rustfmt::skip]
-const PATH_GAUGES: &[(Family, fn(&EgressState) -> f64)] = &[
+const PATH_GAUGES: &[Reading<EgressState, f64>] = &[
     (family("cloudburst_paths", Unit::Count, "egress", "Paths in use, to all peers."), |e| e.paths),
     (family("cloudburst_paths_degraded", Unit::Count, "egress", "Those of them that deliver nothing."), |e| e.degraded),
     (family("cloudburst_path_loss_ratio", Unit::Count, "egress", "Share of the last packets that were lost, as the mean of these paths."), |e| {
@@ -199,7 +205,7 @@ const PATH_GAUGES: &[(Family, fn(&EgressState) -> f64)] = &[
 ];
 
 #[rustfmt::skip]
-const HISTOGRAMS: &[(Family, fn(&Latencies) -> &LatencyHistogram)] = &[
+const HISTOGRAMS: &[Times] = &[
     (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "From the call to STOP, of the messages delivered to peers."), |l| &l.sent),
     (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "From the first symbol of a message to the one that made it whole."), |l| &l.received),
 ];

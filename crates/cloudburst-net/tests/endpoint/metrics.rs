@@ -194,7 +194,7 @@ fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
         for (_, rest) in query.match_indices("by (").map(|(at, by)| query.split_at(at + by.len())) {
             let label = rest.split(')').next().unwrap();
             let is_known = |metric: &&Published| label == "le" || metric.labels.contains_key(label);
-            assert!(metrics.iter().all(|metric| is_known(&metric)), "no label {label}: {query}");
+            assert!(metrics.iter().all(is_known), "no label {label}: {query}");
         }
         // label="value" and label=~"value|value"; jobs and instances are Prometheus' own.
         let mut parts = query.split('"');
