@@ -100,12 +100,9 @@ impl Failure {
     pub(crate) fn invalid(text: impl ToString) -> Self {
         Self::new(CbrstInvalidArgument, text)
     }
-}
 
-impl From<SendError> for Failure {
-    fn from(error: SendError) -> Self {
-        let delivered = error.may_have_been_delivered();
-        let status = match (error.is_timeout(), error.is_busy(), delivered) {
+    fn of(timeout: bool, busy: bool, delivered: bool, text: impl ToString) -> Self {
+        let status = match (timeout, busy, delivered) {
             (_, true, true) => CbrstIndeterminateBusy,
             (true, false, true) => CbrstIndeterminateTimedOut,
             (false, false, true) => CbrstIndeterminate,
@@ -113,7 +110,14 @@ impl From<SendError> for Failure {
             (true, false, false) => CbrstTimedOut,
             (false, false, false) => CbrstNotDelivered,
         };
-        Self::new(status, error)
+        Self::new(status, text)
+    }
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        let delivered = error.may_have_been_delivered();
+        Self::of(error.is_timeout(), error.is_busy(), delivered, error)
     }
 }
 
