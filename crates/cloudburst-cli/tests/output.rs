@@ -32,11 +32,11 @@ fn the_line_for_senders_has_the_address_that_they_know() {
 fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
     let mut page = String::new();
     wait_until("the metrics are what is wanted", || {
-        let mut stream = TcpStream::connect(addr).unwrap();
+        let mut stream = TcpStream::connect(addr).expect("metrics are served");
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
-            .unwrap();
+            .expect("a request is taken");
         page.clear();
-        stream.read_to_string(&mut page).unwrap();
+        stream.read_to_string(&mut page).expect("the page is text");
         assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
         wanted(&page)
     });
@@ -111,7 +111,7 @@ fn both_ends_record_a_transfer_as_a_qlog() {
 
 fn receiver_with_no_directory() -> Ended {
     let args = ["--listen", "127.0.0.1:0", "--insecure", "--qlog", "/nowhere"];
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a temporary directory");
     Running::start(command(RECV, &args).current_dir(dir.path())).end()
 }
 

@@ -50,6 +50,9 @@ impl Unconfirmed {
     }
 }
 
+/// What a packet said that may confirm a session, and the peer of the session that it confirms.
+type Confirmed<T> = Result<(T, Option<Box<Peering>>), OpenError>;
+
 impl Receiver {
     /// Takes up the backward direction of a session that the sender half opened.
     pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
@@ -286,7 +289,7 @@ impl Receiver {
         name: SessionId,
         number: u64,
         open: impl FnOnce(&mut Opener) -> Result<T, OpenError>,
-    ) -> Option<Result<(T, Option<Box<Peering>>), OpenError>> {
+    ) -> Option<Confirmed<T>> {
         let pending = self.half_open.get_mut(now, name)?;
         // What was refused for want of room must not begin a session when it is replayed.
         if pending.refused.is_some_and(|newest| number <= newest) {
