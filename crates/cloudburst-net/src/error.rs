@@ -207,12 +207,12 @@ pub enum SendError {
          address, its key, and the firewalls on the way"
     )]
     NoAnswer,
-    /// No session came about before the deadline, though somebody who shares the key has answered.
-    /// Most likely it does not know that it is reached by this address.
+    /// No session was established before the deadline, though an endpoint that has the key answered.
+    /// Most likely it does not know this address as its own.
     #[error(
-        "not delivered: somebody who shares this key is there and did not accept the handshake: it \
-         may not know that it is reached by this address; tell the receiver its address: \
-         `Builder::known_as`, `cbrst-recv --known-as`"
+        "not delivered: an endpoint with this key answered and did not accept the handshake: it may \
+         not know this address as its own; tell the receiver its address: `Builder::known_as`, \
+         `cbrst-recv --known-as`"
     )]
     NotAccepted,
     /// No session came about before the deadline, for somebody who shares the key speaks another
@@ -233,11 +233,11 @@ pub enum SendError {
          not sent the last packets: {0}; {advice}", advice = after_local(*.0)
     )]
     NotSent(#[source] LocalError),
-    /// The rate or other messages left this one no turn before its deadline, or it had no time at
-    /// all.
+    /// The rate or other messages left this one no transmit opportunity before its deadline, or the
+    /// deadline was zero.
     #[error(
-        "not delivered: the message got no turn before its deadline; allow more time or a higher \
-         rate, or send less at once"
+        "not delivered: nothing of the message was sent before its deadline; allow more time or a \
+         higher rate, or send less at once"
     )]
     NotStarted,
     /// It was cancelled before its first packet; a reply, because nobody waits for it.

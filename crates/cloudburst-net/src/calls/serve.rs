@@ -40,9 +40,9 @@ struct Function<F>(F);
 impl<F, R> Service for Function<F>
 where
     F: FnMut(RequestParts) -> R,
-    R: Future<Output: Into<Bytes>>,
+    R: Future<Output = Bytes>,
 {
-    type Response = R::Output;
+    type Response = Bytes;
     type Error = Infallible;
     type Future = NeverError<R>;
 
@@ -117,12 +117,16 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn serve<F, R>(&self, limit: usize, handler: F)
+    pub async fn serve<F, R>(&self, limit: usize, mut handler: F)
     where
         F: FnMut(RequestParts) -> R,
         R: Future<Output: Into<Bytes>>,
     {
-        match self.serve_by(limit, Function(handler)).await {
+        // Converted here: the compiler could not tell that futures of services are `Send` where a
+        // handler returns a `&'static str`.
+        let into: fn(R::Output) -> Bytes = Into::into;
+        let handler = Function(move |request| handler(request).map(into));
+        match self.serve_by(limit, handler).await {
             Ok(()) => {}
             Err(never) => match never {},
         }
