@@ -18,7 +18,8 @@ use tower_service::Service;
 /// `call` uses and dropping the client returns. A `call` without `poll_ready` waits for room itself.
 /// Dropping the future of a call cancels it, so that layers with timeouts stop its burst at once.
 ///
-/// Each clone holds room of its own.
+/// Each clone holds room of its own, also while it is ready and idle: where many are balanced, leave room
+/// for other calls in `Config::send_messages`.
 pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,

@@ -198,7 +198,6 @@ impl Endpoint {
         loop {
             let readable = self.inner.readable.messages.notified();
             if let Some(message) = self.try_recv()? {
-                self.inner.readable.pass_on(Role::Plain, &self.inner.engine);
                 return Ok(message);
             }
             self.inner.process.wait(contained(readable)).await.map_err(|_forked| Closed)?;

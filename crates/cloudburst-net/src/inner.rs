@@ -68,24 +68,16 @@ impl Readable {
             Role::Response | Role::Withdrawal => None,
         }
     }
-
-    /// Notifies the next waiter of what came with the message that this one has taken: a
-    /// notification that nobody waits for is kept once, however many there are.
-    pub(crate) fn pass_on(&self, role: Role, engine: &Engine<UdpIo>) {
-        if engine.readable(role) > 0
-            && let Some(notify) = self.of(role)
-        {
-            notify.notify_one();
-        }
-    }
 }
 
 /// The engine's callback for news.
 pub(crate) fn tell(readable: Arc<Readable>, room: Arc<Room>) -> impl Fn(News) + Send + Sync {
     move |news| match news {
         News::Readable(role) => {
+            // All of them: one may be a stream that nobody polls at present. Each registers before it
+            // looks into the queue, so that it misses nothing.
             if let Some(notify) = readable.of(role) {
-                notify.notify_one();
+                notify.notify_waiters();
             }
         }
         News::Room => room.left(),

@@ -247,7 +247,7 @@ impl Endpoint {
     /// Metrics of this endpoint, to be [published](Metrics::publish) by a task or thread at an interval.
     /// The recorder must have been installed, and learns the descriptions now.
     ///
-    /// They do not keep the endpoint open.
+    /// They do not keep the endpoint open. Latencies count from here on, all else from the beginning.
     ///
     /// # Example
     ///
@@ -272,7 +272,7 @@ impl Endpoint {
             endpoint: Arc::downgrade(&self.inner),
             labels: Vec::new(),
             counters: Counters::default(),
-            latencies: Latencies::default(),
+            latencies: self.latencies(),
             paths: HashMap::new(),
             egresses: BTreeMap::new(),
         }

@@ -61,7 +61,10 @@ impl Qlog {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let wall_clock = since_epoch.unwrap_or_default();
         let (at, port) = (wall_clock.as_millis(), local.port());
-        let name = format!("cloudburst-{at}-{}-{port}.sqlog", process::id());
+        // Endpoints of one process may have the same port, at different addresses.
+        static FILES: AtomicU64 = AtomicU64::new(0);
+        let (process, file) = (process::id(), FILES.fetch_add(1, Relaxed));
+        let name = format!("cloudburst-{at}-{process}-{file}-{port}.sqlog");
         let (began, file) = (UdpIo::time(), File::create_new(dir.join(name))?);
         let (events, queue) = mpsc::sync_channel(QUEUE);
         let (dropped, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));

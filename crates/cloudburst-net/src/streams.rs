@@ -28,7 +28,8 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
 ///
 /// - `poll_ready` waits while the limits on messages under way are reached
 ///   ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`). One message may
-///   wait for room within the sink.
+///   wait for room within the sink: then poll it on, or drop it, because room that becomes free is
+///   offered to senders in the order in which they came.
 /// - `poll_flush` and `poll_close` wait until the receiver has all messages.
 /// - Messages are independent of each other: they may arrive in another order, and each has its own
 ///   deadline.

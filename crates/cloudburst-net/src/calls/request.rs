@@ -273,7 +273,6 @@ impl Endpoint {
         loop {
             let readable = self.inner.readable.requests.notified();
             if let Some(request) = self.try_recv_request()? {
-                self.inner.readable.pass_on(Role::Request, &self.inner.engine);
                 return Ok(request);
             }
             self.inner.process.wait(contained(readable)).await.map_err(|_forked| Closed)?;

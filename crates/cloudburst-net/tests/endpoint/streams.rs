@@ -2,7 +2,7 @@
 
 use crate::common::{builder, bytes, endpoint};
 use cloudburst_net::{Bytes, Config, Endpoint, SendOptions};
-use futures_util::{Sink, SinkExt, Stream, StreamExt, stream};
+use futures_util::{FutureExt, Sink, SinkExt, Stream, StreamExt, stream};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::pin::Pin;
@@ -31,6 +31,19 @@ async fn streams_end_with_the_endpoint_and_stay_ended() {
     }
     assert!(messages.next().await.is_none());
     assert!(messages.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_stream_that_nobody_polls_keeps_no_message_from_others() {
+    let (client, server) = (endpoint(), endpoint());
+    let mut idle = server.messages();
+    assert!(idle.next().now_or_never().is_none());
+    let other = server.clone();
+    let received = tokio::spawn(async move { other.recv().await });
+    // It waits behind the stream from now on.
+    tokio::task::yield_now().await;
+    client.send(server.local_addr(), "a message").await.unwrap();
+    assert_eq!(received.await.unwrap().unwrap().bytes, "a message");
 }
 
 #[tokio::test]
