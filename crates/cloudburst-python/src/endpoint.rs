@@ -59,6 +59,18 @@ impl Drop for Open {
     }
 }
 
+/// Fails in a fork of the process that opened the endpoint.
+pub(crate) fn check_process(opened_in: u32) -> PyResult<()> {
+    let here = process::id();
+    if opened_in == here {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(format!(
+        "the endpoint belongs to process {opened_in}, and this is its fork {here}: open endpoints after \
+         the fork"
+    )))
+}
+
 impl Endpoint {
     /// Begins what `future` does with the endpoint.
     fn begin<F: Future<Output = Outcome> + Send + 'static>(
@@ -69,15 +81,12 @@ impl Endpoint {
     ) -> PyResult<Operation> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open @ Open { endpoint, runtime: Some(runtime), process, .. }) = &*open else {
+            // Python code makes the exception. Another thread may run meanwhile, and wait for the lock
+            // while it holds the interpreter.
+            drop(open);
             return Err(Failure::Closed.into_exception(py));
         };
-        if *process != process::id() {
-            return Err(PyRuntimeError::new_err(format!(
-                "the endpoint belongs to process {process}, and this is its fork {}: open endpoints \
-                 after the fork",
-                process::id()
-            )));
-        }
+        check_process(*process)?;
         Ok(Operation::begin(runtime.handle(), wake, future(open, endpoint.clone())))
     }
 }

@@ -29,6 +29,8 @@ impl<T> Inbox<T> {
         receive: impl Future<Output = Result<T, E>>,
     ) -> Result<Arrival<T>, E> {
         let item = tokio::select! {
+            // What came back goes before the news that the endpoint is closed.
+            biased;
             item = self.take() => item,
             item = receive => item?,
         };

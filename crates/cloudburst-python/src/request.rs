@@ -1,12 +1,13 @@
 //! A request that has arrived.
 
-use crate::endpoint::options;
+use crate::endpoint::{check_process, options};
 use crate::operation::{Operation, Value};
 use cloudburst::{Bytes, RequestParts};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
+use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tokio::runtime::Handle;
@@ -19,11 +20,14 @@ pub(crate) struct Request {
     /// `None` once it is answered.
     request: Mutex<Option<cloudburst::Request>>,
     runtime: Handle,
+    /// A fork has the runtime, but not its thread.
+    process: u32,
 }
 
 impl Request {
     pub(crate) fn new(request: cloudburst::Request, runtime: Handle) -> Self {
-        Self { parts: request.parts(), request: Mutex::new(Some(request)), runtime }
+        let (parts, process) = (request.parts(), process::id());
+        Self { parts, request: Mutex::new(Some(request)), runtime, process }
     }
 
     fn take(&self) -> Option<cloudburst::Request> {
@@ -54,12 +58,13 @@ impl Request {
     }
 
     /// Ends when nobody waits for the response any more.
-    fn cancelled(&self, wake: Py<PyAny>) -> Operation {
+    fn cancelled(&self, wake: Py<PyAny>) -> PyResult<Operation> {
+        check_process(self.process)?;
         let parts = self.parts.clone();
-        Operation::begin(&self.runtime, wake, async move {
+        Ok(Operation::begin(&self.runtime, wake, async move {
             parts.cancelled().await;
             Ok(Value::Nothing)
-        })
+        }))
     }
 
     /// Sends the response.
@@ -70,6 +75,7 @@ impl Request {
         priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
+        check_process(self.process)?;
         let options = options(timeout, priority)?;
         let request = self.take();
         let request = request.ok_or_else(|| PyRuntimeError::new_err("it was answered before"))?;
