@@ -89,7 +89,9 @@ fn read(
 ) -> Result<(), ConfigError> {
     let table: Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
         path: path.to_owned(),
-        line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
+        line: error
+            .span()
+            .map_or(1, |span| text.as_bytes()[..span.start].split(|byte| *byte == b'\n').count()),
         reason: error.message().replace('\n', " "),
     })?;
     let all = [SendArgs::command(), RecvArgs::command(), DoctorArgs::command()];

@@ -7,7 +7,7 @@ use crate::topology::Node;
 use cloudburst_netem::Link;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
@@ -49,8 +49,10 @@ pub(super) fn listen() -> io::Result<UnixListener> {
 }
 
 pub(super) fn answer(asking: &UnixListener, ports: Ports) -> io::Result<()> {
-    let (stream, _) = asking.accept()?;
-    Ok(serde_json::to_writer(stream, &ports)?)
+    let (mut stream, _) = asking.accept()?;
+    // Frames must not wait for somebody who does not read.
+    stream.set_nonblocking(true)?;
+    stream.write_all(&serde_json::to_vec(&ports)?)
 }
 
 /// Asks for the counters of the switch in whose namespace the calling thread is. Nothing where no
