@@ -31,8 +31,10 @@ const CODES: u32 = 1_000_000;
 pub(crate) const MAX_CODES: u32 = 3;
 /// How long a receiver waits for the right one.
 const EXPIRY: Duration = Duration::from_secs(600);
-/// How long a connection may take: others wait meanwhile.
-const CONNECTION: Duration = Duration::from_secs(3);
+/// How long a connection may take at the receiver, where others wait meanwhile.
+const AT_RECEIVER: Duration = Duration::from_secs(1);
+/// The same at the sender, which may be one of those that wait.
+const AT_SENDER: Duration = Duration::from_secs(15);
 /// How often to look for signals.
 const TICK_MS: u16 = 200;
 
@@ -65,8 +67,11 @@ pub(crate) enum PairingError {
     Unreachable { peer: SocketAddr, source: io::Error },
     #[error("what listens at TCP {0} is not a cbrst-recv --pair of this version")]
     Stranger(SocketAddr),
+    #[error("what listens at TCP {0} is busy with other connections or says nothing: try again")]
+    Silent(SocketAddr),
     #[error(
-        "{0} has another code: type the one that cbrst-recv shows now, since it has replaced the one before"
+        "{0} has another code: if cbrst-recv shows a new one, type that; if it still shows the same, somebody else \
+         answered, and it must be started again"
     )]
     WrongCode(SocketAddr),
 }
@@ -188,7 +193,7 @@ impl Pairing {
 /// The receiver's part, for one connection: the key, or none if the other end has another code.
 fn answer(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
     stream.set_nonblocking(false)?;
-    let mut stream = Timed::new(stream);
+    let mut stream = Timed::new(stream, AT_RECEIVER);
     let (spake2, own) = Spake2::<Ed25519Group>::start_b(&code.password(), &sender(), &receiver());
     let theirs = stream.read_first()?;
     stream.write_first(&own)?;
@@ -212,10 +217,14 @@ pub(crate) fn ask(
     within: Duration,
 ) -> Result<[u8; 32], PairingError> {
     let failed = |source: io::Error| PairingError::Unreachable { peer, source };
-    let mut stream = Timed::new(TcpStream::connect_timeout(&peer, within).map_err(failed)?);
+    let stream = TcpStream::connect_timeout(&peer, within).map_err(failed)?;
+    let mut stream = Timed::new(stream, AT_SENDER);
     let (spake2, own) = Spake2::<Ed25519Group>::start_a(&code.password(), &sender(), &receiver());
     stream.write_first(&own).map_err(failed)?;
-    let theirs = stream.read_first().map_err(|_| PairingError::Stranger(peer))?;
+    let theirs = stream.read_first().map_err(|error| match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => PairingError::Silent(peer),
+        _ => PairingError::Stranger(peer),
+    })?;
     let secret = spake2.finish(&theirs).map_err(|_| PairingError::Stranger(peer))?;
     let keys = Keys::of(&secret);
     stream.0.write_all(keys.of_sender.as_bytes()).map_err(failed)?;
@@ -255,8 +264,8 @@ impl Keys {
 struct Timed(TcpStream, Instant);
 
 impl Timed {
-    fn new(stream: TcpStream) -> Self {
-        Self(stream, Instant::now() + CONNECTION)
+    fn new(stream: TcpStream, longest: Duration) -> Self {
+        Self(stream, Instant::now() + longest)
     }
 
     fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
