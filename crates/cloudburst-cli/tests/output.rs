@@ -51,6 +51,8 @@ fn metrics_of_a_receiver_are_served_where_it_says() {
     let addr = format!("127.64.{high}.{}:9464", low.max(1));
     let mut receiver = Receiver::start(&["--metrics", &addr]);
     receiver.running.line(&format!("metrics at http://{addr}/metrics"));
+    // It says nothing, and is not waited for.
+    let _idle = TcpStream::connect(&addr).unwrap();
     let nothing = "\ncloudburst_messages_received_total 0\n";
     scrape(&addr, |page| page.contains(nothing));
     let sent = receiver.send(&[], &[&paths[0]]);

@@ -3,13 +3,17 @@
 use cloudburst_net::Endpoint;
 use core::time::Duration;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use tokio::runtime::Builder;
-use tokio::time;
+use std::time::Instant;
 
-/// How old what a scrape says may be.
-const PUBLISH_EVERY: Duration = Duration::from_millis(500);
+/// How long a connection may take: others wait meanwhile.
+const LONGEST: Duration = Duration::from_secs(1);
+/// Bytes of a request at most.
+const LONGEST_REQUEST: usize = 8192;
+/// How long to wait after a failure to accept a connection, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Upper bounds of the buckets of times, in seconds: from a round trip within a rack to the default deadline.
 const BUCKETS: [f64; 17] = [
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3,
@@ -18,29 +22,63 @@ const BUCKETS: [f64; 17] = [
 
 /// Serves the metrics of `endpoint` at `addr`, in a thread of its own, as long as the process lives.
 ///
+/// One connection at a time, and each for a second at most: a crowd of them must not take the files that
+/// the receiver needs. It can keep others from the metrics, and from nothing else.
+///
 /// # Errors
 ///
 /// What is wrong with `addr`, or what the system refuses.
 pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String> {
-    let runtime =
-        Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    let builder = PrometheusBuilder::new().with_http_listener(addr).set_buckets(&BUCKETS);
-    let inside = runtime.enter();
-    let built = builder.and_then(PrometheusBuilder::build);
-    drop(inside);
-    let (recorder, exporter) = built.map_err(|error| error.to_string())?;
+    let listener = TcpListener::bind(addr).map_err(|error| error.to_string())?;
+    let builder = PrometheusBuilder::new().set_buckets(&BUCKETS);
+    let recorder = builder.map_err(|error| error.to_string())?.build_recorder();
+    let handle = recorder.handle();
     ::metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
     let mut metrics = endpoint.metrics();
-    // Before the first scrape.
-    metrics.publish();
+    let mut page = move || {
+        // After the end of the endpoint, what it published last.
+        metrics.publish();
+        let page = handle.render();
+        handle.run_upkeep();
+        page
+    };
     let run = move || {
-        runtime.spawn(async move {
-            while metrics.publish() {
-                time::sleep(PUBLISH_EVERY).await;
+        for stream in listener.incoming() {
+            match stream {
+                // Whoever asked may be gone.
+                Ok(stream) => drop(answer(stream, &mut page)),
+                Err(_) => thread::sleep(PAUSE),
             }
-        });
-        runtime.block_on(exporter)
+        }
     };
     let thread = thread::Builder::new().name("cbrst-metrics".into()).spawn(run);
     thread.map(drop).map_err(|error| error.to_string())
+}
+
+/// Answers one request.
+fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()> {
+    let until = Instant::now() + LONGEST;
+    let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || request.len() > LONGEST_REQUEST {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            read => request.extend_from_slice(&bytes[..read]),
+        }
+    }
+    let (status, body) = match request.starts_with(b"GET /metrics") {
+        true => ("200 OK", page()),
+        false => ("404 Not Found", String::new()),
+    };
+    stream.set_write_timeout(Some(LONGEST))?;
+    let response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(response.as_bytes())
 }
