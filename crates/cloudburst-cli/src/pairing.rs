@@ -65,7 +65,10 @@ pub(crate) enum PairingError {
          to the port in between"
     )]
     Unreachable { peer: SocketAddr, source: io::Error },
-    #[error("what listens at TCP {0} is not a cbrst-recv --pair of this version")]
+    #[error(
+        "what listens at TCP {0} is not a cbrst-recv --pair of this version, or has just ended: see whether it still \
+         shows a code"
+    )]
     Stranger(SocketAddr),
     #[error("what listens at TCP {0} is busy with other connections or says nothing: try again")]
     Silent(SocketAddr),
@@ -221,14 +224,17 @@ pub(crate) fn ask(
     let mut stream = Timed::new(stream, AT_SENDER);
     let (spake2, own) = Spake2::<Ed25519Group>::start_a(&code.password(), &sender(), &receiver());
     stream.write_first(&own).map_err(failed)?;
-    let theirs = stream.read_first().map_err(|error| match error.kind() {
+    let unless_silent = |error: io::Error, otherwise| match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => PairingError::Silent(peer),
-        _ => PairingError::Stranger(peer),
-    })?;
+        _ => otherwise,
+    };
+    let theirs =
+        stream.read_first().map_err(|error| unless_silent(error, PairingError::Stranger(peer)))?;
     let secret = spake2.finish(&theirs).map_err(|_| PairingError::Stranger(peer))?;
     let keys = Keys::of(&secret);
     stream.0.write_all(keys.of_sender.as_bytes()).map_err(failed)?;
-    let confirmation = stream.read::<32>().map_err(|_| PairingError::WrongCode(peer))?;
+    let confirmation =
+        stream.read::<32>().map_err(|error| unless_silent(error, PairingError::WrongCode(peer)))?;
     if blake3::Hash::from(confirmation) != keys.of_receiver {
         return Err(PairingError::WrongCode(peer));
     }
