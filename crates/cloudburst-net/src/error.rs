@@ -605,8 +605,8 @@ mod tests {
                 "not sent: message of 2 bytes is larger than `max_message`, 1 bytes",
                 "not delivered: nobody who shares this key answered before the deadline; \
                  check the peer's address, its key, and the firewalls on the way",
-                "not delivered: somebody who shares this key is there and did not accept the \
-                 handshake: it may not know that it is reached by this address; \
+                "not delivered: an endpoint with this key answered and did not accept the \
+                 handshake: it may not know this address as its own; \
                  tell the receiver its address: `Builder::known_as`, `cbrst-recv --known-as`",
                 "perhaps not delivered: no STOP came before the deadline; \
                  allow more time, or ask the peer before sending again",
