@@ -3,8 +3,8 @@
 //! | module | contents |
 //! |---|---|
 //! | `endpoint` | opening, sending, receiving, calling, closing |
-//! | `message` | what has arrived |
-//! | `request` | what has arrived and wants an answer |
+//! | `message` | received messages |
+//! | `request` | received requests, and their responses |
 //! | `status` | codes of errors, and the text of the last one |
 //! | `arguments` | what a caller passes, checked |
 //!

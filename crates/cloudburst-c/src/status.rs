@@ -165,7 +165,7 @@ mod tests {
             let status = Failure::of(timeout, busy, delivered, "").status as i32;
             assert_eq!(cbrst_is_busy(status), busy, "{bits}");
             assert_eq!(cbrst_may_have_been_delivered(status), delivered, "{bits}");
-            // Whoever is busy and may have the message was so until the deadline.
+            // A busy receiver that may have the message was busy until the deadline passed.
             let timeout = if busy { delivered } else { timeout };
             assert_eq!(cbrst_is_timeout(status), timeout, "{bits}");
         }

@@ -28,10 +28,10 @@ fn the_line_for_senders_has_the_address_that_they_know() {
     receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
 }
 
-/// What `http://addr/metrics` says, as soon as it is what is `wanted`.
+/// The page at `http://addr/metrics`, once it is as `wanted`.
 fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
     let mut page = String::new();
-    wait_until("the metrics are what is wanted", || {
+    wait_until("the metrics have the expected values", || {
         let mut stream = TcpStream::connect(addr).expect("metrics are served");
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
             .expect("a request is taken");

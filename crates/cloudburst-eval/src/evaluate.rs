@@ -294,7 +294,7 @@ fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<Strin
     }
 }
 
-/// A line of what came of a trial, for whoever waits.
+/// Prints a progress line with the result of a trial.
 fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     let Taken { turn, failures } = taken;
     let mut took: Vec<u64> = turn.messages.iter().filter_map(|message| message.took_us).collect();

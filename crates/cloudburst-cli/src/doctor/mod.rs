@@ -8,7 +8,8 @@
 //! 4. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
 //!    way, how long it takes, and with which DSCP packets arrive ([`exam`]). Its packets take one way
 //!    there and one way back, so what is found is true of these.
-//! 5. [`report`] prints the findings, what is wrong, and what to do; [`mesh`] those of several receivers.
+//! 5. [`report`] prints the findings, the problems and their remedies; [`mesh`] prints one line for each of
+//!    several receivers.
 
 mod addresses;
 mod exam;

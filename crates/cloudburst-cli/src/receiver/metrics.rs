@@ -36,7 +36,7 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
     ::metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
     let mut metrics = endpoint.metrics();
     let mut page = move || {
-        // After the end of the endpoint, what it published last.
+        // Once the endpoint has ended, this publishes nothing, and the last values stand.
         metrics.publish();
         let page = handle.render();
         handle.run_upkeep();

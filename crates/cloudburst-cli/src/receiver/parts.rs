@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags);
     let file = options.open(path)?;
     file.try_lock()?;
-    // Whoever had the lock may have given the file its name, or removed it.
+    // The process that held the lock before may have renamed or removed the file.
     let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
     if here.ino() == there.ino() { Ok(file) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }

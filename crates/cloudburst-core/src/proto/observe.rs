@@ -75,7 +75,7 @@ pub enum Observation {
         message: MessageId,
         /// The block of the message.
         block: u32,
-        /// What it says.
+        /// The verdict that it carries.
         says: Said,
         /// Whether this end sends the message, and so received the report.
         sends: bool,
