@@ -53,6 +53,10 @@ Directories that a sender names are created inside DIR, which must exist. Symbol
 never followed, so nothing is written elsewhere. Missing entries are added to a directory that
 exists; without --overwrite, its permissions and times stay as they are.
 
+With systemd's socket activation (LISTEN_FDS), the UDP sockets that are handed over are used: that of
+--listen and, with --paths ecmp:NxM, those of the M-1 ports after it. Packets wait in them while this
+restarts, and low ports need no privilege.
+
 Exit codes:
   0    with --once or --stdout: all files of the one sender were received
   1    with --once or --stdout: not all of them; or the receiver could not start

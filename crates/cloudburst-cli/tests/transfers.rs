@@ -4,10 +4,13 @@ mod common;
 
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use common::*;
+use nix::sys::signal::Signal;
+use std::fs::File;
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_small_file_arrives_and_once_ends_the_receiver() {
@@ -238,5 +241,62 @@ fn three_wrong_codes_end_the_receiver() {
     let ended = receiver.end();
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("3 wrong codes were tried"), "{}", ended.stderr);
+    assert_eq!(entries(dir.path()), [""; 0]);
+}
+
+/// A `cbrst-recv` that a service manager has handed a socket.
+fn activated(socket: impl Into<OwnedFd>, args: &[&str]) -> Command {
+    let script = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
+    let mut activated = command("sh", &[&["-c", script, RECV], args].concat());
+    activated.env("CBRST_KEY", "07".repeat(32)).stdin(Stdio::from(socket.into()));
+    activated
+}
+
+#[test]
+fn a_sender_that_comes_while_the_receiver_restarts_waits_in_the_socket_that_it_is_handed() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 21))]);
+    let dir = tempfile::tempdir().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = socket.local_addr().unwrap().to_string();
+    let args = ["--listen", &addr, "--out", dir.path().to_str().unwrap(), "--once"];
+    let start = || Running::start(&mut activated(socket.try_clone().unwrap(), &args));
+    let mut first = start();
+    first.line(&format!("listening on {addr}"));
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.end().code, Some(130));
+    let sending = Running::start(&mut sender(&addr, &"07".repeat(32), &[], &[&paths[0]]));
+    wait_until("a packet waits", || socket.peek(&mut [0; 8]).is_ok());
+    let second = start();
+    let sent = sending.end();
+    assert_eq!((sent.code, second.end().code), (Some(0), Some(0)), "{}", sent.stderr);
+    assert!(!sent.stderr.contains("nobody listens"), "{}", sent.stderr);
+    assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), noise(300_000, 21));
+}
+
+#[test]
+fn what_is_wrong_with_the_sockets_that_are_handed_over_is_said_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (socket, stream) = (bind(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let addr = socket.local_addr().unwrap().to_string();
+    let udp = || socket.try_clone().unwrap().into();
+    let file = || File::open(dir.path()).unwrap().into();
+    let cases: [(OwnedFd, &[&str], &str); 5] = [
+        (stream.into(), &["--listen", &addr], "ListenDatagram="),
+        (file(), &["--listen", &addr], "ListenDatagram="),
+        (udp(), &["--listen", "127.0.0.1:7999"], "at 127.0.0.1:7999, and the sockets"),
+        (udp(), &["--listen", &addr, "--paths", "ecmp:1x2"], "one for each of its ports"),
+        (udp(), &["--listen", &addr, "--pair"], "drop --pair"),
+    ];
+    for (descriptor, args, text) in cases {
+        let mut receiver = activated(descriptor, args);
+        if args.contains(&"--pair") {
+            receiver.env_remove("CBRST_KEY");
+        }
+        let ended = Running::start(receiver.current_dir(dir.path())).end();
+        assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args:?}: {}", ended.stderr);
+    }
     assert_eq!(entries(dir.path()), [""; 0]);
 }
