@@ -47,6 +47,7 @@ pub(crate) struct Reader {
     transfer: TransferId,
     chunk: usize,
     size: Option<u64>,
+    is_sparse: bool,
     /// Until reading starts.
     input: Option<Input>,
     pieces: Option<Receiver<Piece>>,
@@ -69,6 +70,12 @@ impl Input {
         } else {
             (Self::Stream(Box::new(file)), None)
         })
+    }
+
+    /// Whether the file system has allocated less than the size, as cp and tar ask: space that was allocated and
+    /// not written is no hole.
+    fn is_sparse(&self) -> bool {
+        matches!(self, Self::File(Watched { before, .. }) if before.blocks() < before.len() / 512)
     }
 }
 
@@ -112,12 +119,18 @@ impl Reader {
                 Input::of_file(file)?
             }
         };
-        Ok(Self { transfer, chunk, size, input: Some(input), pieces: None })
+        let is_sparse = input.is_sparse();
+        Ok(Self { transfer, chunk, size, is_sparse, input: Some(input), pieces: None })
     }
 
     /// Bytes in the file, where that is known.
     pub(crate) const fn size(&self) -> Option<u64> {
         self.size
+    }
+
+    /// Whether the file has holes.
+    pub(crate) const fn is_sparse(&self) -> bool {
+        self.is_sparse
     }
 
     /// Starts to read, unless it has started. The first piece says which of `prefixes`, that the receiver has,
