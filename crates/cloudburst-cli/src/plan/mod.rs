@@ -5,11 +5,13 @@ mod doctor;
 pub(crate) mod key;
 mod receive;
 mod send;
+mod tree;
 
 pub(crate) use doctor::{DoctorPlan, Target};
 pub(crate) use key::Key;
 pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
+pub(crate) use tree::open_without_links;
 
 use crate::protocol::NameError;
 use cloudburst_net::{Classes, PathMap};
