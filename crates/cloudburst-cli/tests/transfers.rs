@@ -191,6 +191,12 @@ fn keys_are_replaced_one_end_after_the_other() {
     }
 }
 
+/// The code in a line such as "the code is 123-456; ...".
+fn code_in(line: &str) -> String {
+    let (_, rest) = line.split_once("the code is ").expect("a line with a code");
+    rest[..7].to_owned()
+}
+
 #[test]
 fn a_code_makes_a_key_for_one_sender_and_is_void_after_a_wrong_guess() {
     let (_dir, paths) = files(&[("a", b"abc")]);
@@ -198,26 +204,25 @@ fn a_code_makes_a_key_for_one_sender_and_is_void_after_a_wrong_guess() {
     let out = dir.path().to_str().unwrap();
     let mut receiver =
         Running::start(&mut command(RECV, &["--pair", "--listen", "127.0.0.1:0", "--out", out]));
-    let mut shown = |but: &str| {
-        let line = receiver.line_but("cbrst-send --pair ", but);
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        (words[2].clone(), words[3].clone())
+    let first = code_in(&receiver.line("the code is "));
+    let line = receiver.line("cbrst-send --pair - ");
+    let addr = line.split_whitespace().nth(3).unwrap();
+    let send = |code: &str| {
+        let args = ["--pair", "-", addr, paths[0].to_str().unwrap()];
+        let mut sending = Running::start(command(SEND, &args).stdin(Stdio::piped()));
+        writeln!(sending.stdin(), "{code}").unwrap();
+        sending.end()
     };
-    let send = |code: &str, addr: &str| {
-        let args = ["--pair", code, addr, paths[0].to_str().unwrap()];
-        Running::start(&mut command(SEND, &args)).end()
-    };
-    let (first, addr) = shown("none");
     let wrong = if first == "000-000" { "000-001" } else { "000-000" };
-    let guessed = send(wrong, &addr);
+    let guessed = send(wrong);
     assert_eq!(guessed.code, Some(1));
     assert!(guessed.stderr.contains("has another code"), "{}", guessed.stderr);
-    let (second, _) = shown(&first);
-    let sent = send(&second, &addr);
+    let second = code_in(&receiver.line_but("the code is ", &first));
+    let sent = send(&second);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     assert_eq!(receiver.end().code, Some(0));
     assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"abc");
-    let late = send(&second, &addr);
+    let late = send(&second);
     assert_eq!(late.code, Some(1));
     assert!(late.stderr.contains("cannot reach cbrst-recv --pair"), "{}", late.stderr);
 }
@@ -231,12 +236,13 @@ fn three_wrong_codes_end_the_receiver() {
         Running::start(&mut command(RECV, &["--pair", "--listen", "127.0.0.1:0", "--out", out]));
     let mut last = "none".to_owned();
     for _ in 0..3 {
-        let line = receiver.line_but("cbrst-send --pair ", &last);
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let wrong = if words[2] == "000-000" { "000-001" } else { "000-000" };
-        let args = ["--pair", wrong, words[3], paths[0].to_str().unwrap()];
+        let code = code_in(&receiver.line_but("the code is ", &last));
+        let line = receiver.line("cbrst-send --pair - ");
+        let addr = line.split_whitespace().nth(3).unwrap();
+        let wrong = if code == "000-000" { "000-001" } else { "000-000" };
+        let args = ["--pair", wrong, addr, paths[0].to_str().unwrap()];
         assert_eq!(Running::start(&mut command(SEND, &args)).end().code, Some(1));
-        last = words[2].to_owned();
+        last = code;
     }
     let ended = receiver.end();
     assert_eq!(ended.code, Some(1));

@@ -3,7 +3,7 @@
 use super::tree::walk;
 use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
-use crate::pairing::Code as PairingCode;
+use crate::pairing::{Code as PairingCode, CodeFrom};
 use crate::protocol::{Attributes, Entry, FilePath};
 use cloudburst_net::{Capacity, Code, Order};
 use std::collections::HashMap;
@@ -88,10 +88,21 @@ impl SendPlan {
             }
         }
         let common = &args.common;
+        if args.pair == Some(CodeFrom::StandardInput)
+            && inputs.iter().any(|input| input.source == Source::StandardInput)
+        {
+            return Err(PlanError::CodeAndData);
+        }
         let key = match args.pair {
             Some(_) => Key::to_agree_on(environment)?,
             None => Key::given(common.key_file.as_deref(), common.insecure, environment)?
                 .ok_or(PlanError::NoKey)?,
+        };
+        // The last one: nobody is asked in vain.
+        let pair = match args.pair {
+            Some(CodeFrom::StandardInput) => Some(PairingCode::read().map_err(PlanError::Code)?),
+            Some(CodeFrom::Argument(code)) => Some(code),
+            None => None,
         };
         Ok(Self {
             host,
@@ -101,7 +112,7 @@ impl SendPlan {
             rate: args.rate,
             capacity: args.capacity,
             pull: args.pull,
-            pair: args.pair,
+            pair,
             code: args.code,
             common: CommonPlan {
                 key,
