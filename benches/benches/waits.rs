@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     prctl::set_timerslack(1)?;
-    let io = UdpIo::open(&UdpConfig {
+    let config = UdpConfig {
         bind: "127.0.0.1:0".parse()?,
         reuse_port: false,
         sockets: 16,
@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         dscps: vec![0],
         trim_dscp: None,
         socket_buffers: 1 << 20,
-    })?;
+    };
+    let io = UdpIo::open(&config, Vec::new())?;
     println!("{:>10} {:>12} {:>12} {:>12}", "wait", "late p50", "late p99", "late max");
     for micros in [10, 50, 100, 500, 1_000, 1_500] {
         let wait = Duration::from_micros(micros);

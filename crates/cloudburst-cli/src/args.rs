@@ -1,7 +1,7 @@
 //! The arguments of the programs. Checks that need several arguments, or the system, happen when a
 //! plan is made of them.
 
-use crate::pairing::Code as PairingCode;
+use crate::pairing::CodeFrom;
 use clap::{Args, Parser};
 use cloudburst_net::{Capacity, Classes, Code, Order, PathMap};
 use cloudburst_program::{Bits, Bytes, Seconds};
@@ -15,8 +15,9 @@ Security: both ends must hold the same key of 32 bytes, written as 64 hexadecima
   CBRST_KEY: all users can read arguments, but only this user and root the environment. The
   shell's history may keep it, but it is void when that receiver ends. For a key that lasts:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
-  Or without one: cbrst-recv --pair shows a code of six digits, which --pair CODE here turns into a key
-  for that run.
+  Or without one: cbrst-recv --pair shows a code of six digits, which --pair - asks for here and turns
+  into a key for that run. With --pair 123-456, other users of this host can read the code among the
+  arguments and get the key first.
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
@@ -28,7 +29,7 @@ Exit codes:
 Examples:
   CBRST_KEY=... cbrst-send 10.0.0.2:7000 a.iso b.iso
   cbrst-send --key-file k --recursive host:7000 photos
-  cbrst-send --pair 123-456 host:7000 a.iso
+  cbrst-send --pair - host:7000 a.iso
   pg_dump db | cbrst-send --key-file k --name db.sql host:7000 -";
 
 const RECV_HELP: &str = "\
@@ -52,6 +53,10 @@ leave a directory .cbrst-XXXXXX, which can be deleted when no cbrst-recv runs.
 Directories that a sender names are created inside DIR, which must exist. Symbolic links there are
 never followed, so nothing is written elsewhere. Missing entries are added to a directory that
 exists; without --overwrite, its permissions and times stay as they are.
+
+With systemd's socket activation (LISTEN_FDS), the UDP sockets that are handed over are used: that of
+--listen and, with --paths ecmp:NxM, those of the M-1 ports after it. Packets wait in them while this
+restarts, and low ports need no privilege.
 
 Exit codes:
   0    with --once or --stdout: all files of the one sender were received
@@ -126,9 +131,10 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Agree on a key by the code that cbrst-recv --pair shows, instead of holding the same one
-    #[arg(long, value_name = "CODE", conflicts_with_all = ["key_file", "insecure"])]
-    pub pair: Option<PairingCode>,
+    /// Agree on a key by the code that cbrst-recv --pair shows, instead of holding the same one; - asks for the
+    /// code on the terminal, or reads a line of standard input, so that nobody else sees it
+    #[arg(long, value_name = "CODE|-", conflicts_with_all = ["key_file", "insecure"])]
+    pub pair: Option<CodeFrom>,
 
     /// Order in which packets visit the paths: rrb (round robin), rb (random), recycled (paths on
     /// which packets arrived, others at random) or, where the paths are numbered by layer,

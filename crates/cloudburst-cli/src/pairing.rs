@@ -1,7 +1,7 @@
 //! Agrees on a key by a short code: SPAKE2 over TCP, at the port number that the receiver has in UDP, too.
 //!
 //! ```text
-//!   cbrst-send --pair CODE                             cbrst-recv --pair
+//!   cbrst-send --pair -                                cbrst-recv --pair
 //!        | -- MAGIC (12), SPAKE2 message (33) ------------> |
 //!        | <------------------- MAGIC (12), SPAKE2 message (33) -- |
 //!        | -- confirmation (32) --------------------------> |  one guess: another code is void now
@@ -17,7 +17,7 @@ use core::str::FromStr;
 use core::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spake2::{Ed25519Group, Identity, Password, Spake2};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -25,6 +25,8 @@ use std::time::Instant;
 /// Names the protocol and its version.
 const MAGIC: [u8; 12] = *b"cbrst-pair 1";
 const SPAKE2_LEN: usize = 33;
+/// A code with separators and a line end is shorter.
+const MAX_LINE: u64 = 64;
 /// Codes are below it.
 const CODES: u32 = 1_000_000;
 /// Codes that a receiver shows, each after a wrong guess.
@@ -41,6 +43,15 @@ const TICK_MS: u16 = 200;
 /// Six digits, said from one person to another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Code(u32);
+
+/// Where `cbrst-send` has its code from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeFrom {
+    /// The command line.
+    Argument(Code),
+    /// Standard input: `-`.
+    StandardInput,
+}
 
 /// Text that is no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +128,31 @@ impl FromStr for Code {
         let digits: String = text.chars().filter(|c| !matches!(c, '-' | ' ')).collect();
         let is_code = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
         digits.parse().ok().filter(|_| is_code).map(Self).ok_or(CodeError)
+    }
+}
+
+impl FromStr for CodeFrom {
+    type Err = CodeError;
+
+    fn from_str(text: &str) -> Result<Self, CodeError> {
+        if text == "-" { Ok(Self::StandardInput) } else { text.parse().map(Self::Argument) }
+    }
+}
+
+impl Code {
+    /// The line on standard input; if that is a terminal, after a question.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, or [`CodeError`].
+    pub(crate) fn read() -> io::Result<Self> {
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            eprint!("the code that cbrst-recv --pair shows: ");
+        }
+        let mut line = String::new();
+        stdin.lock().take(MAX_LINE).read_line(&mut line)?;
+        line.trim_end().parse().map_err(io::Error::other)
     }
 }
 

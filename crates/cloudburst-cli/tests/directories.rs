@@ -91,7 +91,8 @@ fn what_takes_the_place_of_a_file_after_the_directory_was_read_is_not_sent() {
     let (dir, paths) = files(&[("secret", b"secret")]);
     let root = dir.path().join("photos");
     fs::create_dir(&root).unwrap();
-    for name in ["a", "file", "link", "pipe"] {
+    fs::create_dir(root.join("below")).unwrap();
+    for name in ["a", "below/same", "file", "link", "pipe"] {
         fs::write(root.join(name), "x").unwrap();
     }
     let builder = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap());
@@ -113,18 +114,23 @@ fn what_takes_the_place_of_a_file_after_the_directory_was_read_is_not_sent() {
     let first = offered();
     assert_eq!(first.2, "photos/a");
     fs::rename(&paths[0], root.join("file")).unwrap();
+    // The very file that was found, by way of a link to a directory outside.
+    fs::rename(root.join("below"), dir.path().join("outside")).unwrap();
+    symlink(dir.path().join("outside"), root.join("below")).unwrap();
     for name in ["link", "pipe"] {
         fs::remove_file(root.join(name)).unwrap();
     }
     symlink(root.join("file"), root.join("link")).unwrap();
     mkfifo(&root.join("pipe"), Mode::S_IRWXU).unwrap();
     refuse(first);
-    let next = offered();
-    assert_eq!(next.2, "photos");
-    refuse(next);
+    for directory in ["photos/below", "photos"] {
+        let next = offered();
+        assert_eq!(next.2, directory);
+        refuse(next);
+    }
     let sent = sending.end();
     assert_eq!(sent.code, Some(1));
-    assert_eq!(sent.stderr.matches("took its place").count(), 3, "{}", sent.stderr);
+    assert_eq!(sent.stderr.matches("took its place").count(), 4, "{}", sent.stderr);
 }
 
 #[test]

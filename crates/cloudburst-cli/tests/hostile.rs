@@ -66,7 +66,8 @@ impl Attacker {
         let transfer = self.transfer();
         let (files, chunk, patience, name) = (1, 1000, PATIENCE, FilePath::new(name));
         let attributes = Some(Attributes { permissions: 0o777, seconds: 0, nanoseconds: 0 });
-        let offer = Offer { files, chunk, size, patience, entry, attributes, name };
+        let sparse = false;
+        let offer = Offer { files, chunk, size, patience, entry, sparse, attributes, name };
         self.send(transfer, Body::Offer(offer));
         transfer
     }
@@ -141,6 +142,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
             size: Some(0),
             patience: PATIENCE,
             entry: Entry::File,
+            sparse: false,
             attributes: None,
             name: decent,
         });

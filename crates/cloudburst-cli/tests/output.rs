@@ -28,15 +28,21 @@ fn the_line_for_senders_has_the_address_that_they_know() {
     receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
 }
 
+/// The answer to a request such as `GET /metrics`.
+fn ask(addr: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(addr).expect("metrics are served");
+    write!(stream, "{request} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
+        .expect("a request is taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the answer is text");
+    answer
+}
+
 /// The page at `http://addr/metrics`, once it is as `wanted`.
 fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
     let mut page = String::new();
     wait_until("the metrics have the expected values", || {
-        let mut stream = TcpStream::connect(addr).expect("metrics are served");
-        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
-            .expect("a request is taken");
-        page.clear();
-        stream.read_to_string(&mut page).expect("the page is text");
+        page = ask(addr, "GET /metrics");
         assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
         wanted(&page)
     });
@@ -55,6 +61,11 @@ fn metrics_of_a_receiver_are_served_where_it_says() {
     let _idle = TcpStream::connect(&addr).unwrap();
     let nothing = "\ncloudburst_messages_received_total 0\n";
     scrape(&addr, |page| page.contains(nothing));
+    assert!(ask(&addr, "GET /metrics?name=x").contains(nothing));
+    for other in ["GET /metricsfoo", "GET /metrics/", "GET /", "HEAD /metrics", "POST /metrics"] {
+        let answer = ask(&addr, other);
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{other}: {answer}");
+    }
     let sent = receiver.send(&[], &[&paths[0]]);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     // These are published last.

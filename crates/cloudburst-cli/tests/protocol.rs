@@ -21,6 +21,7 @@ fn offer() -> Offer {
         size: Some(5),
         patience: PATIENCE,
         entry: Entry::File,
+        sparse: false,
         attributes: None,
         name,
     }
@@ -59,6 +60,7 @@ fn bodies() -> Vec<Body> {
     vec![
         Body::Offer(offer()),
         Body::Offer(Offer { size: None, ..offer() }),
+        Body::Offer(Offer { sparse: true, ..offer() }),
         Body::Offer(Offer { size: Some(0), entry: Entry::Directory, ..offer() }),
         Body::Offer(Offer {
             entry: Entry::Link,
@@ -162,7 +164,7 @@ fn fields_beyond_their_bounds_are_refused() {
         with(Body::Vitals(vitals()), 143, &[4]),
         with(Body::Offer(offer()), 25, &3_u32.to_be_bytes()),
         with(Body::Offer(offer()), 29, &0_u32.to_be_bytes()),
-        with(Body::Offer(offer()), 45, &[3]),
+        with(Body::Offer(offer()), 45, &[4]),
         with(Body::Offer(offer()), 45, &[1]),
         with(Body::Offer(Offer { entry: Entry::Link, ..offer() }), 33, &4096_u64.to_be_bytes()),
         with(Body::Offer(offer()), 46, &0o1000_u16.to_be_bytes()),

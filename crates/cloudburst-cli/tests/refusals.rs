@@ -301,6 +301,8 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--insecure", "--capacity", "fast", "h:1", path], "100M"),
         (vec!["--pair", "12345", "h:1", path], "expected the six digits"),
         (vec!["--pair", "123-456", "--insecure", "h:1", path], "cannot be used with"),
+        (vec!["--pair", "-", "h:1", path], "no code on standard input"),
+        (vec!["--pair", "-", "h:1", "-"], "standard input, and FILE - its data"),
         (vec!["--key-file", "/nonexistent", "h:1", path], "cannot read the key file"),
         (vec!["--key-file", path, "h:1", path], "64 hexadecimal digits"),
         (insecure(&["/nonexistent"]), "No such file"),

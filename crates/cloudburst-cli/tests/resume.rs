@@ -8,7 +8,8 @@ use common::*;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -21,6 +22,33 @@ const SLOW: [&str; 4] = ["--capacity", "8M", "--deadline", "1"];
 fn source() -> (TempDir, PathBuf) {
     let (dir, mut paths) = files(&[("file", &noise(SIZE, 1))]);
     (dir, paths.remove(0))
+}
+
+/// A file of a gibibyte with four blocks of data, two of which an interrupted transfer gets through.
+fn sparse() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let file = fs::File::create(&path).unwrap();
+    for (seed, at) in (1..).zip([0, 999_990, 700_000_000, (1 << 30) - 4096]) {
+        file.write_all_at(&noise(4096, seed), at).unwrap();
+    }
+    (dir, path)
+}
+
+/// Whether two files have the same bytes.
+fn are_same(one: &Path, other: &Path) -> bool {
+    let [mut one, mut other] = [one, other].map(|path| fs::File::open(path).unwrap());
+    let [mut these, mut those] = [(); 2].map(|()| vec![0; 1 << 20]);
+    loop {
+        let got = one.read(&mut these).unwrap();
+        other.read_exact(&mut those[..got]).unwrap();
+        if these[..got] != those[..got] {
+            return false;
+        }
+        if got == 0 {
+            return other.read(&mut those).unwrap() == 0;
+        }
+    }
 }
 
 /// A sender of the file that has got more than three megabytes through.
@@ -42,7 +70,7 @@ fn finish(receiver: Receiver, args: &[&str], path: &Path) -> (Value, Value, Temp
     let received = receiver.running.end();
     let text = String::from_utf8(received.stdout).unwrap();
     let there = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    assert_eq!(fs::read(receiver.dir.path().join("file")).unwrap(), fs::read(path).unwrap());
+    assert!(are_same(&receiver.dir.path().join("file"), path));
     assert_eq!(entries(receiver.dir.path()), ["file"], "no part is left");
     (here, there, receiver.dir)
 }
@@ -153,4 +181,37 @@ fn a_file_that_is_there_is_not_sent_again() {
     }
     let receiver = Receiver::start_in(dir, &["--overwrite", "--json"]);
     assert_eq!(resumed(&finish(receiver, &[], &path)), 0);
+}
+
+#[test]
+fn holes_stay_holes_also_after_an_interruption() {
+    let (_dir, path) = sparse();
+    let receiver = interrupted(&path);
+    let allocated = |path: &Path| fs::metadata(path).unwrap().blocks() * 512;
+    let most = 2 * allocated(&path);
+    assert!(most < 1 << 20, "this file system has holes");
+    assert!(receiver.partial().iter().map(|part| allocated(part)).sum::<u64>() <= most);
+    let (here, _, dir) = finish(receiver, &[], &path);
+    assert!(here["resumed"].as_u64().unwrap() >= LEAST);
+    assert!(allocated(&dir.path().join("file")) <= most);
+}
+
+#[test]
+fn zeros_that_are_no_holes_are_written() {
+    let (_dir, paths) = files(&[("file", &[0; 3_000_000])]);
+    let receiver = Receiver::start(&["--json"]);
+    let dir = finish(receiver, &[], &paths[0]).2;
+    let allocated = |path: &Path| fs::metadata(path).unwrap().blocks();
+    assert!(allocated(&dir.path().join("file")) >= allocated(&paths[0]));
+}
+
+#[test]
+fn bytes_of_an_earlier_attempt_that_were_wrong_do_not_shine_through_holes() {
+    let (_dir, path) = source();
+    let receiver = interrupted(&path);
+    fs::remove_file(&path).unwrap();
+    fs::File::create(&path).unwrap().set_len(SIZE as u64).unwrap();
+    let (here, _, dir) = finish(receiver, &[], &path);
+    assert_eq!(here["resumed"], 0);
+    assert!(fs::metadata(dir.path().join("file")).unwrap().blocks() < 100);
 }

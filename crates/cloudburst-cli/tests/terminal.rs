@@ -152,3 +152,21 @@ fn what_terminals_act_on_is_escaped_wherever_it_is_printed() {
         assert!(ended.stderr.contains("\\u{"), "{what}: {:?}", ended.stderr);
     }
 }
+
+#[test]
+fn a_user_of_a_terminal_is_asked_for_the_code() {
+    let terminal = openpty(None, None).unwrap();
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    // Nobody listens there.
+    let args = ["--pair", "-", "127.0.0.1:9", paths[0].to_str().unwrap()];
+    let mut sending = command(SEND, &args);
+    File::from(terminal.master.try_clone().unwrap()).write_all(b"123-456\n").unwrap();
+    let ended = Running::start(sending.stdin(Stdio::from(terminal.slave))).end();
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.stderr.starts_with("the code that cbrst-recv --pair shows: "),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("cannot reach cbrst-recv --pair"), "{}", ended.stderr);
+}

@@ -4,10 +4,13 @@ mod common;
 
 use cloudburst_netem::{LinkConfig, Loss, Relay};
 use common::*;
+use nix::sys::signal::Signal;
+use std::fs::File;
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_small_file_arrives_and_once_ends_the_receiver() {
@@ -188,6 +191,12 @@ fn keys_are_replaced_one_end_after_the_other() {
     }
 }
 
+/// The code in a line such as "the code is 123-456; ...".
+fn code_in(line: &str) -> String {
+    let (_, rest) = line.split_once("the code is ").expect("a line with a code");
+    rest[..7].to_owned()
+}
+
 #[test]
 fn a_code_makes_a_key_for_one_sender_and_is_void_after_a_wrong_guess() {
     let (_dir, paths) = files(&[("a", b"abc")]);
@@ -195,26 +204,25 @@ fn a_code_makes_a_key_for_one_sender_and_is_void_after_a_wrong_guess() {
     let out = dir.path().to_str().unwrap();
     let mut receiver =
         Running::start(&mut command(RECV, &["--pair", "--listen", "127.0.0.1:0", "--out", out]));
-    let mut shown = |but: &str| {
-        let line = receiver.line_but("cbrst-send --pair ", but);
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        (words[2].clone(), words[3].clone())
+    let first = code_in(&receiver.line("the code is "));
+    let line = receiver.line("cbrst-send --pair - ");
+    let addr = line.split_whitespace().nth(3).unwrap();
+    let send = |code: &str| {
+        let args = ["--pair", "-", addr, paths[0].to_str().unwrap()];
+        let mut sending = Running::start(command(SEND, &args).stdin(Stdio::piped()));
+        writeln!(sending.stdin(), "{code}").unwrap();
+        sending.end()
     };
-    let send = |code: &str, addr: &str| {
-        let args = ["--pair", code, addr, paths[0].to_str().unwrap()];
-        Running::start(&mut command(SEND, &args)).end()
-    };
-    let (first, addr) = shown("none");
     let wrong = if first == "000-000" { "000-001" } else { "000-000" };
-    let guessed = send(wrong, &addr);
+    let guessed = send(wrong);
     assert_eq!(guessed.code, Some(1));
     assert!(guessed.stderr.contains("has another code"), "{}", guessed.stderr);
-    let (second, _) = shown(&first);
-    let sent = send(&second, &addr);
+    let second = code_in(&receiver.line_but("the code is ", &first));
+    let sent = send(&second);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     assert_eq!(receiver.end().code, Some(0));
     assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"abc");
-    let late = send(&second, &addr);
+    let late = send(&second);
     assert_eq!(late.code, Some(1));
     assert!(late.stderr.contains("cannot reach cbrst-recv --pair"), "{}", late.stderr);
 }
@@ -228,15 +236,73 @@ fn three_wrong_codes_end_the_receiver() {
         Running::start(&mut command(RECV, &["--pair", "--listen", "127.0.0.1:0", "--out", out]));
     let mut last = "none".to_owned();
     for _ in 0..3 {
-        let line = receiver.line_but("cbrst-send --pair ", &last);
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let wrong = if words[2] == "000-000" { "000-001" } else { "000-000" };
-        let args = ["--pair", wrong, words[3], paths[0].to_str().unwrap()];
+        let code = code_in(&receiver.line_but("the code is ", &last));
+        let line = receiver.line("cbrst-send --pair - ");
+        let addr = line.split_whitespace().nth(3).unwrap();
+        let wrong = if code == "000-000" { "000-001" } else { "000-000" };
+        let args = ["--pair", wrong, addr, paths[0].to_str().unwrap()];
         assert_eq!(Running::start(&mut command(SEND, &args)).end().code, Some(1));
-        last = words[2].to_owned();
+        last = code;
     }
     let ended = receiver.end();
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("3 wrong codes were tried"), "{}", ended.stderr);
+    assert_eq!(entries(dir.path()), [""; 0]);
+}
+
+/// A `cbrst-recv` that a service manager has handed a socket.
+fn activated(socket: impl Into<OwnedFd>, args: &[&str]) -> Command {
+    let script = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
+    let mut activated = command("sh", &[&["-c", script, RECV], args].concat());
+    activated.env("CBRST_KEY", "07".repeat(32)).stdin(Stdio::from(socket.into()));
+    activated
+}
+
+#[test]
+fn a_sender_that_comes_while_the_receiver_restarts_waits_in_the_socket_that_it_is_handed() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 21))]);
+    let dir = tempfile::tempdir().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = socket.local_addr().unwrap().to_string();
+    let args = ["--listen", &addr, "--out", dir.path().to_str().unwrap(), "--once"];
+    let start = || Running::start(&mut activated(socket.try_clone().unwrap(), &args));
+    let mut first = start();
+    first.line(&format!("listening on {addr}"));
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.end().code, Some(130));
+    let sending = Running::start(&mut sender(&addr, &"07".repeat(32), &[], &[&paths[0]]));
+    wait_until("a packet waits", || socket.peek(&mut [0; 8]).is_ok());
+    let second = start();
+    let sent = sending.end();
+    assert_eq!((sent.code, second.end().code), (Some(0), Some(0)), "{}", sent.stderr);
+    assert!(!sent.stderr.contains("nobody listens"), "{}", sent.stderr);
+    assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), noise(300_000, 21));
+}
+
+#[test]
+fn what_is_wrong_with_the_sockets_that_are_handed_over_is_said_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (socket, stream) = (bind(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let addr = socket.local_addr().unwrap().to_string();
+    let udp = || socket.try_clone().unwrap().into();
+    let file = || File::open(dir.path()).unwrap().into();
+    let cases: [(OwnedFd, &[&str], &str); 5] = [
+        (stream.into(), &["--listen", &addr], "ListenDatagram="),
+        (file(), &["--listen", &addr], "ListenDatagram="),
+        (udp(), &["--listen", "127.0.0.1:7999"], "at 127.0.0.1:7999, and the sockets"),
+        (udp(), &["--listen", &addr, "--paths", "ecmp:1x2"], "one for each of its ports"),
+        (udp(), &["--listen", &addr, "--pair"], "drop --pair"),
+    ];
+    for (descriptor, args, text) in cases {
+        let mut receiver = activated(descriptor, args);
+        if args.contains(&"--pair") {
+            receiver.env_remove("CBRST_KEY");
+        }
+        let ended = Running::start(receiver.current_dir(dir.path())).end();
+        assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args:?}: {}", ended.stderr);
+    }
     assert_eq!(entries(dir.path()), [""; 0]);
 }

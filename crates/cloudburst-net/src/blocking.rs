@@ -125,8 +125,8 @@ impl AsyncEndpoint {
 }
 
 impl Endpoint {
-    /// The same endpoint, for messages, calls, replies and connects with these settings. Other handles
-    /// of the endpoint keep theirs.
+    /// The same endpoint, for messages, calls and replies with these settings, and connects with this
+    /// deadline. Other handles of the endpoint keep theirs.
     ///
     /// ```
     /// # use cloudburst_net::{Endpoint, Security, SendOptions};

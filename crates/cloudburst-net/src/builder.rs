@@ -21,7 +21,7 @@ use nix::sys::prctl;
 use rand::RngReader;
 use rand::rngs::SysRng;
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -308,12 +308,40 @@ impl Builder {
     ///
     /// See [`BuildError`].
     pub fn build(self) -> Result<Endpoint, BuildError> {
-        let (io, parts) = self.open()?;
+        self.build_on(Vec::new())
+    }
+
+    /// The same with `sockets` that are bound already, such as those of systemd's socket activation: they, and
+    /// the packets in their buffers, outlive a process that ends, and this one needs no privilege for low ports.
+    /// If there are none, this is [`build`](Self::build).
+    ///
+    /// They must be bound to the addresses at which the endpoint takes messages, one to each:
+    /// [`bind`](Self::bind), which must name its port, and with [`PathMap::ecmp_pairs`] the ports after it. The
+    /// endpoint opens all other sockets by itself. It sets the options of these, too, but leaves buffers that
+    /// are larger than [`socket_buffers`](Self::socket_buffers). A socket for `[::]` must take IPv4, too. Not with
+    /// [`reuse_port`](Self::reuse_port).
+    ///
+    /// # Errors
+    ///
+    /// See [`BuildError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::net::UdpSocket;
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?; // in practice, by the crate listenfd
+    /// let builder = Endpoint::builder().bind(socket.local_addr()?);
+    /// let endpoint = builder.security(Security::pre_shared([7; 32])).build_on(vec![socket])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build_on(self, sockets: Vec<UdpSocket>) -> Result<Endpoint, BuildError> {
+        let (io, parts) = self.open(sockets)?;
         parts.start(io)
     }
 
-    /// Checks everything and opens the sockets.
-    fn open(self) -> Result<(UdpIo, Parts), BuildError> {
+    /// Checks everything and opens the sockets that are not there yet.
+    fn open(self, sockets: Vec<UdpSocket>) -> Result<(UdpIo, Parts), BuildError> {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
         let paths = self.paths;
         let bind = plain(self.bind);
@@ -352,6 +380,14 @@ impl Builder {
             }
             .into());
         }
+        if config.reuse_port && !sockets.is_empty() {
+            return Err(ConfigError {
+                field: "reuse_port",
+                value: "true".into(),
+                expected: "false where sockets are given: the address of those is not to be shared",
+            }
+            .into());
+        }
         if config.trimmable && !needs.outer.is_empty() {
             return Err(ConfigError {
                 field: "paths",
@@ -363,7 +399,7 @@ impl Builder {
         }
         paths.check_order(config.order)?;
 
-        let opened = UdpIo::open(&UdpConfig {
+        let udp = UdpConfig {
             bind,
             reuse_port: config.reuse_port,
             sockets: needs.sockets + needs.spares,
@@ -373,8 +409,8 @@ impl Builder {
             dscps: self.dscps.clone(),
             trim_dscp: self.trim_dscp,
             socket_buffers: self.socket_buffers,
-        });
-        let io = opened.map_err(|error| error.of_map(&paths))?;
+        };
+        let io = UdpIo::open(&udp, sockets).map_err(|error| error.of_map(&paths))?;
         if config.capacity == Capacity::Auto {
             config.capacity = capacity::detect(bind.ip()).into();
         }

@@ -3,7 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::error::SendError;
 use crate::inner::Inner;
-use crate::outgoing::{Connect, Outgoing};
+use crate::outgoing::Connect;
 use cloudburst_core::error::Rejection;
 use cloudburst_core::id::ConnectId;
 use core::time::Duration;
@@ -61,8 +61,8 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn connect(&self, peer: SocketAddr) -> Outgoing<Connect<'_>> {
-        Outgoing::new(Connect { endpoint: self, peer })
+    pub fn connect(&self, peer: SocketAddr) -> Connect<'_> {
+        Connect { endpoint: self, peer, deadline: None }
     }
 
     pub(crate) async fn connect_with(

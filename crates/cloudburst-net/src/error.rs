@@ -58,6 +58,28 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
+    /// The sockets for [`Builder::build_on`](crate::Builder::build_on) are not those that it needs.
+    #[error(
+        "this endpoint takes messages at {}, and the sockets that it was given are bound to {}: give it \
+         one for each of its ports, and no other",
+        list(expected),
+        list(given)
+    )]
+    Sockets {
+        /// Where it takes messages: the address to bind to and, if the path map wants more ports, those
+        /// after it.
+        expected: Vec<SocketAddr>,
+        /// Where they are bound.
+        given: Vec<SocketAddr>,
+    },
+    /// A socket for [`Builder::build_on`](crate::Builder::build_on) cannot be used.
+    #[error("the socket that is bound to {addr} cannot be used: {why}")]
+    UnfitSocket {
+        /// Its address.
+        addr: SocketAddr,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The path map writes IP headers itself, for which the system demands a privilege.
     #[error(
         "path map `{map}` needs a raw socket, and the system refuses one{advice}",
@@ -93,6 +115,10 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+fn list(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl BuildError {

@@ -15,8 +15,8 @@ use core::pin::Pin;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// A message, a call or a reply that is about to be sent, or a connect. Set what differs from the
-/// endpoint's configuration, and await it.
+/// A message, a call or a reply that is about to be sent. Set what differs from the endpoint's
+/// configuration, and await it.
 ///
 /// Out-of-range settings are refused when it is sent: [`SendError::Option`].
 ///
@@ -82,7 +82,7 @@ impl<W> Outgoing<W> {
     }
 }
 
-/// What an [`Outgoing`] resolves to when it is awaited.
+/// What an [`Outgoing`] or a [`Connect`] resolves to when it is awaited.
 pub type Outcome<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A plain message: see [`Endpoint::send`].
@@ -115,11 +115,21 @@ pub struct Reply {
     pub(crate) bytes: Bytes,
 }
 
-/// A connect, of whose settings only the deadline matters: see [`Endpoint::connect`].
+/// A connect that is about to begin: see [`Endpoint::connect`].
 #[derive(Clone, Debug)]
+#[must_use = "nothing is sent before it is awaited"]
 pub struct Connect<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) peer: SocketAddr,
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Connect<'_> {
+    /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline).
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
 }
 
 impl Outgoing<Plain<'_>> {
@@ -176,12 +186,12 @@ impl IntoFuture for Outgoing<Reply> {
     }
 }
 
-impl<'a> IntoFuture for Outgoing<Connect<'a>> {
+impl<'a> IntoFuture for Connect<'a> {
     type Output = Result<(), SendError>;
     type IntoFuture = Outcome<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.what.endpoint.connect_with(self.what.peer, self.options.deadline))
+        Box::pin(self.endpoint.connect_with(self.peer, self.deadline))
     }
 }
 

@@ -137,12 +137,15 @@ impl Endpoint {
         py: Python<'_>,
         peer: &str,
         timeout: Option<f64>,
-        priority: u8,
         wake: Py<PyAny>,
     ) -> PyResult<Operation> {
-        let (peer, options) = (address(peer)?, options(timeout, priority)?);
+        let (peer, deadline) = (address(peer)?, deadline(timeout)?);
         self.begin(py, wake, |_, endpoint| async move {
-            endpoint.connect(peer).options(options).await?;
+            let connect = endpoint.connect(peer);
+            match deadline {
+                Some(deadline) => connect.deadline(deadline).await?,
+                None => connect.await?,
+            }
             Ok(Value::Nothing)
         })
     }
@@ -237,11 +240,15 @@ fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
     })
 }
 
+fn deadline(timeout: Option<f64>) -> PyResult<Option<Duration>> {
+    timeout.map(|timeout| seconds("timeout", timeout)).transpose()
+}
+
 /// The settings of a message.
 pub(crate) fn options(timeout: Option<f64>, priority: u8) -> PyResult<SendOptions> {
     if priority > SendOptions::MAX_PRIORITY {
         return Err(PyValueError::new_err(format!("priority is {priority}: expected 0 to 7")));
     }
-    let deadline = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+    let deadline = deadline(timeout)?;
     Ok(SendOptions { deadline, priority, ..SendOptions::default() })
 }

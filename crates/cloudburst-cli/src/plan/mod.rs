@@ -5,11 +5,13 @@ mod doctor;
 pub(crate) mod key;
 mod receive;
 mod send;
+mod tree;
 
 pub(crate) use doctor::{DoctorPlan, Target};
 pub(crate) use key::Key;
 pub(crate) use receive::{Destination, ReceivePlan};
 pub(crate) use send::{Input, SendPlan, Source};
+pub(crate) use tree::open_without_links;
 
 use crate::protocol::NameError;
 use cloudburst_net::{Classes, PathMap};
@@ -54,6 +56,12 @@ pub(crate) enum PlanError {
     KeyAndInsecure,
     #[error("CBRST_KEY is set, but --pair makes a new key: unset it, or drop --pair")]
     KeyAndPair,
+    #[error(
+        "--pair - reads the code from standard input, and FILE - its data: give the code as --pair CODE"
+    )]
+    CodeAndData,
+    #[error("no code on standard input for --pair -: {0}")]
+    Code(io::Error),
     #[error("cannot read the key file {}: {source}", path.display())]
     KeyFile { path: PathBuf, source: io::Error },
     #[error("the key file {} does not hold a key: expected 64 hexadecimal digits", path.display())]

@@ -1,17 +1,16 @@
 //! What a `cbrst-send` is going to do.
 
+use super::tree::walk;
 use super::{CommonPlan, Key, PlanError, check_address};
 use crate::args::SendArgs;
-use crate::pairing::Code as PairingCode;
+use crate::pairing::{Code as PairingCode, CodeFrom};
 use crate::protocol::{Attributes, Entry, FilePath};
 use cloudburst_net::{Capacity, Code, Order};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-use walkdir::WalkDir;
 
 #[derive(Debug)]
 pub(crate) struct SendPlan {
@@ -48,7 +47,8 @@ pub(crate) enum Source {
     StandardInput,
     /// A file on the command line, or where a link there leads.
     Path(PathBuf),
-    /// A file that was found in a directory: this one, and nothing that takes its place.
+    /// A file that was found in a directory: this one, and nothing that takes its place. The path is absolute,
+    /// and no link is on it.
     Found {
         path: PathBuf,
         device: u64,
@@ -88,10 +88,21 @@ impl SendPlan {
             }
         }
         let common = &args.common;
+        if args.pair == Some(CodeFrom::StandardInput)
+            && inputs.iter().any(|input| input.source == Source::StandardInput)
+        {
+            return Err(PlanError::CodeAndData);
+        }
         let key = match args.pair {
             Some(_) => Key::to_agree_on(environment)?,
             None => Key::given(common.key_file.as_deref(), common.insecure, environment)?
                 .ok_or(PlanError::NoKey)?,
+        };
+        // The last one: nobody is asked in vain.
+        let pair = match args.pair {
+            Some(CodeFrom::StandardInput) => Some(PairingCode::read().map_err(PlanError::Code)?),
+            Some(CodeFrom::Argument(code)) => Some(code),
+            None => None,
         };
         Ok(Self {
             host,
@@ -101,7 +112,7 @@ impl SendPlan {
             rate: args.rate,
             capacity: args.capacity,
             pull: args.pull,
-            pair: args.pair,
+            pair,
             code: args.code,
             common: CommonPlan {
                 key,
@@ -142,61 +153,6 @@ impl Input {
             Source::Link(_) => Entry::Link,
         }
     }
-}
-
-/// Everything in the directory `given`, and each directory after what is in it, without following links. At the
-/// receiver it is called `name`, or as it is here.
-fn walk(
-    given: &Path,
-    name: Option<&OsStr>,
-    skipped: &mut Vec<PathBuf>,
-) -> Result<Vec<Input>, PlanError> {
-    let failed = |path: &Path, source| PlanError::Input { path: path.to_owned(), source };
-    // Of `.` and `x/..` too.
-    let real = fs::canonicalize(given).map_err(|source| failed(given, source))?;
-    let root = name.or(real.file_name()).unwrap_or_default();
-    let mut inputs = Vec::new();
-    for found in WalkDir::new(given).contents_first(true).sort_by_file_name() {
-        let found = found.map_err(|error| {
-            let path = error.path().unwrap_or(given).to_owned();
-            let source = error.into_io_error().unwrap_or_else(|| io::ErrorKind::Other.into());
-            PlanError::Input { path, source }
-        })?;
-        let path = found.path();
-        let below = path.strip_prefix(given).unwrap_or(Path::new(""));
-        let metadata = match found.depth() {
-            0 => fs::metadata(path),
-            _ => fs::symlink_metadata(path),
-        };
-        let metadata = metadata.map_err(|source| failed(path, source))?;
-        let source = if metadata.is_dir() {
-            Source::Directory
-        } else if metadata.is_symlink() {
-            let leads = fs::read_link(path).map_err(|source| failed(path, source))?;
-            Source::Link(leads.into_os_string().into_encoded_bytes())
-        } else if metadata.is_file() {
-            let (device, inode) = (metadata.dev(), metadata.ino());
-            Source::Found { path: path.to_owned(), device, inode }
-        } else {
-            skipped.push(path.to_owned());
-            continue;
-        };
-        let mut name = root.as_bytes().to_vec();
-        for component in below.components() {
-            name.push(b'/');
-            name.extend_from_slice(component.as_os_str().as_bytes());
-        }
-        let name = FilePath::from_bytes(&name)
-            .map_err(|source| PlanError::Name { path: path.to_owned(), source })?;
-        let attributes = Attributes {
-            permissions: (metadata.mode() & 0o777) as u16,
-            seconds: metadata.mtime(),
-            nanoseconds: metadata.mtime_nsec() as u32,
-        };
-        let attributes = Some(attributes);
-        inputs.push(Input { given: path.to_owned(), name, source, attributes });
-    }
-    Ok(inputs)
 }
 
 /// Finds out what opening a pipe would have to wait for.

@@ -133,11 +133,9 @@ mod tests {
     fn assembly(chunk: u32, size: Option<u64>) -> Assembly {
         let name = FilePath::new("x");
         let patience = Duration::from_secs(1);
-        Assembly::new(
-            &Offer { files: 1, chunk, size, patience, entry: Entry::File, attributes: None, name },
-            4,
-            1000,
-        )
+        let (entry, sparse, attributes) = (Entry::File, false, None);
+        let offer = Offer { files: 1, chunk, size, patience, entry, sparse, attributes, name };
+        Assembly::new(&offer, 4, 1000)
     }
 
     fn advanced(assembly: &mut Assembly) -> Vec<(u64, u64, usize)> {

@@ -15,6 +15,8 @@ const HEAD_LEN: usize = 25;
 pub(super) const CHUNK_HEAD_LEN: usize = HEAD_LEN + 8;
 /// The size of a file that is not known beforehand.
 const UNKNOWN_SIZE: u64 = u64::MAX;
+/// What a regular file with holes is, where others are an [`Entry`].
+const SPARSE: u8 = 3;
 /// Permissions of what has no attributes.
 const NO_ATTRIBUTES: u16 = u16::MAX;
 
@@ -96,6 +98,8 @@ pub struct Offer {
     pub patience: Duration,
     /// What it is.
     pub entry: Entry,
+    /// Whether it is a regular file with holes. All its bytes are sent.
+    pub sparse: bool,
     /// What to set on it besides its bytes.
     pub attributes: Option<Attributes>,
     /// The name to store it by, or what is wrong with it: that must be answered too.
@@ -183,18 +187,19 @@ impl Frame {
         let mut out = Vec::with_capacity(64);
         self.body.kind().write_head(version, self.transfer, &mut out);
         match &self.body {
-            Body::Offer(Offer { files, chunk, size, patience, entry, attributes, name }) => {
+            Body::Offer(offer) => {
+                let &Offer { files, chunk, size, patience, entry, sparse, attributes, .. } = offer;
                 out.extend_from_slice(&files.to_be_bytes());
                 out.extend_from_slice(&chunk.to_be_bytes());
                 out.extend_from_slice(&size.unwrap_or(UNKNOWN_SIZE).to_be_bytes());
-                out.extend_from_slice(&millis(*patience).to_be_bytes());
-                out.push(*entry as u8);
+                out.extend_from_slice(&millis(patience).to_be_bytes());
+                out.push(if sparse { SPARSE } else { entry as u8 });
                 let none = Attributes { permissions: NO_ATTRIBUTES, seconds: 0, nanoseconds: 0 };
                 let attributes = attributes.unwrap_or(none);
                 out.extend_from_slice(&attributes.permissions.to_be_bytes());
                 out.extend_from_slice(&attributes.seconds.to_be_bytes());
                 out.extend_from_slice(&attributes.nanoseconds.to_be_bytes());
-                out.extend_from_slice(name.as_ref().map_or("", FilePath::as_str).as_bytes());
+                out.extend_from_slice(offer.name.as_ref().map_or("", FilePath::as_str).as_bytes());
             }
             Body::Accept { window, patience, prefixes } => {
                 out.extend_from_slice(&window.to_be_bytes());
@@ -316,13 +321,14 @@ impl Offer {
         let size = cursor.u64()?;
         let size = (size != UNKNOWN_SIZE).then_some(size);
         let patience = patience(cursor.u32()?)?;
-        let entry = cursor.u8()?;
-        let entry = match entry {
-            0 => Entry::File,
+        let kind = cursor.u8()?;
+        let entry = match kind {
+            0 | SPARSE => Entry::File,
             1 => Entry::Directory,
             2 => Entry::Link,
-            _ => return Err(FrameError::Undefined { field: "entry", got: entry.into() }),
+            _ => return Err(FrameError::Undefined { field: "entry", got: kind.into() }),
         };
+        let sparse = kind == SPARSE;
         match entry {
             Entry::File => {}
             Entry::Directory => within("size", size.unwrap_or(UNKNOWN_SIZE), 0, 0)?,
@@ -345,7 +351,7 @@ impl Offer {
             999_999_999,
         )?;
         let name = FilePath::from_bytes(cursor.rest());
-        Ok(Self { files, chunk, size, patience, entry, attributes, name })
+        Ok(Self { files, chunk, size, patience, entry, sparse, attributes, name })
     }
 }
 

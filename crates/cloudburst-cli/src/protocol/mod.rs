@@ -20,7 +20,7 @@
 //!
 //! | kind | frame | from | fields after the head |
 //! |------|--------|----------|----|
-//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), what it is (1): 0 a file, 1 a directory, 2 a symbolic link; permissions (2; 65535: no attributes), seconds since 1970 of the last modification (8, signed), nanoseconds (4), name (the rest) |
+//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), what it is (1): 0 a file, 1 a directory, 2 a symbolic link, 3 a file with holes; permissions (2; 65535: no attributes), seconds since 1970 of the last modification (8, signed), nanoseconds (4), name (the rest) |
 //! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4), then what the receiver has of the file, up to [`MAX_PREFIXES`] times, shortest first: bytes (8), BLAKE3 of them (32) |
 //! | 3 | CHUNK  | sender   | number (8), bytes (the rest) |
 //! | 4 | FINISH | sender   | size (8), BLAKE3 of the whole file (32) |
@@ -52,7 +52,8 @@
 //! 4. A directory is offered after all that is in it: it has no bytes, and FINISH creates it where it is
 //!    missing and, unless it was there before, gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
 //!    the way to a name are created; what is there and is no directory, such as a link, is not followed.
-//! 5. BYE ends the session, and whatever of it is under way, on both sides.
+//! 5. Of a file with holes all bytes are sent. The receiver makes holes of blocks of zeros in it.
+//! 6. BYE ends the session, and whatever of it is under way, on both sides.
 //!
 //! Either side may say FAILED at any time: the transfer is over, and nothing remains of it but what the
 //! receiver may keep to resume. Not so

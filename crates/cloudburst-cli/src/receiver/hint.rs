@@ -34,8 +34,8 @@ pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
 
 /// The same for a receiver that shows a code.
 pub(super) fn pairing(code: Code, address: SocketAddr) -> [String; 2] {
-    let text = format!("the code is {code}; at the sender, run:");
-    [text, format!("  cbrst-send --pair {code} {} FILE...", host(address))]
+    let text = format!("the code is {code}; at the sender, run this, which asks for it:");
+    [text, format!("  cbrst-send --pair - {} FILE...", host(address))]
 }
 
 /// Host and port for others to send to. One that listens everywhere names the address that its

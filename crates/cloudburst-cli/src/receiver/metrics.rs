@@ -70,7 +70,7 @@ fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()
             read => request.extend_from_slice(&bytes[..read]),
         }
     }
-    let (status, body) = match request.starts_with(b"GET /metrics") {
+    let (status, body) = match is_for_metrics(&request) {
         true => ("200 OK", page()),
         false => ("404 Not Found", String::new()),
     };
@@ -81,4 +81,10 @@ fn answer(mut stream: TcpStream, page: impl FnOnce() -> String) -> io::Result<()
         body.len()
     );
     stream.write_all(response.as_bytes())
+}
+
+/// Whether the request is for `/metrics`, with or without a query.
+fn is_for_metrics(request: &[u8]) -> bool {
+    let rest = request.strip_prefix(b"GET /metrics");
+    rest.is_some_and(|rest| rest.starts_with(b" ") || rest.starts_with(b"?"))
 }

@@ -1,5 +1,6 @@
 //! `cbrst-recv` at work: one loop that serves all senders.
 
+mod activation;
 mod hint;
 mod metrics;
 mod once;
@@ -12,6 +13,7 @@ mod target;
 mod transfer;
 mod vitals;
 
+use self::activation::NotUdp;
 use self::pipe::Writer;
 use self::serve::Server;
 use self::store::Store;
@@ -24,7 +26,7 @@ use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, Capacity, Config, Endpoint};
 use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -40,6 +42,15 @@ enum StartError {
     Bind { addr: SocketAddr, source: io::Error },
     #[error("{}", ui::with_causes(.0))]
     Endpoint(BuildError),
+    #[error(transparent)]
+    NotUdp(#[from] NotUdp),
+    #[error("{0}; see --listen and --paths here, and ListenDatagram= in the socket unit")]
+    Sockets(BuildError),
+    #[error(
+        "the service manager handed over sockets, and --pair listens by itself: drop --pair, or start \
+         cbrst-recv by hand"
+    )]
+    PairedSockets,
     #[error(transparent)]
     Pairing(#[from] PairingError),
     #[error(
@@ -78,6 +89,10 @@ pub(crate) fn run(plan: ReceivePlan) -> Exit {
 }
 
 fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
+    let sockets = activation::sockets()?;
+    if plan.pair && !sockets.is_empty() {
+        return Err(StartError::PairedSockets);
+    }
     let interrupts = Interrupts::install().map_err(StartError::Signals)?;
     if plan.pair {
         pair(&mut plan, &interrupts, &ui)?;
@@ -96,7 +111,7 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
             Place::Pipe(Writer::start(out.into(), store.clone()).map_err(StartError::Pipe)?)
         }
     };
-    let endpoint = listen(&plan)?;
+    let endpoint = listen(&plan, sockets)?;
     let local = endpoint.local_addr();
     ui.status(&format!("listening on {local}"));
     if let Some(addr) = plan.metrics {
@@ -136,7 +151,7 @@ fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), 
     Ok(())
 }
 
-fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
+fn listen(plan: &ReceivePlan, sockets: Vec<UdpSocket>) -> Result<Endpoint, StartError> {
     let CommonPlan { deadline, classes, .. } = plan.common;
     let config = Config { deadline, classes, max_message: MAX_FRAME, ..Config::default() };
     let mut builder = Endpoint::builder()
@@ -156,7 +171,8 @@ fn listen(plan: &ReceivePlan) -> Result<Endpoint, StartError> {
     if let Some(dir) = &plan.common.qlog {
         builder = builder.qlog(dir);
     }
-    builder.build().map_err(|error| match error {
+    builder.build_on(sockets).map_err(|error| match error {
+        BuildError::Sockets { .. } | BuildError::UnfitSocket { .. } => StartError::Sockets(error),
         BuildError::Bind { addr, source } if !after_bind(&source).is_empty() => {
             StartError::Bind { addr, source }
         }
@@ -172,7 +188,7 @@ fn after_bind(error: &io::Error) -> &'static str {
             "; no interface of this host has the address: see `ip address`, and choose one by --listen"
         }
         ErrorKind::PermissionDenied => {
-            "; low ports need a privilege: choose one from 1024 on by --listen"
+            "; low ports need a privilege: choose one from 1024 on by --listen, or have systemd bind it (cbrst-recv.socket)"
         }
         _ => "",
     }

@@ -339,8 +339,9 @@ impl Server {
         }
         let (sink, base) = match &self.place {
             Place::Directory(store) => {
-                let Offer { entry, attributes, size, .. } = *offer;
-                let (partial, base) = store.begin(&name, entry, attributes, size)?;
+                let Offer { entry, sparse, attributes, size, .. } = *offer;
+                let (mut partial, base) = store.begin(&name, entry, attributes, size)?;
+                partial.set_sparse(sparse);
                 (Sink::File(partial), base)
             }
             Place::Pipe(_) if offer.entry != Entry::File => return Err(Reason::FilesAlone),

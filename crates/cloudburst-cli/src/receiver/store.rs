@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::{TempDir, TempPath};
 
+/// What becomes a hole where it is all zeros: the block of most file systems.
+const BLOCK: u64 = 4096;
+
 /// A directory for files, with a private one inside for those that are not whole yet. The private
 /// one goes with this value.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(super) struct Partial {
     path: TempPath,
     /// Whether it may be resumed later.
     is_part: bool,
+    /// Whether blocks of zeros become holes.
+    is_sparse: bool,
     target: Target,
 }
 
@@ -120,7 +125,7 @@ impl Store {
                 (file, path, false)
             }
         };
-        let partial = Partial { file, path, is_part, target };
+        let partial = Partial { file, path, is_part, is_sparse: false, target };
         let base = match present {
             Some(file) => Base::Present(file),
             None => partial.base().map_err(failed)?,
@@ -139,8 +144,27 @@ impl Drop for Store {
 }
 
 impl Partial {
+    /// Makes holes of blocks of zeros from now on, or not, which is the default.
+    pub(super) const fn set_sparse(&mut self, sparse: bool) {
+        self.is_sparse = sparse;
+    }
+
+    /// Writes bytes where none were written before.
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        if !self.is_sparse {
+            return self.file.write_all_at(bytes, offset);
+        }
+        let (mut rest, mut at) = (bytes, offset);
+        while !rest.is_empty() {
+            let to_boundary = (BLOCK - at % BLOCK) as usize;
+            let (block, after) = rest.split_at(to_boundary.min(rest.len()));
+            if block.iter().any(|byte| *byte != 0) {
+                self.file.write_all_at(block, at)?;
+            }
+            (rest, at) = (after, at + block.len() as u64);
+        }
+        // The last blocks may be a hole.
+        if self.len() < at { self.file.set_len(at) } else { Ok(()) }
     }
 
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {

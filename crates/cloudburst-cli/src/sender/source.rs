@@ -1,14 +1,14 @@
 //! Reads a file ahead of the network, and its digest with it.
 
-use crate::plan::Source;
+use crate::plan::{Source, open_without_links};
 use crate::prefix::hash_exactly;
 use crate::protocol::{Frame, Prefix, TransferId};
 use bytes::Bytes;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
@@ -47,6 +47,7 @@ pub(crate) struct Reader {
     transfer: TransferId,
     chunk: usize,
     size: Option<u64>,
+    is_sparse: bool,
     /// Until reading starts.
     input: Option<Input>,
     pieces: Option<Receiver<Piece>>,
@@ -70,17 +71,22 @@ impl Input {
             (Self::Stream(Box::new(file)), None)
         })
     }
+
+    /// Whether the file system has allocated less than the size, as cp and tar ask: space that was allocated and
+    /// not written is no hole.
+    fn is_sparse(&self) -> bool {
+        matches!(self, Self::File(Watched { before, .. }) if before.blocks() < before.len() / 512)
+    }
 }
 
-/// Opens a file, and neither follows a link that has its name nor waits for the other end of a pipe.
+/// Opens a file, and neither follows links nor waits for the other end of a pipe.
 fn open_found(path: &Path) -> Result<File, SourceError> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
-    opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
-        // A link, and a socket.
-        Some(Errno::ELOOP | Errno::ENXIO) => SourceError::Replaced,
-        _ => error.into(),
-    })
+    match open_without_links(path, OFlag::O_NONBLOCK) {
+        Ok(file) => Ok(file.into()),
+        // A link that has its name, one on the way, and a socket.
+        Err(Errno::ELOOP | Errno::ENOTDIR | Errno::ENXIO) => Err(SourceError::Replaced),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
 }
 
 impl Reader {
@@ -112,12 +118,18 @@ impl Reader {
                 Input::of_file(file)?
             }
         };
-        Ok(Self { transfer, chunk, size, input: Some(input), pieces: None })
+        let is_sparse = input.is_sparse();
+        Ok(Self { transfer, chunk, size, is_sparse, input: Some(input), pieces: None })
     }
 
     /// Bytes in the file, where that is known.
     pub(crate) const fn size(&self) -> Option<u64> {
         self.size
+    }
+
+    /// Whether the file has holes.
+    pub(crate) const fn is_sparse(&self) -> bool {
+        self.is_sparse
     }
 
     /// Starts to read, unless it has started. The first piece says which of `prefixes`, that the receiver has,

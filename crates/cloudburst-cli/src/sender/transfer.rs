@@ -81,8 +81,8 @@ pub(super) fn send(
     let reader = Reader::open(&input.source, transfer, session.chunk)?;
     let (name, size) = (Ok(input.name.clone()), reader.size());
     let (chunk, patience) = (session.chunk as u32, session.deadline);
-    let (entry, attributes) = (input.entry(), input.attributes);
-    let offer = Offer { files, chunk, size, patience, entry, attributes, name };
+    let (entry, sparse, attributes) = (input.entry(), reader.is_sparse(), input.attributes);
+    let offer = Offer { files, chunk, size, patience, entry, sparse, attributes, name };
     let outbound = Outbound::new(Instant::now(), transfer, offer, WINDOW);
     let progress = session.ui.progress(input.name.as_str(), size);
     let stops = session.courier.endpoint().counters().sender.stops_received;

@@ -5,6 +5,8 @@
 //! after it, if messages are taken there too; the others have ports that the system picks, and
 //! exist so that switches hash their packets onto other paths. The last ones are spares.
 //!
+//! Whoever opens the endpoint may have bound the sockets that take messages; the others are always opened here.
+//!
 //! With `reuse_port`, the address that peers send to is that of one more socket, which takes
 //! handshakes; egress 0 then has a port that the system picks.
 //!
@@ -53,7 +55,7 @@ use core::time::Duration;
 use receive::Inbox;
 use socket::{EgressSocket, Family};
 use sockets::Sockets;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::time::Instant as Clock;
@@ -82,14 +84,15 @@ fn epoch() -> Clock {
 }
 
 impl UdpIo {
-    /// Opens the sockets.
+    /// Opens the sockets. Those that take messages are `given`, unless that is empty.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Dscp`], [`BuildError::Dscps`], [`BuildError::Bind`],
-    /// [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or [`BuildError::System`].
-    pub fn open(config: &UdpConfig) -> Result<Self, BuildError> {
-        let sockets = Sockets::open(config)?;
+    /// [`BuildError::Dscp`], [`BuildError::Dscps`], [`BuildError::Bind`], [`BuildError::Sockets`],
+    /// [`BuildError::UnfitSocket`], [`BuildError::NoRawSocket`], [`BuildError::SocketOption`] or
+    /// [`BuildError::System`].
+    pub fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
+        let sockets = Sockets::open(config, given)?;
         let waiter = Waiter::watch(sockets.numbered())
             .map_err(BuildError::refused("a descriptor for events"))?;
         let egresses = sockets.numbered().map(|(_, egress)| egress);

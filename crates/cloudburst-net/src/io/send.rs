@@ -208,7 +208,7 @@ mod tests {
                 trim_dscp: None,
                 socket_buffers: 65_536,
             };
-            let mut sockets = Sockets::open(&config).unwrap();
+            let mut sockets = Sockets::open(&config, Vec::new()).unwrap();
             sockets.gso_error = gso_error;
             Self { sockets, receiver }
         }

@@ -109,25 +109,48 @@ impl EgressSocket {
         if reuse_port {
             socket.set_reuse_port(true).map_err(|e| failed("SO_REUSEPORT", e))?;
         }
-        // Without these, more drops happen, or fewer drops and no marks are seen; nothing else.
-        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
-        let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
-        if family != Family::V6 {
-            let _ = setsockopt(&socket, sockopt::IpRecvTos, &true);
-        }
-        if family != Family::V4 {
-            let _ = setsockopt(&socket, sockopt::Ipv6RecvTClass, &true);
-        }
-        if addr.ip().is_unspecified() {
-            tell_destinations(&socket, family)?;
-        }
-        ask_for_buffers(&socket, buffers)?;
-        mark(&socket, family, tos)?;
-        socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))?;
+        ask_to_receive(&socket, buffers)?;
+        ask_to_send(&socket, buffers)?;
+        set_options(&socket, addr, family, tos)?;
         socket.bind(&addr.into()).map_err(refused)?;
+        Ok(Self::new(socket))
+    }
+
+    /// Takes over a socket that is bound to `addr`.
+    pub(super) fn adopt(
+        socket: UdpSocket,
+        addr: SocketAddr,
+        family: Family,
+        tos: u8,
+        buffers: usize,
+    ) -> Result<Self, BuildError> {
+        let unfit = |why| BuildError::UnfitSocket { addr, why };
+        if socket.peer_addr().is_ok() {
+            return Err(unfit("it is connected, so that it hears one peer alone"));
+        }
+        let socket = Socket::from(socket);
+        // Nobody can change this after binding.
+        let only_v6 = || socket.only_v6().map_err(|e| failed("IPV6_V6ONLY", e));
+        if family == Family::Both && only_v6()? {
+            return Err(unfit(
+                "it takes IPv6 alone (IPV6_V6ONLY), and an endpoint at `[::]` takes IPv4, too",
+            ));
+        }
+        // Whoever bound it may have had the privilege for larger buffers, which this process may lack.
+        if granted_receive(&socket)? < buffers {
+            ask_to_receive(&socket, buffers)?;
+        }
+        if granted_send(&socket)? < buffers {
+            ask_to_send(&socket, buffers)?;
+        }
+        set_options(&socket, addr, family, tos)?;
+        Ok(Self::new(socket))
+    }
+
+    fn new(socket: Socket) -> Self {
         // Older systems, and some sandboxes, do not know it.
         let gso = AtomicBool::new(getsockopt(&socket, sockopt::UdpGsoSegment).is_ok());
-        Ok(Self { socket: socket.into(), gso, drops: AtomicU32::new(0) })
+        Self { socket: socket.into(), gso, drops: AtomicU32::new(0) }
     }
 
     /// Draws different flow labels, and makes the socket send them.
@@ -149,8 +172,35 @@ impl EgressSocket {
     }
 
     pub(super) fn local_addr(&self) -> Result<SocketAddr, BuildError> {
-        self.socket.local_addr().map_err(|e| failed("getsockname", e))
+        local_addr(&self.socket)
     }
+}
+
+pub(super) fn local_addr(socket: &UdpSocket) -> Result<SocketAddr, BuildError> {
+    socket.local_addr().map_err(|e| failed("getsockname", e))
+}
+
+/// Sets what can be set before and after binding.
+fn set_options(
+    socket: &Socket,
+    addr: SocketAddr,
+    family: Family,
+    tos: u8,
+) -> Result<(), BuildError> {
+    // Without these, more drops happen, or fewer drops and no marks are seen; nothing else.
+    let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
+    let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
+    if family != Family::V6 {
+        let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
+    }
+    if family != Family::V4 {
+        let _ = setsockopt(socket, sockopt::Ipv6RecvTClass, &true);
+    }
+    if addr.ip().is_unspecified() {
+        tell_destinations(socket, family)?;
+    }
+    mark(socket, family, tos)?;
+    socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))
 }
 
 /// Has the system tell the destination of each packet; to both families, that of IPv4 is mapped.
@@ -187,14 +237,20 @@ fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Asks within the system's limits first, and beyond them where that is allowed.
-fn ask_for_buffers(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
+/// Asks for a receive buffer within the system's limits first, and beyond them where that is allowed.
+fn ask_to_receive(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     let wanted = wanted.min(i32::MAX as usize);
     socket.set_recv_buffer_size(wanted).map_err(|e| failed("SO_RCVBUF", e))?;
     if granted_receive(socket)? < wanted {
         // Needs CAP_NET_ADMIN; where it is missing, `granted` says so to the user.
         let _ = setsockopt(socket, sockopt::RcvBufForce, &wanted);
     }
+    Ok(())
+}
+
+/// The same for a send buffer.
+fn ask_to_send(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
+    let wanted = wanted.min(i32::MAX as usize);
     socket.set_send_buffer_size(wanted).map_err(|e| failed("SO_SNDBUF", e))?;
     if granted_send(socket)? < wanted {
         let _ = setsockopt(socket, sockopt::SndBufForce, &wanted);

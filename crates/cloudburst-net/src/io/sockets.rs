@@ -8,7 +8,7 @@ use super::marks::Dscps;
 use super::ports;
 use super::socket::{EgressSocket, Family, plain};
 use crate::error::BuildError;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 /// The egress of the socket whose port others have, too. No path leads there: all that leaves by it
 /// are answers to the handshakes that came in by it.
@@ -38,7 +38,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    pub(super) fn open(config: &UdpConfig) -> Result<Self, BuildError> {
+    pub(super) fn open(config: &UdpConfig, given: Vec<UdpSocket>) -> Result<Self, BuildError> {
         let &UdpConfig { sockets, ports, flow_labels, encapsulates, socket_buffers, .. } = config;
         let bind = plain(config.bind);
         let dscps = Dscps::new(&config.dscps, config.trim_dscp)?;
@@ -49,7 +49,13 @@ impl Sockets {
         let mut pool_addr = bind;
         pool_addr.set_port(0);
         let first = if config.reuse_port { pool_addr } else { bind };
-        let mut egresses = ports::open_in_a_row(first, ports, open)?;
+        let mut egresses = if given.is_empty() {
+            ports::open_in_a_row(first, ports, open)?
+        } else {
+            let adopt =
+                |socket, addr| EgressSocket::adopt(socket, addr, family, tos, socket_buffers);
+            ports::adopt_in_a_row(first, ports, given, adopt)?
+        };
         while egresses.len() < usize::from(sockets) {
             egresses.push(open(pool_addr)?);
         }

@@ -20,7 +20,7 @@ fn open(ip: &str) -> UdpIo {
         trim_dscp: None,
         socket_buffers: 1 << 20,
     };
-    UdpIo::open(&config).unwrap()
+    UdpIo::open(&config, Vec::new()).unwrap()
 }
 
 fn peer(ip: &str) -> UdpSocket {

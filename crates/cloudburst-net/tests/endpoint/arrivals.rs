@@ -31,7 +31,7 @@ fn open_with(ip: &str, dscp: u8, socket_buffers: usize) -> UdpIo {
 
 fn open_as(ip: &str, dscps: &[u8], socket_buffers: usize) -> UdpIo {
     let bind = SocketAddr::new(ip.parse().expect("an address"), 0);
-    UdpIo::open(&UdpConfig {
+    let config = UdpConfig {
         bind,
         reuse_port: false,
         sockets: 1,
@@ -41,8 +41,8 @@ fn open_as(ip: &str, dscps: &[u8], socket_buffers: usize) -> UdpIo {
         dscps: dscps.to_vec(),
         trim_dscp: None,
         socket_buffers,
-    })
-    .expect("loopback sockets")
+    };
+    UdpIo::open(&config, Vec::new()).expect("loopback sockets")
 }
 
 const fn marking(ecn: Ecn) -> Marking {

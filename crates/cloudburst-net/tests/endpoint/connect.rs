@@ -55,7 +55,7 @@ async fn nobody_there_is_no_answer() {
     let (_silent, address) = nobody();
     let client = endpoint();
     let start = Instant::now();
-    let result = client.connect(address).options(within_deadline()).await;
+    let result = client.connect(address).deadline(DEADLINE).await;
     assert_eq!(result, Err(SendError::NoAnswer));
     assert!(start.elapsed() >= DEADLINE && start.elapsed() < DEADLINE + PATIENCE);
     assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");

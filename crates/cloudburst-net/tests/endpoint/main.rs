@@ -16,6 +16,7 @@ mod connect;
 mod dropped;
 mod failures;
 mod faults;
+mod given_sockets;
 mod marks;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -24,7 +24,7 @@ fn open(sockets: u16, socket_buffers: usize) -> UdpIo {
         trim_dscp: None,
         socket_buffers,
     };
-    UdpIo::open(&config).expect("loopback sockets")
+    UdpIo::open(&config, Vec::new()).expect("loopback sockets")
 }
 
 fn send(from: &UdpIo, egress: u16, remote: SocketAddr, segment_size: usize, contents: &[u8]) {

@@ -64,7 +64,7 @@ class Endpoint(Base):
 
     def connect(self, peer: str, *, timeout: float | None = None) -> None:
         """Opens a session, so that the first message need not wait for the handshake."""
-        wait(lambda wake: self._native.connect(peer, timeout, DEFAULT_PRIORITY, wake))
+        wait(lambda wake: self._native.connect(peer, timeout, wake))
 
     def send(
         self,

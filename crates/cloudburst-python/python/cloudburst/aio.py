@@ -76,7 +76,7 @@ class Endpoint(Base):
 
     async def connect(self, peer: str, *, timeout: float | None = None) -> None:
         """Opens a session, so that the first message need not wait for the handshake."""
-        await _wait(lambda wake: self._native.connect(peer, timeout, DEFAULT_PRIORITY, wake))
+        await _wait(lambda wake: self._native.connect(peer, timeout, wake))
 
     async def send(
         self,

@@ -16,7 +16,8 @@
 //! of the kernel is as fast, so hardly anything waits there unless others share the port.
 //!
 //! A frame enters the link at the time at which the kernel received it, so a thread that is late
-//! drops and trims the same packets.
+//! drops and trims the same packets. The kernel says so by the wall clock, which may be set; the links
+//! have a monotonic one, and only the age of a frame goes by the other.
 
 mod counts;
 mod frame;
@@ -43,7 +44,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// All protocols, in the order of the wire.
 const EVERYTHING: u16 = 0x0003_u16.to_be();
@@ -95,7 +96,9 @@ struct Switch {
     ports: Vec<Port>,
     /// What trimmed packets are marked with.
     trimmed: Option<IpDscp>,
-    /// The time of the links, since the Unix epoch. Unlike the clock it never decreases.
+    /// When the time of the links began.
+    epoch: Instant,
+    /// The time of the links: that of the last frame, or later.
     now: Duration,
 }
 
@@ -136,7 +139,8 @@ impl Switch {
             asking: counts::listen()?,
             ports: topology.neighbours(node).into_iter().map(port).collect::<io::Result<_>>()?,
             trimmed: trimmed.map_err(io::Error::other)?,
-            now: clock(),
+            epoch: Instant::now(),
+            now: Duration::ZERO,
         })
     }
 
@@ -144,12 +148,12 @@ impl Switch {
         let mut buffer = vec![0; LARGEST];
         while !ended.load(Ordering::Relaxed) {
             let is_asked = self.wait();
-            while let Some((length, at)) = receive(&self.incoming, &mut buffer) {
-                self.now = self.now.max(at);
+            while let Some((length, age)) = receive(&self.incoming, &mut buffer) {
+                self.now = entered(self.now, self.epoch.elapsed(), age);
                 self.take(&buffer[..length]);
                 self.send();
             }
-            self.now = self.now.max(clock());
+            self.now = self.epoch.elapsed();
             self.send();
             if is_asked {
                 let counts = self.ports.iter().map(|port| (port.neighbour, Counts::of(&port.link)));
@@ -163,7 +167,7 @@ impl Switch {
     /// somebody does.
     fn wait(&self) -> bool {
         let due = self.ports.iter().filter_map(|port| port.link.next_at()).min();
-        let longest = due.map_or(TICK, |due| due.saturating_sub(clock()).min(TICK));
+        let longest = due.map_or(TICK, |due| due.saturating_sub(self.epoch.elapsed()).min(TICK));
         let mut ready = [
             PollFd::new(self.incoming.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.asking.as_fd(), PollFlags::POLLIN),
@@ -221,7 +225,12 @@ fn device(name: &str) -> io::Result<LinkAddr> {
     devices.next().ok_or_else(missing)
 }
 
-/// The length of the next frame, and when it came.
+/// When a frame of this age entered the link, at `clock`, where the one before it did so at `last`.
+fn entered(last: Duration, clock: Duration, age: Duration) -> Duration {
+    clock.saturating_sub(age).max(last)
+}
+
+/// The length of the next frame, and how long ago it came.
 fn receive(socket: &Socket, buffer: &mut [u8]) -> Option<(usize, Duration)> {
     let mut control = cmsg_space!(timespec);
     let mut slices = [IoSliceMut::new(buffer)];
@@ -232,10 +241,28 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> Option<(usize, Duration)> {
         ControlMessageOwned::ScmTimestampns(at) => Some(at.into()),
         _ => None,
     });
-    Some((received.bytes, at.unwrap_or_else(clock)))
+    Some((received.bytes, at.map(age).unwrap_or_default()))
 }
 
-/// What the kernel stamps packets with.
-fn clock() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// How long ago the wall clock showed `stamp`. If it was set back since, no time at all.
+fn age(stamp: Duration) -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH + stamp).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_wall_clock_neither_stops_a_link_nor_reorders_its_frames() {
+        let at = Duration::from_millis;
+        assert_eq!(entered(at(5), at(20), at(2)), at(18));
+        // The stamp of a frame from before a step back is in the future.
+        let ahead = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + at(3_600_000);
+        assert_eq!(entered(at(18), at(21), age(ahead)), at(21));
+        // A step forward makes frames old that have just come.
+        let behind = ahead - at(7_200_000);
+        assert!(age(behind) >= at(3_600_000));
+        assert_eq!(entered(at(21), at(22), age(behind)), at(21));
+    }
 }

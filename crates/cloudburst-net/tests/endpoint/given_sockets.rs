@@ -1,0 +1,106 @@
+//! Sockets that were bound before the endpoint was built.
+
+use crate::common::{PATIENCE, builder, endpoint};
+use cloudburst_net::{Builder, PathMap, blocking};
+use socket2::{Domain, SockRef, Socket, Type};
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+
+/// A bound socket, and its address.
+fn bound() -> (UdpSocket, SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    let addr = socket.local_addr().expect("it is bound");
+    (socket, addr)
+}
+
+#[test]
+fn what_came_while_there_was_no_endpoint_is_received_by_the_next() {
+    let (socket, addr) = bound();
+    let build = || builder().bind(addr).build_on(vec![socket.try_clone().unwrap()]).unwrap();
+    let first = build().blocking();
+    endpoint().blocking().send(addr, "to the first").unwrap();
+    let received =
+        |endpoint: &blocking::Endpoint| endpoint.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(received(&first).bytes, "to the first");
+    drop(first);
+
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.send_to(b"no packet of Cloudburst", addr).unwrap();
+    let sending = thread::spawn(move || endpoint().blocking().send(addr, "to the second"));
+    let second = build().blocking();
+    assert_eq!(second.local_addr(), addr);
+    assert_eq!(received(&second).bytes, "to the second");
+    sending.join().unwrap().unwrap();
+    assert_eq!(second.counters().receiver.malformed, 1, "the stranger's");
+}
+
+#[test]
+fn a_socket_gets_the_options_of_the_endpoint_and_keeps_larger_buffers() {
+    let (socket, addr) = bound();
+    let options = SockRef::from(&socket);
+    for wanted in [50_000, 100_000] {
+        let build = builder().bind(addr).dscp(10).socket_buffers(wanted);
+        options.set_recv_buffer_size(70_000).unwrap();
+        let before = options.recv_buffer_size().unwrap();
+        drop(build.build_on(vec![socket.try_clone().unwrap()]).unwrap());
+        let granted = options.recv_buffer_size().unwrap();
+        assert_eq!(granted, before.max(2 * wanted));
+        assert_eq!(options.tos_v4().unwrap(), 10 << 2);
+        assert!(options.nonblocking().unwrap());
+    }
+}
+
+#[test]
+fn sockets_that_the_endpoint_does_not_need_and_those_that_it_misses_are_named() {
+    let said = |builder: Builder, sockets| builder.build_on(sockets).unwrap_err().to_string();
+    let ((one, here), (two, there)) = (bound(), bound());
+    let clone = |socket: &UdpSocket| socket.try_clone().unwrap();
+    assert_eq!(
+        said(builder().bind(here), vec![clone(&two)]),
+        format!(
+            "this endpoint takes messages at {here}, and the sockets that it was given are bound to \
+             {there}: give it one for each of its ports, and no other"
+        )
+    );
+    let line = said(builder().bind(here), vec![clone(&one), clone(&two)]);
+    assert!(line.contains(&format!("takes messages at {here}, and")), "{line}");
+    let pairs = builder().bind(here).paths(PathMap::ecmp_pairs(1, 2));
+    let mut next = here;
+    next.set_port(here.port() + 1);
+    let line = said(pairs, vec![clone(&one)]);
+    assert!(line.contains(&format!("at {here}, {next}, and")), "{line}");
+    let shared = said(builder().bind(here).reuse_port(true), vec![clone(&one)]);
+    assert!(shared.contains("`reuse_port` is true"), "{shared}");
+    one.connect(there).unwrap();
+    let line = said(builder().bind(here), vec![one]);
+    assert!(line.contains(&format!("bound to {here} cannot be used: it is connected")), "{line}");
+
+    let only_v6 = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
+    only_v6.set_only_v6(true).unwrap();
+    only_v6.bind(&"[::]:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+    let only_v6 = UdpSocket::from(only_v6);
+    let line = said(builder().bind(only_v6.local_addr().unwrap()), vec![only_v6]);
+    assert!(line.contains("IPv6 alone"), "{line}");
+}
+
+#[test]
+fn each_port_that_takes_messages_may_be_given() {
+    // Whoever wants ports in a row tries until they are free.
+    let sockets = (0..64).find_map(|_| {
+        let (first, mut addr) = bound();
+        addr.set_port(addr.port().checked_add(1)?);
+        Some((UdpSocket::bind(addr).ok()?, first))
+    });
+    let (second, first) = sockets.expect("two free ports in a row");
+    let addr = first.local_addr().unwrap();
+    let paths = PathMap::ecmp_pairs(1, 2);
+    let server = builder().bind(addr).paths(paths.clone());
+    let server = server.build_on(vec![second, first]).unwrap().blocking();
+    assert_eq!(server.as_async().local_addrs()[1].port(), addr.port() + 1);
+    let client = builder().paths(paths).build().unwrap().blocking();
+    client.send(addr, vec![7; 100_000]).unwrap();
+    let message = server.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(message.bytes.len(), 100_000);
+    let received = client.paths(addr).iter().filter(|path| path.arrived > 0).count();
+    assert_eq!(received, 2);
+}
