@@ -12,6 +12,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why an endpoint was not built. Nothing is left of it.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{BuildError, Endpoint, Security};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// match Endpoint::builder().bind(loopback).dscp(64).security(security).build() {
+///     Ok(endpoint) => println!("listening on {}", endpoint.local_addr()),
+///     Err(BuildError::Bind { addr, source }) => eprintln!("is {addr} in use? {source}"),
+///     Err(error) => eprintln!("{error}"), // DSCP 64 does not exist: it must be between 0 and 63
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -311,6 +325,27 @@ pub enum SendError {
 impl SendError {
     /// Whether an end had no room: the receiver, whose application does not take messages fast enough,
     /// or this endpoint, which has too many under way. Send less, or later.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{RejectReason, SendError};
+    /// # use std::time::Duration;
+    /// /// How long to wait before the message is sent again, if that is safe and may help.
+    /// fn pause(error: &SendError) -> Option<Duration> {
+    ///     match error {
+    ///         _ if error.may_have_been_delivered() || error.is_closed() => None,
+    ///         _ if error.is_busy() => Some(Duration::from_millis(10)),
+    ///         _ if error.is_timeout() => Some(Duration::ZERO),
+    ///         SendError::Refused(RejectReason::Closing) => Some(Duration::from_secs(1)),
+    ///         _ => None,
+    ///     }
+    /// }
+    /// assert_eq!(pause(&SendError::NoAnswer), Some(Duration::ZERO));
+    /// assert_eq!(pause(&SendError::Deadline), None); // the receiver may have it
+    /// assert!(SendError::Refused(RejectReason::TooLarge).is_refused());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::TooManyCalls { .. } | Self::Busy)
     }
@@ -417,6 +452,25 @@ impl From<CallFailure> for SendError {
 }
 
 /// The endpoint is closed, and its last message was taken.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Closed, Endpoint, Security};
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// client.send(server.local_addr(), "the last one").await?;
+/// server.shutdown(Duration::ZERO).await;
+/// assert_eq!(server.recv().await?.bytes, "the last one"); // what has arrived can be taken
+/// assert_eq!(server.recv().await, Err(Closed));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this endpoint is closed, and all its messages were taken")]
 pub struct Closed;

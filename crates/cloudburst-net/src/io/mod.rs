@@ -64,6 +64,16 @@ use waiting::Waiter;
 const FAR: Duration = Duration::from_secs(3_155_760_000);
 
 /// Sockets, one for each egress, and a monotonic clock that began when they were opened.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::io::UdpIo;
+/// /// The egress of a port, if it is one of this endpoint's.
+/// fn egress(io: &UdpIo, port: u16) -> Option<usize> {
+///     io.local_addrs().iter().position(|address| address.port() == port)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct UdpIo {
     sockets: Sockets,
