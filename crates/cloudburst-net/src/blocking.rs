@@ -565,6 +565,23 @@ impl Endpoint {
     }
 
     /// Sends each request to its peer, all at once. See [`AsyncEndpoint::call_many`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let servers = [server.local_addr(); 2];
+    /// # let service = server.clone();
+    /// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
+    /// for response in client.call_many(servers.map(|server| (server, "query"))) {
+    ///     println!("{}: {:?}", response.peer, response.result?);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn call_many<B: Into<Bytes>>(
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
@@ -577,6 +594,24 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`Closed`] when the endpoint is shutting down.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::thread;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let address = server.local_addr();
+    /// let caller = thread::spawn(move || client.call(address, "hello"));
+    /// let request = server.recv_request()?;
+    /// let answer = request.bytes().to_ascii_uppercase();
+    /// request.reply(answer)?;
+    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "HELLO");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recv_request(&self) -> Result<Request, Closed> {
         let request = self.block_on(self.endpoint.recv_request())?;
         Ok(Request { request, options: self.options })

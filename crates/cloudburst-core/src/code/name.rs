@@ -42,6 +42,14 @@ pub enum Code {
 }
 
 /// Text that names no code.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::code::{Code, CodeNameError};
+/// let said = "reed-solomon".parse::<Code>().map_err(|error: CodeNameError| error.got);
+/// assert_eq!(said, Err("reed-solomon".to_owned()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no code is called {got:?}; there are {ACCEPTED}")]
 #[non_exhaustive]

@@ -104,6 +104,34 @@ impl RequestParts {
     }
 
     /// Waits until nobody waits for the response any more. See [`Request::is_cancelled`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// # let caller = client.clone();
+    /// # let call = tokio::spawn(async move { client.call(address, "hello").await });
+    /// let request = server.recv_request().await?;
+    /// let parts = request.parts();
+    /// let watch = tokio::spawn(async move {
+    ///     parts.cancelled().await;
+    ///     println!("{} has given up", parts.peer);
+    /// });
+    /// # while caller.counters().sender.delivered == 0 {
+    /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
+    /// # }
+    /// # call.abort();
+    /// watch.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn cancelled(&self) {
         self.interest.over().await;
     }
@@ -176,8 +204,12 @@ impl Request {
     /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
     /// # let (client, server) = (build()?, build()?);
     /// let address = server.local_addr();
+    /// # let caller = client.clone();
     /// let call = tokio::spawn(async move { client.call(address, "hello").await });
     /// let request = server.recv_request().await?;
+    /// # while caller.counters().sender.delivered == 0 {
+    /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
+    /// # }
     /// call.abort(); // the caller no longer waits, and says so
     /// request.cancelled().await;
     /// assert!(request.is_cancelled());
@@ -265,6 +297,24 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// let job = tokio::spawn(async move { client.call(address, "a job").await });
+    /// server.recv_request().await?.accept().await?;
+    /// assert_eq!(job.await??, "");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn accept(self) -> Outgoing<Reply> {
         self.reply(Bytes::new())
     }

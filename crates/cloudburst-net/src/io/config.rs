@@ -20,9 +20,7 @@ use std::net::SocketAddr;
 ///     socket_buffers: 1 << 20,
 /// };
 /// let io = UdpIo::open(&config)?;
-/// assert_eq!((io.local_addrs().len(), io.local_addrs()[0]), (4, io.local_addr()));
-/// assert_eq!(io.counters().datagrams_sent, 0);
-/// assert_eq!(io.granted_buffers().wanted, 1 << 20);
+/// assert_eq!(io.local_addrs().len(), 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
