@@ -58,6 +58,19 @@ pub enum SendError {
 }
 
 /// Why this host did not send packets. The peer and the network are not to blame.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::error::LocalError;
+/// fn advise(error: LocalError) -> &'static str {
+///     match error {
+///         LocalError::Denied => "see the rules of this host's firewall",
+///         LocalError::TooLarge => "lower `mtu`",
+///         _ => "see `dmesg`",
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalError {
@@ -159,6 +172,19 @@ pub enum Indeterminate {
 /// What a delivered message cost, and how long it took.
 ///
 /// Packets here are SYMBOL packets of this message: handshakes and answers are in the counters.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::error::Receipt;
+/// # use cloudburst_core::id::PathId;
+/// fn log(receipt: &Receipt) {
+///     let Receipt { bytes, packets, waited, completed_in, .. } = receipt;
+///     println!("{bytes} bytes in {packets} packets, {completed_in:?} after {waited:?}");
+///     println!("{:.2} packets for each that was needed", receipt.redundancy());
+///     println!("{} on path 0, {:?} in all", receipt.arrived_on(PathId(0)), receipt.total());
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Receipt {

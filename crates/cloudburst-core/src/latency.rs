@@ -15,6 +15,21 @@ const DIGITS: u8 = 2;
 /// Its buckets are those of an HDR histogram: about 27 KB, however much is recorded. What took
 /// longer than an hour counts as an hour. Recording is an addition in an array; nothing is
 /// allocated.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::latency::LatencyHistogram;
+/// # use core::time::Duration;
+/// fn log(sent: &LatencyHistogram, a_minute_ago: &LatencyHistogram) {
+///     println!("median {:?}, p99 {:?}", sent.quantile(0.5), sent.quantile(0.99));
+///     let (fast, all) = (sent.at_most(Duration::from_millis(1)), sent.count());
+///     println!("{fast} of {all} within 1 ms, {:?} together", sent.sum());
+///     let slowest = sent.since(a_minute_ago).map(|(took, _)| took).max();
+///     println!("slowest of the last minute: {slowest:?}");
+/// }
+/// # log(&LatencyHistogram::default(), &LatencyHistogram::default());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyHistogram {
     buckets: Histogram<u64>,

@@ -304,9 +304,10 @@ fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
             Some(took) => format!("{:.1}", *took as f64 / 1e3),
             None => "-".into(),
         };
+    let tail = if took.len() < 100 { "longest" } else { "p99" };
     eprintln!(
         "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, p50 \
-         {} ms, p99 {} ms, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by others",
+         {} ms, {tail} {} ms, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by others",
         turn.experiment,
         turn.repetition,
         turn.scheme,

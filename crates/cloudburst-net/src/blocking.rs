@@ -30,6 +30,28 @@ use std::{io, thread};
 /// An [`Endpoint`](AsyncEndpoint) whose methods block. Do not use it in async code.
 ///
 /// It and its clones are the same endpoint as the one that it was made from.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?.blocking(), build()?.blocking());
+/// let peer = server.local_addr();
+/// client.connect(peer)?;
+/// let receipt = client.send(peer, "hello")?;
+/// assert_eq!(receipt.bytes, 5);
+/// assert_eq!(server.recv()?.bytes, "hello");
+///
+/// println!("{:?}", client.counters().sender);
+/// println!("p99 {:?}", client.latencies().sent.quantile(0.99));
+/// for path in client.paths(peer) {
+///     println!("{:?}: {} of 1,000 lost", path.via, path.loss_permille);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     endpoint: AsyncEndpoint,
@@ -37,11 +59,45 @@ pub struct Endpoint {
 }
 
 /// A send under way. Dropping it stops the burst at once.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?.blocking(), build()?.blocking());
+/// let sending = client.try_send(server.local_addr(), "hello")?;
+/// println!("message {} is on its way", sending.id());
+/// let receipt = sending.wait()?;
+/// assert_eq!(receipt.bytes, 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the send"]
 pub struct Sending(AsyncSending);
 
 /// Calls in flight: an iterator over their responses, as they come. See [`Calls`](AsyncCalls).
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?.blocking(), build()?.blocking());
+/// # let servers = [server.local_addr(); 2];
+/// # let service = server.clone();
+/// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
+/// let mut calls = client.call_many(servers.map(|server| (server, "query")));
+/// for response in &mut calls {
+///     println!("{} from {}: {:?}", response.index, response.peer, response.result);
+/// }
+/// assert_eq!(calls.left(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls(AsyncCalls);
@@ -54,6 +110,22 @@ impl Calls {
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let servers = [server.local_addr(); 2];
+    /// # let service = server.clone();
+    /// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
+    /// let calls = client.call_many([(servers[0], "one"), (servers[1], "two")]);
+    /// assert_eq!(calls.results(), [Ok("one".into()), Ok("two".into())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn results(self) -> Vec<Result<Bytes, SendError>> {
         block_on(Inner::engine_of(self.0.endpoint()), self.0.results())
     }
@@ -68,6 +140,29 @@ impl Iterator for Calls {
 }
 
 /// A request that has arrived. See [`Request`](AsyncRequest).
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # use std::{thread, time::Instant};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?.blocking(), build()?.blocking());
+/// let address = server.local_addr();
+/// let caller = thread::spawn(move || client.call(address, "a job"));
+///
+/// let request = server.recv_request()?;
+/// println!("{} bytes from {}", request.bytes().len(), request.peer());
+/// if request.is_cancelled() || Instant::now() > request.deadline() {
+///     drop(request); // nobody waits any more
+/// } else {
+///     request.reply("done")?;
+/// }
+/// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "done");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
@@ -112,6 +207,22 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::thread;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let address = server.local_addr();
+    /// let caller = thread::spawn(move || client.call(address, "a job"));
+    /// server.recv_request()?.accept()?;
+    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn accept(self) -> Result<Receipt, SendError> {
         self.reply(Bytes::new())
     }
@@ -119,6 +230,18 @@ impl Request {
 
 impl AsyncEndpoint {
     /// The same endpoint, with blocking methods.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// let blocking = endpoint.blocking();
+    /// assert_eq!(blocking.local_addr(), endpoint.local_addr());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn blocking(&self) -> Endpoint {
         self.clone().into()
     }
@@ -143,6 +266,20 @@ impl Endpoint {
     }
 
     /// The same endpoint for async callers.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// // What has no blocking form is there for async callers.
+    /// let addresses = client.as_async().local_addrs();
+    /// assert!(addresses.contains(&client.local_addr()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn as_async(&self) -> &AsyncEndpoint {
         &self.endpoint
     }
@@ -153,6 +290,21 @@ impl Endpoint {
     }
 
     /// The sizes of the socket buffers that the system granted.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// let granted = server.granted_buffers();
+    /// if granted.receive < granted.wanted {
+    ///     eprintln!("raise it: sysctl -w net.core.rmem_max={}", granted.wanted);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn granted_buffers(&self) -> GrantedBuffers {
         self.endpoint.granted_buffers()
     }
@@ -163,6 +315,18 @@ impl Endpoint {
     }
 
     /// Where the last refused handshake claims to come from. See [`AsyncEndpoint::refused_from`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// assert_eq!(server.refused_from(), None); // every handshake was under its key
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn refused_from(&self) -> Option<SocketAddr> {
         self.endpoint.refused_from()
     }
@@ -173,6 +337,20 @@ impl Endpoint {
     }
 
     /// What passed between this endpoint and each peer. See [`AsyncEndpoint::peers`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// client.send(server.local_addr(), "hello")?;
+    /// let delivered = client.peer(server.local_addr()).map(|stats| stats.sent.delivered);
+    /// assert_eq!((client.peers().len(), delivered), (1, Some(1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn peers(&self) -> Vec<PeerStats> {
         self.endpoint.peers()
     }
@@ -192,6 +370,18 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`PathMapError`]; nothing has changed then.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// client.set_paths(PathMap::ecmp(8))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
         self.endpoint.set_paths(paths)
     }
@@ -221,6 +411,22 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`Outgoing::begin`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// let peer = server.local_addr();
+    /// let (one, two) = (client.try_send(peer, "one")?, client.try_send(peer, "two")?);
+    /// // Both are on their way.
+    /// one.wait()?;
+    /// two.wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send(
         &self,
         peer: SocketAddr,
@@ -250,6 +456,24 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv`](Self::recv).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// client.send(server.local_addr(), "hello")?;
+    /// let mut messages = 0;
+    /// while let Some(message) = server.recv_timeout(Duration::from_millis(1))? {
+    ///     messages += 1;
+    /// }
+    /// assert_eq!(messages, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Message>, Closed> {
         let deadline = self.endpoint.now() + timeout;
         loop {
@@ -272,6 +496,20 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv`](Self::recv).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// assert_eq!(server.try_recv()?, None);
+    /// client.send(server.local_addr(), "hello")?; // Ok: it is in the queue
+    /// assert_eq!(server.try_recv()?.map(|message| message.bytes), Some("hello".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
         self.endpoint.try_recv()
     }
@@ -281,6 +519,18 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`AsyncEndpoint::resolve`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// assert_eq!(client.resolve("localhost:7000")?, "127.0.0.1:7000".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn resolve(&self, name: &str) -> io::Result<SocketAddr> {
         names::resolve(name, self.local_addr())
     }
@@ -315,6 +565,23 @@ impl Endpoint {
     }
 
     /// Sends each request to its peer, all at once. See [`AsyncEndpoint::call_many`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let servers = [server.local_addr(); 2];
+    /// # let service = server.clone();
+    /// # std::thread::spawn(move || service.serve(2, |request| request.bytes));
+    /// for response in client.call_many(servers.map(|server| (server, "query"))) {
+    ///     println!("{}: {:?}", response.peer, response.result?);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn call_many<B: Into<Bytes>>(
         &self,
         requests: impl IntoIterator<Item = (SocketAddr, B)>,
@@ -327,6 +594,24 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`Closed`] when the endpoint is shutting down.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::thread;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// # let address = server.local_addr();
+    /// let caller = thread::spawn(move || client.call(address, "hello"));
+    /// let request = server.recv_request()?;
+    /// let answer = request.bytes().to_ascii_uppercase();
+    /// request.reply(answer)?;
+    /// # assert_eq!(caller.join().map_err(|_| "it panicked")??, "HELLO");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recv_request(&self) -> Result<Request, Closed> {
         let request = self.block_on(self.endpoint.recv_request())?;
         Ok(Request { request, options: self.options })
@@ -337,6 +622,21 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv_request`](Self::recv_request).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?.blocking(), build()?.blocking());
+    /// if let Some(request) = server.recv_request_timeout(Duration::from_millis(1))? {
+    ///     request.reply("hello")?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recv_request_timeout(&self, timeout: Duration) -> Result<Option<Request>, Closed> {
         let came = self.block_on_for(timeout, self.endpoint.recv_request()).transpose()?;
         Ok(came.map(|request| Request { request, options: self.options }))

@@ -33,6 +33,20 @@ pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 
 /// Settings of an [`Endpoint`] to be. All but [`security`](Self::security) have defaults, and all
 /// are checked by [`build`](Self::build).
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, PathMap, Security};
+/// let endpoint = Endpoint::builder()
+///     .bind("127.0.0.1:0".parse()?)
+///     .paths(PathMap::ecmp(8))
+///     .security(Security::pre_shared([7; 32])) // 32 bytes from a safe place
+///     .capacity(25_000_000_000) // bits a second
+///     .dscp(43)
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `build`"]
 pub struct Builder {
@@ -57,6 +71,16 @@ pub struct Builder {
 
 impl Endpoint {
     /// Settings to start from.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// let builder = Endpoint::builder().bind("127.0.0.1:0".parse()?).security(Security::pre_shared([7; 32]));
+    /// let (one, other) = (builder.clone().build()?, builder.build()?);
+    /// assert_ne!(one.local_addr(), other.local_addr());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -109,6 +133,19 @@ impl Builder {
     /// ([`PathMap::ecmp_pairs`]), the first. A second call replaces the addresses of the first. Not
     /// with [`reuse_port`](Self::reuse_port): peers then send to the ports of single endpoints,
     /// which no translator forwards.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Naming, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let public = "203.0.113.7:443".parse()?; // which a device translates into this host's address
+    /// let endpoint =
+    ///     Endpoint::builder().bind(loopback).known_as([public]).security(security).build()?;
+    /// assert_eq!(endpoint.naming(public), Naming::Translated);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn known_as(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.known_as = addresses.into_iter().map(plain).collect();
         self
@@ -123,6 +160,21 @@ impl Builder {
     /// The order in which packets visit the paths. Default [`Order::RoundRobin`].
     ///
     /// A digit reversal must be of as many paths as the map has.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Order, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .paths(PathMap::ecmp(16))
+    ///     .order(Order::Recycled) // prefer paths that delivered
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn order(mut self, order: Order) -> Self {
         self.order = Some(order);
         self
@@ -143,6 +195,22 @@ impl Builder {
     /// [`paths`](Self::paths) says `ports`.
     /// A `port` of 0 stands for the port of [`bind`](Self::bind), or, with `reuse_port`, for the
     /// endpoint's own.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Config, Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let config = Config {
+    ///     deadline: Duration::from_millis(50),
+    ///     max_message: 1 << 20,
+    ///     ..Config::default()
+    /// };
+    /// let endpoint = Endpoint::builder().bind(loopback).config(config).security(security).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
@@ -159,6 +227,21 @@ impl Builder {
 
     /// The share of the capacity that all messages together may use, above 0 and at most 1.
     /// Default 1.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .capacity(10_000_000_000)
+    ///     .rate(0.5) // at most 5 Gb/s, where links above this host's are over-subscribed 2:1
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn rate(mut self, share: f64) -> Self {
         self.rate = Some(share);
         self
@@ -166,6 +249,21 @@ impl Builder {
 
     /// Whether the rate is lowered while packets get lost on every path to every peer. See
     /// [`Config::adaptive_rate`]. Default false.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .capacity(10_000_000_000) // what the interface says; a hypervisor may allow less
+    ///     .adaptive_rate(true)
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn adaptive_rate(mut self, adaptive: bool) -> Self {
         self.adaptive_rate = Some(adaptive);
         self
@@ -190,6 +288,23 @@ impl Builder {
     /// two queues. An answer that leaves in one batch with symbols of class 1 has their DSCP.
     ///
     /// Set the same DSCPs at both ends: each warns once of packets that arrive with none of them.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Classes, Config, Endpoint, Security, Thresholds};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// // Answers have a queue of their own, and so have symbols of long messages.
+    /// let classes = Classes::ByLeft(Thresholds::new(&[20_000])?);
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .config(Config { classes, ..Config::default() })
+    ///     .dscps([46, 43, 45])
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn dscps(mut self, dscps: impl IntoIterator<Item = u8>) -> Self {
         self.dscps = dscps.into_iter().collect();
         self
@@ -202,6 +317,21 @@ impl Builder {
     /// must adjust the lengths in the IP and UDP headers of what they trim, and the UDP checksum, or
     /// the system drops it before this endpoint sees it. Not with outer headers
     /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]), whose ends drop trimmed packets.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .dscp(43)
+    ///     .trimmable(44) // what switches are configured to set in packets that they trim
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn trimmable(mut self, dscp: u8) -> Self {
         self.trim_dscp = Some(dscp);
         self
@@ -209,6 +339,22 @@ impl Builder {
 
     /// Whether ECN bits tell switches which packets to drop first. Default false. Set it at both
     /// ends, and only where switches are configured for it: see [`Config::aeolus`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{BurstPolicy, Config, Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let policy = BurstPolicy::Pulled { window: None };
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .config(Config { policy, ..Config::default() })
+    ///     .aeolus(true)
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn aeolus(mut self, aeolus: bool) -> Self {
         self.aeolus = Some(aeolus);
         self
@@ -216,6 +362,21 @@ impl Builder {
 
     /// Whether all packets are marked as ECN-capable, so that switches mark them instead of
     /// dropping them. See [`Config::ecn`]. Default false.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Order, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .ecn(true)
+    ///     .order(Order::Recycled) // paths with marks are not reused
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn ecn(mut self, ecn: bool) -> Self {
         self.ecn = Some(ecn);
         self
@@ -223,6 +384,21 @@ impl Builder {
 
     /// How long a thread that waits for packets busy-polls before it sleeps, if recent packets
     /// arrived as quickly. Default 100 us. See [`Config::busy_poll`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder()
+    ///     .bind(loopback)
+    ///     .busy_poll(Duration::ZERO) // always sleep: leave the processor to others
+    ///     .security(security)
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn busy_poll(mut self, time: Duration) -> Self {
         self.busy_poll = Some(time);
         self
@@ -285,6 +461,18 @@ impl Builder {
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
     /// The system may grant less: see [`Endpoint::granted_buffers`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint =
+    ///     Endpoint::builder().bind(loopback).socket_buffers(64 << 10).security(security).build()?;
+    /// assert_eq!(endpoint.granted_buffers().wanted, 64 << 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket_buffers = bytes;
         self
@@ -297,6 +485,19 @@ impl Builder {
     /// that `docs/qlog.md` lists: each message, train, report and loss, without any bytes of
     /// messages. A thread writes it; events that come faster than it writes, and those beyond 64 MiB, are
     /// dropped and counted in the last record.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path();
+    /// let endpoint = Endpoint::builder().bind(loopback).qlog(dir).security(security).build()?;
+    /// assert_eq!(std::fs::read_dir(dir)?.count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn qlog(mut self, dir: impl Into<PathBuf>) -> Self {
         self.qlog = Some(dir.into());
         self
@@ -307,6 +508,15 @@ impl Builder {
     /// # Errors
     ///
     /// See [`BuildError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{BuildError, Endpoint};
+    /// let refused = Endpoint::builder().bind("127.0.0.1:0".parse()?).build();
+    /// assert!(matches!(refused, Err(BuildError::NoSecurity)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self) -> Result<Endpoint, BuildError> {
         self.build_on(Vec::new())
     }

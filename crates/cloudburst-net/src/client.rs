@@ -20,6 +20,30 @@ use tower_service::Service;
 ///
 /// Each clone holds room of its own, also while it is ready and idle: where many are balanced, leave room
 /// for other calls in `Config::send_messages`.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Bytes, Endpoint, Security, SendOptions};
+/// # use std::time::Duration;
+/// # use tower::ServiceExt;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// # let address = server.local_addr();
+/// # tokio::spawn(async move {
+/// #     server.serve(100, |request| async move { request.bytes.to_ascii_uppercase() }).await
+/// # });
+/// let soon = SendOptions { deadline: Some(Duration::from_secs(1)), ..SendOptions::default() };
+/// let service = client.client(address).with(soon);
+/// assert_eq!(service.peer(), address);
+/// assert_eq!(service.oneshot(Bytes::from("hello")).await?, "HELLO");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Client {
     endpoint: Endpoint,
     peer: SocketAddr,

@@ -57,6 +57,24 @@ pub struct Endpoint {
 }
 
 /// Counters of what an endpoint has done and seen since it was built.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// client.send(server.local_addr(), "hello").await?;
+/// let counters = client.counters();
+/// assert_eq!(counters.sender.delivered, 1);
+/// println!("{} datagrams in {} system calls", counters.io.datagrams_sent, counters.io.batches_sent);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -90,6 +108,19 @@ impl Endpoint {
     /// other.
     ///
     /// [`local_addr`]: Self::local_addr
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint =
+    ///     Endpoint::builder().bind(loopback).paths(PathMap::ecmp(4)).security(security).build()?;
+    /// assert_eq!(endpoint.local_addrs().len(), 8); // four paths and four spares
+    /// assert_eq!(endpoint.local_addrs()[0], endpoint.local_addr());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn local_addrs(&self) -> &[SocketAddr] {
         self.inner.engine.io().local_addrs()
     }
@@ -100,11 +131,37 @@ impl Endpoint {
     /// A handshake that is addressed to any other is not accepted: its initiator reports
     /// [`SendError::NotAccepted`]. Addresses of interfaces are looked
     /// up at most five times a second.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Naming, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// assert_eq!(endpoint.naming(endpoint.local_addr()), Naming::Own);
+    /// assert_eq!(endpoint.naming("203.0.113.7:7000".parse()?), Naming::Foreign);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn naming(&self, address: SocketAddr) -> Naming {
         self.inner.naming(address)
     }
 
     /// The sizes of the socket buffers that the system granted.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// let granted = endpoint.granted_buffers();
+    /// if granted.receive < granted.wanted {
+    ///     eprintln!("raise it: sysctl -w net.core.rmem_max={}", granted.wanted);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn granted_buffers(&self) -> GrantedBuffers {
         self.inner.engine.io().granted_buffers()
     }
@@ -124,35 +181,139 @@ impl Endpoint {
 
     /// Where the last handshake under no key of this endpoint claims to come from, for a line in a log: the
     /// address is not verified, and nothing was sent there. The counter `refused_handshakes` says how many came.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+    /// if let Some(address) = endpoint.refused_from() {
+    ///     let count = endpoint.counters().receiver.refused_handshakes;
+    ///     eprintln!("{count} handshakes under another key; the last claims to be from {address}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn refused_from(&self) -> Option<SocketAddr> {
         self.here().and_then(Engine::refused_from).map(crate::io::plain)
     }
 
     /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and
     /// receiving by some microseconds each.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// let sent = client.latencies().sent;
+    /// assert_eq!(sent.count(), 1);
+    /// println!("median {:?}, p99 {:?}", sent.quantile(0.5), sent.quantile(0.99));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn latencies(&self) -> Latencies {
         self.here().map(Engine::latencies).unwrap_or_default()
     }
 
     /// The traffic with each peer that this endpoint remembers, by address. There are at most three
     /// times [`Config::max_peers`](crate::Config::max_peers) peers.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// for stats in client.peers() {
+    ///     println!("{}: {} delivered, {:?}", stats.peer, stats.sent.delivered, stats.sent.round_trip);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn peers(&self) -> Vec<PeerStats> {
         self.here().map(Engine::peers).unwrap_or_default()
     }
 
     /// The traffic with `peer`; `None` if the endpoint does not remember it.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// let sent = client.peer(server.local_addr()).map(|stats| stats.sent.delivered);
+    /// assert_eq!(sent, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
         let peer = crate::io::plain(peer);
         self.peers().into_iter().find(|stats| stats.peer == peer)
     }
 
     /// The time on the endpoint's clock, to which all times in its counters refer.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// if let Some(heard) = client.peer(server.local_addr()).and_then(|stats| stats.sent.last_heard) {
+    ///     println!("last heard of {:?} ago", client.now().saturating_since(heard));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn now(&self) -> Instant {
         self.inner.engine.io().now()
     }
 
     /// Live counts of the paths to `peer`, by path number, including removed ones. Empty if nothing
     /// was sent there.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// for path in client.paths(server.local_addr()) {
+    ///     let via = path.via.egress;
+    ///     println!("egress {via}: {} sent, {} of 1,000 lost", path.sent, path.loss_permille);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn paths(&self, peer: SocketAddr) -> Vec<PathStats> {
         self.here().map(|engine| engine.paths(crate::io::plain(peer))).unwrap_or_default()
     }
@@ -170,6 +331,19 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`PathMapError`]. On an error, nothing has changed.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let endpoint =
+    ///     Endpoint::builder().bind(loopback).paths(PathMap::ecmp(16)).security(security).build()?;
+    /// endpoint.set_paths(PathMap::ecmp(8))?;
+    /// assert!(endpoint.set_paths(PathMap::ecmp(64)).is_err()); // more ports than were opened
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_paths(&self, paths: PathMap) -> Result<(), PathMapError> {
         self.inner.set_paths(paths)
     }
@@ -184,6 +358,23 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`SendError`], which says whether the message may still have been delivered.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let receipt = client.send(server.local_addr(), "hello").deadline(Duration::from_secs(1)).await?;
+    /// println!("{} bytes in {} packets, {:?}", receipt.bytes, receipt.packets, receipt.total());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn send(&self, peer: SocketAddr, bytes: impl Into<Bytes>) -> Outgoing<Plain<'_>> {
         Outgoing::new(Plain { endpoint: self, peer, bytes: bytes.into() })
     }
@@ -193,6 +384,24 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`Closed`] when the endpoint is closed and all messages have been taken.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// let message = server.recv().await?;
+    /// assert_eq!(message.bytes, "hello");
+    /// server.send(message.peer, "hello yourself").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn recv(&self) -> Result<Message, Closed> {
         let _ = self.inner.join_runtime();
         loop {
@@ -209,6 +418,23 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv`](Self::recv).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// assert_eq!(server.try_recv()?, None);
+    /// client.send(server.local_addr(), "hello").await?; // Ok: it is in the queue
+    /// assert_eq!(server.try_recv()?.map(|message| message.bytes), Some("hello".into()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn try_recv(&self) -> Result<Option<Message>, Closed> {
         let closed = self.inner.is_closed()?;
         let message = self.inner.engine.recv();
@@ -229,6 +455,26 @@ impl Endpoint {
     /// Messages that have arrived can still be received. The shutdown continues if this future is
     /// dropped. Dropping the last clone of the endpoint is a shutdown that waits for nothing: peers are
     /// told once, and those whom that does not reach learn by their deadlines.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Closed, Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// client.send(server.local_addr(), "hello").await?;
+    /// if !client.shutdown(Duration::from_secs(10)).await {
+    ///     eprintln!("some messages had not ended");
+    /// }
+    /// assert_eq!(client.recv().await, Err(Closed));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn shutdown(&self, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         let endpoint = self.clone();

@@ -150,7 +150,7 @@ pub use sending::Sending;
 pub use streams::{Incoming, PeerSink};
 
 pub use bytes::Bytes;
-pub use cloudburst_core::code::Code;
+pub use cloudburst_core::code::{Code, CodeNameError, Degree};
 pub use cloudburst_core::config::{
     BurstPolicy, Capacity, Classes, Config, ConfigError, KeyError, PresharedKey, PullOrder,
     Security, Thresholds,
@@ -162,8 +162,8 @@ pub use cloudburst_core::path::{
     Downlink, Naming, Order, OrderError, PathStats, Shape, ShapeError, Via,
 };
 pub use cloudburst_core::proto::{
-    Latencies, Message, PeerStats, ReceivedFrom, ReceiverCounters, SendOptions, SenderCounters,
-    SentTo,
+    CallCounters, Latencies, Message, PeerStats, ReceivedFrom, ReceiverCounters, SendOptions,
+    SenderCounters, SentTo,
 };
 pub use cloudburst_core::time;
 pub use cloudburst_core::wire::{Arrivals, RejectReason, Role};

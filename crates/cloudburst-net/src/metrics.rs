@@ -233,6 +233,20 @@ type PathKey = (SocketAddr, usize);
 
 /// Publishes what an endpoint counts to the recorder of the facade [`metrics`](::metrics). See
 /// [`Endpoint::metrics`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Metrics, Security};
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// let endpoint = Endpoint::builder().bind(loopback).security(security).build()?;
+/// let mut metrics: Metrics = endpoint.metrics().label("service", "search");
+/// assert!(metrics.publish());
+/// drop(endpoint);
+/// assert!(!metrics.publish()); // it is over
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Metrics {
     endpoint: Weak<Inner>,
     labels: Vec<Label>,

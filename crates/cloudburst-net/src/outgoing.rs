@@ -51,6 +51,24 @@ impl<W> Outgoing<W> {
 
     /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline). That of a call
     /// includes the response.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let nobody = "127.0.0.1:9".parse()?;
+    /// let late = client.send(nobody, "hello").deadline(Duration::from_millis(1)).await;
+    /// assert!(late.is_err_and(|error| error.is_timeout()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.options.deadline = Some(deadline);
         self
@@ -64,6 +82,22 @@ impl<W> Outgoing<W> {
     }
 
     /// The code to send it in. Default: [`Config::code`](crate::Config::code).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{BurstPolicy, Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let peer = server.local_addr();
+    /// client.send(peer, "hello").code("lt".parse()?).policy(BurstPolicy::Oblivious).await?; // as in the paper
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn code(mut self, code: Code) -> Self {
         self.options.code = Some(code);
         self
@@ -76,6 +110,24 @@ impl<W> Outgoing<W> {
     }
 
     /// All settings at once, for callers that keep them.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security, SendOptions};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let urgent = SendOptions { priority: SendOptions::MAX_PRIORITY, ..SendOptions::default() };
+    /// for message in ["one", "two"] {
+    ///     client.send(server.local_addr(), message).options(urgent).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub const fn options(mut self, options: SendOptions) -> Self {
         self.options = options;
         self
@@ -83,9 +135,38 @@ impl<W> Outgoing<W> {
 }
 
 /// What an [`Outgoing`] or a [`Connect`] resolves to when it is awaited.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Receipt, Security, SendError, outgoing::Outcome};
+/// # use futures_util::future::join_all;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// let sends: [Outcome<'_, Result<Receipt, SendError>>; 2] =
+///     ["one", "two"].map(|message| client.send(server.local_addr(), message).into_future());
+/// for outcome in join_all(sends).await {
+///     println!("{:?}", outcome?.completed_in);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub type Outcome<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A plain message: see [`Endpoint::send`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Outgoing, outgoing::Plain};
+/// fn urgent(message: Outgoing<Plain<'_>>) -> Outgoing<Plain<'_>> {
+///     message.priority(7)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Plain<'a> {
     pub(crate) endpoint: &'a Endpoint,
@@ -94,6 +175,16 @@ pub struct Plain<'a> {
 }
 
 /// A call: see [`Endpoint::call`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Outgoing, outgoing::Call};
+/// # use std::time::Duration;
+/// fn soon(call: Outgoing<Call<'_>>) -> Outgoing<Call<'_>> {
+///     call.deadline(Duration::from_millis(20))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub(crate) endpoint: &'a Endpoint,
@@ -102,6 +193,16 @@ pub struct Call<'a> {
 }
 
 /// Several calls: see [`Endpoint::call_many`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Outgoing, outgoing::CallMany};
+/// # use std::time::Duration;
+/// fn soon(calls: Outgoing<CallMany<'_>>) -> Outgoing<CallMany<'_>> {
+///     calls.deadline(Duration::from_millis(20))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct CallMany<'a> {
     pub(crate) endpoint: &'a Endpoint,
@@ -109,6 +210,16 @@ pub struct CallMany<'a> {
 }
 
 /// A reply: see [`Request::reply`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Outgoing, outgoing::Reply, Request};
+/// fn answer(request: Request) -> Outgoing<Reply> {
+///     let answer = request.bytes().to_ascii_uppercase();
+///     request.reply(answer).priority(7)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) request: Request,
@@ -116,6 +227,16 @@ pub struct Reply {
 }
 
 /// A connect that is about to begin: see [`Endpoint::connect`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{outgoing::Connect};
+/// # use std::time::Duration;
+/// fn patiently(connect: Connect<'_>) -> Connect<'_> {
+///     connect.deadline(Duration::from_secs(60))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before it is awaited"]
 pub struct Connect<'a> {
@@ -139,6 +260,25 @@ impl Outgoing<Plain<'_>> {
     /// # Errors
     ///
     /// [`SendError::Full`] if the limits on messages under way are reached.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let peer = server.local_addr();
+    /// let (one, two) = (client.send(peer, "one").begin()?, client.send(peer, "two").begin()?);
+    /// // Both are on their way.
+    /// one.await?;
+    /// two.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn begin(self) -> Result<Sending, SendError> {
         let Plain { endpoint, peer, bytes } = self.what;
         endpoint.burst(peer, Role::Plain, bytes, &self.options)
@@ -172,6 +312,26 @@ impl<'a> IntoFuture for Outgoing<Call<'a>> {
 
 impl Outgoing<CallMany<'_>> {
     /// Begins all calls, and returns what yields their responses.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let servers = [server.local_addr(); 2];
+    /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
+    /// let queries = servers.map(|server| (server, "query"));
+    /// let calls = client.call_many(queries).deadline(Duration::from_secs(5)).begin();
+    /// assert_eq!(calls.results().await.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn begin(self) -> Calls {
         self.what.endpoint.call_many_with(self.what.requests, &self.options)
     }

@@ -15,6 +15,24 @@ use tracing::Span;
 /// A send under way: a future that resolves when it has ended.
 ///
 /// The burst needs no polling. Dropping this stops it at once.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// let sending = client.send(server.local_addr(), "hello").begin()?; // its first packets leave
+/// println!("message {} is on its way", sending.id());
+/// let receipt = sending.await?;
+/// assert_eq!(receipt.bytes, 5);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the send"]
 pub struct Sending {

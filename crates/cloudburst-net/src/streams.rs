@@ -21,6 +21,25 @@ use std::net::SocketAddr;
 ///
 /// It holds a clone of the endpoint. Any number of streams and of other receivers may be used at a
 /// time: each message goes to one of them. Dropping a stream loses none.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Incoming, Message, Security};
+/// # use futures_util::StreamExt;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// client.send(server.local_addr(), "hello").await?;
+/// let mut messages: Incoming<Message> = server.messages();
+/// let first = messages.next().await.map(|message| message.bytes);
+/// assert_eq!(first, Some("hello".into()));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "streams do nothing unless they are polled"]
 pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
 
@@ -37,6 +56,26 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
 /// An error is that of one message, reported by the next `poll_ready`, `poll_flush` or `poll_close`;
 /// the sink can still be used. Where it matters which message failed, use [`Endpoint::send`].
 /// Dropping the sink stops the bursts of messages that are under way: flush it first.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security, SendOptions};
+/// # use futures_util::SinkExt;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// let urgent = SendOptions { priority: 7, ..SendOptions::default() };
+/// let mut sink = client.sink(server.local_addr()).with(urgent);
+/// assert_eq!(sink.peer(), server.local_addr());
+/// sink.feed("one".into()).await?; // it is on its way
+/// sink.send("two".into()).await?; // the server has both
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "sinks do nothing unless they are polled"]
 pub struct PeerSink {
     endpoint: Endpoint,

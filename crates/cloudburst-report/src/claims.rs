@@ -93,7 +93,7 @@ impl Judged {
 pub fn markdown(how: &str, claims: &[Claim]) -> String {
     let mut text = format!("# Claims\n\n{how}\n\n");
     if claims.is_empty() {
-        text.push_str("The run has no experiment by which a claim can be judged.\n");
+        text.push_str("The run has nothing by which a claim can be judged.\n");
     }
     for claim in claims {
         text.push_str(&format!("## {}\n\n", claim.claim));
@@ -144,6 +144,6 @@ mod tests {
         let all = "# Claims\n\nBy rules.\n\n## It grows linearly\n\n- Experiment: `incast`\n\
                    - Rule: R²\n- Paper: almost linear\n- ours: **holds**\n  - Whole\n\n";
         assert_eq!(text, all);
-        assert!(markdown("", &[]).contains("no experiment"));
+        assert!(markdown("", &[]).contains("nothing by which"));
     }
 }

@@ -32,10 +32,11 @@ pub fn milliseconds(us: f64) -> String {
     if us.is_finite() { figure(us / 1e3) } else { "> deadline".to_owned() }
 }
 
-/// Microseconds as milliseconds with their interval, where `∞` is past the deadline.
+/// Microseconds as milliseconds with their interval, if there is one. `∞` is past the deadline.
 pub fn within(us: Estimate) -> String {
     let end = |us: f64| if us.is_finite() { figure(us / 1e3) } else { "∞".to_owned() };
-    format!("{} [{}, {}]", milliseconds(us.value), end(us.low), end(us.high))
+    let value = milliseconds(us.value);
+    if us.has_interval() { format!("{value} [{}, {}]", end(us.low), end(us.high)) } else { value }
 }
 
 /// A share as a percentage.
@@ -52,6 +53,14 @@ mod tests {
         let figures = [0.0, 0.042_12, 5.412, 123.4, 4_520.3, -2.0].map(figure);
         assert_eq!(figures, ["0", "0.0421", "5.41", "123", "4520", "-2.00"]);
         assert_eq!(milliseconds(f64::INFINITY), "> deadline");
+    }
+
+    #[test]
+    fn an_interval_is_written_where_there_is_one() {
+        let value = Estimate { value: 2e3, low: 1e3, high: f64::INFINITY };
+        assert_eq!(within(value), "2.00 [1.00, ∞]");
+        assert_eq!(within(Estimate::exact(247e3)), "247");
+        assert_eq!(within(Estimate::exact(f64::INFINITY)), "> deadline");
     }
 
     #[test]

@@ -27,6 +27,11 @@ impl Estimate {
         Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
+    /// Whether it has an interval: not if too few values were measured for one, or all were the same.
+    pub fn has_interval(&self) -> bool {
+        self.low < self.high
+    }
+
     /// The mean of `values`, one for each repetition, with Student's t interval. `None` without values.
     ///
     /// A single value has no interval.
@@ -56,7 +61,7 @@ pub struct Summary {
     pub p50: Estimate,
     /// The 90 % quantile.
     pub p90: f64,
-    /// The 99 % quantile.
+    /// The 99 % quantile; without an interval if there are too few messages for one.
     pub p99: Estimate,
     /// The 99.9 % quantile.
     pub p999: f64,
@@ -67,7 +72,8 @@ impl Summary {
     ///
     /// The intervals are a percentile bootstrap in two stages: repetitions are drawn with
     /// replacement, then messages within each, because messages of one repetition met the same
-    /// background flows and are not independent.
+    /// background flows and are not independent. A quantile that all messages may well be below has
+    /// no interval: no resample exceeds the longest of them.
     pub fn of(repetitions: &[Vec<f64>], seed: u64) -> Option<Self> {
         let repetitions: Vec<_> = repetitions.iter().filter(|times| !times.is_empty()).collect();
         let mut all: Vec<f64> =
@@ -98,16 +104,32 @@ impl Summary {
             high: quantile(figures, 0.975),
         };
         all.sort_unstable_by(f64::total_cmp);
+        let quantile_within = |q, figures: &[f64]| match quantile(&all, q) {
+            value if is_bounded(all.len(), q) => within(value, figures),
+            value => Estimate::exact(value),
+        };
         Some(Self {
             messages: all.len(),
             late: all.iter().filter(|time| time.is_infinite()).count(),
             mean: within(mean(&all).unwrap_or(f64::INFINITY), &drawn[0]),
-            p50: within(quantile(&all, 0.5), &drawn[1]),
+            p50: quantile_within(0.5, &drawn[1]),
             p90: quantile(&all, 0.9),
-            p99: within(quantile(&all, 0.99), &drawn[2]),
+            p99: quantile_within(0.99, &drawn[2]),
             p999: quantile(&all, 0.999),
         })
     }
+
+    /// Whether there are so few messages that the quantile `q` is the longest of them: fewer than 100
+    /// for 0.99.
+    pub fn is_longest(&self, q: f64) -> bool {
+        rank(self.messages, q) + 1 == self.messages
+    }
+}
+
+/// Whether the largest of `count` independent values exceeds the true quantile `q` with a probability
+/// of 97.5 %, which the upper end of a 95 % interval must: from 368 values on for 0.99.
+fn is_bounded(count: usize, q: f64) -> bool {
+    q.powf(count as f64) <= 0.025
 }
 
 /// The mean; `None` without values.
@@ -207,6 +229,18 @@ mod tests {
             assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
         }
         assert!(apart.p50.high - apart.p50.low > 2.0 * (same.p50.high - same.p50.low));
+    }
+
+    #[test]
+    fn too_few_messages_have_no_interval_and_fewer_have_no_p99() {
+        let summary = |count: u32| Summary::of(&[(1..=count).map(f64::from).collect()], 7).unwrap();
+        let few = summary(48);
+        assert_eq!((few.p99, few.is_longest(0.99)), (Estimate::exact(48.0), true));
+        assert!(few.p50.has_interval() && !few.is_longest(0.5) && few.is_longest(0.999));
+        assert!(summary(99).is_longest(0.99) && !summary(100).is_longest(0.99));
+        assert!(!summary(367).p99.has_interval());
+        let enough = summary(368).p99;
+        assert!(enough.has_interval() && enough.high <= 368.0, "{enough:?}");
     }
 
     #[test]

@@ -7,6 +7,14 @@ use crate::rng::SplitMix64;
 /// The distribution of the degree: of how many source symbols a coded symbol joins (III-A).
 ///
 /// Every distribution reaches full rank for every number n of source symbols.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::code::{Code, Degree};
+/// let code = Code::LtSystematic(Degree::Dense);
+/// assert_eq!(code.to_string(), "lt-systematic:dense");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Degree {
     /// The degree d, always, where that can work: if d is odd and 2 d <= n.

@@ -10,6 +10,7 @@ use core::fmt;
 /// let config = Config { capacity: 10_000_000_000.into(), ..Config::default() };
 /// assert_eq!(config.capacity, Capacity::BitsPerSecond(10_000_000_000));
 /// assert_eq!(Config::default().capacity, Capacity::Auto);
+/// assert_eq!(Capacity::Auto.bits_per_second(), 1_000_000_000); // without an interface to ask
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -5,6 +5,15 @@ use crate::code::Code;
 use crate::path::Downlink;
 
 /// A setting that the caller must change.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::{Config, ConfigError};
+/// let config = Config { rate: 1.5, ..Config::default() };
+/// let said = config.check().map_err(|ConfigError { field, value, .. }| (field, value));
+/// assert_eq!(said, Err(("rate", "1.5".to_owned())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("setting `{field}` is {value}: it must be {expected}")]
 pub struct ConfigError {
@@ -22,6 +31,15 @@ impl Config {
     /// # Errors
     ///
     /// Names the first field that is out of its range.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_core::config::Config;
+    /// let config = Config { train: 65, ..Config::default() };
+    /// let said = config.check().map_err(|error| error.to_string());
+    /// assert_eq!(said, Err("setting `train` is 65: it must be between 1 and 64 packets".to_owned()));
+    /// ```
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |field, value: &dyn ToString, expected| {
             Err(ConfigError { field, value: value.to_string(), expected })

@@ -18,6 +18,16 @@ const EXPECTED: &str = "1 to 3 numbers of bytes above 0, in ascending order";
 /// that overload in more urgent classes does not starve it.
 ///
 /// Written `one`, `left:20000` or `sent:10000/100000`.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::{Classes, Thresholds};
+/// let classes: Classes = "left:20000".parse()?;
+/// assert_eq!(classes, Classes::ByLeft(Thresholds::new(&[20_000])?));
+/// assert_eq!(classes.count(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Classes {
@@ -36,6 +46,16 @@ pub enum Classes {
 }
 
 /// One to three thresholds between classes, in bytes and in ascending order.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::Thresholds;
+/// let thresholds = Thresholds::new(&[10_000, 100_000])?;
+/// assert_eq!(thresholds.bytes(), [10_000, 100_000]);
+/// assert!(Thresholds::new(&[100_000, 10_000]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     bytes: [u32; MAX_THRESHOLDS],

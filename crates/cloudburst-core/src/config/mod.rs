@@ -30,6 +30,16 @@ pub(crate) const MAX_PORTS: u16 = 64;
 pub(crate) const MAX_TRAIN: usize = 64;
 
 /// How long and how hard a sender bursts before it hears from the receiver.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::{BurstPolicy, Config};
+/// // Repair symbols for one loss in four are sent at once.
+/// let policy = BurstPolicy::Budgeted { margin: 0.25 };
+/// let config = Config { policy, ..Config::default() };
+/// # assert!(config.check().is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BurstPolicy {
@@ -67,6 +77,15 @@ impl Default for BurstPolicy {
 }
 
 /// The order in which a receiver pulls the messages that are arriving.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::{Config, PullOrder};
+/// let config =
+///     Config { pull_above: 100_000, pull_order: PullOrder::ShortestFirst, ..Config::default() };
+/// # assert!(config.check().is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullOrder {
@@ -79,6 +98,21 @@ pub enum PullOrder {
 }
 
 /// Everything that can be set about an endpoint. Every limit is mandatory: none means "no limit".
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::Config;
+/// # use core::time::Duration;
+/// let config = Config {
+///     mtu: 9_000,
+///     deadline: Duration::from_millis(100),
+///     max_message: 1 << 20,
+///     ..Config::default()
+/// };
+/// config.check()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Bytes of the longest IP packet to send (MTU). Default 1,500, of which headers leave 1,472 bytes
@@ -265,6 +299,15 @@ impl Config {
 
     /// The largest symbol under `code` in a packet with `headers` bytes of IP, UDP and outer headers:
     /// 28 over IPv4, and 48 over IPv6.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_core::config::Config;
+    /// let config = Config::default();
+    /// let symbol = config.max_symbol(config.code, 28); // over IPv4
+    /// println!("a message of 93,000 bytes takes {} symbols", 93_000_usize.div_ceil(symbol));
+    /// ```
     pub fn max_symbol(&self, code: Code, headers: usize) -> usize {
         let index_set = code.index_set_len(MAX_SOURCE_SYMBOLS);
         self.max_payload(headers) - SYMBOL_OVERHEAD - self.header_tag() - index_set

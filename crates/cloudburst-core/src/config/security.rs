@@ -32,6 +32,19 @@ impl Security {
     ///
     /// Keys rotate in this way without an outage: have all endpoints accept the new key, then have
     /// all begin with it and accept the old one, then drop the old one.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_core::config::Security;
+    /// # let (old, new) = ([1; 32], [2; 32]);
+    /// // 1. At all endpoints, one after the other:
+    /// let security = Security::pre_shared(old).also_accept(new);
+    /// // 2. When all accept the new key:
+    /// let security = Security::pre_shared(new).also_accept(old);
+    /// // 3. When none begins with the old one:
+    /// let security = Security::pre_shared(new);
+    /// ```
     pub fn also_accept(mut self, key: impl Into<PresharedKey>) -> Self {
         self.keys.push(key.into());
         self
@@ -42,6 +55,14 @@ impl Security {
     ///
     /// Packets are still sealed, under keys that both ends exchange. This detects damage, and
     /// protects against passive listeners.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_core::config::Security;
+    /// let security = Security::trusted_network(); // who reaches the port may use it
+    /// assert!(security.is_trusted_network());
+    /// ```
     pub fn trusted_network() -> Self {
         // Not thirty-two zeros: a key that somebody sets by mistake must not equal it.
         let key = PresharedKey::from(*b"cloudburst on a trusted network.");

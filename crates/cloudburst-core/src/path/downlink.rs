@@ -14,6 +14,19 @@ const BUCKET_PACKETS: usize = 8;
 /// Clones share it. Give all endpoints of a host that share a link the same one, and have one clock
 /// drive them, as all endpoints of a process with sockets have; each would otherwise pull at the
 /// full rate. Endpoints that pull at the same time share it equally.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::Config;
+/// # use cloudburst_core::path::Downlink;
+/// let downlink = Downlink::new(10_000_000_000);
+/// assert_eq!(downlink.bits_per_second(), 10_000_000_000);
+/// // Two endpoints that pull over one link of 10 Gb/s.
+/// let [one, two] = [downlink.clone(), downlink]
+///     .map(|downlink| Config { downlink: Some(downlink), ..Config::default() });
+/// # assert!(one.check().is_ok() && two.check().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Downlink {
     bits_per_second: u64,

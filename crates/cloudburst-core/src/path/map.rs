@@ -6,6 +6,15 @@ use std::net::{IpAddr, SocketAddr};
 ///
 /// An egress is a number that the owner of the sockets understands: a socket, or a socket with a
 /// flow label or an outer header. The core only hands it back.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::path::Via;
+/// let remote = "10.0.0.2:7000".parse()?;
+/// let via = Via { egress: 3, local: None, remote }; // the fourth source port
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Via {
     /// The egress to send on, or that a packet came in on.
@@ -25,6 +34,19 @@ impl Via {
 }
 
 /// What an address is to an endpoint.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::path::Naming;
+/// fn explain(naming: Naming) -> &'static str {
+///     match naming {
+///         Naming::Own => "an address of this host",
+///         Naming::Translated => "an address that it is known as",
+///         Naming::Foreign => "handshakes for this address are ignored: should it be in `known_as`?",
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Naming {
     /// An address of this host, at a UDP port of this endpoint.

@@ -9,6 +9,18 @@ use core::str::FromStr;
 /// 2013).
 ///
 /// Every order begins at a random place for each peer; see [`Sequence`](super::Sequence).
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::path::{Order, Shape};
+/// assert_eq!("recycled".parse(), Ok(Order::Recycled));
+/// let order: Order = "drb:2x8".parse()?;
+/// assert_eq!(order, Order::DigitReversal(Shape::layers(&[2, 8])?));
+/// assert_eq!((order.paths(), Order::Random.paths()), (Some(16), None));
+/// assert!(order.check_paths(16).is_ok() && order.check_paths(12).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
@@ -34,6 +46,16 @@ pub enum Order {
 }
 
 /// Why an order cannot be used. The blame is on whoever configured it.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::path::{Order, OrderError};
+/// match "drb:2x8".parse::<Order>().and_then(|order| order.check_paths(12)) {
+///     Err(OrderError::Paths { expected, paths, .. }) => assert_eq!((expected, paths), (16, 12)),
+///     other => println!("{other:?}"),
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {

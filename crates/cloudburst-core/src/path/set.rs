@@ -1,5 +1,9 @@
 //! The paths to one peer: their order and their counts.
 
+mod reports;
+
+pub(crate) use reports::Evidence;
+
 use super::map::Via;
 use super::order::{Order, OrderError};
 use super::recycled::Recycled;
@@ -8,47 +12,32 @@ use super::train::{SHORTEST_TRAIN, TrainLength};
 use crate::config::MAX_LEVELS;
 use crate::id::PathId;
 use crate::time::Instant;
-use arrayvec::ArrayVec;
 use core::time::Duration;
 
-/// Packets in a row that went missing on a path, for it to be degraded. With one in five lost at
-/// random, so many are lost in a row once in 400,000 times.
-const DEGRADE_AFTER: u32 = 8;
 /// Of so many opportunities of a degraded path one is used, for a probe.
 const PROBE_EVERY: u32 = 16;
 /// Paths that are remembered, those that were removed among them; a map has fewer by far.
 const MAX_REMEMBERED: usize = 256;
 /// How long a path that was heard of counts as alive.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Packets that the estimate of loss looks back on, about: beyond this, older ones count half.
-const LOSS_MEMORY: u32 = 128;
 /// Packets to a peer in a row, whatever their paths, that must have arrived for it to count as one to
 /// which nothing is lost. Of 1 in 1,000 lost at random, one is among them two times in three.
 const CLEAN_AFTER: u32 = 1024;
-/// The round trip that is assumed of a path before one has been measured.
-const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1);
-
-/// Packets to a peer that are accounted for before they are evidence, if the peer has few paths, and for each
-/// path otherwise: some messages, because a queue drops the end of each burst, whatever its path.
-const EVIDENCE_PACKETS: u32 = 128;
-const EVIDENCE_PER_PATH: u32 = 8;
-
-/// What packets to a peer that were accounted for lately tell of the rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Evidence {
-    /// Packets accounted for, and those of them that are missing.
-    pub(crate) due: u32,
-    pub(crate) missing: u32,
-    /// Symbols that arrived, and those of them that came with a CE mark.
-    pub(crate) arrived: u32,
-    pub(crate) marked: u32,
-    /// The shares of packets that were lost, and marked, on the better half of the paths: what happens
-    /// on one path, or on some, is not seen in them.
-    pub(crate) lost_everywhere: f64,
-    pub(crate) marked_everywhere: f64,
-}
-
 /// Live counts of one path.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::path::PathStats;
+/// fn log(paths: &[PathStats]) {
+///     for (number, path) in paths.iter().enumerate().filter(|(_, path)| !path.removed) {
+///         let PathStats { sent, arrived, loss_permille, round_trip, .. } = path;
+///         let state = if path.degraded { ", degraded" } else { "" };
+///         println!("{number}: {arrived} of {sent} arrived, {round_trip:?}{state}");
+///         println!("   {loss_permille} of 1,000 lost lately");
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStats {
@@ -429,172 +418,10 @@ impl PathSet {
         number
     }
 
-    /// Notes that the peer has `more` symbols from `path` than it said before. Other numbers
-    /// than this set's are ignored: they are the peer's mistake.
-    pub fn heard(&mut self, now: Instant, path: PathId, more: u64) {
-        let at = usize::from(path.0);
-        let Some(path) = self.paths.get_mut(at) else { return };
-        path.arrived = path.arrived.saturating_add(more);
-        let evidence = &mut self.health[at].evidence;
-        evidence.arrived = evidence.arrived.saturating_add(more.min(u32::MAX.into()) as u32);
-        path.last_heard = Some(now);
-        self.health[at].missing = 0;
-        if path.degraded && !path.removed {
-            path.degraded = false;
-            self.degraded -= 1;
-        }
-    }
-
-    /// Notes that `more` of the symbols that the peer has from `path` came with a CE mark: switches on
-    /// the path are congested.
-    ///
-    /// To be called before [`account`](Self::account) of the same report.
-    pub fn marked(&mut self, path: PathId, more: u32) {
-        let at = usize::from(path.0);
-        let Some(path) = self.paths.get_mut(at) else { return };
-        path.marked = path.marked.saturating_add(more.into());
-        let health = &mut self.health[at];
-        health.marked |= more > 0;
-        health.evidence.marked = health.evidence.marked.saturating_add(more);
-    }
-
-    /// Notes that a packet sent on `path` was answered after `round_trip`.
-    pub fn answered(&mut self, now: Instant, path: PathId, round_trip: Duration) {
-        self.heard(now, path, 0);
-        if let Some(path) = self.paths.get_mut(usize::from(path.0)) {
-            let smoothed = path.round_trip.map_or(round_trip, |old| (old * 7 + round_trip) / 8);
-            path.round_trip = Some(smoothed);
-        }
-    }
-
-    /// Notes that of `due` packets more on `path` it is known whether they arrived, and that
-    /// `missing` packets more did not, or fewer, if some were only late.
-    ///
-    /// To be called after [`heard`](Self::heard): a path that is heard of at this moment is not
-    /// blamed.
-    pub fn account(&mut self, now: Instant, path: PathId, due: u32, missing: i64) {
-        let at = usize::from(path.0);
-        let Some(path) = self.paths.get_mut(at) else { return };
-        let health = &mut self.health[at];
-        path.lost = path.lost.saturating_add_signed(missing);
-        let lost = (i64::from(health.lost) + missing).max(0);
-        health.due = health.due.saturating_add(due);
-        health.evidence.due = health.evidence.due.saturating_add(due);
-        health.evidence.missing += missing;
-        self.evident = self.evident.saturating_add(due);
-        health.lost = u32::try_from(lost).map_or(health.due, |lost| lost.min(health.due));
-        while health.due > LOSS_MEMORY {
-            (health.due, health.lost) = (health.due / 2, health.lost / 2);
-        }
-        // A path is not reused while packets on it are marked (REPS).
-        let marked = due > 0 && core::mem::take(&mut health.marked);
-        path.loss_permille = (health.lost * 1000 / health.due.max(1)) as u16;
-        match missing {
-            1.. => {
-                if self.missing == 0 {
-                    self.clean_before = self.clean;
-                }
-                self.missing += missing;
-                self.clean = 0;
-                // A queue that is too short drops the end of a train. If all of it is missing, others have
-                // overtaken it, or the path is dead.
-                if missing < i64::from(due) {
-                    let round_trip = path.round_trip.unwrap_or(UNKNOWN_ROUND_TRIP);
-                    health.train.on_missing(now, missing, round_trip);
-                }
-            }
-            ..0 => {
-                let was_missing = self.missing > 0;
-                self.missing = (self.missing + missing).max(0);
-                if was_missing && self.missing == 0 {
-                    self.clean = self.clean.max(self.clean_before);
-                }
-                health.train.on_late(-missing);
-            }
-            0 => {
-                if due > 0
-                    && !marked
-                    && let Some(recycled) = &mut self.recycled
-                {
-                    recycled.add(now, at, due / health.train.now() as u32);
-                }
-                self.clean = self.clean.saturating_add(due);
-                if self.clean >= CLEAN_AFTER {
-                    self.missing = 0;
-                }
-                if health.train.on_arrived(due) {
-                    // Repair symbols go along, for what it may cost.
-                    (self.clean, self.clean_before, self.missing) = (0, 0, 0);
-                }
-            }
-        }
-        path.train = health.train.now();
-        if path.last_heard == Some(now) || path.removed {
-            return;
-        }
-        health.missing = health.missing.saturating_add(u32::try_from(missing).unwrap_or(0));
-        if health.missing >= DEGRADE_AFTER && !path.degraded {
-            path.degraded = true;
-            health.passed = 0;
-            self.degraded += 1;
-        }
-    }
-
-    /// Takes the evidence of packets that were accounted for since this was last done, if they are enough.
-    pub(crate) fn take_evidence(&mut self) -> Option<Evidence> {
-        if self.evident < EVIDENCE_PACKETS.max(EVIDENCE_PER_PATH * self.used as u32) {
-            return None;
-        }
-        let (mut losses, mut marks) = (Shares::new(), Shares::new());
-        for PathEvidence { due, missing, arrived, marked } in
-            self.health.iter().take(MAX_REMEMBERED).map(|health| health.evidence)
-        {
-            // Some that were missing before have arrived since.
-            let missing = u32::try_from(missing).unwrap_or(0).min(due);
-            if due > 0 {
-                losses.push((missing, due));
-            }
-            if arrived > 0 {
-                marks.push((marked.min(arrived), arrived));
-            }
-        }
-        self.clear_evidence();
-        let lost_everywhere = share_of_better_half(&mut losses);
-        let marked_everywhere = share_of_better_half(&mut marks);
-        let sum = |shares: Shares| {
-            shares.iter().fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1))
-        };
-        let ((missing, due), (marked, arrived)) = (sum(losses), sum(marks));
-        Some(Evidence { due, missing, arrived, marked, lost_everywhere, marked_everywhere })
-    }
-
-    /// Forgets the evidence so far: it is of packets that were sent at another rate.
-    pub(crate) fn clear_evidence(&mut self) {
-        self.evident = 0;
-        self.health.iter_mut().for_each(|health| health.evidence = PathEvidence::default());
-    }
-
     /// The counts, by path number, of removed paths too.
     pub fn stats(&self) -> &[PathStats] {
         &self.paths
     }
-}
-
-/// Of each path, packets of a kind and all packets.
-type Shares = ArrayVec<(u32, u32), MAX_REMEMBERED>;
-
-/// The share of packets of a kind on the paths that have the smallest shares of it, and half of all packets.
-fn share_of_better_half(shares: &mut Shares) -> f64 {
-    shares.sort_unstable_by_key(|&(part, all)| u64::from(part) * 1_000_000 / u64::from(all));
-    let half = shares.iter().map(|&(_, all)| u64::from(all)).sum::<u64>().div_ceil(2);
-    let (mut parts, mut packets) = (0, 0);
-    for &(part, all) in shares.iter() {
-        if packets >= half {
-            break;
-        }
-        (parts, packets) = (parts + u64::from(part), packets + u64::from(all));
-    }
-    parts as f64 / packets.max(1) as f64
 }
 
 /// The next path in the order that is in use.

@@ -36,6 +36,16 @@ const ALIVE_LEN: usize = 9;
 const ARRIVAL_LEN: usize = 4;
 
 /// Why a message will never be delivered.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::wire::RejectReason;
+/// /// Whether another server may take the message.
+/// fn may_go_elsewhere(reason: RejectReason) -> bool {
+///     matches!(reason, RejectReason::Closing)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectReason {
@@ -57,6 +67,18 @@ pub enum RejectReason {
 pub const MARK_MEMORY: u16 = 15;
 
 /// How many symbols of a message arrived on one path.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::error::Receipt;
+/// # use cloudburst_core::wire::Arrivals;
+/// fn log(receipt: &Receipt) {
+///     for Arrivals { path, count, marked } in &receipt.arrivals {
+///         println!("path {}: {count} symbols arrived, {marked} of the last with a mark", path.0);
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     /// The path, in the sender's numbering; below [`MAX_PATHS`].

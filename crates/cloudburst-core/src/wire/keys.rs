@@ -23,6 +23,16 @@ use twox_hash::XxHash3_128;
 pub struct PresharedKey([u8; 32]);
 
 /// Bytes or text that are no key. It does not say what came, which may be a secret.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::{KeyError, PresharedKey};
+/// match "0123".parse::<PresharedKey>() {
+///     Err(KeyError::Text { came, .. }) => assert_eq!(came, 4),
+///     other => println!("{other:?}"),
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

@@ -73,6 +73,15 @@ impl Kind {
 }
 
 /// What a message is to the application that receives it. All symbols of a message say the same.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::config::Config;
+/// # use cloudburst_core::wire::Role;
+/// let longest = Config::default().max_message - Role::Request.header_len();
+/// println!("a request may have {longest} bytes");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A message that wants no response.

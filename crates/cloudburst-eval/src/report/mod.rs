@@ -104,7 +104,7 @@ fn notes(run: &Run) -> Vec<String> {
              times these: times compare with each other, and only their ratios with the paper's."
         )
     };
-    const OTHERS: [&str; 6] = [
+    const OTHERS: [&str; 7] = [
         "TCP cubic stands for the paper's DCTCP with ECMP.",
         "Completion times run from when a request was due until the whole response was there. A \
          message that did not come within the deadline counts as infinitely late; a figure that \
@@ -113,8 +113,11 @@ fn notes(run: &Run) -> Vec<String> {
         "Quantiles are by nearest rank over the messages of all repetitions. Their 95 % intervals, \
          and those of mean completion times, are a percentile bootstrap in two stages: repetitions \
          are drawn with replacement, then messages within each, 1000 times, seeded. Where few \
-         repetitions differ much, such an interval is rather too narrow. A p99.9 of some hundred \
-         messages is the longest of them.",
+         repetitions differ much, such an interval is rather too narrow. That of a mean over sizes \
+         has the means of the ends of theirs.",
+        "Fewer than 100 messages have no p99, and fewer than 1000 no p99.9: the longest time stands \
+         in its place, marked \"max\". A p99 of fewer than 368 messages has no interval, because the \
+         true p99 may well be longer than all of them.",
         "Intervals of incasts and of goodput are Student's t over repetitions; with one repetition \
          there are none.",
         "Sent over original packets is of the messages whose sender knows that they arrived.",

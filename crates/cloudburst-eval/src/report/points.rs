@@ -90,6 +90,12 @@ impl<'a> Experiment<'a> {
         sizes
     }
 
+    /// Whether there is a point with so few messages of a size that their p99 is the longest time.
+    pub(super) fn has_longest_for_p99(&self) -> bool {
+        let mut sizes = self.points.iter().flat_map(|point| point.sizes.values());
+        sizes.any(|size| size.is_longest(0.99))
+    }
+
     pub(super) fn at(&self, scheme: &str, load: f64, x: f64) -> Option<&Point<'a>> {
         self.points
             .iter()
@@ -134,7 +140,8 @@ impl<'a> Point<'a> {
         self.all.map_or(0, |all| all.late)
     }
 
-    /// The mean of a figure of each size, in microseconds; infinite where one of them is.
+    /// The mean of a figure of each size, in microseconds; infinite where one of them is. `None`
+    /// without messages.
     pub(super) fn over_sizes(&self, figure: impl Fn(&Summary) -> f64) -> Option<f64> {
         mean(&self.sizes.values().map(figure).collect::<Vec<_>>())
     }

@@ -141,8 +141,8 @@ fn fill(turn: &mut Trial, rng: &mut SplitMix64) {
         return;
     }
     let instants = turn.experiment == "incast";
-    for id in 0..if instants { 6 * turn.x as u32 } else { 200 } {
-        let bytes = if instants { 90_000 } else { SIZES[rng.below(5) as usize] };
+    for id in 0..if instants { 6 * turn.x as u32 } else { 500 } {
+        let bytes = if instants { 90_000 } else { SIZES[id as usize % SIZES.len()] };
         let share = (rng.below(1 << 20) + 1) as f64 / f64::from(1 << 20);
         let crowd =
             if instants { turn.x * if is_cloudburst { 1.0 } else { turn.x / 10.0 } } else { 1.0 };

@@ -19,6 +19,29 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 type Ended = (usize, Result<Bytes, SendError>);
 
 /// How one of many calls ended.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Response, Security};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// # let servers = [server.local_addr(); 2];
+/// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
+/// let mut calls = client.call_many(servers.map(|server| (server, "query"))).begin();
+/// while let Some(Response { index, peer, result }) = calls.next().await {
+///     match result {
+///         Ok(answer) => println!("request {index}: {peer} answered {answer:?}"),
+///         Err(error) => eprintln!("request {index}: {error}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The index of its request, counted from 0.
@@ -31,6 +54,27 @@ pub struct Response {
 
 /// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in the order
 /// in which they come. Dropping this stops their bursts and forgets those that have not ended.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// # let servers = [server.local_addr(); 3];
+/// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
+/// // The first answer that comes. The other calls are cancelled.
+/// let mut calls = client.call_many(servers.map(|server| (server, "query"))).begin();
+/// let first = calls.next().await;
+/// assert_eq!(calls.left(), 2);
+/// drop(calls);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls {
@@ -61,6 +105,24 @@ impl Calls {
 
     /// Waits until all calls have ended, by their deadline at the latest. Returns the results in
     /// the order of the requests.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let servers = [server.local_addr(); 2];
+    /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
+    /// let calls = client.call_many([(servers[0], "one"), (servers[1], "two")]).begin();
+    /// assert_eq!(calls.results().await, [Ok("one".into()), Ok("two".into())]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn results(mut self) -> Vec<Result<Bytes, SendError>> {
         let mut results = vec![Err(SendError::Closed); self.calls.len()];
         while let Some(Response { index, result, .. }) = self.next().await {

@@ -22,6 +22,31 @@ use std::time::Instant;
 /// panic that unwinds past it.
 ///
 /// [`SendError::Unanswered`]: crate::SendError::Unanswered
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, Security};
+/// # use std::time::Instant;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// let address = server.local_addr();
+/// let job = tokio::spawn(async move { client.call(address, "a job").await });
+///
+/// let request = server.recv_request().await?;
+/// println!("{} bytes from {}", request.bytes().len(), request.peer());
+/// if request.is_cancelled() || Instant::now() > request.deadline() {
+///     return Ok(()); // nobody waits any more
+/// }
+/// request.reply("done").await?;
+/// assert_eq!(job.await??, "done");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it tells the caller that there is no answer"]
 pub struct Request {
@@ -35,6 +60,31 @@ pub struct Request {
 }
 
 /// A request as its handler sees it: see [`Endpoint::serve`] and [`Request::parts`].
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Endpoint, RequestParts, Security};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// let address = server.local_addr();
+/// let handler = |request: RequestParts| async move {
+///     println!("{} waits until {:?}", request.peer, request.deadline);
+///     // A thread that computes for long can see that its result is not wanted any more.
+///     let computed = tokio::task::spawn_blocking(move || {
+///         request.bytes.chunks(2).take_while(|_| !request.is_cancelled()).count().to_string()
+///     });
+///     computed.await.unwrap_or_default()
+/// };
+/// tokio::spawn(async move { server.serve(100, handler).await });
+/// assert_eq!(client.call(address, "hello").await?, "3");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestParts {
@@ -54,6 +104,34 @@ impl RequestParts {
     }
 
     /// Waits until nobody waits for the response any more. See [`Request::is_cancelled`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// # let caller = client.clone();
+    /// # let call = tokio::spawn(async move { client.call(address, "hello").await });
+    /// let request = server.recv_request().await?;
+    /// let parts = request.parts();
+    /// let watch = tokio::spawn(async move {
+    ///     parts.cancelled().await;
+    ///     println!("{} has given up", parts.peer);
+    /// });
+    /// # while caller.counters().sender.delivered == 0 {
+    /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
+    /// # }
+    /// # call.abort();
+    /// watch.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn cancelled(&self) {
         self.interest.over().await;
     }
@@ -71,6 +149,30 @@ impl Request {
 
     /// What a handler needs, which can be given away: whoever has it can see that the request is cancelled
     /// while another one replies.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let address = server.local_addr();
+    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
+    /// let request = server.recv_request().await?;
+    /// let parts = request.parts();
+    /// let work = async { parts.bytes.to_ascii_uppercase() };
+    /// tokio::select! {
+    ///     answer = work => drop(request.reply(answer).await?),
+    ///     () = parts.cancelled() => println!("{} has given up", parts.peer),
+    /// }
+    /// assert_eq!(call.await??, "HELLO");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn parts(&self) -> RequestParts {
         RequestParts {
             peer: self.peer(),
@@ -90,6 +192,30 @@ impl Request {
     }
 
     /// Waits until nobody waits for the response. See [`is_cancelled`](Self::is_cancelled).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let address = server.local_addr();
+    /// # let caller = client.clone();
+    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
+    /// let request = server.recv_request().await?;
+    /// # while caller.counters().sender.delivered == 0 {
+    /// #     tokio::task::yield_now().await; // until the caller knows that the request is there
+    /// # }
+    /// call.abort(); // the caller no longer waits, and says so
+    /// request.cancelled().await;
+    /// assert!(request.is_cancelled());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn cancelled(&self) {
         self.interest.over().await;
     }
@@ -124,6 +250,26 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// let address = server.local_addr();
+    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
+    /// let request = server.recv_request().await?;
+    /// let answer = request.bytes().to_ascii_uppercase();
+    /// request.reply(answer).priority(7).await?;
+    /// assert_eq!(call.await??, "HELLO");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reply(self, bytes: impl Into<Bytes>) -> Outgoing<Reply> {
         Outgoing::new(Reply { request: self, bytes: bytes.into() })
     }
@@ -151,6 +297,24 @@ impl Request {
     /// # Errors
     ///
     /// See [`SendError`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// let job = tokio::spawn(async move { client.call(address, "a job").await });
+    /// server.recv_request().await?.accept().await?;
+    /// assert_eq!(job.await??, "");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn accept(self) -> Outgoing<Reply> {
         self.reply(Bytes::new())
     }
@@ -284,6 +448,30 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`recv_request`](Self::recv_request).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, Security};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+    /// # let (client, server) = (build()?, build()?);
+    /// # let address = server.local_addr();
+    /// assert!(server.try_recv_request()?.is_none());
+    /// let call = tokio::spawn(async move { client.call(address, "hello").await });
+    /// # while server.counters().receiver.messages_delivered == 0 {
+    /// #     tokio::task::yield_now().await;
+    /// # }
+    /// if let Some(request) = server.try_recv_request()? {
+    ///     request.reply("hello yourself").await?;
+    /// }
+    /// assert_eq!(call.await??, "hello yourself");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn try_recv_request(&self) -> Result<Option<Request>, Closed> {
         let closing = self.inner.is_closing()?;
         let interest = Arc::new(Interest::new(self.inner.process.clone()));

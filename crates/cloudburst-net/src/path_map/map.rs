@@ -29,6 +29,17 @@ use std::sync::Arc;
 ///
 /// `xpath-ipip` and `bounce` write headers themselves, which takes CAP_NET_RAW and a socket bound
 /// to a certain IPv4 address; the others need no privilege. They add 20 bytes to each packet.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::PathMap;
+/// assert_eq!("ecmp:16".parse(), Ok(PathMap::default()));
+/// assert_eq!("ecmp:8x2".parse(), Ok(PathMap::ecmp_pairs(8, 2)));
+/// let spines = [[10, 3, 0, 1], [10, 3, 0, 2]].map(Into::into);
+/// assert_eq!(PathMap::bounce(spines).to_string(), "bounce:10.3.0.1,10.3.0.2");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathMap(Form);
 
@@ -52,6 +63,17 @@ impl PathMap {
     /// port has no spares. Answers come back to the peer's ports, so its map matters as much.
     ///
     /// The number is checked when the endpoint is built.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let paths = PathMap::ecmp(8);
+    /// let endpoint = Endpoint::builder().bind(loopback).paths(paths).security(security).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn ecmp(source_ports: u16) -> Self {
         Self::ecmp_pairs(source_ports, 1)
     }
@@ -62,6 +84,19 @@ impl PathMap {
     ///
     /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's
     /// `bind` and those right after it. What forwards the first port to it must forward those, too.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// let paths = PathMap::ecmp_pairs(4, 4); // 16 hashes of 4 ports at either end
+    /// let endpoint = Endpoint::builder().bind(loopback).paths(paths).security(security).build()?;
+    /// let port = endpoint.local_addr().port();
+    /// assert_eq!(endpoint.local_addrs()[3].port(), port + 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn ecmp_pairs(source_ports: u16, destination_ports: u16) -> Self {
         Self(Form::Uniform(Uniform::Ecmp { source_ports, destination_ports }))
     }
@@ -71,6 +106,15 @@ impl PathMap {
     /// path of their own choice. IPv4 peers cannot be sent to.
     ///
     /// The number is checked when the endpoint is built.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::PathMap;
+    /// let paths = PathMap::flow_labels(8);
+    /// assert_eq!(paths, "flowlabel:8".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn flow_labels(labels: u16) -> Self {
         Self(Form::Uniform(Uniform::FlowLabel { labels }))
     }
@@ -82,6 +126,15 @@ impl PathMap {
     ///
     /// Messages go to a peer at one of these addresses; other peers cannot be sent to. The
     /// addresses are checked when the endpoint is built.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::PathMap;
+    /// let paths = PathMap::xpath([[10, 101, 3, 7].into(), [10, 102, 3, 7].into()]);
+    /// assert_eq!(paths, "xpath:10.101.3.7,10.102.3.7".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn xpath(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let nets = addresses.into_iter().map(|address| address.to_canonical().into());
         Self(Form::Uniform(Uniform::XPath { nets: nets.collect() }))
@@ -93,6 +146,15 @@ impl PathMap {
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
     /// CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::PathMap;
+    /// let paths = PathMap::xpath_ipip([[10, 9, 0, 1].into(), [10, 9, 0, 2].into()]);
+    /// assert_eq!(paths, "xpath-ipip:10.9.0.1,10.9.0.2".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn xpath_ipip(path_ids: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = path_ids.into_iter().collect();
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::PathId, outer }))
@@ -104,6 +166,16 @@ impl PathMap {
     ///
     /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
     /// CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::PathMap;
+    /// let spines = (1..=4).map(|spine| [10, 3, 0, spine].into());
+    /// let paths = PathMap::bounce(spines);
+    /// assert_eq!(paths, "bounce:10.3.0.1,10.3.0.2,10.3.0.3,10.3.0.4".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn bounce(spines: impl IntoIterator<Item = Ipv4Addr>) -> Self {
         let outer = spines.into_iter().collect();
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::Spine, outer }))
@@ -133,6 +205,20 @@ impl PathMap {
     /// # Errors
     ///
     /// A file that cannot be read, is no such TOML, or names an unsound map.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{Endpoint, PathMap, Security};
+    /// # let security = Security::pre_shared([7; 32]);
+    /// # let loopback = "127.0.0.1:0".parse()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let file = dir.path().join("paths.toml");
+    /// std::fs::write(&file, "[[to]]\nprefix = '0.0.0.0/0'\npaths = 'ecmp:4'\n")?;
+    /// let paths = PathMap::file(&file)?;
+    /// let endpoint = Endpoint::builder().bind(loopback).paths(paths).security(security).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn file(path: impl AsRef<Path>) -> Result<Self, PathMapError> {
         Table::read(path.as_ref()).map(|table| Self(Form::File(Arc::new(table))))
     }

@@ -1,5 +1,6 @@
 //! Bar charts with a note at the end of each bar.
 
+use super::Figure;
 use super::axis::Scale;
 use super::chart::{LARGE, SMALL, WIDTH};
 use super::legend::Entry;
@@ -30,6 +31,15 @@ pub struct Bar {
 }
 
 impl Bars {
+    /// Draws the chart as a figure, whose caption explains the intervals in it.
+    pub fn figure(&self, stem: impl Into<String>, caption: impl Into<String>) -> Figure {
+        let mut caption = caption.into();
+        if self.bars.iter().any(|bar| bar.value.has_interval()) {
+            caption.push_str(" Grey: 95 % confidence intervals.");
+        }
+        Figure { stem: stem.into(), caption, drawing: self.draw() }
+    }
+
     /// Draws the chart.
     pub fn draw(&self) -> Drawing {
         let mut shapes = Vec::new();
@@ -62,7 +72,7 @@ impl Bars {
                 let end = ((end.0 - 3.0).max(inner.0), y + 6.0);
                 shapes.push(Shape::rectangle(inner, end, WHITE));
             }
-            if low < high {
+            if bar.value.has_interval() {
                 // Grey with a white rim, which is visible on dark bars and on the background.
                 for (thick, colour) in [(4.0, WHITE), (2.0, GREY)] {
                     shapes.push(Shape::line((x(low), y), (x(high), y), thick, colour));

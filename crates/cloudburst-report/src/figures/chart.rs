@@ -80,7 +80,7 @@ impl Chart {
     pub fn figure(&self, stem: impl Into<String>, caption: impl Into<String>) -> Figure {
         let dots = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.dots);
         let mut caption = caption.into();
-        if dots().any(|(_, dot)| dot.low < dot.high) {
+        if dots().any(|(_, dot)| dot.has_interval()) {
             caption.push_str(" Bars: 95 % confidence intervals.");
         }
         if dots().any(|(_, dot)| dot.value.is_infinite()) {
@@ -194,7 +194,7 @@ impl Panel {
     ) {
         let at = place(estimate.value);
         let colour = entry.colour;
-        if estimate.low < estimate.high {
+        if estimate.has_interval() {
             let (low, high) = (place(estimate.low), place(estimate.high));
             shapes.push(Shape::line(low, high, 1.0, colour));
             for end in [low, high] {

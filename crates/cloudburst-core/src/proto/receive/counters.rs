@@ -3,6 +3,21 @@
 use super::answers::{Report, Verdict};
 
 /// What a receiver has done and seen since it was made.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::proto::ReceiverCounters;
+/// fn check(receiver: &ReceiverCounters) {
+///     if receiver.refused_handshakes > 0 {
+///         eprintln!("{} handshakes were under another key", receiver.refused_handshakes);
+///     }
+///     if receiver.messages_dropped > 0 {
+///         eprintln!("{} messages found no room", receiver.messages_dropped);
+///     }
+/// }
+/// # check(&ReceiverCounters::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
 #[non_exhaustive]

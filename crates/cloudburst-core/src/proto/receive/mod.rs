@@ -58,6 +58,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A message, delivered once.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::proto::Message;
+/// fn log(message: &Message) {
+///     println!("message {} of {}: {} bytes", message.id, message.peer, message.bytes.len());
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The sender, to send answers to: the address at which it accepts messages. A sender behind an

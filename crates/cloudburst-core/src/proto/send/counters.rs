@@ -1,6 +1,19 @@
 //! The counters of a sender.
 
 /// What a sender has done and seen since it was made.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::proto::SenderCounters;
+/// fn log(sender: &SenderCounters) {
+///     let SenderCounters { delivered, rejected, unknown, .. } = sender;
+///     println!("{delivered} delivered, {rejected} not, {unknown} unknown");
+///     let needed = sender.source_symbols.max(1) as f64;
+///     println!("{:.2} packets for each that was needed", sender.symbols_sent as f64 / needed);
+/// }
+/// # log(&SenderCounters::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
 #[non_exhaustive]

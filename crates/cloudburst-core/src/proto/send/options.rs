@@ -5,6 +5,18 @@ use crate::config::{self, BurstPolicy, Config, ConfigError};
 use core::time::Duration;
 
 /// The settings of one message, where they differ from the endpoint's configuration.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_core::proto::SendOptions;
+/// # use core::time::Duration;
+/// let urgent = SendOptions {
+///     priority: SendOptions::MAX_PRIORITY,
+///     deadline: Some(Duration::from_millis(50)),
+///     ..SendOptions::default()
+/// };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SendOptions {
     /// How long the message may take.

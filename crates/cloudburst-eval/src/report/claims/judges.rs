@@ -6,8 +6,14 @@ use cloudburst_report::claims::{Finding, Reached};
 use cloudburst_report::numbers::{self, milliseconds, percent};
 use cloudburst_report::statistics::{Summary, linear_fit, mean};
 
-fn p99(size: &Summary) -> f64 {
-    size.p99.value
+/// `None` where there are too few messages for one.
+fn p99(messages: &Summary) -> Option<f64> {
+    (!messages.is_longest(0.99)).then_some(messages.p99.value)
+}
+
+/// The mean over sizes; `None` where one of them has no p99.
+fn p99_over_sizes(point: &Point<'_>) -> Option<f64> {
+    mean(&point.sizes.values().map(p99).collect::<Option<Vec<_>>>()?)
 }
 
 /// How much less `ours` is than `other`, as a share. What is late is later than all else; of two
@@ -42,7 +48,7 @@ fn at_highest<'e, 'a>(experiment: &'e Experiment<'a>, scheme: &str) -> Option<&'
 }
 
 pub(super) fn sizes_below(e: &Experiment<'_>, ours: &str, other: &str, mark: f64) -> Vec<Finding> {
-    let time = |scheme| at_highest(e, scheme)?.over_sizes(p99);
+    let time = |scheme| p99_over_sizes(at_highest(e, scheme)?);
     let (Some(a), Some(b)) = (time(ours), time(other)) else { return Vec::new() };
     let less = reduction(a, b);
     vec![(Reached::of(less >= mark, less > 0.0), compared((ours, a), (other, b)))]
@@ -57,7 +63,7 @@ pub(super) fn size_below(
     mark: f64,
 ) -> Option<Finding> {
     let bytes = e.sizes().into_iter().find(|bytes| numbers::size(*bytes) == size)?;
-    let of = |scheme, load: f64| Some(p99(e.at(scheme, load, 0.0)?.sizes.get(&bytes)?));
+    let of = |scheme, load: f64| p99(e.at(scheme, load, 0.0)?.sizes.get(&bytes)?);
     let both = |load: &f64| Some((of(ours, *load)?, of(other, *load)?));
     let (a, b): (Vec<_>, Vec<_>) = e.loads().iter().filter_map(both).unzip();
     let (a, b) = (mean(&a)?, mean(&b)?);
@@ -105,7 +111,7 @@ pub(super) fn redundancy(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
 
 pub(super) fn coding_alone(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("a", settings);
-    let time = |scheme| at_highest(e, scheme)?.over_sizes(p99);
+    let time = |scheme| p99_over_sizes(at_highest(e, scheme)?);
     let (Some(a), Some(b)) = (time(&ours), time(TCP)) else { return Vec::new() };
     let longer = -reduction(a, b);
     vec![(Reached::of(longer >= 0.5112, longer > 0.0), compared((&ours, a), (TCP, b)))]
@@ -117,41 +123,43 @@ pub(super) fn many_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     marks.iter().filter_map(|(size, mark)| size_below(e, &b, &a, size, *mark)).collect()
 }
 
-pub(super) fn incast(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+/// When the last flow of an incast has come. One with a flow that never came takes for ever.
+fn whole(point: &Point<'_>) -> f64 {
+    match point.completion() {
+        Some(time) if point.incomplete() == 0 => time.value,
+        _ => f64::INFINITY,
+    }
+}
+
+pub(super) fn incast_is_linear(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
-    let mut dots = Vec::new();
-    let (mut below, mut beyond) = (0, 0);
-    for point in e.points.iter().filter(|point| point.scheme == ours) {
-        // One with a flow that never came takes for ever.
-        let whole = |point: &Point<'_>| match point.completion() {
-            Some(time) if point.incomplete() == 0 => time.value,
-            _ => f64::INFINITY,
-        };
-        let time = whole(point);
-        dots.push((point.x, time));
-        if let Some(tcp) = e.at(TCP, point.load, point.x).filter(|_| point.x > 8.0) {
-            beyond += 1;
-            below += usize::from(time < whole(tcp));
-        }
-    }
-    let mut findings = Vec::new();
+    let points = e.points.iter().filter(|point| point.scheme == ours);
+    let dots: Vec<_> = points.map(|point| (point.x, whole(point))).collect();
     if dots.iter().any(|dot| dot.1.is_infinite()) {
-        findings.push((Reached::No, "some flows never came".to_owned()));
-    } else if let Some((slope, fit)) = linear_fit(&dots) {
-        let words = format!("{} ms a flow more, R² = {fit:.3}", milliseconds(slope));
-        let grows = slope > 0.0;
-        findings.push((Reached::of(grows && fit >= 0.95, grows && fit >= 0.8), words));
+        return vec![(Reached::No, "some flows never came".to_owned())];
     }
-    if beyond > 0 {
-        let words = format!("below TCP cubic at {below} of {beyond} points with N above 8");
-        findings.push((Reached::of(below == beyond, below > 0), words));
+    let Some((slope, fit)) = linear_fit(&dots) else { return Vec::new() };
+    let words = format!("{} ms a flow more, R² = {fit:.3}", milliseconds(slope));
+    let grows = slope > 0.0;
+    vec![(Reached::of(grows && fit >= 0.95, grows && fit >= 0.8), words)]
+}
+
+pub(super) fn incast_below_tcp(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
+    let ours = with_settings("d", settings);
+    let points = e.points.iter().filter(|point| point.scheme == ours && point.x > 8.0);
+    let both = points.filter_map(|point| Some((point, e.at(TCP, point.load, point.x)?)));
+    let is_below: Vec<bool> = both.map(|(point, tcp)| whole(point) < whole(tcp)).collect();
+    let (below, points) = (is_below.iter().filter(|below| **below).count(), is_below.len());
+    if points == 0 {
+        return Vec::new();
     }
-    findings
+    let words = format!("below TCP cubic at {below} of {points} points with N above 8");
+    vec![(Reached::of(below == points, below > 0), words)]
 }
 
 pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let ours = with_settings("d", settings);
-    let time = |dead| Some(e.at(&ours, e.highest_load(), dead)?.all?.p99.value);
+    let time = |dead| p99(e.at(&ours, e.highest_load(), dead)?.all.as_ref()?);
     let (Some(none), Some(three)) = (time(0.0), time(3.0)) else { return Vec::new() };
     let (ratio, unit) = (three / none, |us: f64| if us.is_finite() { " ms" } else { "" });
     let words = format!(
@@ -169,7 +177,7 @@ pub(super) fn dead_paths(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
 pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let (ours, load) = (with_settings("d", settings), e.highest_load());
     let points: Vec<_> = e.points.iter().filter(|p| p.scheme == ours && p.load == load).collect();
-    let times = points.iter().filter_map(|point| Some((point.x, point.over_sizes(p99)?)));
+    let times = points.iter().filter_map(|point| Some((point.x, p99_over_sizes(point)?)));
     let mut findings = Vec::new();
     if let Some((r, time)) =
         times.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|best| best.1.is_finite())
@@ -182,9 +190,10 @@ pub(super) fn rate(e: &Experiment<'_>, settings: &str) -> Vec<Finding> {
     let near = points.iter().min_by(|a, b| (a.x - 0.5).abs().total_cmp(&(b.x - 0.5).abs()));
     if let (Some(tcp), Some(near)) = (tcp, near) {
         let of = |(bytes, size): (&u32, &Summary)| {
-            Some(reduction(p99(size), p99(tcp.sizes.get(bytes)?)))
+            Some(reduction(p99(size)?, p99(tcp.sizes.get(bytes)?)?))
         };
-        let least = near.sizes.iter().filter_map(of).reduce(f64::min);
+        let all: Option<Vec<f64>> = near.sizes.iter().map(of).collect();
+        let least = all.into_iter().flatten().reduce(f64::min);
         findings.extend(least.map(|least| {
             let words = format!(
                 "at r = {}: every size at least {} below TCP cubic",

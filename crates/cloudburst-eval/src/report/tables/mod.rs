@@ -6,7 +6,7 @@ use super::names;
 use super::points::{Experiment, Point};
 use cloudburst_report::Table;
 use cloudburst_report::numbers::{self, figure, milliseconds, percent, within};
-use cloudburst_report::statistics::Summary;
+use cloudburst_report::statistics::{Estimate, Summary};
 
 /// The tables of an experiment.
 pub(super) fn of(experiment: &Experiment<'_>) -> Vec<Table> {
@@ -58,30 +58,34 @@ fn place(experiment: &Experiment<'_>, load: f64, x: f64) -> String {
 fn p99_by_size(experiment: &Experiment<'_>, load: f64, x: f64) -> Option<Table> {
     let sizes = experiment.sizes();
     let points = experiment.points.iter().filter(|point| point.load == load && point.x == x);
-    let row = |point: &Point<'_>| {
-        let of = |bytes| point.sizes.get(bytes).map_or_else(dash, |size| within(size.p99));
+    let row = |point: &&Point<'_>| {
+        let p99 = |size: &Summary| quantile(size, 0.99, within(size.p99));
+        let of = |bytes| point.sizes.get(bytes).map_or_else(dash, p99);
         let mean = point.over_sizes(|size| size.p99.value).map_or_else(dash, milliseconds);
         let mut row = vec![names::display(point.scheme)];
         row.extend(sizes.iter().map(of));
         row.extend([mean, point.late().to_string()]);
         row
     };
-    let rows: Vec<_> = points.filter(|point| point.all.is_some()).map(row).collect();
+    let points: Vec<_> = points.filter(|point| point.all.is_some()).collect();
+    let rows: Vec<_> = points.iter().map(row).collect();
     let mut head = vec!["scheme".to_owned()];
     head.extend(sizes.iter().map(|bytes| numbers::size(*bytes)));
     head.extend(["mean over sizes".to_owned(), "not arrived".to_owned()]);
     let place = place(experiment, load, x);
-    let caption = format!("p99 completion time in ms, [95 % interval]{place}");
+    let estimates = points.iter().flat_map(|point| point.sizes.values()).map(|size| size.p99);
+    let caption = format!("p99 completion time in ms{}{place}", if_intervals(estimates));
     let fold = load < experiment.highest_load();
     (!rows.is_empty()).then_some(Table { caption, head, rows, fold })
 }
 
 fn all(experiment: &Experiment<'_>) -> Table {
-    let mut rows = Vec::new();
+    let (mut rows, mut estimates) = (Vec::new(), Vec::new());
     for point in &experiment.points {
         let sizes = point.sizes.iter().map(|(bytes, size)| (numbers::size(*bytes), size));
         let whole = point.all.iter().map(|all| ("all".to_owned(), all));
-        for (name, Summary { messages, late, mean, p50, p90, p99, p999 }) in sizes.chain(whole) {
+        for (name, summary) in sizes.chain(whole) {
+            let Summary { messages, late, mean, p50, p90, p99, p999 } = summary;
             rows.push(vec![
                 names::display(point.scheme),
                 point.load.to_string(),
@@ -91,10 +95,11 @@ fn all(experiment: &Experiment<'_>) -> Table {
                 late.to_string(),
                 milliseconds(mean.value),
                 within(*p50),
-                milliseconds(*p90),
-                within(*p99),
-                milliseconds(*p999),
+                quantile(summary, 0.9, milliseconds(*p90)),
+                quantile(summary, 0.99, within(*p99)),
+                quantile(summary, 0.999, milliseconds(*p999)),
             ]);
+            estimates.extend([*p50, *p99]);
         }
     }
     let head = [
@@ -110,7 +115,19 @@ fn all(experiment: &Experiment<'_>) -> Table {
         "p99",
         "p99.9",
     ];
-    Table::new("All completion times in ms, [95 % interval]", &head, rows)
+    let caption = format!("All completion times in ms{}", if_intervals(estimates));
+    Table::new(caption, &head, rows)
+}
+
+/// What a caption says of the intervals, if there are any.
+fn if_intervals(estimates: impl IntoIterator<Item = Estimate>) -> &'static str {
+    let any = estimates.into_iter().any(|estimate| estimate.has_interval());
+    if any { ", [95 % interval]" } else { "" }
+}
+
+/// A quantile, or the longest time in its place.
+fn quantile(summary: &Summary, q: f64, text: String) -> String {
+    if summary.is_longest(q) { format!("max {text}") } else { text }
 }
 
 /// What happened to the background and in the switches.
@@ -121,8 +138,9 @@ fn network(experiment: &Experiment<'_>) -> Table {
     };
     let row = |point: &Point<'_>| {
         let goodput = point.goodput().map(|goodput| goodput.times(1e-6));
-        let goodput = goodput.map_or_else(dash, |g| {
-            format!("{} [{}, {}]", figure(g.value), figure(g.low), figure(g.high))
+        let goodput = goodput.map_or_else(dash, |g| match figure(g.value) {
+            value if g.has_interval() => format!("{value} [{}, {}]", figure(g.low), figure(g.high)),
+            value => value,
         });
         vec![
             names::display(point.scheme),
@@ -148,7 +166,9 @@ fn network(experiment: &Experiment<'_>) -> Table {
         "sent/original",
     ];
     let rows = experiment.points.iter().map(row).collect();
-    Table::new("Background goodput, [95 % interval], processors and queues", &head, rows)
+    let estimates = experiment.points.iter().filter_map(Point::goodput);
+    let caption = format!("Background goodput{}, processors and queues", if_intervals(estimates));
+    Table::new(caption, &head, rows)
 }
 
 fn incast(experiment: &Experiment<'_>) -> Table {
@@ -169,10 +189,12 @@ fn incast(experiment: &Experiment<'_>) -> Table {
     };
     let mut head = vec!["scheme".to_owned()];
     head.extend(xs.iter().map(|x| format!("N = {x}")));
-    let caption = "Last flow complete, ms, [95 % interval]; incomplete: incasts with a flow that \
-                   did not arrive, not in the mean";
+    let caption = format!(
+        "Last flow complete, ms{}; incomplete: incasts with a flow that did not arrive, not in the mean",
+        if_intervals(experiment.points.iter().filter_map(Point::completion))
+    );
     let rows = experiment.schemes().into_iter().map(row).collect();
-    Table { caption: caption.to_owned(), head, rows, fold: false }
+    Table { caption, head, rows, fold: false }
 }
 
 fn dash() -> String {
@@ -215,7 +237,7 @@ mod tests {
         let experiment = &Experiment::of(&run)[0];
         let table = p99_by_size(experiment, 800.0, 0.0).unwrap().markdown();
         let row = table.trim_end().lines().last().unwrap();
-        assert!(row.starts_with("| QUIC (quinn) | > deadline [1.00, ∞] |"), "{row}");
+        assert!(row.starts_with("| QUIC (quinn) | max > deadline |"), "{row}");
         assert!(row.ends_with("| > deadline | 2 |"), "{row}");
     }
 }

@@ -1,142 +1,11 @@
-//! Errors, sorted by who is to blame.
+//! Why a message, a call or a reply did not succeed, and what is certain then.
 
-use crate::path_map::{PathMap, PathMapError};
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
 use cloudburst_core::path::OrderError;
 use cloudburst_core::proto::CallFailure;
 use cloudburst_core::wire::RejectReason;
-use nix::errno::Errno;
-use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-
-/// Why an endpoint was not built. Nothing is left of it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The builder was not told how to authenticate peers.
-    #[error(
-        "no security was chosen: call `.security(Security::pre_shared(key))`, or \
-         `.security(Security::trusted_network())` where anybody who reaches the endpoint may use it"
-    )]
-    NoSecurity,
-    /// A DSCP has six bits.
-    #[error("DSCP {value} does not exist: it must be between 0 and 63")]
-    Dscp {
-        /// What was asked for.
-        value: u8,
-    },
-    /// No DSCP, or more than there are classes.
-    #[error("{count} DSCPs were given: there must be between 1 and {most}, one a class")]
-    Dscps {
-        /// How many came.
-        count: usize,
-        /// How many there may be.
-        most: usize,
-    },
-    /// An address that no packet can be sent to.
-    #[error(
-        "an endpoint cannot be known as {address}, because peers cannot send to it: give the IP \
-         address and the port that they send to"
-    )]
-    KnownAs {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// A path map that does not exist.
-    #[error(transparent)]
-    Paths(#[from] PathMapError),
-    /// A setting that is out of its range.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The system refuses the address, or another socket.
-    #[error("cannot bind a UDP socket to {addr}{advice}", advice = after_refusal(source))]
-    Bind {
-        /// The address.
-        addr: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The sockets for [`Builder::build_on`](crate::Builder::build_on) are not those that it needs.
-    #[error(
-        "this endpoint takes messages at {}, and the sockets that it was given are bound to {}: give it \
-         one for each of its ports, and no other",
-        list(expected),
-        list(given)
-    )]
-    Sockets {
-        /// Where it takes messages: the address to bind to and, if the path map wants more ports, those
-        /// after it.
-        expected: Vec<SocketAddr>,
-        /// Where they are bound.
-        given: Vec<SocketAddr>,
-    },
-    /// A socket for [`Builder::build_on`](crate::Builder::build_on) cannot be used.
-    #[error("the socket that is bound to {addr} cannot be used: {why}")]
-    UnfitSocket {
-        /// Its address.
-        addr: SocketAddr,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The path map writes IP headers itself, for which the system demands a privilege.
-    #[error(
-        "path map `{map}` needs a raw socket, and the system refuses one{advice}",
-        advice = after_raw_refusal(source)
-    )]
-    NoRawSocket {
-        /// The map.
-        map: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system refuses to set or read an option of a socket, or its address.
-    #[error("cannot use {option} on a socket, and the endpoint needs it")]
-    SocketOption {
-        /// The name of the option, or of the system call, in the manual.
-        option: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// No file can be created in the directory for [`Builder::qlog`](crate::Builder::qlog).
-    #[error("cannot write a qlog to the directory {}", dir.display())]
-    Qlog {
-        /// The directory.
-        dir: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system refuses something that every endpoint needs.
-    #[error("the system refuses {what}{advice}", advice = after_refusal(source))]
-    System {
-        /// What the system refused: a thread, a descriptor for events, or random bytes.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-fn list(addresses: &[SocketAddr]) -> String {
-    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ")
-}
-
-impl BuildError {
-    /// For an error of the system where the endpoint asks for `what`.
-    pub(crate) fn refused<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::System { what, source: error.into() }
-    }
-
-    /// Names the map that wanted a raw socket.
-    pub(crate) fn of_map(self, paths: &PathMap) -> Self {
-        match self {
-            Self::NoRawSocket { source, .. } => {
-                Self::NoRawSocket { map: paths.to_string(), source }
-            }
-            other => other,
-        }
-    }
-}
 
 /// Why a message, a connect or a reply was not delivered or may not have been, or why a call has no
 /// response.
@@ -337,6 +206,27 @@ pub enum SendError {
 impl SendError {
     /// Whether an end had no room: the receiver, whose application does not take messages fast enough,
     /// or this endpoint, which has too many under way. Send less, or later.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cloudburst_net::{RejectReason, SendError};
+    /// # use std::time::Duration;
+    /// /// How long to wait before the message is sent again, if that is safe and may help.
+    /// fn pause(error: &SendError) -> Option<Duration> {
+    ///     match error {
+    ///         _ if error.may_have_been_delivered() || error.is_closed() => None,
+    ///         _ if error.is_busy() => Some(Duration::from_millis(10)),
+    ///         _ if error.is_timeout() => Some(Duration::ZERO),
+    ///         SendError::Refused(RejectReason::Closing) => Some(Duration::from_secs(1)),
+    ///         _ => None,
+    ///     }
+    /// }
+    /// assert_eq!(pause(&SendError::NoAnswer), Some(Duration::ZERO));
+    /// assert_eq!(pause(&SendError::Deadline), None); // the receiver may have it
+    /// assert!(SendError::Refused(RejectReason::TooLarge).is_refused());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::TooManyCalls { .. } | Self::Busy)
     }
@@ -443,28 +333,28 @@ impl From<CallFailure> for SendError {
 }
 
 /// The endpoint is closed, and its last message was taken.
+///
+/// # Example
+///
+/// ```
+/// # use cloudburst_net::{Closed, Endpoint, Security};
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let security = Security::pre_shared([7; 32]);
+/// # let loopback = "127.0.0.1:0".parse()?;
+/// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
+/// # let (client, server) = (build()?, build()?);
+/// client.send(server.local_addr(), "the last one").await?;
+/// server.shutdown(Duration::ZERO).await;
+/// assert_eq!(server.recv().await?.bytes, "the last one"); // what has arrived can be taken
+/// assert_eq!(server.recv().await, Err(Closed));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this endpoint is closed, and all its messages were taken")]
 pub struct Closed;
-
-fn after_refusal(error: &io::Error) -> &'static str {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EMFILE) => {
-            ": this process has too many files open; raise `ulimit -n`, or lower the number of paths"
-        }
-        Some(Errno::ENFILE) => ": this host has too many files open; raise `fs.file-max`",
-        _ => "",
-    }
-}
-
-fn after_raw_refusal(error: &io::Error) -> &'static str {
-    if error.kind() == io::ErrorKind::PermissionDenied {
-        ": give the program CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`), or use `ecmp`, \
-         `flowlabel` or `xpath`, which need no privilege"
-    } else {
-        after_refusal(error)
-    }
-}
 
 const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
     match reason {
@@ -592,28 +482,6 @@ mod tests {
         let refused = SendError::Refused(RejectReason::Corrupt);
         assert_eq!(refused.source().unwrap().to_string(), RejectReason::Corrupt.to_string());
         assert!(SendError::NoAnswer.source().is_none());
-    }
-
-    #[test]
-    fn a_remedy_is_named_only_for_what_it_remedies() {
-        let raw = |errno: Errno| {
-            let source = io::Error::from(errno);
-            BuildError::NoRawSocket { map: "bounce:10.0.0.9".into(), source }.to_string()
-        };
-        for denied in [Errno::EPERM, Errno::EACCES] {
-            assert!(raw(denied).contains("CAP_NET_RAW"), "{}", raw(denied));
-        }
-        assert!(raw(Errno::EMFILE).contains("`ulimit -n`"), "{}", raw(Errno::EMFILE));
-        assert_eq!(
-            raw(Errno::EAFNOSUPPORT),
-            "path map `bounce:10.0.0.9` needs a raw socket, and the system refuses one"
-        );
-        let refused = |errno: Errno| BuildError::refused("a thread")(errno).to_string();
-        assert_eq!(refused(Errno::EAGAIN), "the system refuses a thread");
-        assert!(refused(Errno::EMFILE).contains("`ulimit -n`"), "{}", refused(Errno::EMFILE));
-        let (addr, source) = ("127.0.0.1:7".parse().unwrap(), Errno::EMFILE.into());
-        let bind = BuildError::Bind { addr, source }.to_string();
-        assert!(bind.contains("`ulimit -n`"), "{bind}");
     }
 
     #[test]
