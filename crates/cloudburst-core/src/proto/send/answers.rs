@@ -43,15 +43,19 @@ impl Sender {
             }
         }
         let go_on = peer.answered(now, freshest);
+        let awaited = peer.opening.is_some() || !peer.connects.is_empty();
         for report in reports.clone() {
             if let Report::Alive { nonce } = report {
                 self.on_alive(now, address, nonce);
             }
         }
-        self.end_connects_to(address);
-        // Asked because of its silence, it has answered so.
-        if self.peers.get(&address).is_some_and(|peer| peer.usable && peer.connects.is_empty()) {
-            self.end_handshake(address);
+        if awaited {
+            self.end_connects_to(address);
+            // Asked because of its silence, it has answered so.
+            let settled = |peer: &Peer| peer.usable && peer.connects.is_empty();
+            if self.peers.get(&address).is_some_and(settled) {
+                self.end_handshake(address);
+            }
         }
         self.reschedule_peer(address);
         for report in reports {

@@ -92,7 +92,7 @@ pub(crate) struct Sender {
     timers: Timers<Timer>,
     pacer: Pacer,
     /// The limit below the configured rate, if the configuration wants one.
-    limit: Option<RateLimit>,
+    limit: Option<Box<RateLimit>>,
     /// How many of its changes the pacer follows.
     rate_changes: u64,
     round: Option<Round>,
@@ -165,7 +165,7 @@ impl Sender {
             pacer: Pacer::new(capacity, config.rate),
             limit: config
                 .adaptive_rate
-                .then(|| RateLimit::new(capacity as f64 * config.rate, config.mtu)),
+                .then(|| Box::new(RateLimit::new(capacity as f64 * config.rate, config.mtu))),
             hellos: Hellos::new(capacity, config.rate / LIVENESS_SHARE),
             probes: Pacer::new(capacity, config.rate / LIVENESS_SHARE),
             config,
@@ -390,7 +390,7 @@ impl Sender {
     pub(crate) fn counters(&self) -> SenderCounters {
         SenderCounters {
             rate: self.pacer.bits_per_second(),
-            rate_lowered: self.limit.as_ref().map_or(0, RateLimit::lowered),
+            rate_lowered: self.limit.as_ref().map_or(0, |limit| limit.lowered()),
             ..self.counters
         }
     }
