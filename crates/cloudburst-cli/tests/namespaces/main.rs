@@ -1,5 +1,5 @@
-//! On real sockets, between two network namespaces, over a wire that loses packets both ways; with
-//! a router between them that translates addresses or is a firewall; and on a disk that is full.
+//! On real sockets, between network namespaces: over a wire that loses packets both ways; with a router between them
+//! that translates addresses or is a firewall; on a leaf-spine; and on a disk that is full.
 //!
 //! Needs root, iproute2, nftables and ethtool. Where they are missing the tests are ignored, and
 //! the reason is printed.
@@ -8,23 +8,17 @@
 mod common;
 mod disk;
 mod doctor;
+mod fabric;
+mod lossy;
 
-use bytes::Bytes;
-use cloudburst_net::{Endpoint, PathMap, Security, blocking};
-use cloudburst_testbed::{End, Wire};
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use lossy::messages;
+
+type Test = fn() -> Result<(), Failed>;
 
 fn main() {
     let args = Arguments::from_args();
-    let available = if args.list { Ok(()) } else { cloudburst_testbed::available() };
+    let available = if args.list { Ok(()) } else { fabric::available() };
     let available = available.map_err(|error| error.to_string());
     let mountable = if args.list { Ok(()) } else { disk::available() };
     for (tests, available) in [("namespaces", &available), ("full disk", &mountable)] {
@@ -32,168 +26,36 @@ fn main() {
             println!("{tests}: ignored: {reason}");
         }
     }
-    let trial = |name: &str, run: fn() -> Result<(), Failed>| {
-        Trial::test(name, run).with_ignored_flag(available.is_err())
-    };
-    let trials = vec![
-        trial("messages_arrive_once_at_1_percent_loss", || messages(1, 5_000)),
-        trial("messages_arrive_once_at_5_percent_loss", || messages(5, 5_000)),
-        trial("a_hundred_thousand_messages_arrive_once_at_20_percent_loss", || {
-            messages(20, 100_000)
-        }),
-        trial("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", file),
-        trial("the_doctor_has_nothing_to_say_of_a_router", doctor::of_a_router),
-        trial("the_doctor_names_both_addresses_of_source_nat", doctor::of_source_nat),
-        trial("the_doctor_names_both_ports_of_source_nat", doctor::of_translated_ports),
-        trial("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),
-        trial("the_doctor_knows_a_virtual_address", doctor::of_a_virtual_address),
-        trial("the_doctor_finds_a_stateful_firewall", doctor::of_a_firewall),
-        Trial::test(
-            "a_full_disk_is_named_and_nothing_half_written_remains",
-            disk::a_full_disk_is_named_and_nothing_half_written_remains,
-        )
-        .with_ignored_flag(mountable.is_err()),
+    let tests: &[(&str, Test)] = &[
+        ("a_hundred_thousand_messages_arrive_once_at_20_percent_loss", || messages(20, 100_000)),
+        ("messages_arrive_once_at_1_percent_loss", || messages(1, 5_000)),
+        ("messages_arrive_once_at_5_percent_loss", || messages(5, 5_000)),
+        ("a_file_of_100_mb_arrives_byte_for_byte_at_5_percent_loss", lossy::file),
+        ("the_doctor_has_nothing_to_say_of_a_router", doctor::of_a_router),
+        ("the_doctor_names_both_addresses_of_source_nat", doctor::of_source_nat),
+        ("the_doctor_names_both_ports_of_source_nat", doctor::of_translated_ports),
+        ("the_doctor_has_a_peer_told_of_destination_nat", doctor::of_destination_nat),
+        ("the_doctor_knows_a_virtual_address", doctor::of_a_virtual_address),
+        ("the_doctor_finds_a_stateful_firewall", doctor::of_a_firewall),
+        ("four_spines_are_four_paths", fabric::four_spines_are_four_paths),
+        ("a_dead_spine_is_missed", fabric::a_dead_spine_is_missed),
+        (
+            "a_spine_that_rewrites_the_dscp_is_named",
+            fabric::a_spine_that_rewrites_the_dscp_is_named,
+        ),
+        (
+            "a_link_that_loses_packets_is_told_by_its_spine",
+            fabric::a_lossy_link_is_told_by_its_spine,
+        ),
+        ("one_spine_is_one_path", fabric::one_spine_is_one_path),
     ];
-    libtest_mimic::run(&args, trials).exit();
-}
-
-/// How often each message was seen, by its BLAKE3.
-type Tally = BTreeMap<[u8; 32], u32>;
-
-/// A wire that loses `percent` of the packets, each way.
-fn lossy(percent: u32) -> Result<Wire, Failed> {
-    let wire = Wire::up()?;
-    wire.lose(percent)?;
-    Ok(wire)
-}
-
-/// Sends `count` messages of 1 to 93,000 bytes and compares what was sent with what arrived.
-fn messages(percent: u32, count: u64) -> Result<(), Failed> {
-    let wire = lossy(percent)?;
-    let receiver = endpoint(&wire.right, 7000)?;
-    let sender = endpoint(&wire.left, 0)?;
-    let to = SocketAddr::from((wire.right.address(), 7000));
-
-    let start = Instant::now();
-    let (next, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Tally::new())));
-    let senders: Vec<_> = (0..32)
-        .map(|_| {
-            let (sender, next, sent) = (sender.clone(), next.clone(), sent.clone());
-            thread::spawn(move || -> Result<u64, String> {
-                let mut packets = 0;
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        return Ok(packets);
-                    }
-                    let bytes = message(number, count);
-                    let digest = *blake3::hash(&bytes).as_bytes();
-                    *sent.lock().expect("no thread panics with it").entry(digest).or_default() += 1;
-                    let receipt = sender.send(to, bytes);
-                    packets +=
-                        receipt.map_err(|e| format!("message {number}: {e}"))?.packets as u64;
-                }
-            })
-        })
-        .collect();
-    let mut arrived = Tally::new();
-    for _ in 0..count {
-        let message = receiver.recv_timeout(Duration::from_secs(60))?;
-        let Some(message) = message else {
-            return Err(format!("{} of {count} arrived", arrived.values().sum::<u32>()).into());
-        };
-        *arrived.entry(*blake3::hash(&message.bytes).as_bytes()).or_default() += 1;
-    }
-    let mut packets = 0;
-    for sender in senders {
-        packets += sender.join().map_err(|_| "a sending thread panicked")??;
-    }
-    let again = receiver.recv_timeout(Duration::from_millis(500))?;
-    println!(
-        "{count} messages, {percent} % loss each way: {packets} packets, {} and {} lost, {:.1} s",
-        wire.right.lost()?,
-        wire.left.lost()?,
-        start.elapsed().as_secs_f64(),
+    let trial =
+        |&(name, run): &(&str, Test)| Trial::test(name, run).with_ignored_flag(available.is_err());
+    let mut trials: Vec<_> = tests.iter().map(trial).collect();
+    let disk = Trial::test(
+        "a_full_disk_is_named_and_nothing_half_written_remains",
+        disk::a_full_disk_is_named_and_nothing_half_written_remains,
     );
-    if again.is_some() {
-        return Err("a message arrived twice".into());
-    }
-    if arrived != *sent.lock().expect("no thread panics with it") {
-        return Err("what arrived is not what was sent".into());
-    }
-    if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
-        return Err("the wire lost nothing".into());
-    }
-    sender.shutdown(Duration::from_secs(5));
-    receiver.shutdown(Duration::from_secs(5));
-    Ok(())
-}
-
-/// Message `number` of `count`: lengths from 1 to 93,000 bytes, as many short as long ones on a
-/// logarithmic scale, the ends included.
-fn message(number: u64, count: u64) -> Bytes {
-    let share = number as f64 / (count - 1) as f64;
-    let length = 93_000_f64.powf(share).round() as usize;
-    let mut bytes = vec![0; length];
-    blake3::Hasher::new().update(&number.to_be_bytes()).finalize_xof().fill(&mut bytes);
-    bytes.into()
-}
-
-fn endpoint(on: &End, port: u16) -> Result<blocking::Endpoint, Failed> {
-    let address = SocketAddr::from((on.address(), port));
-    let built = on.run(move || {
-        Endpoint::builder()
-            .bind(address)
-            .paths(PathMap::ecmp(4))
-            .security(Security::pre_shared([7; 32]))
-            .build()
-    });
-    Ok(built?.blocking())
-}
-
-/// Sends a file of 100 MB with the programs.
-fn file() -> Result<(), Failed> {
-    let wire = lossy(5)?;
-    let directory = tempfile::tempdir()?;
-    let (source, out) = (directory.path().join("source"), directory.path().join("out"));
-    std::fs::create_dir(&out)?;
-    let mut bytes = vec![0; 100_000_000];
-    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
-    std::fs::write(&source, &bytes)?;
-    let key = directory.path().join("key");
-    std::fs::write(&key, "07".repeat(32))?;
-
-    let listen = SocketAddr::from((wire.right.address(), 7000)).to_string();
-    let mut recv = Command::new(env!("CARGO_BIN_EXE_cbrst-recv"));
-    recv.args(["--listen", &listen, "--once", "--out"]).arg(&out).arg("--key-file").arg(&key);
-    recv.stdin(Stdio::null()).stderr(Stdio::piped());
-    let mut receiver = wire.right.run(move || recv.spawn())?;
-    let mut status = BufReader::new(receiver.stderr.take().ok_or("no standard error")?);
-    let mut first = String::new();
-    status.read_line(&mut first)?;
-
-    let start = Instant::now();
-    let mut send = Command::new(env!("CARGO_BIN_EXE_cbrst-send"));
-    send.arg("--json").arg("--key-file").arg(&key).arg(&listen).arg(&source);
-    send.stdin(Stdio::null());
-    let sent = wire.left.run(move || send.output())?;
-    let seconds = start.elapsed().as_secs_f64();
-    if !sent.status.success() {
-        let _ = receiver.kill();
-    }
-    let mut rest = String::new();
-    status.read_to_string(&mut rest)?;
-    let received = receiver.wait()?;
-    println!("{first}{rest}{}", String::from_utf8_lossy(&sent.stderr));
-    println!("{}100 MB in {seconds:.1} s", String::from_utf8_lossy(&sent.stdout));
-    if !sent.status.success() || !received.success() {
-        return Err(format!("cbrst-send: {}, cbrst-recv: {received}", sent.status).into());
-    }
-    if std::fs::read(out.join("source"))? != bytes {
-        return Err("the file arrived, and is another".into());
-    }
-    if wire.right.lost()? == 0 || wire.left.lost()? == 0 {
-        return Err("the wire lost nothing".into());
-    }
-    Ok(())
+    trials.push(disk.with_ignored_flag(mountable.is_err()));
+    libtest_mimic::run(&args, trials).exit();
 }

@@ -9,7 +9,6 @@ use socket2::SockRef;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::time::Duration;
 
 const DSCP: u8 = 43;
 const TRIMMED: u8 = 44;
@@ -30,8 +29,6 @@ fn counted(fabric: &Fabric, count: fn(&Queue) -> u64) -> Result<u64, Failed> {
 fn receiver(fabric: &Fabric, v6: bool) -> Result<(UdpSocket, IpAddr), Failed> {
     let host = fabric.host(4)?;
     let receiver = bound(&host, v6, PORT)?;
-    // All that is waited for comes: how late it may be matters to failures alone.
-    receiver.set_read_timeout(Some(Duration::from_secs(20)))?;
     if v6 {
         setsockopt(&receiver, sockopt::Ipv6RecvTClass, &true)?;
         return Ok((receiver, host.path_address_v6(1)?.into()));

@@ -3,12 +3,17 @@
 use cloudburst_testbed::{Error, Fabric, Host, Node};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
+use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) const PORT: u16 = 7000;
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Long enough for a busy machine; reached only by a test that fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long nothing comes where nothing should. Whatever was lost does not come later either, so that no test fails
+/// because of it, however busy the machine is.
+const SILENCE: Duration = Duration::from_millis(100);
 pub(crate) const FIRST: u16 = 40_000;
 
 /// A socket on all of the host's addresses of a family, or on one port of them.
@@ -26,7 +31,7 @@ pub(crate) fn bound(host: &Host, v6: bool, port: u16) -> Result<UdpSocket, io::E
             bound => break bound?,
         }
     };
-    socket.set_read_timeout(Some(Duration::from_millis(400)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     Ok(socket)
 }
 
@@ -34,16 +39,26 @@ fn any(v6: bool) -> IpAddr {
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// How many of `expected` packets arrive before it is silent.
+/// Waits for packets, all of which should arrive, and says how many do.
 pub(crate) fn arrivals(socket: &UdpSocket, expected: usize) -> usize {
-    let mut buffer = [0; 2048];
-    let mut receive = || loop {
-        match socket.recv(&mut buffer) {
+    (0..expected).take_while(|_| arrives(socket)).count()
+}
+
+/// How many packets arrive until none does for a moment: of those that a network loses on purpose.
+pub(crate) fn survivors(socket: &UdpSocket) -> Result<usize, io::Error> {
+    socket.set_read_timeout(Some(SILENCE))?;
+    let survivors = iter::repeat_with(|| arrives(socket)).take_while(|arrives| *arrives).count();
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(survivors)
+}
+
+fn arrives(socket: &UdpSocket) -> bool {
+    loop {
+        match socket.recv(&mut [0; 2048]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             received => return received.is_ok(),
         }
-    };
-    (0..expected).take_while(|_| receive()).count()
+    }
 }
 
 /// Sends a packet from each of `ports` source ports.

@@ -2,7 +2,7 @@
 
 use crate::packets::*;
 use crate::small;
-use cloudburst_testbed::{Fabric, Node, Queues, Topology, Weights};
+use cloudburst_testbed::{Fabric, Node, Queue, Queues, Topology, Weights};
 use libtest_mimic::Failed;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::SockRef;
@@ -220,13 +220,35 @@ pub(crate) fn a_super_packet_is_queued_in_pieces() -> Result<(), Failed> {
     let sender = bound(&from, false, 0)?;
     marked(&sender, DSCP << 2)?;
     setsockopt(&sender, sockopt::UdpGsoSegment, &1400)?;
-    sender.send_to(&[0; 40 * 1400], (to.path_address(1)?, PORT))?;
-    assert_eq!(arrivals(&receiver, 40), 40, "a switch's queue of 8 would drop a burst of 40");
-    for (node, neighbour) in [(Node::Host(1), Node::Leaf(1)), (Node::Leaf(1), Node::Spine(1))] {
-        let queue = fabric.port(node, neighbour)?.tiny;
-        assert_eq!((queue.sent, queue.bytes), (40, 40 * (1400 + 8 + 20 + 14)));
+    let mut dropped = 0;
+    // A switch's queue of 8 always drops of a burst of 40. A host that is late because the machine is busy makes one
+    // now and then, but not each time.
+    for train in 1..=20 {
+        sender.send_to(&[0; 40 * 1400], (to.path_address(1)?, PORT))?;
+        let queues = || -> Result<[Queue; 2], Failed> {
+            let host = fabric.port(Node::Host(1), Node::Leaf(1))?.tiny;
+            Ok([host, fabric.port(Node::Leaf(1), Node::Spine(1))?.tiny])
+        };
+        let (mut now, begun) = (queues()?, Instant::now());
+        while now.iter().any(|queue| queue.sent + queue.dropped < train * 40) {
+            assert!(begun.elapsed() < PATIENCE, "{now:?}");
+            now = queues()?;
+        }
+        for queue in now {
+            assert_eq!(queue.sent + queue.dropped, train * 40);
+            assert_eq!(queue.bytes, queue.sent * (1400 + 8 + 20 + 14));
+        }
+        let [host, leaf] = now;
+        assert_eq!(host.dropped, 0);
+        if leaf.dropped == dropped {
+            assert_eq!(arrivals(&receiver, 40), 40);
+            return Ok(());
+        }
+        println!("train {train}: {} dropped", leaf.dropped - dropped);
+        dropped = leaf.dropped;
+        survivors(&receiver)?;
     }
-    Ok(())
+    Err("the host sends bursts that its rate forbids".into())
 }
 
 pub(crate) fn queues_change_while_the_fabric_is_up() -> Result<(), Failed> {

@@ -199,7 +199,8 @@ mod tests {
     use crate::code::gf256::mul;
     use crate::rng::SplitMix64;
 
-    const MAX_LEN: usize = 4096;
+    /// Four columns of the widest vectors: what lies beyond repeats.
+    const MAX_LEN: usize = 4 * COLUMN;
     /// Vectors have up to 64 bytes: what lies beyond repeats.
     const ALIGNMENTS: usize = 64;
 

@@ -1,0 +1,91 @@
+//! How many packets in a row take one uplink, by the order of paths.
+
+use crate::maps;
+use cloudburst_bench_programs::rig::{FROM, Failure, LARGE, Rig, TO};
+use cloudburst_net::{Config, Order, PathMap};
+use cloudburst_testbed::{Capture, Node, Topology};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+const MESSAGES: usize = 40;
+/// Two path IDs a spine: eight paths, of which pairs share an uplink.
+const PATH_IDS: u16 = 2;
+
+pub(crate) fn run(interrupted: &AtomicBool) -> Result<(), Failure> {
+    let rig = Rig::up(&Topology { path_ids: PATH_IDS, ..Topology::default() }, interrupted)?;
+    let ids = rig.fabric.host(TO)?.path_addresses();
+    let peer = ids[0];
+    println!(
+        "## Runs: {MESSAGES} messages of {LARGE} bytes over {} path IDs, {PATH_IDS} a spine, one \
+         packet a turn\n",
+        ids.len()
+    );
+    let given = format!("xpath:{}", maps::list(ids));
+    let map: PathMap =
+        given.parse().map_err(|source| Failure::Map { map: given.clone(), source })?;
+    println!(
+        "| order | delivered | packets at the spines | missing | longest run on an uplink | mean \
+         run |\n|---|---|---|---|---|---|"
+    );
+    for text in ["rb", "rrb", "drb:4x2"] {
+        let order: Order = text.parse().expect("a test of the library reads these three");
+        let config = Config { train: 1, ..Config::default() };
+        let builder = rig.builder(rig.fabric.host(FROM)?.v4().into(), 0).config(config);
+        let pair = rig.pair(builder.paths(map.clone()).order(order), peer.into())?;
+        let spines = (1..=rig.fabric.topology().spines).map(Node::Spine);
+        let captures: Result<Vec<_>, Failure> =
+            spines.map(|spine| Ok(rig.fabric.namespace(spine)?.capture()?)).collect();
+        let captures = captures?;
+        let (mut ways, mut delivered) = (BTreeMap::new(), 0);
+        for _ in 0..MESSAGES {
+            delivered += usize::from(pair.send(LARGE)?.is_ok());
+            see(&captures, &mut ways)?;
+        }
+        // What was on its way still when the last message had arrived.
+        rig.spines()?;
+        see(&captures, &mut ways)?;
+        let runs = runs(&ways);
+        let last = ways.keys().next_back().map_or(0, |last| last + 1);
+        println!(
+            "| `{text}` | {delivered} | {} | {} | {} | {:.2} |",
+            ways.len(),
+            last - ways.len() as u64,
+            runs.iter().max().unwrap_or(&0),
+            ways.len() as f64 / runs.len().max(1) as f64,
+        );
+    }
+    Ok(())
+}
+
+/// Notes by which spine each symbol went, by packet number.
+fn see(captures: &[Capture], ways: &mut BTreeMap<u64, usize>) -> Result<(), Failure> {
+    for (spine, capture) in captures.iter().enumerate() {
+        let packets = capture.packets()?;
+        ways.extend(packets.iter().filter_map(|packet| Some((symbol_number(packet)?, spine))));
+    }
+    Ok(())
+}
+
+/// The packet number of a SYMBOL in an IPv4 packet: section 2.3 of the specification.
+fn symbol_number(packet: &[u8]) -> Option<u64> {
+    const UDP_HEADER: usize = 8;
+    let header = usize::from(packet.first()? & 15) * 4;
+    let [kind, _, _, _, _, _, _, _, number @ ..] =
+        packet.get(header + UDP_HEADER..)?.first_chunk::<14>()?;
+    let number = number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    (*kind == 0x25).then_some(number)
+}
+
+/// The lengths of all runs of consecutive numbers that went one way.
+fn runs(ways: &BTreeMap<u64, usize>) -> Vec<u64> {
+    let mut runs = Vec::new();
+    let mut last = None;
+    for (&number, &way) in ways {
+        match runs.last_mut() {
+            Some(run) if last == Some((number.wrapping_sub(1), way)) => *run += 1,
+            _ => runs.push(1),
+        }
+        last = Some((number, way));
+    }
+    runs
+}

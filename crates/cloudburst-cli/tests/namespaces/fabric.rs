@@ -1,0 +1,134 @@
+//! What `cbrst-doctor` sees of a leaf-spine of network namespaces: two leaves, four spines.
+//!
+//! Source ports are drawn by the system, and switches hash them: with 64, a spine that none of them
+//! takes is a matter of one in 25,000,000.
+
+use crate::common::{DOCTOR, Ended, RECV, Running, command, listening};
+use cloudburst_testbed::{Error, Fabric, Failure, Node, Target, Topology};
+use libtest_mimic::Failed;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// For ports that all work.
+const LONG: &str = "20";
+
+/// Whether a fabric can be had.
+pub(crate) fn available() -> Result<(), Error> {
+    cloudburst_testbed::available()?;
+    Fabric::up(&small()).map(drop)
+}
+
+fn small() -> Topology {
+    Topology { hosts: 4, ..Topology::default() }
+}
+
+/// A receiver at host 3, and what the doctor at host 1 says of it.
+fn examine(fabric: &Fabric, v6: bool, deadline: &str) -> Result<Value, Failed> {
+    let (from, to) = (fabric.host(1)?, fabric.host(3)?);
+    let address: IpAddr = if v6 { to.v6().into() } else { to.v4().into() };
+    let dir = tempfile::tempdir()?;
+    let listen = if v6 { "[::]:0" } else { "0.0.0.0:0" };
+    let out = dir.path().to_str().ok_or("a path that is no text")?;
+    let mut receiver = command(RECV, &["--insecure", "--listen", listen, "--out", out]);
+    let (receiver, bound, _) = listening(to.run(|| Running::start(&mut receiver))?);
+    let port = bound.rsplit(':').next().and_then(|port| port.parse().ok()).ok_or("no port")?;
+    let peer = std::net::SocketAddr::new(address, port).to_string();
+    // A port of the fabric says that it is much faster. Dead ports take the deadline each.
+    let args =
+        ["--insecure", "--json", "--ports", "64", "--capacity", "100M", "--deadline", deadline];
+    let mut doctor = command(DOCTOR, &args);
+    doctor.arg(peer);
+    let ended: Ended = from.run(|| Running::start(&mut doctor).end())?;
+    drop(receiver);
+    let report: Value = serde_json::from_slice(&ended.stdout).map_err(|error| {
+        format!("{error}: {}, {}", String::from_utf8_lossy(&ended.stdout), ended.stderr)
+    })?;
+    let problems = report["problems"].as_array().ok_or_else(|| report.to_string())?;
+    assert_eq!(ended.code, Some(if problems.is_empty() { 0 } else { 1 }));
+    Ok(report)
+}
+
+fn problems(report: &Value) -> Vec<&str> {
+    let all = report["problems"].as_array().into_iter().flatten();
+    all.filter_map(|problem| problem["what"].as_str()).collect()
+}
+
+/// The second router of each path.
+fn spines(report: &Value) -> BTreeSet<&str> {
+    let paths = report["paths"].as_array().into_iter().flatten();
+    paths.filter_map(|path| path["hops"][1].as_str()).collect()
+}
+
+fn all_spines_but(fabric: &Fabric, missing: u16, v6: bool) -> Result<BTreeSet<String>, Failed> {
+    let address = |spine| {
+        let (four, six) = fabric.addresses(Node::Spine(spine))?;
+        Ok(if v6 { six.to_string() } else { four.to_string() })
+    };
+    (1..=4).filter(|spine| *spine != missing).map(address).collect()
+}
+
+pub(crate) fn four_spines_are_four_paths() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    for v6 in [false, true] {
+        let report = examine(&fabric, v6, LONG)?;
+        let expected = all_spines_but(&fabric, 0, v6)?;
+        assert!(spines(&report).into_iter().eq(expected.iter().map(String::as_str)), "{report}");
+        assert_eq!(report["paths"].as_array().map(Vec::len), Some(4), "{report}");
+        assert_eq!(problems(&report), [""; 0], "{report}");
+        let ports = report["ports"].as_array().into_iter().flatten();
+        let lost = ports.map(|port| port["found"]["lost_there"].as_u64());
+        assert!(lost.into_iter().all(|lost| lost == Some(0)), "{report}");
+    }
+    Ok(())
+}
+
+pub(crate) fn a_dead_spine_is_missed() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    fabric.fail(Target::Node(Node::Spine(2)), Failure::Silent)?;
+    let report = examine(&fabric, false, "1")?;
+    let expected = all_spines_but(&fabric, 2, false)?;
+    assert!(spines(&report).into_iter().eq(expected.iter().map(String::as_str)), "{report}");
+    let told = problems(&report).iter().any(|what| what.contains("source ports have no answer"));
+    assert!(told, "{report}");
+    Ok(())
+}
+
+pub(crate) fn a_spine_that_rewrites_the_dscp_is_named() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    let rules = "table inet rewrite { chain out { type filter hook postrouting priority 0; \
+                 meta l4proto udp ip dscp set 10; }; }";
+    let written = fabric.namespace(Node::Spine(3))?.command("nft").arg(rules).status()?;
+    assert!(written.success());
+    let report = examine(&fabric, false, LONG)?;
+    let spine = fabric.addresses(Node::Spine(3))?.0;
+    let there = "DSCP 43 does not survive the way there";
+    let told = problems(&report).into_iter().find(|what| what.contains(there));
+    let told = told.ok_or_else(|| report.to_string())?;
+    assert!(told.contains(&format!("just those by way of {spine}")), "{told}");
+    assert!(told.ends_with("was 10"), "{told}");
+    let back = "DSCP 43 does not survive the way back";
+    let told = problems(&report).into_iter().find(|what| what.contains(back));
+    assert!(told.is_some_and(|told| told.ends_with("it is 10")), "{report}");
+    Ok(())
+}
+
+pub(crate) fn a_lossy_link_is_told_by_its_spine() -> Result<(), Failed> {
+    let fabric = Fabric::up(&small())?;
+    fabric.loss(cloudburst_testbed::Link::between(Node::Leaf(1), Node::Spine(4)), 30.0)?;
+    let report = examine(&fabric, false, LONG)?;
+    let spine = fabric.addresses(Node::Spine(4))?.0;
+    let expected = format!("just those by way of {spine}");
+    let lost = |what: &&str| what.contains("lost on the way there") && what.contains(&expected);
+    assert!(problems(&report).iter().any(lost), "{report}");
+    Ok(())
+}
+
+pub(crate) fn one_spine_is_one_path() -> Result<(), Failed> {
+    let fabric = Fabric::up(&Topology { spines: 1, ..small() })?;
+    let report = examine(&fabric, false, LONG)?;
+    assert_eq!(report["paths"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(problems(&report).len(), 1, "{report}");
+    assert!(problems(&report)[0].starts_with("all source ports take the same way"), "{report}");
+    Ok(())
+}

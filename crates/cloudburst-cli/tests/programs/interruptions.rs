@@ -1,0 +1,159 @@
+//! Whoever stops, is stopped, or falls silent: the other end hears of it, and nothing is left.
+
+use crate::common::*;
+use nix::sys::signal::Signal;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+
+/// A transfer that has begun and will not end by itself: its input stays open.
+fn hanging(receiver: &Receiver, args: &[&str]) -> (Running, ChildStdin) {
+    let mut command = sender(&receiver.addr, &receiver.key, args, &[Path::new("-")]);
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let mut stdin = running.stdin();
+    stdin.write_all(&noise(2_500_000, 6)).unwrap();
+    wait_until("part of the file has arrived", || {
+        let partial = receiver.partial();
+        partial.iter().any(|path| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0))
+    });
+    (running, stdin)
+}
+
+#[test]
+fn a_sender_that_is_killed_leaves_nothing_at_the_receiver() {
+    let mut receiver = Receiver::start(&["--deadline", "1"]);
+    let (sending, _stdin) = hanging(&receiver, &[]);
+    sending.signal(Signal::SIGKILL);
+    receiver.running.line("heard nothing for 1 s");
+    wait_until("the part is removed", || receiver.partial().is_empty());
+    let (ended, left) = receiver.stop();
+    assert_eq!(ended.code, Some(130));
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn once_ends_with_1_when_its_sender_is_killed() {
+    let receiver = Receiver::start(&["--deadline", "1", "--once"]);
+    let (sending, _stdin) = hanging(&receiver, &[]);
+    sending.signal(Signal::SIGKILL);
+    let Receiver { running, dir, .. } = receiver;
+    assert_eq!(running.end().code, Some(1));
+    assert!(entries(dir.path()).is_empty());
+}
+
+#[test]
+fn a_sender_that_is_stopped_says_so_and_the_part_is_removed_at_once() {
+    // A patience that only a test that fails would wait out.
+    let mut receiver = Receiver::start(&["--deadline", "300"]);
+    let (sending, _stdin) = hanging(&receiver, &["--deadline", "300"]);
+    sending.signal(Signal::SIGTERM);
+    let ended = sending.end();
+    assert_eq!(ended.code, Some(130));
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+    receiver.running.line("the other side was stopped");
+    assert!(receiver.partial().is_empty());
+    assert!(receiver.names().is_empty());
+}
+
+#[test]
+fn a_receiver_that_is_stopped_removes_its_parts_and_tells_its_senders() {
+    let receiver = Receiver::start(&[]);
+    let (sending, _stdin) = hanging(&receiver, &["--deadline", "300"]);
+    let (ended, left) = receiver.stop();
+    assert_eq!(ended.code, Some(130));
+    assert!(left.is_empty(), "{left:?}");
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("the other side was stopped"), "{}", sent.stderr);
+}
+
+#[test]
+fn ctrl_c_at_the_receiver_removes_its_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    // Shells have jobs in the background ignore Ctrl-C, and so would their children.
+    let args = ["--default-signal=INT", RECV, "--listen", "127.0.0.1:0", "--out"];
+    let mut command = command("env", &args);
+    let (running, addr, key) = listening(Running::start(command.arg(dir.path())));
+    let receiver = Receiver { running, addr, key, dir };
+    let (_sending, _stdin) = hanging(&receiver, &[]);
+    receiver.running.signal(Signal::SIGINT);
+    let Receiver { running, dir, .. } = receiver;
+    assert_eq!(running.end().code, Some(130));
+    assert!(entries(dir.path()).is_empty());
+}
+
+#[test]
+fn a_receiver_that_is_killed_is_noticed_by_its_sender() {
+    let receiver = Receiver::start(&[]);
+    let (sending, mut stdin) = hanging(&receiver, &["--deadline", "1"]);
+    receiver.running.signal(Signal::SIGKILL);
+    let Receiver { running, dir, .. } = receiver;
+    running.end();
+    // The sender may well be gone before it has taken all of it.
+    let _ = stdin.write_all(&noise(8_000_000, 7));
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(1), "{}", sent.stderr);
+    assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
+    assert!(!dir.path().join("stdin").exists(), "nothing has its final name");
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_not_delivered() {
+    let (_dir, paths) = files(&[("log", &noise(8_000_000, 8))]);
+    let receiver = Receiver::start(&["--deadline", "300", "--no-resume"]);
+    // Slow enough for the file to change before it was read.
+    let args = ["--capacity", "16M", "--deadline", "300"];
+    let sending = receiver.start_sender(&args, &[&paths[0]]);
+    wait_until("part of the file has arrived", || !receiver.partial().is_empty());
+    let mut log = fs::OpenOptions::new().append(true).open(&paths[0]).unwrap();
+    log.write_all(b"one more line").unwrap();
+    drop(log);
+    let sent = sending.end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("8000000 bytes and now has 8000013"), "{}", sent.stderr);
+    wait_until("the part is removed", || receiver.partial().is_empty());
+    assert!(receiver.names().is_empty());
+}
+
+#[test]
+fn a_reader_of_standard_output_that_goes_away_ends_the_transfer() {
+    let args = ["--listen", "127.0.0.1:0", "--stdout"];
+    let script = r#""$@" | head -c 1000 > /dev/null"#;
+    let mut command = command("sh", &["-c", script, "sh", RECV]);
+    let (running, addr, key) = listening(Running::start(command.args(args)));
+    let (_dir, paths) = files(&[("large", &noise(5_000_000, 9))]);
+    let sent = Running::start(&mut sender(&addr, &key, &[], &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("Broken pipe"), "{}", sent.stderr);
+    running.end();
+}
+
+#[test]
+fn a_reader_of_standard_output_that_pauses_is_waited_for() {
+    // Longer than anybody's patience, and more bytes than anybody keeps for it.
+    let script = r#""$@" | (sleep 4; cat)"#;
+    let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout", "--deadline", "1"];
+    let (running, addr, key) = listening(Running::start(&mut command("sh", &args)));
+    let bytes = noise(40_000_000, 10);
+    let (_dir, paths) = files(&[("large", &bytes)]);
+    let args = ["--deadline", "1"];
+    let sent = Running::start(&mut sender(&addr, &key, &args, &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert!(running.end().stdout == bytes, "what came out is what went in");
+}
+
+#[test]
+fn a_sender_hears_in_time_that_its_file_is_still_being_stored() {
+    // A patience of the receiver's that would have it speak every 75 seconds.
+    let script = r#""$@" | (sleep 3; cat)"#;
+    let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout"];
+    let (running, addr, key) =
+        listening(Running::start(command("sh", &args).args(["--deadline", "300"])));
+    let bytes = noise(3_000_000, 11);
+    let (_dir, paths) = files(&[("file", &bytes)]);
+    let args = ["--deadline", "1"];
+    let sent = Running::start(&mut sender(&addr, &key, &args, &[&paths[0]])).end();
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert!(running.end().stdout == bytes, "what came out is what went in");
+}

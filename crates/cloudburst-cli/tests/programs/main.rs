@@ -1,0 +1,17 @@
+//! The programs as people use them, on this host, and the protocol between them.
+
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod directories;
+mod doctor;
+mod doubts;
+mod hostile;
+mod interruptions;
+mod output;
+mod protocol;
+mod refusals;
+mod resume;
+mod terminal;
+mod transfers;

@@ -1,0 +1,358 @@
+//! What the programs print, and where.
+
+use crate::common::*;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+#[test]
+fn help_documents_each_exit_code() {
+    for program in [SEND, RECV, DOCTOR] {
+        let ended = Running::start(&mut command(program, &["--help"])).end();
+        assert_eq!(ended.code, Some(0));
+        let help = String::from_utf8(ended.stdout).unwrap();
+        let (_, codes) = help.split_once("Exit codes:").unwrap();
+        for code in ["\n  0 ", "\n  1 ", "\n  2 ", "\n  130 "] {
+            assert!(codes.contains(code), "{code:?} in {help}");
+        }
+    }
+}
+
+#[test]
+fn the_line_for_senders_has_the_address_that_they_know() {
+    let mut receiver =
+        Receiver::start(&["--known-as", "203.0.113.7:443", "--known-as", "[2001:db8::7]:443"]);
+    receiver.running.line("cbrst-send 203.0.113.7:443 FILE...");
+}
+
+/// The answer to a request such as `GET /metrics`.
+fn ask(addr: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(addr).expect("metrics are served");
+    write!(stream, "{request} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n")
+        .expect("a request is taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the answer is text");
+    answer
+}
+
+/// The page at `http://addr/metrics`, once it is as `wanted`.
+fn scrape(addr: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let mut page = String::new();
+    wait_until("the metrics have the expected values", || {
+        page = ask(addr, "GET /metrics");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        wanted(&page)
+    });
+    page
+}
+
+#[test]
+fn metrics_of_a_receiver_are_served_where_it_says() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 11))]);
+    // An address of this process alone, since the port is to be known.
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let addr = format!("127.64.{high}.{}:9464", low.max(1));
+    let mut receiver = Receiver::start(&["--metrics", &addr]);
+    receiver.running.line(&format!("metrics at http://{addr}/metrics"));
+    // It says nothing, and is not waited for.
+    let _idle = TcpStream::connect(&addr).unwrap();
+    let nothing = "\ncloudburst_messages_received_total 0\n";
+    scrape(&addr, |page| page.contains(nothing));
+    assert!(ask(&addr, "GET /metrics?name=x").contains(nothing));
+    for other in ["GET /metricsfoo", "GET /metrics/", "GET /", "HEAD /metrics", "POST /metrics"] {
+        let answer = ask(&addr, other);
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{other}: {answer}");
+    }
+    let sent = receiver.send(&[], &[&paths[0]]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    // These are published last.
+    let count = "\ncloudburst_receive_duration_seconds_count ";
+    let page = scrape(&addr, |page| {
+        page.split_once(count).is_some_and(|(_, count)| !count.starts_with('0'))
+    });
+    assert!(!page.contains(nothing), "{page}");
+    assert!(page.contains("\n# TYPE cloudburst_receive_duration_seconds histogram\n"), "{page}");
+    assert!(
+        page.contains("\ncloudburst_receive_duration_seconds_bucket{le=\"0.00005\"}"),
+        "{page}"
+    );
+
+    // A second one cannot have the same address.
+    let (other, taken) = (tempfile::tempdir().unwrap(), &addr);
+    let out = other.path().to_str().unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--out", out, "--insecure", "--metrics", taken];
+    let ended = Running::start(&mut command(RECV, &args)).end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains(&format!("cannot serve metrics at {addr}: ")),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn both_ends_record_a_transfer_as_a_qlog() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 12))]);
+    let [sent, received] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [there, here] = [&sent, &received].map(|dir| dir.path().to_str().unwrap());
+    let receiver = Receiver::start(&["--once", "--qlog", here]);
+    let ended = receiver.send(&["--qlog", there], &[&paths[0]]);
+    assert_eq!((ended.code, receiver.running.end().code), (Some(0), Some(0)), "{}", ended.stderr);
+    let names = |dir: &Path| -> Vec<String> {
+        let file = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+        let text = fs::read_to_string(file).unwrap();
+        let records = text.split('\x1e').skip(2);
+        let record = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        records.map(|text| record(text)["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (dir, name) in [(&sent, "train_sent"), (&received, "message_received")] {
+        let names = names(dir.path());
+        assert!(names.contains(&format!("cloudburst:{name}")), "{names:?}");
+        assert_eq!(names.last().unwrap(), "cloudburst:log_ended", "all was written");
+    }
+    let ended = receiver_with_no_directory();
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.stderr.contains("cannot write a qlog to the directory /nowhere"),
+        "{}",
+        ended.stderr
+    );
+}
+
+fn receiver_with_no_directory() -> Ended {
+    let args = ["--listen", "127.0.0.1:0", "--insecure", "--qlog", "/nowhere"];
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    Running::start(command(RECV, &args).current_dir(dir.path())).end()
+}
+
+#[test]
+fn json_is_one_object_a_file_on_standard_output_at_both_ends() {
+    let (_dir, paths) = files(&[("a", b"abc"), ("b", &noise(300_000, 10))]);
+    let receiver = Receiver::start(&["--once", "--json"]);
+    let sent = receiver.send(&["--json"], &[&paths[0], &paths[1]]);
+    let received = receiver.running.end();
+    assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
+    let parse = |stdout: Vec<u8>| -> Vec<serde_json::Value> {
+        let text = String::from_utf8(stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (sent, received) = (parse(sent.stdout), parse(received.stdout));
+    assert_eq!((sent.len(), received.len()), (2, 2));
+    let digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
+    for (object, path) in [(&sent[0], &paths[0]), (&received[0], &receiver.dir.path().join("a"))] {
+        assert_eq!(object["file"], path.to_str().unwrap());
+        assert_eq!(object["name"], "a");
+        assert_eq!(object["bytes"], 3);
+        assert_eq!(object["outcome"], "done");
+        assert_eq!(object["error"], serde_json::Value::Null);
+        assert_eq!(object["digest"], digest);
+        assert!(object["seconds"].as_f64().unwrap() > 0.0);
+    }
+    assert!(sent[1]["packets"].as_u64().unwrap() >= 300_000 / 1452);
+    assert!(sent[1]["redundancy"].as_f64().unwrap() >= 1.0);
+    assert_eq!(sent[1]["digest"], received[1]["digest"]);
+}
+
+#[test]
+fn json_reports_files_that_could_not_be_sent() {
+    let (_dir, paths) = files(&[("a", b"abc"), ("b", b"def")]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let args = ["--json", "--deadline", "0.3"];
+    let key = "00".repeat(32);
+    let ended = Running::start(&mut sender(&addr, &key, &args, &[&paths[0], &paths[1]])).end();
+    assert_eq!(ended.code, Some(1));
+    let text = String::from_utf8(ended.stdout).unwrap();
+    let objects: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 2);
+    for object in objects {
+        assert_eq!(object["outcome"], "failed");
+        assert!(object["error"].is_string());
+    }
+}
+
+#[test]
+fn quiet_leaves_errors_and_the_line_with_a_new_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--out", out, "--quiet", "--once"];
+    let mut receiver = Running::start(&mut command(RECV, &args));
+    let line = receiver.line("CBRST_KEY=");
+    // The line is there to be copied: a shell runs it as it is.
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let line = line.replace("cbrst-send", &format!("{SEND} --quiet"));
+    let line = line.replace("FILE...", paths[0].to_str().unwrap());
+    let sent = Running::start(&mut command("sh", &["-c", &line])).end();
+    assert_eq!((sent.code, sent.stderr.as_str()), (Some(0), ""));
+    let received = receiver.end();
+    assert_eq!(received.code, Some(0));
+    assert_eq!(received.stderr.lines().count(), 2, "{}", received.stderr);
+}
+
+#[test]
+fn another_dscp_than_ones_own_is_pointed_out_once_at_both_ends() {
+    let (_dir, paths) = files(&[("a", &noise(300_000, 11)), ("b", b"def")]);
+    let receiver = Receiver::start(&["--once", "--dscp", "10"]);
+    let sent = receiver.send(&["--aeolus"], &[&paths[0], &paths[1]]);
+    let received = receiver.running.end();
+    assert_eq!((sent.code, received.code), (Some(0), Some(0)), "{}", sent.stderr);
+    for (ended, values) in [(sent, "expected=43 got=10"), (received, "expected=10 got=43")] {
+        let about = ended.stderr.lines().filter(|line| line.contains("DSCP")).collect::<Vec<_>>();
+        assert_eq!(about.len(), 1, "{}", ended.stderr);
+        assert!(about[0].contains(values) && about[0].contains("same --dscp"), "{}", about[0]);
+    }
+}
+
+#[test]
+fn a_key_from_a_file_or_the_environment_is_never_printed() {
+    let key = "0123456789abcdef".repeat(4);
+    let (dir, paths) = files(&[("key", key.as_bytes()), ("a", b"abc")]);
+    let out = tempfile::tempdir().unwrap();
+    let base = ["--listen", "127.0.0.1:0", "--once", "--overwrite", "--out"];
+    let by_file = ["--key-file", paths[0].to_str().unwrap()];
+    for file in [true, false] {
+        let mut receiver = command(RECV, &base);
+        receiver.arg(out.path());
+        if file {
+            receiver.args(by_file);
+        } else {
+            receiver.env("CBRST_KEY", &key);
+        }
+        let (running, addr, _) = listening(Running::start(&mut receiver));
+        let sent = Running::start(&mut sender(&addr, "", &by_file, &[&paths[1]])).end();
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+        let received = running.end();
+        assert_eq!(received.code, Some(0));
+        assert!(!received.stderr.contains("0123456789abcdef"), "{}", received.stderr);
+    }
+    drop(dir);
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_pointed_out() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, paths) = files(&[("key", "00".repeat(32).as_bytes())]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let args = ["--deadline", "0.2", "--key-file", paths[0].to_str().unwrap()];
+    for (mode, exposed) in [(0o644, true), (0o600, false)] {
+        std::fs::set_permissions(&paths[0], PermissionsExt::from_mode(mode)).unwrap();
+        let ended = Running::start(&mut sender(&addr, "", &args, &[&paths[0]])).end();
+        assert_eq!(ended.stderr.contains("chmod 600"), exposed, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn json_has_an_object_also_when_nothing_could_begin() {
+    let occupied = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = occupied.local_addr().unwrap().to_string();
+    let key = "00".repeat(32);
+    let send = |args: &[&str]| sender("127.0.0.1:1", &key, args, &[]);
+    let cases = [
+        (2, "required", send(&["--json"])),
+        (2, "--rate", send(&["--json", "--rate", "x", "file"])),
+        (2, "--rate 2", send(&["--json", "--rate", "2", "file"])),
+        (2, "/nowhere", send(&["--json", "/nowhere"])),
+        (2, "/nowhere", command(RECV, &["--json", "--out", "/nowhere"])),
+        (1, &addr, command(RECV, &["--json", "--listen", &addr])),
+        (2, "no key", command(DOCTOR, &["--json", "127.0.0.1:1"])),
+    ];
+    for (code, text, mut command) in cases {
+        let ended = Running::start(&mut command).end();
+        assert_eq!(ended.code, Some(code), "{command:?}: {}", ended.stderr);
+        let object: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(object["outcome"], "failed", "{object}");
+        assert!(object["error"].as_str().unwrap().contains(text), "{object}");
+    }
+    let ended = Running::start(&mut command(RECV, &["--json", "--stdout", "--listen", "x"])).end();
+    assert_eq!((ended.code, ended.stdout.as_slice()), (Some(2), &b""[..]));
+    assert!(ended.stderr.contains("{\"file\":null"), "{}", ended.stderr);
+    let ended = Running::start(&mut send(&["--", "--json"])).end();
+    assert_eq!((ended.code, ended.stdout.as_slice()), (Some(2), &b""[..]));
+}
+
+#[test]
+fn a_broadcast_address_is_called_one() {
+    let (_dir, paths) = files(&[("a", b"abc")]);
+    let key = "00".repeat(32);
+    let ended = Running::start(&mut sender("255.255.255.255:7000", &key, &[], &[&paths[0]])).end();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("it is a broadcast address"), "{}", ended.stderr);
+}
+
+#[test]
+fn manual_pages_and_completions_have_every_option() {
+    for (program, options) in [
+        (SEND, &["--recursive", "--no-resume", "--capacity"][..]),
+        (RECV, &["--also-accept", "--overwrite", "--json"]),
+        (DOCTOR, &["--packets", "--json"]),
+    ] {
+        let name = program.rsplit('/').next().unwrap();
+        let title = format!(".TH {name} 1");
+        let (bash, zsh) = (format!("-o default {name}\n"), format!("#compdef {name}"));
+        let fish = format!("complete -c {name}");
+        let forms = [("man", &title), ("bash", &bash), ("zsh", &zsh), ("fish", &fish)];
+        for (form, begins) in forms {
+            let ended = Running::start(&mut command(program, &["--generate", form])).end();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+            let text = String::from_utf8(ended.stdout).unwrap();
+            assert!(text.contains(begins), "{begins} in {text}");
+            // Escaped in a page; without its dashes in fish.
+            let text = text.replace("\\-", "-");
+            for option in options {
+                let option = if form == "fish" { option.trim_start_matches('-') } else { option };
+                assert!(text.contains(option), "{option} in {form} of {name}");
+            }
+            assert!(!text.contains("--generate"), "it is for packagers");
+            if form == "man" {
+                assert!(
+                    text.contains(".SH EXAMPLES") && text.contains(".SH \"EXIT CODES\""),
+                    "{text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_service_manager_hears_when_the_receiver_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--out", dir.path().to_str().unwrap()];
+    let _running = Running::start(command(RECV, &args).env("NOTIFY_SOCKET", &path));
+    let mut said = [0; 64];
+    let len = manager.recv(&mut said).unwrap();
+    assert_eq!(&said[..len], b"READY=1\n");
+}
+
+#[test]
+fn settings_come_from_the_users_file_or_from_the_one_that_is_named() {
+    let (dir, paths) = files(&[("key", "ab".repeat(32).as_bytes()), ("a", b"abc")]);
+    let key = paths[0].to_str().unwrap();
+    std::fs::create_dir(dir.path().join("cloudburst")).unwrap();
+    let usual = dir.path().join("cloudburst/config.toml");
+    std::fs::write(&usual, format!("key-file = {key:?}\n[recv]\nlisten = \"127.0.0.1:0\"\n"))
+        .unwrap();
+    let mut receive =
+        command(RECV, &["--once", "--out", dir.path().to_str().unwrap(), "--overwrite"]);
+    let mut receiver = Running::start(receive.env("XDG_CONFIG_HOME", dir.path()));
+    let addr = receiver.line("listening on 127.0.0.1:").rsplit(' ').next().unwrap().to_owned();
+    let args = ["--config", usual.to_str().unwrap(), &addr, paths[1].to_str().unwrap()];
+    let sent = Running::start(&mut command(SEND, &args)).end();
+    assert_eq!((sent.code, receiver.end().code), (Some(0), Some(0)), "{}", sent.stderr);
+
+    std::fs::write(&usual, "key-fiel = 1\n").unwrap();
+    let sent = Running::start(command(SEND, &args).arg("--json")).end();
+    let expected = format!(
+        "{}: there is no setting \"key-fiel\": did you mean \"key-file\"?",
+        usual.display()
+    );
+    assert_eq!(sent.code, Some(2));
+    assert!(sent.stderr.contains(&expected), "{}", sent.stderr);
+    let object: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!(object["error"], expected);
+}

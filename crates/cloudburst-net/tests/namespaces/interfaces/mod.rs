@@ -1,0 +1,169 @@
+//! Interfaces, addresses, queues and firewalls that turn against an endpoint: it outlives them, and
+//! says that this host is to blame where it is. Each test has a wire of its own.
+
+mod trains;
+mod wire;
+
+use crate::Test;
+use crate::common::{PATIENCE, bytes, eventually};
+use cloudburst_net::{LocalError, SendError, SendErrors, SendOptions, blocking};
+use cloudburst_testbed::Wire;
+use libtest_mimic::Failed;
+use std::time::Duration;
+use wire::{endpoint, expect};
+
+pub(crate) fn tests() -> Vec<Test> {
+    let tests: [(&str, fn() -> Result<(), Failed>); _] = [
+        ("a_send_outlives_its_interface", || outlives("link set wire down", UP)),
+        ("a_send_outlives_its_address", || outlives("address flush dev wire", ADDRESS)),
+        ("a_send_outlives_the_interface_of_its_receiver", outlives_that_of_the_receiver),
+        ("an_interface_that_stays_down_is_named", an_interface_that_stays_down_is_named),
+        ("a_firewall_of_this_host_is_named", a_firewall_of_this_host_is_named),
+        ("a_send_outlives_a_smaller_mtu", a_send_outlives_a_smaller_mtu),
+        ("a_full_socket_buffer_is_loss", a_full_socket_buffer_is_loss),
+        ("a_full_queue_is_loss", a_full_queue_is_loss),
+        ("long_trains_outlive_a_smaller_mtu", trains::outlive_a_smaller_mtu),
+        ("long_trains_outlive_a_full_socket_buffer", trains::outlive_a_full_socket_buffer),
+        (
+            "long_trains_reach_a_device_that_joins_nothing",
+            trains::reach_a_device_that_joins_nothing,
+        ),
+    ];
+    tests.into_iter().map(|(name, run)| Test::new(name, run)).collect()
+}
+
+const UP: &str = "link set wire up";
+const ADDRESS: &str = "address add 10.9.0.1/24 dev wire";
+
+fn within(deadline: Duration) -> SendOptions {
+    SendOptions { deadline: Some(deadline), ..SendOptions::default() }
+}
+
+fn soon() -> SendOptions {
+    within(Duration::from_millis(300))
+}
+
+fn errors(endpoint: &blocking::Endpoint) -> SendErrors {
+    endpoint.counters().io.send_errors
+}
+
+/// A send that is under way is delivered if what `ip` takes away comes back before its deadline.
+fn outlives(down: &str, up: &str) -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let message = bytes(3_000_000, 1);
+    let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
+    eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
+    wire.left.command("ip", down)?;
+    eventually("nothing leaves any more", || errors(&sender).unreachable > 0);
+    assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");
+    wire.left.command("ip", up)?;
+    sending.wait()?;
+    expect(&receiver, &message)?;
+    assert_eq!(errors(&sender).total(), errors(&sender).unreachable);
+    sender.send(receiver.local_addr(), "another")?;
+    expect(&receiver, b"another")?;
+    assert!(sender.shutdown(PATIENCE), "nothing is left under way");
+    Ok(())
+}
+
+fn outlives_that_of_the_receiver() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let to = receiver.local_addr();
+    let message = bytes(3_000_000, 1);
+    let sending = sender.with(within(PATIENCE)).try_send(to, message.clone())?;
+    eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
+    wire.right.command("ip", "link set wire down")?;
+    let lost = sender.with(soon()).send(to, "into the void");
+    assert_eq!(lost, Err(SendError::Deadline), "this host has sent all of it");
+    assert_eq!(receiver.counters().receiver.messages_delivered, 0);
+    wire.right.command("ip", UP)?;
+    sending.wait()?;
+    // What waited in this host's queues may come yet.
+    let came = receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
+    if came.bytes == "into the void" {
+        return expect(&receiver, &message);
+    }
+    assert!(came.bytes == message);
+    Ok(())
+}
+
+fn an_interface_that_stays_down_is_named() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let (known, unknown) = (receiver.local_addr(), "10.9.0.2:9".parse()?);
+    sender.send(known, "hello")?;
+    expect(&receiver, b"hello")?;
+    wire.left.command("ip", "link set wire down")?;
+    let rejected = SendError::NotSent(LocalError::Unreachable);
+    assert_eq!(sender.with(soon()).send(unknown, "hello"), Err(rejected.clone()));
+    let line = rejected.to_string();
+    assert!(line.contains("this host") && line.contains("interface"), "{line}");
+    let doubt = SendError::PartlySent(LocalError::Unreachable);
+    assert_eq!(sender.with(soon()).send(known, "hello again"), Err(doubt.clone()));
+    assert_eq!(sender.with(soon()).call(known, "request"), Err(doubt));
+    let results = sender.with(soon()).call_many([(unknown, "request")]).results();
+    assert_eq!(results, [Err(rejected)]);
+    assert!(errors(&sender).unreachable > 0);
+    wire.left.command("ip", UP)?;
+    sender.send(known, "back")?;
+    expect(&receiver, b"back")?;
+    assert!(sender.shutdown(PATIENCE), "nothing is left under way");
+    Ok(())
+}
+
+fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let to = receiver.local_addr();
+    wire.left.command("nft", "add table inet wall")?;
+    wire.left.command(
+        "nft",
+        "add chain inet wall output { type filter hook output priority 0 ; policy drop ; }",
+    )?;
+    let rejected = SendError::NotSent(LocalError::Denied);
+    assert_eq!(sender.with(soon()).send(to, "hello"), Err(rejected));
+    assert!(errors(&sender).denied > 0);
+    wire.left.command("nft", "delete table inet wall")?;
+    sender.send(to, "hello")?;
+    expect(&receiver, b"hello")
+}
+
+/// Packets that are too long by now go in fragments.
+fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let message = bytes(3_000_000, 1);
+    let sending = sender.with(within(PATIENCE)).try_send(receiver.local_addr(), message.clone())?;
+    eventually("it bursts", || sender.counters().sender.symbols_sent > 200);
+    wire.left.command("ip", "link set wire mtu 1000")?;
+    assert_eq!(receiver.counters().receiver.messages_delivered, 0, "it was in the middle");
+    sending.wait()?;
+    expect(&receiver, &message)
+}
+
+fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    // What waits in this queue fills the buffer of the socket.
+    wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 10000000")?;
+    let (sender, receiver) =
+        (endpoint(&wire.left, |on| on.socket_buffers(10_000))?, endpoint(&wire.right, |on| on)?);
+    let message = bytes(1_000_000, 1);
+    sender.send(receiver.local_addr(), message.clone())?;
+    expect(&receiver, &message)?;
+    assert!(errors(&sender).no_buffer > 0, "{:?}", errors(&sender));
+    assert_eq!(errors(&sender).total(), errors(&sender).no_buffer);
+    Ok(())
+}
+
+fn a_full_queue_is_loss() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 5000")?;
+    let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
+    let message = bytes(1_000_000, 1);
+    let receipt = sender.send(receiver.local_addr(), message.clone())?;
+    expect(&receiver, &message)?;
+    assert!(receipt.packets > receipt.source_symbols, "it lost nothing: {receipt:?}");
+    Ok(())
+}

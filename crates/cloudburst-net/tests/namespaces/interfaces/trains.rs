@@ -1,0 +1,126 @@
+//! Long packet trains through devices that join nothing, cut nothing, or take less by now.
+
+use super::wire::endpoint;
+use super::{errors, within};
+use crate::common::{PATIENCE, bytes, eventually};
+use cloudburst_net::{PathMap, blocking};
+use cloudburst_testbed::{End, Wire};
+use libtest_mimic::Failed;
+use std::collections::BTreeSet;
+
+const LARGE: usize = 93_000;
+/// Of a flood: more than a receiver has room for whose application takes none.
+const MESSAGES: u64 = 1_500;
+/// Of messages that are sent together.
+const LENGTHS: [usize; 7] = [8, 9, 700, 1_500, 5_000, 20_000, LARGE];
+
+/// An endpoint with one path and a rate at which trains are as long as a system call carries.
+fn fast(end: &End) -> Result<blocking::Endpoint, Failed> {
+    endpoint(end, |on| on.capacity(10_000_000_000).paths(PathMap::ecmp(1)))
+}
+
+/// A pair with long trains from left to right.
+fn pair(wire: &Wire) -> Result<(blocking::Endpoint, blocking::Endpoint), Failed> {
+    let (sender, receiver) = (fast(&wire.left)?, fast(&wire.right)?);
+    let to = receiver.local_addr();
+    eventually("its trains are long", || {
+        sender.send(to, bytes(LARGE, 1)).is_ok()
+            && receiver.recv().is_ok()
+            && sender.paths(to).iter().all(|path| path.train == 64)
+    });
+    let sent = sender.counters().io.datagrams_sent;
+    eventually("nothing is under way", || receiver.counters().io.datagrams_received >= sent);
+    Ok((sender, receiver))
+}
+
+/// Message `n` of a flood: its number and other bytes.
+fn numbered(n: u64) -> Vec<u8> {
+    let length = LENGTHS[n as usize % LENGTHS.len()];
+    [n.to_be_bytes().to_vec(), bytes(length - 8, n)].concat()
+}
+
+/// Sends a flood, has something done in the middle of it, and receives each message once.
+fn flood(
+    sender: &blocking::Endpoint,
+    receiver: &blocking::Endpoint,
+    midway: impl FnOnce() -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let to = receiver.local_addr();
+    let delivered = |endpoint: &blocking::Endpoint| endpoint.counters().sender.delivered;
+    let before = delivered(sender);
+    let sends = (0..MESSAGES).map(|n| sender.with(within(PATIENCE)).try_send(to, numbered(n)));
+    let sends: Vec<_> = sends.collect::<Result<_, _>>()?;
+    eventually("some have arrived", || delivered(sender) > before + 100);
+    midway()?;
+    let mut missing: BTreeSet<u64> = (0..MESSAGES).collect();
+    while !missing.is_empty() {
+        let message = receiver.recv_timeout(PATIENCE)?.ok_or("not all have come")?;
+        let (number, _) = message.bytes.split_first_chunk().ok_or("no number")?;
+        let number = u64::from_be_bytes(*number);
+        assert!(message.bytes == numbered(number), "message {number}");
+        assert!(missing.remove(&number), "message {number} came twice");
+    }
+    for send in sends {
+        send.wait()?;
+    }
+    assert_eq!(receiver.try_recv(), Ok(None));
+    Ok(())
+}
+
+/// Packets that are too long by now go one by one, in fragments.
+pub(crate) fn outlive_a_smaller_mtu() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = pair(&wire)?;
+    let calls = || sender.counters().io;
+    flood(&sender, &receiver, || {
+        wire.left.command("ip", "link set wire mtu 1280")?;
+        Ok(())
+    })?;
+    assert_eq!(errors(&sender).too_large, 0, "{:?}", errors(&sender));
+    let before = calls();
+    sender.send(receiver.local_addr(), bytes(LARGE, 1))?;
+    let after = calls();
+    let datagrams = after.datagrams_sent - before.datagrams_sent;
+    assert_eq!(after.batches_sent - before.batches_sent, datagrams, "what is too long goes singly");
+    // That was no fault of the device's: calls carry many packets again when it takes them.
+    wire.left.command("ip", "link set wire mtu 1500")?;
+    let before = calls();
+    sender.send(receiver.local_addr(), bytes(LARGE, 2))?;
+    assert!(calls().batches_sent - before.batches_sent < 33, "of 66 packets");
+    assert_eq!(calls().gso_fallbacks, 0);
+    Ok(())
+}
+
+pub(crate) fn reach_a_device_that_joins_nothing() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let (sender, receiver) = pair(&wire)?;
+    let came = || {
+        let io = receiver.counters().io;
+        (io.batches_received, io.datagrams_received)
+    };
+    let (buffers, datagrams) = came();
+    assert!(buffers < datagrams, "the system joins packets by default");
+    for end in [&wire.left, &wire.right] {
+        end.command("ethtool", "-K wire tso off gso off gro off tx-udp-segmentation off")?;
+    }
+    let before = came();
+    flood(&sender, &receiver, || Ok(()))?;
+    let (buffers, datagrams) = came();
+    assert_eq!(buffers - before.0, datagrams - before.1, "each came alone");
+    Ok(())
+}
+
+/// The socket's buffer holds less than one train.
+pub(crate) fn outlive_a_full_socket_buffer() -> Result<(), Failed> {
+    let wire = Wire::up()?;
+    let receiver = fast(&wire.right)?;
+    let sender = endpoint(&wire.left, |on| {
+        on.capacity(10_000_000_000).paths(PathMap::ecmp(1)).socket_buffers(10_000)
+    })?;
+    wire.left
+        .command("tc", "qdisc add dev wire root tbf rate 500mbit burst 50000 limit 10000000")?;
+    flood(&sender, &receiver, || Ok(()))?;
+    assert!(errors(&sender).no_buffer > 0, "{:?}", errors(&sender));
+    assert_eq!(errors(&sender).total(), errors(&sender).no_buffer);
+    Ok(())
+}

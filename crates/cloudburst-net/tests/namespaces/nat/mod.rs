@@ -1,0 +1,21 @@
+//! Endpoints with a router between them that translates addresses or is a firewall: senders behind
+//! source NAT, receivers behind destination NAT or a virtual address. Each test has a router of its
+//! own, with nftables.
+
+mod destination;
+mod firewall;
+mod rig;
+mod source;
+
+use crate::Test;
+use cloudburst_testbed::{Error, Gateway};
+
+/// Whether a gateway that translates can be had.
+pub(crate) fn available() -> Result<(), Error> {
+    cloudburst_testbed::available()?;
+    Gateway::up()?.masquerade(true)
+}
+
+pub(crate) fn tests() -> Vec<Test> {
+    [source::tests(), destination::tests(), firewall::tests()].into_iter().flatten().collect()
+}

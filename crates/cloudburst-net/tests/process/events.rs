@@ -1,0 +1,38 @@
+//! What subscribers of `tracing` hear of messages.
+//!
+//! Messages come in on threads of the endpoint: so the subscriber is that of the whole process.
+
+use crate::common::log::Log;
+use crate::common::{blocking, bytes};
+use cloudburst_net::SendOptions;
+use std::net::UdpSocket;
+use std::time::Duration;
+use tracing::Level;
+
+pub(crate) fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event() {
+    let log = Log::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    let (one, other) = (blocking(), blocking());
+    let to = other.local_addr();
+    one.send(to, bytes(777, 1)).unwrap();
+    let message = other.recv().unwrap();
+    let expected = format!("send peer={to} bytes=777 id={} outcome=\"delivered\" ", message.id.0);
+    assert_eq!(log.spans(Level::DEBUG, "send "), [expected]);
+    let from = one.local_addr();
+    let expected = format!("message=message received peer={from} id={} bytes=777 ", message.id.0);
+    assert_eq!(log.events(Level::DEBUG, "message received"), [expected]);
+
+    // Nobody answers there.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let nobody = silent.local_addr().unwrap();
+    let deadline = Some(Duration::from_millis(50));
+    let options = SendOptions { deadline, ..SendOptions::default() };
+    let error = one.with(options).send(nobody, bytes(5, 2)).unwrap_err();
+    drop(one.try_send(nobody, bytes(6, 3)).unwrap());
+    let [rejected, dropped] = &log.spans(Level::DEBUG, &format!("peer={nobody}"))[..] else {
+        panic!("two sends, {log:?}");
+    };
+    assert!(rejected.ends_with(&format!("outcome={error} ")), "{rejected}");
+    assert!(dropped.ends_with("outcome=\"dropped\" "), "{dropped}");
+    assert_eq!(log.events(Level::DEBUG, "message received").len(), 1, "{log:?}");
+}

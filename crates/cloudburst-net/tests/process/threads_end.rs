@@ -1,0 +1,75 @@
+//! Endpoints leave no threads and no descriptors behind.
+
+use crate::common::{blocking, bytes, endpoint, eventually};
+use cloudburst_net::{Endpoint, SendOptions};
+use std::fs;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+fn count(what: &str) -> usize {
+    fs::read_dir(format!("/proc/self/{what}")).expect("Linux has it").count()
+}
+
+pub(crate) fn nothing_is_left_of_an_endpoint() {
+    let before = (count("task"), count("fd"));
+
+    let (one, other) = (blocking(), blocking());
+    let clone = one.clone();
+    one.send(other.local_addr(), bytes(5_000, 1)).unwrap();
+    assert_eq!(count("task"), before.0 + 4, "two threads an endpoint");
+    drop(one);
+    assert_eq!(count("task"), before.0 + 4, "a clone is left");
+    drop((clone, other));
+    assert_eq!((count("task"), count("fd")), before, "the last drop waits for the threads");
+
+    let (one, other) = (blocking(), blocking());
+    let soon = SendOptions { deadline: Some(Duration::from_millis(50)), ..SendOptions::default() };
+    one.with(soon).call(other.local_addr(), "nobody answers").unwrap_err();
+    assert_eq!(count("task"), before.0 + 4, "calls need none");
+    drop((one, other));
+    assert_eq!((count("task"), count("fd")), before, "and the last drop waits for it");
+
+    let (one, other) = (endpoint(), endpoint());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let to = other.local_addr();
+    let (sender, service) = (one.clone(), other.clone());
+    runtime.spawn(async move { sender.send(to, bytes(1_000_000, 1)).await });
+    runtime.spawn(async move { service.serve(1, |_| std::future::pending::<Vec<u8>>()).await });
+    let caller = one.clone();
+    runtime.spawn(async move { caller.call(to, "a request").await });
+    eventually("it is being handled", || other.counters().calls.requests_received == 1);
+    drop(runtime);
+    drop((one, other));
+    assert_eq!((count("task"), count("fd")), before, "no task of the runtime held them");
+
+    // The last clone goes on a thread of the endpoint itself, in the callback of a send's end.
+    let endpoint = endpoint();
+    let addr = endpoint.local_addr();
+    let sending = endpoint.send(addr, "to itself").begin().unwrap();
+    let mut task = pin!(sending);
+    let waker = Waker::from(Arc::new(DropsOnWake(Mutex::new(Some(endpoint)))));
+    let mut context = Context::from_waker(&waker);
+    if task.as_mut().poll(&mut context).is_ready() {
+        // It ended before it was asked: nobody else will wake it.
+        waker.wake_by_ref();
+    }
+    eventually("its threads end", || count("task") == before.0);
+
+    let closing = blocking();
+    assert!(closing.shutdown(Duration::from_secs(5)));
+    assert_eq!(count("task"), before.0);
+    drop(closing);
+    drop(waker);
+    assert_eq!(count("fd"), before.1);
+}
+
+struct DropsOnWake(Mutex<Option<Endpoint>>);
+
+impl Wake for DropsOnWake {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().expect("nobody else").take());
+    }
+}

@@ -1,0 +1,11 @@
+//! Transports over the queues that they are made for, what theory and golden hashes say of them, and the program.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod cli;
+mod cloudburst;
+mod common;
+mod golden;
+mod queues;
+mod rivals;
+mod tcp;

@@ -1,0 +1,219 @@
+//! Which files and forms of a configuration are judged together, and what is passed over.
+
+use crate::common::*;
+use std::fs;
+
+#[test]
+fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
+    for (file, from, to) in [
+        ("qos.cfg", " service-policy output CLOUDBURST-OUT\n", ""),
+        ("qos.cfg", "  queue-limit 12112 bytes\n", ""),
+        (
+            "qos.native.json",
+            ", \"Cisco-IOS-XE-policy:service-policy\": {\"output\": \"CLOUDBURST-OUT\"}",
+            "",
+        ),
+        ("qos.native.json", "\"dscp\": [43]", "\"dscp\": [42]"),
+    ] {
+        let rendered = Rendered::of(&find("iosxe").leaf(1));
+        let text = fs::read_to_string(rendered.path(file)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(rendered.path(file), text.replace(from, to)).unwrap();
+        assert_eq!(rendered.check().code, Some(1), "{file}: {from:?}");
+    }
+    // What a switch has now is one text, with what has one form only; the model is judged beside it.
+    let rendered = Rendered::of(&find("iosxe").leaf(1));
+    let running = ["qos.cfg", "aeolus.cfg", "ecmp.cfg", "paths.cfg"]
+        .map(|name| fs::read_to_string(rendered.path(name)).unwrap());
+    fs::write(rendered.path("running"), running.concat()).unwrap();
+    let both = ["running", "qos.native.json"].map(|name| rendered.path(name));
+    let ended = rendered.check_files(&both);
+    assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    // Either form alone is complete; the hash is commands in both.
+    let rendered = Rendered::of(&find("iosxe").many());
+    for form in ["qos.cfg", "qos.native.json"] {
+        let ended = rendered.check_files(&[form, "ecmp.cfg"].map(|name| rendered.path(name)));
+        assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+}
+
+#[test]
+fn a_configuration_without_its_hash_is_not_complete() {
+    for platform in &PLATFORMS {
+        let rendered = Rendered::of(&platform.leaf(1));
+        let files = rendered.files().into_iter().map(|(name, _)| name);
+        let files: Vec<_> = files
+            .filter(|name| !name.starts_with("ecmp."))
+            .map(|name| rendered.path(&name))
+            .collect();
+        let ended = rendered.check_files(&files);
+        let said = String::from_utf8_lossy(&ended.stdout);
+        // Its models have no place for one.
+        if platform.name == "openconfig" {
+            assert_eq!(ended.code, Some(0), "{said}");
+        } else {
+            assert_eq!(ended.code, Some(1), "{}", platform.name);
+            assert!(said.contains("ECMP hash"), "{}: {said}", platform.name);
+        }
+    }
+}
+
+#[test]
+fn a_patch_is_read_as_what_it_adds() {
+    let rendered = Rendered::of(&find("sonic").leaf(1));
+    let patch = rendered.path("qos.patch.json");
+    let files = ["qos.patch.json", "ecmp.json", "paths.json", "aeolus.json"];
+    let files = files.map(|name| rendered.path(name));
+    assert_eq!(rendered.check_files(&files).code, Some(0));
+    let text = fs::read_to_string(&patch).unwrap();
+    fs::write(&patch, text.replace("\"static_th\": \"13312\"", "\"static_th\": \"0\"")).unwrap();
+    let ended = rendered.check_files(&files);
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("qos.patch.json:4: the tiny queue's limit is static_th 0"), "{said}");
+}
+
+#[test]
+fn a_path_without_end_is_found_and_never_followed() {
+    let rendered = Rendered::of(&find("sonic").leaf(1));
+    let path = "/a".repeat(200_000);
+    let patch = format!("[{{\"op\": \"add\", \"path\": \"{path}\", \"value\": 1}}]");
+    fs::write(rendered.path("qos.patch.json"), patch).unwrap();
+    let ended = rendered.check();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(said.contains("qos.patch.json: a path of more than 16 parts"), "{said}");
+}
+
+#[test]
+fn one_file_can_be_given_by_a_flag() {
+    let rendered = Rendered::of(&find("nxos").many());
+    let all: String = ["qos.cfg", "ecmp.cfg"]
+        .map(|name| fs::read_to_string(rendered.path(name)).unwrap())
+        .concat();
+    let running = rendered.dir().join("running-config");
+    fs::write(&running, all).unwrap();
+    let mut check = command(&["--check"]);
+    check.arg(&running).arg("--params").arg(rendered.dir().join("params.toml"));
+    let ended = run(&mut check);
+    assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+#[test]
+fn a_route_may_have_a_name_and_a_port_any_case() {
+    for (platform, file, from, to) in [
+        ("nxos", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 name cloudburst\n"),
+        ("eos", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 name cloudburst\n"),
+        ("iosxe", "paths.cfg", " 10.3.0.1\n", " 10.3.0.1 permanent\n"),
+        ("os10", "qos.cfg", "interface ethernet", "interface Ethernet"),
+    ] {
+        let rendered = Rendered::of(&find(platform).leaf(1));
+        let text = fs::read_to_string(rendered.path(file)).unwrap();
+        assert!(text.contains(from), "{platform}");
+        fs::write(rendered.path(file), text.replace(from, to)).unwrap();
+        let ended = rendered.check();
+        assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+}
+
+#[test]
+fn the_class_that_linux_shares_a_link_by_may_have_any_number() {
+    for parameters in [find("linux").many(), find("linux").classes()] {
+        let rendered = Rendered::of(&parameters);
+        let text = fs::read_to_string(rendered.path("qos.sh")).unwrap();
+        let other =
+            text.replace("classid 1:1 ", "classid 1:ff ").replace("parent 1:1 ", "parent 1:ff ");
+        assert_ne!(text, other);
+        fs::write(rendered.path("qos.sh"), other).unwrap();
+        let ended = rendered.check();
+        assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+}
+
+#[test]
+fn other_classes_may_have_what_the_default_queue_had() {
+    let rendered = Rendered::of(&find("nxos").leaf(1));
+    let text = fs::read_to_string(rendered.path("qos.cfg")).unwrap();
+    let share = |queue: &str| {
+        let class = format!("  class type queuing {queue}\n    bandwidth remaining percent ");
+        let at = text.find(&class).unwrap() + class.len();
+        let percent: u64 = text[at..].lines().next().unwrap().parse().unwrap();
+        (class, percent)
+    };
+    let ((six, old), (default, all)) = (share("c-out-8q-q6"), share("c-out-8q-q-default"));
+    let more = text.replace(&format!("{six}{old}\n"), &format!("{six}{}\n", old + 10));
+    fs::write(
+        rendered.path("qos.cfg"),
+        more.replace(&format!("{default}{all}\n"), &format!("{default}{}\n", all - 10)),
+    )
+    .unwrap();
+    let ended = rendered.check();
+    assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+#[test]
+fn selective_dropping_that_nobody_asked_for_is_found() {
+    for platform in PLATFORMS.iter().filter(|each| each.leaf(1).contains("aeolus")) {
+        let rendered = Rendered::of(&platform.leaf(1));
+        let parameters = platform.leaf(1);
+        let without = parameters.lines().filter(|line| !line.starts_with("aeolus"));
+        let without: Vec<&str> = without.collect();
+        fs::write(rendered.dir().join("params.toml"), without.join("\n")).unwrap();
+        let said = String::from_utf8_lossy(&rendered.check().stdout).into_owned();
+        let is_found =
+            |line: &str| line.contains("selective dropping from") && line.contains("expected none");
+        assert!(said.lines().any(is_found), "{}: {said}", platform.name);
+    }
+}
+
+#[test]
+fn what_a_switch_has_besides_is_passed_over() {
+    let rendered = Rendered::of(&find("iosxe").many());
+    let running = rendered.path("qos.cfg");
+    let text = fs::read_to_string(&running).unwrap();
+    let more =
+        "hostname r1\nrouter bgp 65000\n neighbor 10.0.0.1 remote-as 65001\n!\nline vty 0 4\n";
+    fs::write(&running, format!("{more}{text}end\n")).unwrap();
+    assert_eq!(rendered.check().code, Some(0));
+}
+
+#[test]
+fn what_is_torn_off_is_missed_and_never_a_panic() {
+    for platform in &PLATFORMS {
+        let rendered = Rendered::of(&platform.leaf(1));
+        let is_queue = |name: &String| name.starts_with("qos.") && !name.contains("traffic");
+        let names: Vec<_> = rendered.files().into_iter().map(|(name, _)| name).collect();
+        let name = names.iter().find(|name| is_queue(name)).unwrap();
+        let text = fs::read_to_string(rendered.path(name)).unwrap();
+        for tenth in 0..9 {
+            fs::write(rendered.path("torn"), &text[..text.len() * tenth / 10]).unwrap();
+            let ended = rendered.check_files(&[rendered.path("torn")]);
+            assert_eq!(ended.code, Some(1), "{} {tenth}: {}", platform.name, ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn who_may_have_packets_unwrapped_is_rendered_and_a_rule_that_is_wider_is_found() {
+    let from = "decapsulate_from = [\"10.1.0.0/16\", \"10.2.0.0/16\"]\n";
+    let parameters = format!("{from}{}", find("linux").spine(1));
+    let rendered = Rendered::of(&parameters);
+    assert!(!rendered.said.contains("whoever sends them"), "{}", rendered.said);
+    assert_eq!(rendered.check().code, Some(0));
+    let right = fs::read_to_string(rendered.path("paths.sh")).unwrap();
+    for (from, to) in [
+        ("10.1.0.0/16, ", ""),
+        ("10.1.0.0/16", "0.0.0.0/0"),
+        ("daddr 10.3.0.1", "daddr 10.3.0.2"),
+        ("ip link set cloudburst up", "nft delete table ip cloudburst"),
+        (" drop\n", " accept\n"),
+    ] {
+        assert!(right.contains(from), "{from}");
+        fs::write(rendered.path("paths.sh"), right.replace(from, to)).unwrap();
+        let ended = rendered.check();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.code, Some(1), "{from}: {said}");
+        assert!(said.contains("are unwrapped from others than was meant"), "{from}: {said}");
+    }
+    let open = Rendered::of(&find("linux").spine(1));
+    assert!(open.said.contains("are unwrapped whoever sends them"), "{}", open.said);
+}

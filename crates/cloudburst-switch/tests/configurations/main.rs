@@ -1,0 +1,11 @@
+//! Configurations of switches: what is rendered, what is refused, and what is found in them.
+
+#![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod goldens;
+mod lint;
+mod mistakes;
+mod refusals;
+mod taken_back;
