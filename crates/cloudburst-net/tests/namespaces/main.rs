@@ -12,6 +12,9 @@ mod nat;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+/// The name of a test, and what runs it.
+pub(crate) type Named = (&'static str, fn() -> Result<(), Failed>);
+
 /// A test by its name.
 pub(crate) struct Test {
     name: String,

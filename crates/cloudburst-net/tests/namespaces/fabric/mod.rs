@@ -10,9 +10,8 @@ mod selective;
 mod spread;
 mod trimming;
 
-use crate::Test;
+use crate::{Named, Test};
 use cloudburst_testbed::{Error, Fabric, Topology};
-use libtest_mimic::Failed;
 
 /// Whether a fabric can be had.
 pub(crate) fn available() -> Result<(), Error> {
@@ -22,7 +21,7 @@ pub(crate) fn available() -> Result<(), Error> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    let tests: [(&str, fn() -> Result<(), Failed>); _] = [
+    let tests: [Named; _] = [
         ("explicit_paths_share_the_spines_evenly", spread::explicit_paths_share_the_spines_evenly),
         ("hashed_paths_use_every_spine", spread::hashed_paths_use_every_spine),
         (

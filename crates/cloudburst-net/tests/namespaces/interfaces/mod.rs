@@ -4,8 +4,8 @@
 mod trains;
 mod wire;
 
-use crate::Test;
 use crate::common::{PATIENCE, bytes, eventually};
+use crate::{Named, Test};
 use cloudburst_net::{LocalError, SendError, SendErrors, SendOptions, blocking};
 use cloudburst_testbed::Wire;
 use libtest_mimic::Failed;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use wire::{endpoint, expect};
 
 pub(crate) fn tests() -> Vec<Test> {
-    let tests: [(&str, fn() -> Result<(), Failed>); _] = [
+    let tests: [Named; _] = [
         ("a_send_outlives_its_interface", || outlives("link set wire down", UP)),
         ("a_send_outlives_its_address", || outlives("address flush dev wire", ADDRESS)),
         ("a_send_outlives_the_interface_of_its_receiver", outlives_that_of_the_receiver),
