@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 ///     trim_dscp: None,
 ///     socket_buffers: 1 << 20,
 /// };
-/// let io = UdpIo::open(&config)?;
+/// let io = UdpIo::open(&config, Vec::new())?;
 /// assert_eq!(io.local_addrs().len(), 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -82,7 +82,7 @@ const FAR: Duration = Duration::from_secs(3_155_760_000);
 /// #     trim_dscp: None,
 /// #     socket_buffers: 1 << 20,
 /// # };
-/// let io = UdpIo::open(&config)?;
+/// let io = UdpIo::open(&config, Vec::new())?;
 /// assert_eq!(io.local_addr(), io.local_addrs()[0]);
 /// assert_eq!(io.counters().datagrams_sent, 0);
 /// println!("{} bytes in each receive buffer", io.granted_buffers().receive);
