@@ -8,6 +8,7 @@ use crate::site::{Cluster, Local, Site};
 use crate::turn::{self, Measure, Taken};
 use cloudburst_core::rng::SplitMix64;
 use cloudburst_net::Security;
+use cloudburst_report::statistics::{is_longest, quantile};
 use cloudburst_testbed::{Error, Topology};
 use core::time::Duration;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -297,17 +298,19 @@ fn note(about: &mut About, experiment: Experiment, site: &Site, lacks: Vec<Strin
 /// Prints a progress line with the result of a trial.
 fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     let Taken { turn, failures } = taken;
-    let mut took: Vec<u64> = turn.messages.iter().filter_map(|message| message.took_us).collect();
-    took.sort_unstable();
-    let millis =
-        |percent: usize| match took.get((took.len() * percent / 100).min(took.len().max(1) - 1)) {
-            Some(took) => format!("{:.1}", *took as f64 / 1e3),
-            None => "-".into(),
-        };
-    let tail = if took.len() < 100 { "longest" } else { "p99" };
+    let arrived = turn.messages.iter().filter_map(|message| message.took_us);
+    let mut took: Vec<f64> = arrived.map(|us| us as f64 / 1e3).collect();
+    took.sort_unstable_by(f64::total_cmp);
+    let times = match took.len() {
+        0 => "no times".to_owned(),
+        count => {
+            let tail = if is_longest(count, 0.99) { "longest" } else { "p99" };
+            format!("p50 {:.1} ms, {tail} {:.1} ms", quantile(&took, 0.5), quantile(&took, 0.99))
+        }
+    };
     eprintln!(
-        "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, p50 \
-         {} ms, {tail} {} ms, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by others",
+        "{} {place}/{places}, repetition {}/{repetitions}: {} load {} x {}: {} of {} messages, \
+         {times}, background {:.0} Mb/s, processors {:.0} % busy, {:.1} % taken by others",
         turn.experiment,
         turn.repetition,
         turn.scheme,
@@ -315,8 +318,6 @@ fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
         turn.x,
         took.len(),
         turn.messages.len(),
-        millis(50),
-        millis(99),
         turn.background_bytes as f64 * 8.0 / turn.seconds / 1e6,
         turn.busy * 100.0,
         turn.stolen * 100.0

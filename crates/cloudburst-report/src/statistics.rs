@@ -119,11 +119,19 @@ impl Summary {
         })
     }
 
-    /// Whether there are so few messages that the quantile `q` is the longest of them: fewer than 100
-    /// for 0.99.
+    /// Whether the quantile `q` is the longest of all: see [`is_longest`].
     pub fn is_longest(&self, q: f64) -> bool {
-        rank(self.messages, q) + 1 == self.messages
+        is_longest(self.messages, q)
     }
+}
+
+/// Whether there are so few values that their quantile `q` is the largest of them: fewer than 100 for 0.99.
+///
+/// # Panics
+///
+/// Without values.
+pub fn is_longest(count: usize, q: f64) -> bool {
+    rank(count, q) + 1 == count
 }
 
 /// Whether the largest of `count` independent values exceeds the true quantile `q` with a probability
