@@ -275,7 +275,7 @@ impl Endpoint {
     /// # let loopback = "127.0.0.1:0".parse()?;
     /// # let build = || Endpoint::builder().bind(loopback).security(security.clone()).build();
     /// # let (client, server) = (build()?.blocking(), build()?.blocking());
-    /// // What has no blocking form is there for async callers.
+    /// // The async endpoint has methods that need no blocking form.
     /// let addresses = client.as_async().local_addrs();
     /// assert!(addresses.contains(&client.local_addr()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

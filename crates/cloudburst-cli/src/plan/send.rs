@@ -34,7 +34,7 @@ pub(crate) struct SendPlan {
 pub(crate) struct Input {
     /// As the user wrote it.
     pub(crate) given: PathBuf,
-    /// What the receiver shall call it.
+    /// Its name at the receiver.
     pub(crate) name: FilePath,
     pub(crate) source: Source,
     /// The attributes that the receiver sets on it, if it was found in a directory.

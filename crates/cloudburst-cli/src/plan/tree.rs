@@ -103,7 +103,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// What the receiver shall call what is `below`.
+    /// The name at the receiver of the entry at `below`.
     fn name(&self, below: &Path) -> Result<FilePath, PlanError> {
         let mut name = self.root.as_bytes().to_vec();
         for component in below.components() {

@@ -85,7 +85,7 @@ fn sockets_that_the_endpoint_does_not_need_and_those_that_it_misses_are_named() 
 
 #[test]
 fn each_port_that_takes_messages_may_be_given() {
-    // Whoever wants ports in a row tries until they are free.
+    // The system picks single ports only: try until the next one is free, too.
     let sockets = (0..64).find_map(|_| {
         let (first, mut addr) = bound();
         addr.set_port(addr.port().checked_add(1)?);

@@ -3,7 +3,7 @@
 use crate::common::*;
 use std::fs;
 
-/// What takes something back, at the end of a file of a leaf, and what is said of that.
+/// Lines that, appended to a leaf's file, undo part of it, and a part of the finding that the lint must report.
 struct TakenBack {
     platform: &'static str,
     file: &'static str,

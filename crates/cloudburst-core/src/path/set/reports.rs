@@ -129,7 +129,7 @@ impl PathSet {
                     self.missing = 0;
                 }
                 if health.train.on_arrived(due) {
-                    // Repair symbols go along, for what it may cost.
+                    // A longer train may overflow a queue: bursts carry repair symbols until the paths are clean again.
                     (self.clean, self.clean_before, self.missing) = (0, 0, 0);
                 }
             }

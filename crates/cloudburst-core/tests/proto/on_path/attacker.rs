@@ -44,7 +44,7 @@ fn packets_that_come_back_deliver_nothing() {
 }
 
 #[test]
-fn whoever_borrows_an_address_gets_nothing_that_is_sent_there() {
+fn an_attacker_who_spoofs_an_address_receives_nothing_sent_to_it() {
     let mut triangle = Triangle::new(C_INSTEAD_OF_B);
     // C sends to A, and the attacker has it come from B.
     assert!(matches!(triangle.outcome(C, address(A), 1_000), Outcome::Delivered(_)));
