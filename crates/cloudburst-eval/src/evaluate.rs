@@ -6,12 +6,14 @@ use crate::record::{About, Run};
 use crate::scheme::{Congestion, Scheme};
 use crate::site::{Cluster, Local, Site};
 use crate::turn::{self, Measure, Taken};
-use cloudburst_core::rng::SplitMix64;
 use cloudburst_net::Security;
 use cloudburst_report::statistics::{is_longest, quantile};
 use cloudburst_testbed::{Error, Topology};
 use core::time::Duration;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,8 +103,8 @@ impl Running<'_> {
     /// Every case once.
     fn repeat(&mut self, repetition: u32, interrupted: &AtomicBool) -> Result<(), Failure> {
         // What drifts with time touches all schemes alike.
-        let order = shuffled(self.cases.len(), self.plan.seed ^ u64::from(repetition));
-        let cases: Vec<_> = order.into_iter().map(|at| self.cases[at].clone()).collect();
+        let mut cases = self.cases.clone();
+        cases.shuffle(&mut StdRng::seed_from_u64(self.plan.seed ^ u64::from(repetition)));
         for (place, case) in (1..).zip(&cases) {
             if interrupted.load(Ordering::SeqCst) {
                 return Err(Error::Interrupted.into());
@@ -324,29 +326,5 @@ fn tell(taken: &Taken, (place, places): (usize, usize), repetitions: u32) {
     );
     for (why, count) in failures {
         eprintln!("  {count} failed: {why}");
-    }
-}
-
-/// The numbers below `count`, in an order that is drawn (Fisher-Yates).
-fn shuffled(count: usize, seed: u64) -> Vec<usize> {
-    let mut rng = SplitMix64::new(seed);
-    let mut order: Vec<_> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-    order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_order_has_everything_once_and_differs_by_seed() {
-        let mut order = shuffled(50, 1);
-        assert_ne!(order, shuffled(50, 2));
-        order.sort_unstable();
-        assert_eq!(order, (0..50).collect::<Vec<_>>());
-        assert!(shuffled(0, 1).is_empty());
     }
 }
