@@ -6,36 +6,47 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
-use std::thread::{self, Thread};
 use std::time::Instant;
 
 type Inbox = Pin<Box<dyn Future<Output = Result<Message, Closed>>>>;
 
-/// An endpoint together with the sends under way. Whatever happens to either unparks the thread
-/// that made the courier.
+/// An endpoint together with its sends in flight. [`woken`](Self::woken) receives a token when a message arrives or a
+/// send ends.
 pub(crate) struct Courier<T> {
     endpoint: Endpoint,
-    waker: Waker,
+    bell: Arc<Bell>,
+    woken: Receiver<()>,
     inbox: Inbox,
     under_way: Vec<(T, cloudburst_net::Sending)>,
 }
 
-/// What happened.
+/// An event of the endpoint.
 pub(crate) enum News<T> {
-    /// A message came.
+    /// A message has arrived.
     Message(Message),
-    /// The send of this tag has ended.
+    /// The send with this tag has ended.
     Ended(T, Result<Receipt, SendError>),
 }
 
 impl<T> Courier<T> {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let (bell, woken) = bounded(1);
         let inbox = next_message(&endpoint);
-        Self { endpoint, waker, inbox, under_way: Vec::new() }
+        Self { endpoint, bell: Arc::new(Bell(bell)), woken, inbox, under_way: Vec::new() }
+    }
+
+    /// The channel that wakes the loop: after a token, [`poll`](Self::poll) until it returns `None`.
+    pub(crate) const fn woken(&self) -> &Receiver<()> {
+        &self.woken
+    }
+
+    /// A bell for other threads with news for the same loop.
+    pub(crate) fn bell(&self) -> Arc<Bell> {
+        self.bell.clone()
     }
 
     pub(crate) const fn endpoint(&self) -> &Endpoint {
@@ -46,7 +57,7 @@ impl<T> Courier<T> {
     ///
     /// # Errors
     ///
-    /// When the endpoint does not even take the message.
+    /// If the endpoint does not accept the message.
     pub(crate) fn send(
         &mut self,
         tag: T,
@@ -56,15 +67,15 @@ impl<T> Courier<T> {
     ) -> Result<(), SendError> {
         let sending = self.endpoint.send(peer, bytes).options(options).begin()?;
         self.under_way.push((tag, sending));
-        // It wakes nobody before it was polled: have the loop come round once more.
-        self.waker.wake_by_ref();
+        // A future wakes no one before its first poll: have the loop poll it.
+        self.bell.ring();
         Ok(())
     }
 
-    /// The next thing that happened; `None`: nothing more, and this thread will be unparked when
-    /// there is.
+    /// Returns the next event. `None` if there is none: [`woken`](Self::woken) receives a token when there is.
     pub(crate) fn poll(&mut self) -> Option<News<T>> {
-        let mut context = Context::from_waker(&self.waker);
+        let waker = Waker::from(self.bell.clone());
+        let mut context = Context::from_waker(&waker);
         if let Poll::Ready(Ok(message)) = self.inbox.as_mut().poll(&mut context) {
             self.inbox = next_message(&self.endpoint);
             return Some(News::Message(message));
@@ -72,9 +83,10 @@ impl<T> Courier<T> {
         self.poll_sends()
     }
 
-    /// The same for the sends alone: what came stays where it is, and its sender waits.
+    /// As [`poll`](Self::poll), but for sends only: messages stay in the endpoint, whose peers wait for room.
     pub(crate) fn poll_sends(&mut self) -> Option<News<T>> {
-        let mut context = Context::from_waker(&self.waker);
+        let waker = Waker::from(self.bell.clone());
+        let mut context = Context::from_waker(&waker);
         for at in 0..self.under_way.len() {
             if let Poll::Ready(result) = Pin::new(&mut self.under_way[at].1).poll(&mut context) {
                 let (tag, _) = self.under_way.swap_remove(at);
@@ -84,7 +96,7 @@ impl<T> Courier<T> {
         None
     }
 
-    /// The tags of the sends under way.
+    /// The tags of the sends in flight.
     pub(crate) fn under_way(&self) -> impl Iterator<Item = &T> {
         self.under_way.iter().map(|(tag, _)| tag)
     }
@@ -94,25 +106,17 @@ impl<T> Courier<T> {
         self.under_way.clear();
     }
 
-    /// Waits until the sends under way have ended, or for `within`, then closes the endpoint.
+    /// Waits until all sends have ended, for at most `within`, then closes the endpoint.
     pub(crate) fn close(mut self, within: Duration) {
         let deadline = Instant::now() + within;
         while !self.under_way.is_empty() && Instant::now() < deadline {
             if self.poll().is_none() {
-                wait_until(Some(deadline));
+                let _ = self.woken.recv_deadline(deadline);
             }
         }
         self.cancel_all();
-        // Peers that miss a STOP get it now.
+        // Closing repeats STOPs that peers have missed.
         self.endpoint.blocking().shutdown(deadline.saturating_duration_since(Instant::now()));
-    }
-}
-
-/// Sleeps until the thread is unparked, or `at`.
-pub(crate) fn wait_until(at: Option<Instant>) {
-    match at {
-        Some(at) => thread::park_timeout(at.saturating_duration_since(Instant::now())),
-        None => thread::park(),
     }
 }
 
@@ -121,14 +125,22 @@ fn next_message(endpoint: &Endpoint) -> Inbox {
     Box::pin(async move { endpoint.recv().await })
 }
 
-struct Unpark(Thread);
+/// Wakes the loop of a [`Courier`].
+pub(crate) struct Bell(Sender<()>);
 
-impl Wake for Unpark {
+impl Bell {
+    pub(crate) fn ring(&self) {
+        // A full channel wakes the loop, too.
+        let _ = self.0.try_send(());
+    }
+}
+
+impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.ring();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
+        self.ring();
     }
 }

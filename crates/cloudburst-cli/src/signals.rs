@@ -1,48 +1,48 @@
 //! Ctrl-C and its kin: the main thread ends in order, and if it cannot, the process ends anyway.
 
 use crate::Exit;
+use core::convert::Infallible;
 use core::time::Duration;
+use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io, process, thread};
 
 /// How long the main thread may take to end: it may be stuck in a write to standard error.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Whether somebody wants the program to stop.
-#[derive(Clone, Debug, Default)]
+/// Tells whether the program was asked to stop.
+#[derive(Clone, Debug)]
 pub(crate) struct Interrupts {
-    shared: Arc<Shared>,
+    stopped: Receiver<Infallible>,
+    leftovers: Leftovers,
 }
 
-#[derive(Debug, Default)]
-struct Shared {
-    stopped: AtomicBool,
-    /// What must not remain, whoever ends the process.
-    leftovers: Mutex<Option<PathBuf>>,
-}
+/// The directory to remove before the process ends.
+#[derive(Clone, Debug, Default)]
+struct Leftovers(Arc<Mutex<Option<PathBuf>>>);
 
 impl Interrupts {
-    /// To be called by the main thread before there are others: they inherit the signal mask.
+    /// Starts to watch for signals. Call it before starting other threads: they inherit the signal mask.
     ///
     /// # Errors
     ///
-    /// When the system refuses a thread.
+    /// If the system refuses a thread.
     pub(crate) fn install() -> io::Result<Self> {
-        let interrupts = Self::default();
         let signals = cloudburst_program::block_signals()?;
-        let (shared, main) = (interrupts.shared.clone(), thread::current());
+        let (stop, stopped) = bounded(0);
+        let interrupts = Self { stopped, leftovers: Leftovers::default() };
+        let leftovers = interrupts.leftovers.clone();
         thread::Builder::new().name("signals".into()).spawn(move || {
+            let mut stop = Some(stop);
             while signals.wait().is_ok() {
-                if shared.stopped.swap(true, Ordering::SeqCst) {
-                    shared.abandon();
+                if stop.take().is_none() {
+                    leftovers.abandon();
                 }
-                main.unpark();
-                let shared = shared.clone();
+                let leftovers = leftovers.clone();
                 thread::spawn(move || {
                     thread::sleep(GRACE);
-                    shared.abandon();
+                    leftovers.abandon();
                 });
             }
         })?;
@@ -51,19 +51,24 @@ impl Interrupts {
 
     /// Whether to stop.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.shared.stopped.load(Ordering::SeqCst)
+        matches!(self.stopped.try_recv(), Err(TryRecvError::Disconnected))
+    }
+
+    /// The channel that is disconnected when the program is asked to stop.
+    pub(crate) const fn stopped(&self) -> &Receiver<Infallible> {
+        &self.stopped
     }
 
     /// Names the directory that must not outlive the process.
     pub(crate) fn clean_up(&self, leftovers: PathBuf) {
-        let mut slot = self.shared.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.leftovers.0.lock().unwrap_or_else(PoisonError::into_inner);
         *slot = Some(leftovers);
     }
 }
 
-impl Shared {
+impl Leftovers {
     fn abandon(&self) -> ! {
-        let leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        let leftovers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(leftovers) = &*leftovers {
             let _ = fs::remove_dir_all(leftovers);
         }

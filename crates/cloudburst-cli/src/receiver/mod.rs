@@ -1,4 +1,4 @@
-//! `cbrst-recv` at work: one loop that serves all senders.
+//! The receiver, `cbrst-recv`: one loop that serves all senders.
 
 mod activation;
 mod hint;
@@ -24,14 +24,14 @@ use crate::protocol::MAX_FRAME;
 use crate::signals::Interrupts;
 use crate::ui::{self, JsonTo, Report, Ui};
 use cloudburst_net::{BuildError, Capacity, Config, Endpoint};
+use crossbeam_channel::unbounded;
 use sd_notify::NotifyState;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::mpsc;
 
-/// Why the receiver did not even start.
+/// Why the receiver did not start.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error("cannot write to {}: {source}", dir.display())]
@@ -68,7 +68,7 @@ enum Place {
     Pipe(Writer),
 }
 
-/// Receives as the plan says.
+/// Receives files as planned.
 pub(crate) fn run(plan: ReceivePlan) -> Exit {
     let json = match plan.destination {
         Destination::Directory { .. } => JsonTo::StandardOutput,
@@ -97,7 +97,7 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
     if plan.pair {
         pair(&mut plan, &interrupts, &ui)?;
     }
-    let (store, stored) = mpsc::channel();
+    let (store, stored) = unbounded();
     let place = match &plan.destination {
         Destination::Directory { dir, overwrite } => {
             let failed = |source| StartError::Store { dir: dir.clone(), source };
@@ -123,23 +123,23 @@ fn start(mut plan: ReceivePlan, ui: Ui) -> Result<Server, StartError> {
         ui.status(&format!("others can read the key: chmod 600 {}", path.display()));
     }
     let lines = hint::lines(&plan.common.key, plan.known_as.first().copied().unwrap_or(local));
-    // The one sender that a code is for has the key.
+    // The one sender that the code is for has the key already.
     for line in lines.into_iter().filter(|_| !plan.pair) {
-        // Without it, a key that was made here is of no use to anyone.
+        // A generated key is useless to senders that do not know it.
         if matches!(plan.common.key, Key::Made(_)) {
             ui.notice(&line);
         } else {
             ui.status(&line);
         }
     }
-    // A service manager, if one started this, has waited for that.
+    // If a service manager started this process, it waits for this.
     if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
         ui.notice(&format!("cannot tell the service manager of readiness: {error}"));
     }
     Ok(Server::new(&plan, endpoint, place, (store, stored), interrupts, ui))
 }
 
-/// Waits for the sender that has the code, and takes up the key that both agree on.
+/// Waits for the sender that has the code, and sets the key that both agree on.
 fn pair(plan: &mut ReceivePlan, interrupts: &Interrupts, ui: &Ui) -> Result<(), PairingError> {
     let pairing = Pairing::listen(plan.listen)?;
     plan.listen = pairing.local_addr();
@@ -158,7 +158,7 @@ fn listen(plan: &ReceivePlan, sockets: Vec<UdpSocket>) -> Result<Endpoint, Start
         .bind(plan.listen)
         .known_as(plan.known_as.iter().copied())
         .paths(plan.common.paths.clone())
-        // They are few and small: how fast the link is does not matter.
+        // A receiver sends only a few small messages: the link's capacity does not matter.
         .capacity(Capacity::FALLBACK)
         .security(plan.common.key.security_with(&plan.also_accept))
         .config(config)
@@ -180,7 +180,7 @@ fn listen(plan: &ReceivePlan, sockets: Vec<UdpSocket>) -> Result<Endpoint, Start
     })
 }
 
-/// What to do about an address that cannot be bound; empty where another address would not help.
+/// Returns what to do about an address that cannot be bound; empty if no other address would help.
 fn after_bind(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::AddrInUse => "; another program has the port: choose one by --listen",

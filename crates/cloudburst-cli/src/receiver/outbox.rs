@@ -1,29 +1,30 @@
-//! Answers: few at a time, so that nobody can make a receiver hoard them.
+//! Answers of the receiver. Their number is bounded, so that no peer can exhaust its memory.
 
 use crate::courier::{Courier, News};
 use crate::protocol::{Body, Frame, Reason, TransferId, VERSION};
 use bytes::Bytes;
 use cloudburst_net::{Endpoint, SendOptions};
 use core::time::Duration;
+use crossbeam_channel::Receiver;
 use std::net::SocketAddr;
 
-/// Answers under way, in all and to one peer: more than all transfers together can want at once.
-/// They are small. A peer that causes more gets fewer.
+/// The most answers in flight, in total and to one peer: more than all transfers together need at once.
+/// Answers are small. Those beyond the limit are dropped.
 const MAX_REPLIES: usize = 1024;
 const MAX_REPLIES_TO_PEER: usize = 256;
 
-/// An answer under way.
+/// An answer in flight.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) peer: SocketAddr,
-    /// The path of a file whose sender should hear that it is stored.
+    /// The path of the file, if the answer confirms that it is stored.
     pub(super) stored: Option<String>,
 }
 
-/// The way out, and in.
+/// The endpoint of a receiver, with its answers in flight.
 pub(super) struct Outbox {
     courier: Courier<Reply>,
-    /// How long an answer may take.
+    /// The deadline of an answer.
     deadline: Duration,
 }
 
@@ -36,12 +37,17 @@ impl Outbox {
         self.courier.endpoint()
     }
 
-    /// The next thing that happened. See [`Courier::poll`].
+    /// The channel that wakes the loop: see [`Courier::woken`].
+    pub(super) const fn woken(&self) -> &Receiver<()> {
+        self.courier.woken()
+    }
+
+    /// Returns the next event: see [`Courier::poll`].
     pub(super) fn poll(&mut self, takes_messages: bool) -> Option<News<Reply>> {
         if takes_messages { self.courier.poll() } else { self.courier.poll_sends() }
     }
 
-    /// Says something. A peer that cannot be answered hears nothing, and gives up.
+    /// Sends an answer. A peer that cannot be reached gives up by itself.
     pub(super) fn reply(&mut self, peer: SocketAddr, transfer: TransferId, body: Body) {
         self.send(Reply { peer, stored: None }, Frame { transfer, body }.encode());
     }
@@ -52,13 +58,13 @@ impl Outbox {
         self.send(Reply { peer, stored: None }, Frame { transfer, body }.encode_as(got));
     }
 
-    /// Says that the file is stored at `path`.
+    /// Confirms that the file is stored at `path`.
     pub(super) fn confirm(&mut self, peer: SocketAddr, transfer: TransferId, path: String) {
         let frame = Frame { transfer, body: Body::Done }.encode();
         self.send(Reply { peer, stored: Some(path) }, frame);
     }
 
-    /// Lets the answers under way out, within a time.
+    /// Closes the endpoint. Answers in flight have the time `within` to arrive.
     pub(super) fn close(self, within: Duration) {
         self.courier.close(within);
     }

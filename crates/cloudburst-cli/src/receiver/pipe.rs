@@ -1,29 +1,26 @@
-//! Standard output. Its reader may take its time: a thread of its own waits for it.
+//! Files to standard output. A thread writes them, as the reader of a pipe may be slow.
 
 use super::serve::{Key, Stored};
 use super::store::Say;
 use super::transfer::WINDOW;
 use crate::protocol::Reason;
 use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::thread;
 
-/// The way to the thread that writes.
+/// The queue of the thread that writes.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    jobs: mpsc::Sender<Job>,
-    /// Chunks that are not written yet.
-    waiting: Arc<AtomicUsize>,
+    jobs: Sender<Job>,
+    progress: Receiver<()>,
 }
 
-/// One file on its way into the pipe. It takes chunks in order: those that come early wait, no more
-/// than a window of them.
+/// One file on its way into the pipe. Its chunks are written in order: those that arrive early wait, at most
+/// a window of them.
 pub(super) struct Pipe {
     writer: Writer,
     key: Key,
@@ -37,16 +34,14 @@ enum Job {
 }
 
 impl Writer {
-    /// Starts the thread. It reports files that are written, or cannot be, and unparks the calling
-    /// thread whenever it has written something.
+    /// Starts the thread. It reports each file that it has written or cannot write.
     ///
     /// # Errors
     ///
-    /// When the system refuses a thread.
-    pub(super) fn start(mut out: File, stored: mpsc::Sender<Stored>) -> io::Result<Self> {
-        let (jobs, inbox) = mpsc::channel();
-        let (waiting, main) = (Arc::new(AtomicUsize::new(0)), thread::current());
-        let writer = Self { jobs, waiting: waiting.clone() };
+    /// If the system refuses a thread.
+    pub(super) fn start(mut out: File, stored: Sender<Stored>) -> io::Result<Self> {
+        let (jobs, inbox) = unbounded();
+        let (written, progress) = bounded(1);
         thread::Builder::new().name("stdout".into()).spawn(move || {
             for job in inbox {
                 match job {
@@ -55,28 +50,32 @@ impl Writer {
                             let reason = Reason::of_write_error(&error, offset);
                             let _ = stored.send((key, Err(reason)));
                         }
-                        waiting.fetch_sub(1, Ordering::SeqCst);
                     }
-                    // After a chunk that failed nobody waits for it.
+                    // No transfer waits for it if a chunk has failed.
                     Job::End { key, say } => {
                         if say.take() {
                             let _ = stored.send((key, Ok(PathBuf::from("-"))));
                         }
                     }
                 }
-                main.unpark();
+                let _ = written.try_send(());
             }
         })?;
-        Ok(writer)
+        Ok(Self { jobs, progress })
     }
 
-    /// Whether its reader has enough to do: to hand in more would only fill memory.
+    /// Whether a window of chunks waits to be written. More would only fill memory.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) >= usize::from(WINDOW)
+        self.jobs.len() >= usize::from(WINDOW)
     }
 
-    fn hand_in(&self, job: Job) {
-        // The thread lives as long as there is anybody who can call this.
+    /// The channel that receives a token when the thread has finished a job.
+    pub(super) const fn progress(&self) -> &Receiver<()> {
+        &self.progress
+    }
+
+    fn queue(&self, job: Job) {
+        // The thread runs as long as this sender exists.
         let _ = self.jobs.send(job);
     }
 }
@@ -86,21 +85,20 @@ impl Pipe {
         Self { writer, key, early: BTreeMap::new() }
     }
 
-    /// Takes a chunk that may have come early.
+    /// Takes a chunk, which may have arrived early.
     pub(super) fn take(&mut self, number: u64, bytes: Bytes) {
         self.early.insert(number, bytes);
     }
 
-    /// Hands in the chunk whose turn it is.
+    /// Writes the chunk with this number, if it has arrived.
     pub(super) fn write(&mut self, number: u64, offset: u64) -> Option<Bytes> {
         let bytes = self.early.remove(&number)?;
-        self.writer.waiting.fetch_add(1, Ordering::SeqCst);
-        self.writer.hand_in(Job::Chunk { key: self.key, offset, bytes: bytes.clone() });
+        self.writer.queue(Job::Chunk { key: self.key, offset, bytes: bytes.clone() });
         Some(bytes)
     }
 
-    /// That was all: to be reported when it is written.
+    /// Ends the file, which is reported once it is written.
     pub(super) fn end(self, say: Say) {
-        self.writer.hand_in(Job::End { key: self.key, say });
+        self.writer.queue(Job::End { key: self.key, say });
     }
 }

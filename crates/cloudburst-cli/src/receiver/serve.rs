@@ -8,7 +8,7 @@ use super::store::Base;
 use super::transfer::{Due, Outcome, Sink, Transfer, WINDOW};
 use super::vitals;
 use crate::Exit;
-use crate::courier::{News, wait_until};
+use crate::courier::News;
 use crate::plan::ReceivePlan;
 use crate::prefix::{self, Known};
 use crate::protocol::{Body, Entry, Frame, FrameError, InvocationId, Offer, Reason, TransferId};
@@ -16,35 +16,35 @@ use crate::signals::Interrupts;
 use crate::ui::Ui;
 use cloudburst_net::{DEFAULT_DSCP, Endpoint, Message};
 use core::time::Duration;
+use crossbeam_channel::{Receiver, Sender, never, select, unbounded};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::Instant;
 
-/// Transfers at a time.
+/// The most concurrent transfers.
 const MAX_TRANSFERS: usize = 64;
-/// Messages to take between two looks at everything else.
+/// The most messages to handle before other events.
 const BATCH: usize = 64;
 const TICK: Duration = Duration::from_millis(200);
-/// How long the last words may take.
+/// How long the last answers may take.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long a file may take to get its name when nothing but that is left to do.
+/// How long to wait for files that only need to be renamed.
 const NAMING: Duration = Duration::from_millis(250);
-/// The shortest time between two notices of strangers.
+/// The shortest time between two notices of handshakes with another key.
 const NOTICE_EVERY: Duration = Duration::from_secs(5);
 
-/// A transfer's name: a peer cannot speak for another one's.
+/// Identifies a transfer by peer as well, so that no peer can act on the transfers of another.
 pub(super) type Key = (SocketAddr, TransferId);
 
-/// A file that has its name, or will never have it.
+/// A file that was stored under its name, or was not.
 pub(super) type Stored = (Key, Result<PathBuf, Reason>);
 
-/// What is there of a file, hashed; and whether it is one that has its name.
+/// The hashed prefixes of a file that exist, and whether it exists under its name.
 type Checked = (Key, Vec<Known>, bool);
 
-/// A receiver at work.
+/// A running receiver.
 pub(super) struct Server {
     outbox: Outbox,
     place: Place,
@@ -55,13 +55,13 @@ pub(super) struct Server {
     dscp: u8,
     interrupts: Interrupts,
     ui: Ui,
-    stored: mpsc::Receiver<Stored>,
-    store: mpsc::Sender<Stored>,
-    checked: mpsc::Receiver<Checked>,
-    check: mpsc::Sender<Checked>,
-    /// Attempts with other keys that the user was told of, and when.
+    stored: Receiver<Stored>,
+    store: Sender<Stored>,
+    checked: Receiver<Checked>,
+    check: Sender<Checked>,
+    /// Handshakes with another key that the user was told of, and when.
     strangers: (u64, Option<Instant>),
-    /// The user was told that somebody uses an address which is not known here.
+    /// The user was told that a sender uses an address which is not known here.
     told_of_address: bool,
 }
 
@@ -70,12 +70,12 @@ impl Server {
         plan: &ReceivePlan,
         endpoint: Endpoint,
         place: Place,
-        (store, stored): (mpsc::Sender<Stored>, mpsc::Receiver<Stored>),
+        (store, stored): (Sender<Stored>, Receiver<Stored>),
         interrupts: Interrupts,
         ui: Ui,
     ) -> Self {
         let patience = plan.common.deadline;
-        let (check, checked) = mpsc::channel();
+        let (check, checked) = unbounded();
         Self {
             outbox: Outbox::new(endpoint, patience),
             place,
@@ -95,29 +95,40 @@ impl Server {
         }
     }
 
-    /// Serves until there is nobody left to serve.
+    /// Serves until the program is stopped or, with `--once` and `--stdout`, until the one sender has ended.
     pub(super) fn run(mut self) -> Exit {
+        let nothing = never();
         let exit = loop {
             let busy = self.take_news();
             let now = Instant::now();
-            while let Ok((key, result)) = self.stored.try_recv() {
-                self.conclude(now, key, result);
-            }
-            while let Ok(checked) = self.checked.try_recv() {
-                self.accept(now, checked);
-            }
-            if self.interrupts.is_stopped() {
-                break Exit::Interrupted;
-            }
             self.keep_watch(now, busy);
-            if self.is_clogged() {
-                wait_until(Some(now + self.pause()));
-            } else if !busy {
+            let clogged = self.is_clogged();
+            if !busy && !clogged {
                 let result = self.once.as_ref().and_then(|once| once.result(now));
                 if let Some(all_done) = result.filter(|_| self.transfers.is_empty()) {
                     break if all_done { Exit::Done } else { Exit::Failed };
                 }
-                wait_until(Some(now + self.pause()));
+            }
+            let pause = if busy && !clogged { Duration::ZERO } else { self.pause() };
+            let written = match &self.place {
+                Place::Pipe(writer) => writer.progress(),
+                Place::Directory(_) => &nothing,
+            };
+            select! {
+                recv(self.interrupts.stopped()) -> _ => break Exit::Interrupted,
+                recv(self.stored) -> stored => {
+                    if let Ok((key, result)) = stored {
+                        self.conclude(Instant::now(), key, result);
+                    }
+                }
+                recv(self.checked) -> checked => {
+                    if let Ok(checked) = checked {
+                        self.accept(Instant::now(), checked);
+                    }
+                }
+                recv(written) -> _ => {}
+                recv(self.outbox.woken()) -> _ => {}
+                default(pause) => {}
             }
         };
         self.give_up_all();
@@ -125,7 +136,7 @@ impl Server {
         exit
     }
 
-    /// Ends all transfers. Files that are being stored get the time that a farewell may take.
+    /// Ends all transfers. Files that are being stored have [`FAREWELL`] to complete.
     fn give_up_all(&mut self) {
         let whole = self.keys(|_, transfer| transfer.is_storing());
         for key in self.keys(|key, _| !whole.contains(key)) {
@@ -135,15 +146,15 @@ impl Server {
         for key in self.keys(|_, transfer| transfer.say.take()) {
             self.fail(key, Reason::Interrupted, "interrupted");
         }
-        // Those that are left are just getting their names.
+        // The remaining files are just being renamed.
         self.await_stored(NAMING);
         for ((peer, _), transfer) in self.transfers.drain() {
-            let why = Outcome::Unknown("interrupted when it was to get its name: look there");
+            let why = Outcome::Unknown("interrupted while it was renamed: check there");
             transfer.tell(&self.ui, peer, transfer.name.as_str(), why);
         }
     }
 
-    /// Waits until all files are stored, or for `within`.
+    /// Waits until all files are stored, for at most `within`.
     fn await_stored(&mut self, within: Duration) {
         let deadline = Instant::now() + within;
         while !self.transfers.is_empty() && Instant::now() < deadline {
@@ -155,13 +166,13 @@ impl Server {
         }
     }
 
-    /// The names of the transfers of which `are_so` is true.
+    /// Returns the keys of the transfers of which `are_so` is true.
     fn keys(&self, are_so: impl Fn(&Key, &Transfer) -> bool) -> Vec<Key> {
         let so = self.transfers.iter().filter(|(key, transfer)| are_so(key, transfer));
         so.map(|(key, _)| *key).collect()
     }
 
-    /// How long nothing needs to be looked after.
+    /// Returns how long the loop may wait.
     fn pause(&self) -> Duration {
         let clogged = self.is_clogged();
         let waiting = |transfer: &&Transfer| clogged || transfer.is_storing();
@@ -172,12 +183,12 @@ impl Server {
             .fold(TICK, Duration::min)
     }
 
-    /// Whether standard output takes no more: then neither does the receiver.
+    /// Whether standard output accepts no more data for now. The receiver then takes no messages either.
     fn is_clogged(&self) -> bool {
         matches!(&self.place, Place::Pipe(writer) if writer.is_full())
     }
 
-    /// Takes a batch of what came, or what can be taken in the time; whether there may be more.
+    /// Handles a batch of messages, or those that fit into the loop's pause. Returns whether there may be more.
     fn take_news(&mut self) -> bool {
         let until = Instant::now() + self.pause();
         for _ in 0..BATCH {
@@ -204,7 +215,7 @@ impl Server {
             Err(FrameError::Version { transfer, got }) => {
                 return self.outbox.refuse_version(peer, transfer, got);
             }
-            // Nobody who follows the rules sends that, and nobody else deserves an answer.
+            // No correct sender sends such a frame, and no other gets an answer.
             Err(_) => return,
         };
         let key = (peer, transfer);
@@ -216,7 +227,7 @@ impl Server {
         }
         let is_storing = self.transfers.get(&key).is_some_and(Transfer::is_storing);
         match body {
-            // Whatever its sender says now, the file may get its name.
+            // The file may be renamed at any moment: its sender can no longer change it.
             Body::Chunk { .. } | Body::Resume { .. } | Body::Finish { .. } | Body::Failed(_)
                 if is_storing => {}
             Body::Offer(offer) => self.handle_offer(now, key, &offer),
@@ -234,7 +245,7 @@ impl Server {
                 self.drop_transfer(now, key, &reason.to_string(), reason.is_interruption());
             }
             Body::Bye => self.handle_bye(now, peer, transfer.session),
-            // A sign of life, and what only receivers say.
+            // A sign of life, and frames that only receivers send.
             Body::Alive
             | Body::Accept { .. }
             | Body::Done
@@ -264,7 +275,7 @@ impl Server {
             Err(reason) => {
                 let name = match &offer.name {
                     Ok(name) => name.to_string(),
-                    Err(error) => format!("a file whose name is not allowed, for {error}"),
+                    Err(error) => format!("a file whose name is not allowed: {error}"),
                 };
                 self.ui.status(&format!("refused {name} from {peer}: {reason}"));
                 self.outbox.reply(peer, transfer, Body::Failed(reason));
@@ -275,7 +286,7 @@ impl Server {
         }
     }
 
-    /// Accepts the file, at once or after the bytes of it that are already here have been hashed.
+    /// Accepts the file, at once or after the bytes of it that exist here have been hashed.
     fn compare(&mut self, now: Instant, key: Key, offer: &Offer, base: Base) {
         let (file, lengths, is_present) = match (base, offer.size) {
             (Base::Part(file, have), Some(size)) => {
@@ -286,12 +297,11 @@ impl Server {
         };
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         transfer.is_checking = true;
-        let (check, main) = (self.check.clone(), thread::current());
+        let check = self.check.clone();
         let hash = move || {
-            // What cannot be read is sent anew.
+            // Bytes that cannot be read are sent again.
             let known = prefix::hash_all(file, &lengths).unwrap_or_default();
             let _ = check.send((key, known, is_present));
-            main.unpark();
         };
         if thread::Builder::new().name("check".into()).spawn(hash).is_err() {
             self.accept(now, (key, Vec::new(), is_present));
@@ -299,7 +309,7 @@ impl Server {
     }
 
     fn accept(&mut self, now: Instant, (key, known, is_present): Checked) {
-        // It may be over.
+        // The transfer may have ended meanwhile.
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         let is_new = known.is_empty();
         let prefixes = transfer.offer(now, known, is_present);
@@ -358,11 +368,9 @@ impl Server {
         };
         match transfer.finish(now, size, digest) {
             Ok(Sink::File(partial)) => {
-                let (stored, main) = (self.store.clone(), thread::current());
-                let say = transfer.say.clone();
+                let (stored, say) = (self.store.clone(), transfer.say.clone());
                 let commit = move || {
                     let _ = stored.send((key, partial.commit(size, &say)));
-                    Thread::unpark(&main);
                 };
                 if let Err(error) = thread::Builder::new().name("store".into()).spawn(commit) {
                     let reason = Reason::of_write_error(&error, size);
@@ -378,7 +386,7 @@ impl Server {
         }
     }
 
-    /// A file has its name, or will never have it.
+    /// Ends a transfer whose file was stored under its name, or was not.
     fn conclude(&mut self, now: Instant, key: Key, result: Result<PathBuf, Reason>) {
         let (peer, id) = key;
         if !self.transfers.contains_key(&key) {
@@ -408,17 +416,17 @@ impl Server {
         }
     }
 
-    /// Ends a transfer, and lets its sender know.
+    /// Ends a transfer and tells its sender why.
     fn fail(&mut self, key: Key, reason: Reason, why: &str) {
         self.drop_transfer(Instant::now(), key, why, reason.is_interruption());
         self.outbox.reply(key.0, key.1, Body::Failed(reason));
     }
 
-    /// Ends a transfer. What arrived is kept to be resumed if `keeps`.
+    /// Ends a transfer. If `keeps` is set, the data that arrived is kept for resumption.
     fn drop_transfer(&mut self, now: Instant, key: Key, why: &str, keeps: bool) {
         let Some(mut transfer) = self.transfers.remove(&key) else { return };
-        // Before anybody hears of it: a user who then looks finds it done.
-        let kept = if transfer.discard(keeps) { "; what arrived is kept" } else { "" };
+        // Before the user and the sender are told, so that both find it done.
+        let kept = if transfer.discard(keeps) { "; the part that arrived is kept" } else { "" };
         let why = format!("{why}{kept}");
         transfer.tell(&self.ui, key.0, transfer.name.as_str(), Outcome::Failed(&why));
         if let Some(once) = &mut self.once {
@@ -426,8 +434,8 @@ impl Server {
         }
     }
 
-    /// Shows how far transfers are, gives signs of life, and gives up silent senders: only when all that
-    /// came was read, for it may be a sign of life.
+    /// Shows progress, sends signs of life, and gives up silent senders. The latter only if all messages have been
+    /// read, since any of them may be a sign of life.
     fn keep_watch(&mut self, now: Instant, busy: bool) {
         let endpoint = self.outbox.endpoint();
         for ((peer, _), transfer) in &mut self.transfers {
@@ -457,8 +465,8 @@ impl Server {
         if counters.misdirected > 0 && !self.told_of_address {
             self.told_of_address = true;
             self.ui.status(
-                "somebody with the key uses an address that is not known here, and was not \
-                 answered: if something on the way translates addresses, say which by --known-as",
+                "a sender with the key uses an address that is not known here, and was not answered: \
+                 if a device on the way translates addresses, name the one it uses by --known-as",
             );
         }
         let refused = counters.refused_handshakes;
@@ -467,7 +475,7 @@ impl Server {
             self.strangers = (refused, Some(now));
             let from = self.outbox.endpoint().refused_from();
             let from = from.map_or_else(String::new, |from| format!(" from {from}"));
-            self.ui.status(&format!("somebody{from} tried with another key, and was not answered"));
+            self.ui.status(&format!("a sender{from} tried with another key, and was not answered"));
         }
     }
 }

@@ -1,54 +1,56 @@
-//! Reads a file ahead of the network, and its digest with it.
+//! Reads a file ahead of the network, and computes its digest.
 
+use crate::courier::Bell;
 use crate::plan::{Source, open_without_links};
 use crate::prefix::hash_exactly;
 use crate::protocol::{Frame, Prefix, TransferId};
 use bytes::Bytes;
+use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::Arc;
 use std::thread;
 
-/// Chunks that are read before the network wants them.
+/// Chunks to read ahead of the network.
 const READ_AHEAD: usize = 2;
 
-/// Why a file was not read to its end. Nothing of it remains at the receiver.
+/// Why a file was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
-    #[error("it had {expected} bytes and now has {got}: send it when nobody writes to it")]
+    #[error("it had {expected} bytes and now has {got}: send it when no process writes to it")]
     Resized { expected: u64, got: u64 },
-    #[error("somebody wrote to it while it was sent: send it when nobody does")]
+    #[error("it was modified while it was sent: send it when no process writes to it")]
     Modified,
-    #[error("something else took its place after its directory was read: send it again")]
+    #[error("another file took its place after its directory was read: send it again")]
     Replaced,
 }
 
-/// What comes from the file, in order.
+/// A piece of the file. Pieces come in order.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// The receiver has so many bytes of it rightly, which are so many chunks.
+    /// The longest prefix at the receiver that matches: `len` bytes, in `chunks` chunks.
     Resumed { len: u64, chunks: u64 },
     /// The next chunk, as a frame.
     Chunk(Bytes),
-    /// That was all.
+    /// The end of the file.
     End { size: u64, digest: [u8; 32] },
-    /// That was not all.
+    /// The file could not be read to its end.
     Failed(SourceError),
 }
 
-/// A file that a thread of its own reads. The thread that started it is unparked for each piece.
+/// A file and the thread that reads it, which rings a bell for each piece.
 pub(crate) struct Reader {
     transfer: TransferId,
     chunk: usize,
     size: Option<u64>,
     is_sparse: bool,
-    /// Until reading starts.
+    /// Taken when reading starts.
     input: Option<Input>,
     pieces: Option<Receiver<Piece>>,
 }
@@ -60,11 +62,11 @@ enum Input {
 }
 
 impl Input {
-    /// With the size, where there is one.
+    /// Returns the input and its size, if that is known.
     fn of_file(file: File) -> io::Result<(Self, Option<u64>)> {
         let before = file.metadata()?;
         let size = before.len();
-        // Pipes and devices have no size that means anything, nor have files in /proc.
+        // The sizes of pipes, devices and files in /proc are meaningless.
         Ok(if before.is_file() && size > 0 {
             (Self::File(Watched { file, before }), Some(size))
         } else {
@@ -72,18 +74,18 @@ impl Input {
         })
     }
 
-    /// Whether the file system has allocated less than the size, as cp and tar ask: space that was allocated and
-    /// not written is no hole.
+    /// Whether the file system has allocated less than the size: the test of cp and tar. Space that is allocated
+    /// but not written is not a hole.
     fn is_sparse(&self) -> bool {
         matches!(self, Self::File(Watched { before, .. }) if before.blocks() < before.len() / 512)
     }
 }
 
-/// Opens a file, and neither follows links nor waits for the other end of a pipe.
+/// Opens a file without following links or waiting for the other end of a pipe.
 fn open_found(path: &Path) -> Result<File, SourceError> {
     match open_without_links(path, OFlag::O_NONBLOCK) {
         Ok(file) => Ok(file.into()),
-        // A link that has its name, one on the way, and a socket.
+        // A link in its place, a link in its path, and a socket in its place.
         Err(Errno::ELOOP | Errno::ENOTDIR | Errno::ENXIO) => Err(SourceError::Replaced),
         Err(error) => Err(io::Error::from(error).into()),
     }
@@ -94,7 +96,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// What the system says of the file, or [`SourceError::Replaced`].
+    /// The system's error, or [`SourceError::Replaced`].
     pub(crate) fn open(
         source: &Source,
         transfer: TransferId,
@@ -111,7 +113,7 @@ impl Reader {
             Source::Found { path, device, inode } => {
                 let file = open_found(path)?;
                 let metadata = file.metadata()?;
-                // The system may have given the inode to something else.
+                // The system may have reused the inode.
                 if !metadata.is_file() || (metadata.dev(), metadata.ino()) != (*device, *inode) {
                     return Err(SourceError::Replaced);
                 }
@@ -122,7 +124,7 @@ impl Reader {
         Ok(Self { transfer, chunk, size, is_sparse, input: Some(input), pieces: None })
     }
 
-    /// Bytes in the file, where that is known.
+    /// Returns the number of bytes in the file, if that is known.
     pub(crate) const fn size(&self) -> Option<u64> {
         self.size
     }
@@ -132,21 +134,21 @@ impl Reader {
         self.is_sparse
     }
 
-    /// Starts to read, unless it has started. The first piece says which of `prefixes`, that the receiver has,
-    /// is the longest that is right.
+    /// Starts to read, unless it has started. The first piece is the longest of the receiver's `prefixes` that
+    /// matches the file.
     ///
     /// # Errors
     ///
-    /// When the system refuses a thread.
-    pub(crate) fn start(&mut self, prefixes: &[Prefix]) -> io::Result<()> {
+    /// If the system refuses a thread.
+    pub(crate) fn start(&mut self, prefixes: &[Prefix], bell: Arc<Bell>) -> io::Result<()> {
         let Some(input) = self.input.take() else { return Ok(()) };
-        let (give, pieces) = sync_channel(READ_AHEAD);
-        let (main, prefixes) = (thread::current(), prefixes.to_vec());
+        let (give, pieces) = bounded(READ_AHEAD);
+        let prefixes = prefixes.to_vec();
         let (transfer, chunk) = (self.transfer, self.chunk);
         thread::Builder::new().name("file reader".into()).spawn(move || {
             let give_and_wake = |piece| {
-                let taken = give_to(&give, piece);
-                main.unpark();
+                let taken = give.send(piece).is_ok();
+                bell.ring();
                 taken
             };
             match read_all(input, transfer, chunk, &prefixes, &give_and_wake) {
@@ -159,12 +161,12 @@ impl Reader {
         Ok(())
     }
 
-    /// The next piece if it is there.
+    /// Returns the next piece if it is ready.
     pub(crate) fn try_next(&self) -> Option<Piece> {
         match self.pieces.as_ref()?.try_recv() {
             Ok(piece) => Some(piece),
             Err(TryRecvError::Empty) => None,
-            // After the last piece nobody asks; before it, the thread must have panicked.
+            // Not called after the last piece; before it, the thread must have panicked.
             Err(TryRecvError::Disconnected) => {
                 Some(Piece::Failed(io::Error::other("the reading thread ended").into()))
             }
@@ -172,11 +174,7 @@ impl Reader {
     }
 }
 
-fn give_to(give: &SyncSender<Piece>, piece: Piece) -> bool {
-    give.send(piece).is_ok()
-}
-
-/// Reads to the end; `None` if nobody wants the pieces any more.
+/// Reads to the end; `None` if the pieces are no longer wanted.
 fn read_all(
     input: Input,
     transfer: TransferId,
@@ -221,7 +219,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// The length of the longest prefix that is right, behind which the file is then read, and the digest so far.
+    /// Returns the length of the longest prefix that matches and the hasher after it, and seeks to its end.
     fn longest_right(&self, prefixes: &[Prefix]) -> io::Result<(blake3::Hasher, u64)> {
         let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
         let mut right = (hasher.clone(), 0);
@@ -241,7 +239,7 @@ impl Watched {
         Ok(right)
     }
 
-    /// Whether it is as it was, when `read` bytes of it were read.
+    /// Checks that the file has not changed, after `read` bytes of it were read.
     fn check(&self, read: u64) -> Result<(), SourceError> {
         let (now, expected) = (self.file.metadata()?, self.before.len());
         for got in [read, now.len()] {

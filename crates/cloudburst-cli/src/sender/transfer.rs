@@ -3,33 +3,34 @@
 use super::Session;
 use super::failure::Failure;
 use super::source::{Piece, Reader, SourceError};
-use crate::courier::{News, wait_until};
+use crate::courier::News;
 use crate::plan::Input;
 use crate::progress::Progress;
 use crate::protocol::{Body, Ending, Frame, MAX_CHUNK, Offer, Outbound, Reason, TransferId, What};
 use cloudburst_net::{BurstPolicy, Capacity, Receipt, SendError, SendOptions};
 use core::time::Duration;
+use crossbeam_channel::select;
 use std::time::Instant;
 
-/// The least number of bytes in a chunk.
+/// The fewest bytes in a chunk.
 const MIN_CHUNK: usize = 16 << 10;
-/// Chunks under way at most. Two leave the link idle at times, eight gain nothing.
+/// The most chunks in flight. Two leave the link idle at times, eight gain nothing.
 const WINDOW: u16 = 4;
-/// Chunks are sent without repair symbols to begin with: while one waits for what was lost, the
+/// Chunks are first sent without repair symbols: while one waits for lost symbols to be replaced, the
 /// others use the link. Measured against the default margin of 1/16: a quarter faster over
 /// loopback, and as fast at 5 % loss and 10 ms RTT, for 6 % fewer packets without loss.
 const CHUNK_POLICY: BurstPolicy = BurstPolicy::Budgeted { margin: 0.0 };
-/// How long the endpoint may take for a chunk. It is the transfer's own watch, not this, that ends
-/// one that does not move: slow links are slow, not broken.
+/// The endpoint's deadline for a chunk. Stalled transfers are detected by [`Outbound`] instead: slow links
+/// are slow, not broken.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
-/// How often to look whether parts of chunks have arrived.
+/// How often to check whether parts of chunks have arrived.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a farewell may take.
 pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Bytes in a chunk for a link of this capacity, in bits a second. Over loopback, 180 kB to 1 MiB are
-/// equally fast, and the largest costs the least bookkeeping; on a slow link, a chunk should take a
-/// tenth of a second, so that something arrives well before either end gives up.
+/// Returns the number of bytes in a chunk for a link of this capacity. Over loopback, 180 kB to 1 MiB are
+/// equally fast, and the largest costs the least bookkeeping. On a slow link, a chunk should take a
+/// tenth of a second, so that some chunk arrives well before either end gives up.
 pub(super) fn chunk_for(capacity: Capacity, rate: f64) -> usize {
     let tenth = match capacity {
         Capacity::BitsPerSecond(bits) => bits as f64 * rate / 80.0,
@@ -38,17 +39,17 @@ pub(super) fn chunk_for(capacity: Capacity, rate: f64) -> usize {
     (tenth as usize).clamp(MIN_CHUNK, MAX_CHUNK)
 }
 
-/// The burst policy of chunks, which the receiver pulls if `pull` is set.
+/// Returns the burst policy of chunks, which the receiver pulls if `pull` is set.
 pub(super) const fn chunk_policy(pull: bool) -> BurstPolicy {
     if pull { BurstPolicy::Pulled { window: None } } else { CHUNK_POLICY }
 }
 
-/// What a file cost, whether it arrived or not.
+/// What a transfer cost, whether or not the file arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     /// Bytes of the file that were delivered.
     pub(super) bytes: u64,
-    /// Bytes that the receiver had before.
+    /// Bytes that the receiver had from an earlier attempt.
     pub(super) resumed: u64,
     pub(super) packets: u64,
     /// Packets that a link without loss would have needed.
@@ -56,21 +57,21 @@ pub(super) struct Cost {
     pub(super) digest: Option<[u8; 32]>,
 }
 
-/// A file on its way.
+/// A transfer in progress.
 struct Transfer<'a> {
     session: &'a mut Session,
     outbound: Outbound,
     reader: Reader,
     progress: Progress,
     cost: Cost,
-    /// STOPs that the endpoint had heard when looked at last.
+    /// STOPs that the endpoint had received at the last check.
     stops: u64,
 }
 
-/// A frame under way: the transfer it belongs to, what it is, and its bytes of the file.
+/// The tag of a frame in flight: its transfer, its kind, and the bytes of the file in it.
 pub(super) type Tag = (TransferId, What, u64);
 
-/// Sends the file, and fills in what it cost.
+/// Sends a file, and fills in its cost.
 pub(super) fn send(
     session: &mut Session,
     transfer: TransferId,
@@ -122,7 +123,12 @@ impl Transfer<'_> {
             }
             self.transmit(id)?;
             let look = Instant::now() + LOOK_EVERY;
-            wait_until(self.outbound.poll_timeout().map(|at| at.min(look)).or(Some(look)));
+            let deadline = self.outbound.poll_timeout().map_or(look, |at| at.min(look));
+            select! {
+                recv(self.session.courier.woken()) -> _ => {}
+                recv(self.session.interrupts.stopped()) -> _ => {}
+                default(deadline.saturating_duration_since(Instant::now())) => {}
+            }
         }
     }
 
@@ -131,7 +137,7 @@ impl Transfer<'_> {
             let now = Instant::now();
             match news {
                 News::Message(message) => {
-                    // Other peers that send to this port know nothing of this session.
+                    // Other peers may send to this port, but do not know the session's identifier.
                     if let Ok(frame) = Frame::decode_answer(&message.bytes)
                         && frame.transfer == id
                     {
@@ -154,11 +160,12 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Hands in what was read, as far as there is room for it.
+    /// Hands in the pieces that were read, as far as the window allows.
     fn feed(&mut self) -> Result<(), Failure> {
         let Some(prefixes) = self.outbound.prefixes() else { return self.feed_chunks() };
         let prefixes = if self.session.resumes { prefixes } else { &[] };
-        self.reader.start(prefixes).map_err(SourceError::from)?;
+        let bell = self.session.courier.bell();
+        self.reader.start(prefixes, bell).map_err(SourceError::from)?;
         match self.reader.try_next() {
             Some(Piece::Resumed { len, chunks }) => {
                 self.outbound.handle_resume(Instant::now(), len, chunks);
@@ -177,7 +184,7 @@ impl Transfer<'_> {
         {
             let now = Instant::now();
             match piece {
-                // Only the first piece is one.
+                // Only the first piece is a `Resumed`, and it has been taken.
                 Piece::Resumed { .. } => {}
                 Piece::Chunk(frame) => self.outbound.handle_chunk(now, frame),
                 Piece::End { size, digest } => {
@@ -190,7 +197,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Looks whether parts of chunks have arrived: on a slow link a chunk takes its time.
+    /// Checks whether parts of chunks have arrived: on a slow link a chunk may take long.
     fn look(&mut self, now: Instant) {
         let stops = self.session.courier.endpoint().counters().sender.stops_received;
         if stops != self.stops {

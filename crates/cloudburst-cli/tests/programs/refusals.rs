@@ -1,4 +1,4 @@
-//! What cannot be done is said in one line, with cause and remedy, and leaves nothing behind.
+//! Failures are reported in one line, with cause and remedy, and leave nothing behind.
 
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Reason};
@@ -27,7 +27,7 @@ fn another_key_is_named_as_the_likely_cause_at_both_ends() {
     assert_eq!(sent.code, Some(1));
     assert_eq!(sent.stderr.lines().count(), 1, "{}", sent.stderr);
     assert!(sent.stderr.contains("no answer") && sent.stderr.contains("another key"));
-    receiver.running.line("somebody from 127.0.0.1:");
+    receiver.running.line("a sender from 127.0.0.1:");
     receiver.running.line("tried with another key, and was not answered");
     let (_, left) = receiver.stop();
     assert!(left.is_empty(), "{left:?}");
@@ -74,7 +74,7 @@ fn a_port_where_nobody_listens_is_told_from_one_that_is_silent() {
     assert!(said.contains("no answer from") && said.contains("firewall"), "{said}");
     // Not a port that was free a moment ago: tests beside this one take such ports.
     let said = send("127.0.0.1:9");
-    assert!(said.contains("nobody listens at") && said.contains("start cbrst-recv"), "{said}");
+    assert!(said.contains("no receiver listens at") && said.contains("start cbrst-recv"), "{said}");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_receiver_that_was_not_told_of_its_address_is_named_with_what_to_tell_it() {
     let mut receiver = Receiver::start(&[]);
     let links = vec![Default::default()];
     let relay = Relay::start(receiver.addr.parse().unwrap(), links, 1).unwrap();
-    // The relay does not keep the DSCP, of which the others would warn.
+    // The relay does not keep the DSCP, and the endpoints would warn of that.
     let (addr, args) = (relay.addr().to_string(), ["--quiet", "--deadline", "1"]);
     let sent = Running::start(&mut sender(&addr, &receiver.key, &args, &[&path])).end();
     assert_eq!(sent.code, Some(1));
@@ -94,7 +94,7 @@ fn a_receiver_that_was_not_told_of_its_address_is_named_with_what_to_tell_it() {
     let examined = Running::start(examine.env("CBRST_KEY", &receiver.key)).end();
     assert_eq!(examined.code, Some(1));
     assert!(examined.stderr.contains(&remedy), "{}", examined.stderr);
-    receiver.running.line("say which by --known-as");
+    receiver.running.line("name the one it uses by --known-as");
     let (ended, left) = receiver.stop();
     assert_eq!(ended.stderr.matches("--known-as").count(), 1, "once: {}", ended.stderr);
     assert!(left.is_empty(), "{left:?}");
@@ -298,7 +298,7 @@ fn command_lines_that_make_no_sense_end_with_2_and_send_nothing() {
         (vec!["--pair", "12345", "h:1", path], "expected the six digits"),
         (vec!["--pair", "123-456", "--insecure", "h:1", path], "cannot be used with"),
         (vec!["--pair", "-", "h:1", path], "no code on standard input"),
-        (vec!["--pair", "-", "h:1", "-"], "standard input, and FILE - its data"),
+        (vec!["--pair", "-", "h:1", "-"], "would both read standard input"),
         (vec!["--key-file", "/nonexistent", "h:1", path], "cannot read the key file"),
         (vec!["--key-file", path, "h:1", path], "64 hexadecimal digits"),
         (insecure(&["/nonexistent"]), "No such file"),
