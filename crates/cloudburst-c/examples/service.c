@@ -49,7 +49,7 @@ static void *serve(void *argument)
         for (size_t at = 0; at < len; at++)
             answer[at] = (char)toupper(text[at]);
         if (cbrst_reply(request, answer, len) != CBRST_OK)
-            fprintf(stderr, "reply: %s\n", cbrst_last_error()); // the caller has gone
+            fprintf(stderr, "reply: %s\n", cbrst_last_error()); // the caller has gone, for instance
         free(answer);
     }
     if (status != CBRST_CLOSED)
@@ -64,7 +64,7 @@ int main(void)
     char address[CBRST_ADDRESS_LEN];
     check(cbrst_local_address(service, address, sizeof address), "local_address");
 
-    // A message. The receiver's application has not looked at it yet, but it will not get lost.
+    // A message. When this returns, it is in the queue of the receiver's application.
     check(cbrst_send(client, address, "hello", 5), "send");
     cbrst_message *message;
     check(cbrst_recv(service, 60000, &message), "recv");
@@ -72,7 +72,7 @@ int main(void)
            (const char *)cbrst_message_data(message));
     cbrst_message_free(message);
 
-    // Calls, the second of which goes before others.
+    // Two calls, the second of them urgent.
     pthread_t threads[2];
     for (size_t at = 0; at < 2; at++) {
         if (pthread_create(&threads[at], NULL, serve, service) != 0)

@@ -1,4 +1,4 @@
-//! Arguments as C passes them, checked.
+//! Checks the arguments that C programs pass.
 
 use crate::status::Failure;
 use core::ffi::{CStr, c_char, c_void};
@@ -7,10 +7,10 @@ use core::slice;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// A variable of the caller, of which nothing is read: for a pointer that its caller is to free.
+/// A variable of the caller, for a pointer that the caller must free. Its old value is never read.
 type Out<'a, T> = &'a mut MaybeUninit<Option<Box<T>>>;
 
-/// Stores NULL, so that a caller who does not look at the status has nothing else to free.
+/// Stores NULL, so that a caller that ignores the status has nothing to free.
 pub(crate) fn clear<T>(out: Option<Out<'_, T>>) -> Result<Out<'_, T>, Failure> {
     let out = present("out", out)?;
     out.write(None);
@@ -25,7 +25,7 @@ pub(crate) fn present<T>(name: &str, argument: Option<T>) -> Result<T, Failure> 
 ///
 /// # Safety
 ///
-/// A pointer that is not NULL points to a string that ends with a zero byte and stays as long as `'a`.
+/// A non-NULL pointer points to a NUL-terminated string that stays unchanged for `'a`.
 pub(crate) unsafe fn optional_text<'a>(
     name: &str,
     text: *const c_char,
@@ -52,16 +52,16 @@ pub(crate) unsafe fn text<'a>(name: &str, text: *const c_char) -> Result<&'a str
 ///
 /// # Safety
 ///
-/// If `len` is not 0, `data` is NULL or points to that many bytes, which stay as they are as long as `'a`.
+/// If `len` is not 0, `data` is NULL or points to `len` bytes, which stay unchanged for `'a`.
 pub(crate) unsafe fn bytes<'a>(data: *const c_void, len: usize) -> Result<&'a [u8], Failure> {
     if len == 0 {
         return Ok(&[]);
     }
     if data.is_null() {
-        return Err(Failure::invalid(format!("`data` is NULL, and `len` is {len}")));
+        return Err(Failure::invalid(format!("`data` is NULL, but `len` is {len}")));
     }
     if isize::try_from(len).is_err() {
-        return Err(Failure::invalid(format!("`len` is {len}, more than there is memory")));
+        return Err(Failure::invalid(format!("`len` is {len}, more than fits into memory")));
     }
     // SAFETY: neither NULL nor too long, and the caller vouches for the rest.
     Ok(unsafe { slice::from_raw_parts(data.cast(), len) })
@@ -71,12 +71,12 @@ pub(crate) fn address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
     text.parse().map_err(|_| {
         Failure::invalid(format!(
             "`{name}` is \"{text}\": expected an IP address and a port, such as 10.0.0.2:7000; \
-             `cbrst_resolve` looks names up"
+             `cbrst_resolve` resolves names"
         ))
     })
 }
 
-/// A time limit; `None` for a negative one, which is none.
+/// A time limit; `None`, which means no limit, if it is negative.
 pub(crate) fn time_limit(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }

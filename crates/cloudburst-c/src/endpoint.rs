@@ -10,27 +10,27 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 use core::time::Duration;
 
-/// What to open an endpoint with. Set what you do not need to zero: `cbrst_options options = {0};`
+/// The settings of a new endpoint. Set those that you do not need to zero: `cbrst_options options = {0};`
 #[repr(C)]
 #[derive(Debug)]
 pub struct Options {
-    /// The address that peers send to. NULL: any IPv4 address of this host, and a port that the system picks.
+    /// The address that peers send to. NULL: any IPv4 address of this host and a port that the system picks.
     pub bind: *const c_char,
     /// 32 bytes that all peers share, from a safe place. Mandatory, unless `trusted_network` is set.
     pub key: *const u8,
-    /// Do without a key: whoever reaches the endpoint may use it. Then `key` must be NULL.
+    /// Use no key: any host that reaches the endpoint may use it. `key` must then be NULL.
     pub trusted_network: bool,
     /// The paths to spread packets over, such as "ecmp:16" or "file:/etc/cloudburst/paths.toml". NULL: "ecmp:16".
     pub paths: *const c_char,
-    /// The capacity of the link in bits a second. 0: what the interface reports.
+    /// The capacity of the link in bits a second. 0: the speed that the interface reports.
     pub capacity: u64,
 }
 
-/// An endpoint, or a further handle of it with settings of its own. Free it with `cbrst_close`.
+/// A handle of an endpoint, with its own settings. Free it with `cbrst_close`.
 #[derive(Debug)]
 pub struct Endpoint(blocking::Endpoint);
 
-/// Threads share handles.
+/// Threads may share handles.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Endpoint>();
@@ -40,7 +40,8 @@ const _: () = {
 ///
 /// # Safety
 ///
-/// `options` points to a `cbrst_options`, whose strings end with a zero byte and whose `key` points to 32 bytes.
+/// `options` points to a `cbrst_options`, whose strings are NUL-terminated and whose `key` points to 32
+/// bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_open(
     options: Option<&Options>,
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn cbrst_open(
     })
 }
 
-/// With what the system said, which the text of an error leaves to its source.
+/// Appends the sources of the error, such as the system's error, which its own text leaves out.
 fn not_opened(error: &dyn Error) -> Failure {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -96,9 +97,9 @@ fn not_opened(error: &dyn Error) -> Failure {
     Failure::new(Status::CbrstNotOpened, text)
 }
 
-/// Stores in `*out` a further handle of the endpoint, whose messages, calls, connects and replies to requests that it
-/// receives must end within `deadline_ms` milliseconds (0: the default) and have the priority `priority`,
-/// from 0 to 7, the most urgent (the default is 4).
+/// Stores in `*out` another handle of the endpoint. Its messages, calls, connects and replies to requests
+/// that it receives must end within `deadline_ms` milliseconds (0: the default) and have the priority
+/// `priority`, from 0 to 7, the most urgent (the default is 4).
 ///
 /// The endpoint lives until all its handles are closed.
 #[unsafe(no_mangle)]
@@ -121,12 +122,12 @@ pub extern "C" fn cbrst_with(
     })
 }
 
-/// Writes the address that peers send to, with a zero byte at its end, to the `len` bytes at `text`;
+/// Writes the address that peers send to, as a NUL-terminated string, to the `len` bytes at `text`;
 /// CBRST_ADDRESS_LEN bytes always suffice.
 ///
 /// # Safety
 ///
-/// `text` points to `len` bytes that may be written.
+/// `text` points to `len` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_local_address(
     endpoint: Option<&Endpoint>,
@@ -140,12 +141,12 @@ pub unsafe extern "C" fn cbrst_local_address(
     })
 }
 
-/// Looks up a name with a port, such as cache-7.example:7000, and writes the address as `cbrst_local_address`
-/// does. Takes as long as the resolver of the system does: resolve a peer once, not for each message.
+/// Resolves a name with a port, such as cache-7.example:7000, and writes the address as `cbrst_local_address`
+/// does. Takes as long as the system's resolver does: resolve a peer once, not for each message.
 ///
 /// # Safety
 ///
-/// `name` points to a string that ends with a zero byte, and `text` to `len` bytes that may be written.
+/// `name` points to a NUL-terminated string, and `text` to `len` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_resolve(
     endpoint: Option<&Endpoint>,
@@ -164,19 +165,19 @@ pub unsafe extern "C" fn cbrst_resolve(
     })
 }
 
-/// Bytes that suffice for any address as text, its zero byte included.
+/// The size in bytes of a buffer for any address as text, including the terminating NUL.
 pub const CBRST_ADDRESS_LEN: usize = 72;
 
 /// # Safety
 ///
-/// `to` is NULL or points to `len` bytes that may be written.
+/// `to` is NULL or points to `len` writable bytes.
 unsafe fn write_text(text: &str, to: *mut c_char, len: usize) -> Result<(), Failure> {
     if to.is_null() {
         return Err(Failure::invalid("`text` is NULL"));
     }
     if len <= text.len() {
         let needed = text.len() + 1;
-        return Err(Failure::invalid(format!("`len` is {len}, and {text} needs {needed}")));
+        return Err(Failure::invalid(format!("`len` is {len}, but {text} needs {needed}")));
     }
     // SAFETY: there is room for the text and the zero byte, and they cannot overlap.
     unsafe {
@@ -190,7 +191,7 @@ unsafe fn write_text(text: &str, to: *mut c_char, len: usize) -> Result<(), Fail
 ///
 /// # Safety
 ///
-/// `peer` points to a string that ends with a zero byte.
+/// `peer` points to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_connect(endpoint: Option<&Endpoint>, peer: *const c_char) -> Status {
     guard(|| {
@@ -202,12 +203,12 @@ pub unsafe extern "C" fn cbrst_connect(endpoint: Option<&Endpoint>, peer: *const
     })
 }
 
-/// Sends a message of `len` bytes to `peer`, and waits until it has it: CBRST_OK means that the message is in
-/// the queue of the receiver's application, once, byte for byte.
+/// Sends a message of `len` bytes to `peer`, and waits until the peer has it: CBRST_OK means that the message
+/// is in the queue of the receiver's application, exactly once, byte for byte.
 ///
 /// # Safety
 ///
-/// `peer` points to a string that ends with a zero byte. `data` points to `len` bytes, or `len` is 0.
+/// `peer` points to a NUL-terminated string. `data` points to `len` bytes, or `len` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_send(
     endpoint: Option<&Endpoint>,
@@ -225,9 +226,9 @@ pub unsafe extern "C" fn cbrst_send(
     })
 }
 
-/// Waits for the next message and stores it in `*out`, but no longer than `timeout_ms` milliseconds:
-/// CBRST_TIMED_OUT. A negative number: as long as it takes. CBRST_CLOSED after `cbrst_shutdown`, once all
-/// messages were taken.
+/// Waits for the next message and stores it in `*out`. Returns CBRST_TIMED_OUT if none arrives within
+/// `timeout_ms` milliseconds; a negative number means no limit. Returns CBRST_CLOSED after `cbrst_shutdown`,
+/// once all messages have been taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_recv(
     endpoint: Option<&Endpoint>,
@@ -249,14 +250,14 @@ pub extern "C" fn cbrst_recv(
 }
 
 fn nothing_came(what: &str, timeout_ms: i64) -> Failure {
-    Failure::new(Status::CbrstTimedOut, format!("no {what} came within {timeout_ms} ms"))
+    Failure::new(Status::CbrstTimedOut, format!("no {what} arrived within {timeout_ms} ms"))
 }
 
-/// Sends a request of `len` bytes to `peer`, waits for its response, and stores that in `*out`.
+/// Sends a request of `len` bytes to `peer`, waits for its response, and stores the response in `*out`.
 ///
 /// # Safety
 ///
-/// `peer` points to a string that ends with a zero byte. `data` points to `len` bytes, or `len` is 0.
+/// `peer` points to a NUL-terminated string. `data` points to `len` bytes, or `len` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cbrst_call(
     endpoint: Option<&Endpoint>,
@@ -278,10 +279,11 @@ pub unsafe extern "C" fn cbrst_call(
     })
 }
 
-/// Waits for the next request and stores it in `*out`, with the same times as `cbrst_recv`. CBRST_CLOSED as
-/// soon as `cbrst_shutdown` begins.
+/// Waits for the next request and stores it in `*out`, with the same time limit as `cbrst_recv`. Returns
+/// CBRST_CLOSED as soon as `cbrst_shutdown` begins.
 ///
-/// A service is a loop of this and `cbrst_reply`, in as many threads as requests should be handled at a time.
+/// A service calls this and `cbrst_reply` in a loop, in one thread for each request that it handles at a
+/// time.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_recv_request(
     endpoint: Option<&Endpoint>,
@@ -302,9 +304,9 @@ pub extern "C" fn cbrst_recv_request(
     })
 }
 
-/// Shuts the endpoint down, with all its handles: takes no new messages, calls and requests, waits at most
-/// `within_ms` milliseconds for those under way, and stops. CBRST_TIMED_OUT if some had not ended by then.
-/// Threads that wait in other functions return.
+/// Shuts the endpoint down, with all its handles: accepts no new messages, calls or requests, waits at most
+/// `within_ms` milliseconds for those under way, and stops. Returns CBRST_TIMED_OUT if some had not ended by
+/// then. Other functions that wait then return.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_shutdown(endpoint: Option<&Endpoint>, within_ms: u64) -> Status {
     guard(|| {
@@ -312,12 +314,12 @@ pub extern "C" fn cbrst_shutdown(endpoint: Option<&Endpoint>, within_ms: u64) ->
         if endpoint.shutdown(Duration::from_millis(within_ms)) {
             return Ok(());
         }
-        let text = format!("not all that was under way has ended within {within_ms} ms");
+        let text = format!("some messages or calls had not ended within {within_ms} ms");
         Err(Failure::new(Status::CbrstTimedOut, text))
     })
 }
 
-/// Frees a handle; with the last one, the endpoint stops at once. No other thread may be using the handle.
+/// Frees a handle. Freeing the last one stops the endpoint at once. No other thread may be using the handle.
 /// Messages and requests that came from it stay valid. Does nothing with NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_close(endpoint: Option<Box<Endpoint>>) {

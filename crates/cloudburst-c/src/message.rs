@@ -1,4 +1,4 @@
-//! What has arrived.
+//! Received messages and responses.
 
 use cloudburst::Bytes;
 use core::ffi::{c_char, c_void};
@@ -20,28 +20,28 @@ impl Message {
     }
 }
 
-/// The address of whoever has sent it, as `cbrst_send` and `cbrst_call` take it. NULL for NULL. Valid until
-/// the message is freed.
+/// The address of the sender of a message, in the form that `cbrst_send` and `cbrst_call` take. NULL for
+/// NULL. Valid until the message is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_message_peer(message: Option<&Message>) -> *const c_char {
     message.map_or(ptr::null(), |message| message.peer.as_ptr())
 }
 
-/// Its bytes, `cbrst_message_len` of them. NULL for NULL; if there are no bytes, a pointer to nothing.
-/// Valid until the message is freed.
+/// The bytes of a message, `cbrst_message_len` of them. NULL for NULL. If there are no bytes, the pointer
+/// must not be dereferenced. Valid until the message is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_message_data(message: Option<&Message>) -> *const c_void {
     message.map_or(ptr::null(), |message| message.bytes.as_ptr().cast())
 }
 
-/// How many bytes it has. 0 for NULL.
+/// The number of bytes of a message. 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_message_len(message: Option<&Message>) -> usize {
     message.map_or(0, |message| message.bytes.len())
 }
 
-/// Frees a message, and with it what `cbrst_message_peer` and `cbrst_message_data` have returned. Does
-/// nothing with NULL.
+/// Frees a message, and with it the memory that `cbrst_message_peer` and `cbrst_message_data` have returned.
+/// Does nothing with NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_message_free(message: Option<Box<Message>>) {
     drop(message);

@@ -1,4 +1,4 @@
-//! What has arrived and wants an answer.
+//! Received requests, and their responses.
 
 use crate::arguments::{self, present};
 use crate::message::Message;
@@ -27,8 +27,8 @@ pub extern "C" fn cbrst_request_message(request: Option<&Request>) -> Option<&Me
     request.map(|request| &request.message)
 }
 
-/// How many milliseconds the caller still waits; 0 once nobody does, because the deadline has passed, the
-/// caller has given up, or the endpoint is closed. 0 for NULL.
+/// The number of milliseconds for which the caller still waits; 0 if the deadline has passed, the caller has
+/// given up, or the endpoint is closed. 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_request_time_left(request: Option<&Request>) -> u64 {
     let left = |request: &Request| {
@@ -40,9 +40,9 @@ pub extern "C" fn cbrst_request_time_left(request: Option<&Request>) -> u64 {
 }
 
 /// Answers a request with `len` bytes, and waits until the caller's endpoint has the answer. An empty answer
-/// tells the caller that the application has dealt with the request.
+/// tells the caller that the application has handled the request.
 ///
-/// Frees the request, also on failure.
+/// Frees the request, even on failure.
 ///
 /// # Safety
 ///
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn cbrst_reply(
     })
 }
 
-/// Frees a request without an answer: its caller is told so. Does nothing with NULL.
+/// Frees a request without an answer. Its caller is told that there is none. Does nothing with NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_request_free(request: Option<Box<Request>>) {
     guard(|| {

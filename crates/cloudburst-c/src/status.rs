@@ -6,32 +6,34 @@ use std::cell::RefCell;
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What came of a function. The numbers do not change.
+/// The result of a function. The numbers are stable.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Done. What was sent is in the queue of the receiver's application; what was called has answered.
+    /// Success. A message that was sent is in the queue of the receiver's application; a call has been
+    /// answered.
     CbrstOk = 0,
-    /// An argument is NULL or makes no sense. Nothing was done.
+    /// An argument is NULL or invalid. Nothing was done.
     CbrstInvalidArgument = 1,
-    /// The endpoint was not opened: the system refuses it, or an option is out of its range.
+    /// The endpoint was not opened: the system refuses it, or an option is out of range.
     CbrstNotOpened = 2,
-    /// Certainly not delivered, and never will be: it is safe to send it again, here or elsewhere.
+    /// The message was certainly not delivered and never will be: it is safe to send it again, here or
+    /// elsewhere.
     CbrstNotDelivered = 3,
-    /// Certainly not delivered, as too much is under way here: send less, or later.
+    /// The message was certainly not delivered, because too much is under way here: send less, or later.
     CbrstBusy = 4,
-    /// The deadline passed, and the message was certainly not delivered; or nothing came in time.
+    /// The deadline passed, and the message was certainly not delivered; or nothing arrived in time.
     CbrstTimedOut = 5,
-    /// It may have been delivered, or not.
+    /// The message may have been delivered, or not.
     CbrstIndeterminate = 6,
-    /// The deadline passed. It may have been delivered, or not.
+    /// The deadline passed. The message may have been delivered, or not.
     CbrstIndeterminateTimedOut = 7,
-    /// The deadline passed, and the receiver had no room when it last answered. It may have been delivered,
-    /// or not.
+    /// The deadline passed, and the receiver had no room when it last answered. The message may have been
+    /// delivered, or not.
     CbrstIndeterminateBusy = 8,
     /// The endpoint was shut down, and nothing more arrives.
     CbrstClosed = 9,
-    /// The library has failed in a way that it should not: a bug. A message may have been delivered.
+    /// The library failed because of a bug. A message may have been delivered.
     CbrstBug = 10,
 }
 
@@ -45,7 +47,7 @@ pub const extern "C" fn cbrst_is_timeout(status: i32) -> bool {
         || status == CbrstIndeterminateBusy as i32
 }
 
-/// Whether an end had no room: send less, or later.
+/// Whether one end had no room: send less, or later.
 #[unsafe(no_mangle)]
 pub const extern "C" fn cbrst_is_busy(status: i32) -> bool {
     status == CbrstBusy as i32 || status == CbrstIndeterminateBusy as i32
@@ -66,15 +68,15 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// What the last function that failed in this thread said: who is to blame, what was expected and what came,
-/// and what to do. Never NULL. Valid until the next failure in this thread.
+/// The error text of the last function that failed in this thread: who is to blame, what was expected and
+/// what was found, and what to do. Never NULL. Valid until the next failure in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn cbrst_last_error() -> *const c_char {
-    // A thread that is ending has none any more.
+    // A thread that is ending no longer has one.
     LAST_ERROR.try_with(|text| text.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// The version of the library, such as "0.1.0". Valid for ever.
+/// The version of the library, such as "0.1.0". Valid forever.
 #[unsafe(no_mangle)]
 pub const extern "C" fn cbrst_version() -> *const c_char {
     const VERSION: &CStr =
@@ -121,12 +123,12 @@ impl From<SendError> for Failure {
     }
 }
 
-/// Runs the body of an exported function. Panics end here: C has no way to pass them on.
+/// Runs the body of an exported function. Panics end here: they must not unwind into C.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> Status {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return CbrstOk,
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(CbrstBug, "the library has panicked: a bug, see standard error"),
+        Err(_) => Failure::new(CbrstBug, "the library panicked: a bug, see standard error"),
     };
     let text = CString::new(failure.text.replace('\0', " ")).unwrap_or_default();
     let _ = LAST_ERROR.try_with(|last| last.replace(text));

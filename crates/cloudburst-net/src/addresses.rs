@@ -1,4 +1,4 @@
-//! Addresses that an endpoint is known by.
+//! The addresses at which peers may reach an endpoint.
 
 use cloudburst_core::path::Naming;
 use ipnet::IpNet;
@@ -10,15 +10,16 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the addresses of the interfaces are believed. A look takes 15 to 120 us with a few
-/// addresses and 1 ms with 450 of 300 interfaces, and strangers can cause it.
+/// How long the addresses of the interfaces are cached. A look-up takes 15 to 120 us with a few
+/// addresses and 1 ms with 450 addresses of 300 interfaces, and unauthenticated packets can cause
+/// it.
 const BELIEVED: Duration = Duration::from_millis(200);
 
 /// All addresses at which peers may reach an endpoint.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     bind: IpAddr,
-    /// Says which families the sockets have.
+    /// Whether the family of an address is one of the sockets'.
     reaches: fn(IpAddr) -> bool,
     /// The ports of all sockets, the shared one included.
     ports: Vec<u16>,
@@ -26,8 +27,8 @@ pub(crate) struct Addresses {
     interfaces: Mutex<Interfaces>,
 }
 
-/// The prefixes that are local to this host, as they were at the last look: single addresses, and
-/// on loopback interfaces whole IPv4 prefixes.
+/// The prefixes that are local to this host, as of the last look-up: single addresses, and on
+/// loopback interfaces whole IPv4 prefixes.
 #[derive(Debug, Default)]
 struct Interfaces {
     /// The network namespace of the sockets.
@@ -37,8 +38,8 @@ struct Interfaces {
 }
 
 impl Addresses {
-    /// Those of an endpoint with sockets at `ports` of `bind`, which the application says is also
-    /// `known_as`. All addresses are plain ones.
+    /// The addresses of an endpoint with sockets at `ports` of `bind`, which according to the
+    /// application is also `known_as`. All addresses are plain.
     pub(crate) fn new(
         bind: IpAddr,
         reaches: fn(IpAddr) -> bool,
@@ -52,10 +53,11 @@ impl Addresses {
         addresses
     }
 
-    /// What `address` is to the endpoint.
+    /// How `address` relates to the endpoint.
     pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
         let (ip, port) = (address.ip().to_canonical(), address.port());
-        // Scope ids are of one host. An address that several hosts share is not this one's alone.
+        // Scope ids mean something on one host only. An address in `known_as` may be shared by
+        // several hosts, so it is not this host's own, even if an interface has it.
         if self.known_as.iter().any(|known| known.ip() == ip && known.port() == port) {
             return Naming::Translated;
         }
@@ -82,8 +84,8 @@ impl Addresses {
 }
 
 impl Interfaces {
-    /// Looks again unless the last look was a moment ago. If the system refuses, what was there
-    /// before stands.
+    /// Looks the addresses up again unless the last look-up is recent. If the system refuses, the
+    /// previous ones remain.
     fn refresh(&mut self, now: Instant, look: impl FnOnce() -> nix::Result<Vec<IpNet>>) {
         if self.looked.is_some_and(|looked| now.duration_since(looked) < BELIEVED) {
             return;
@@ -109,7 +111,7 @@ fn look() -> nix::Result<Vec<IpNet>> {
     Ok(getifaddrs()?.filter_map(|interface| local(&interface)).collect())
 }
 
-/// The addresses that the system takes for its own because of an address of an interface.
+/// The addresses that the system treats as its own because of an address of an interface.
 fn local(interface: &InterfaceAddress) -> Option<IpNet> {
     let address = interface.address.as_ref()?;
     if let Some(address) = address.as_sockaddr_in6() {
@@ -117,7 +119,7 @@ fn local(interface: &InterfaceAddress) -> Option<IpNet> {
     }
     let ip = IpAddr::from(address.as_sockaddr_in()?.ip());
     let mask = || Some(IpAddr::from(interface.netmask.as_ref()?.as_sockaddr_in()?.ip()));
-    // Linux takes packets to any address of a prefix that a loopback interface has.
+    // Linux accepts packets to any address of a prefix that a loopback interface has.
     match mask().filter(|_| interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)) {
         Some(mask) => IpNet::with_netmask(ip, mask).ok(),
         None => Some(ip.into()),

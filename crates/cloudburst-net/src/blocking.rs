@@ -29,7 +29,7 @@ use std::{io, thread};
 
 /// An [`Endpoint`](AsyncEndpoint) whose methods block. Do not use it in async code.
 ///
-/// It and its clones are the same endpoint as the one that it was made from.
+/// It and its clones share the endpoint that it was made from.
 ///
 /// # Example
 ///
@@ -78,7 +78,8 @@ pub struct Endpoint {
 #[must_use = "dropping it cancels the send"]
 pub struct Sending(AsyncSending);
 
-/// Calls in flight: an iterator over their responses, as they come. See [`Calls`](AsyncCalls).
+/// Calls in flight: an iterator over their responses, in order of arrival. See
+/// [`Calls`](AsyncCalls).
 ///
 /// # Example
 ///
@@ -103,7 +104,7 @@ pub struct Sending(AsyncSending);
 pub struct Calls(AsyncCalls);
 
 impl Calls {
-    /// Calls whose results have not been returned yet.
+    /// The number of calls whose results have not been returned yet.
     pub const fn left(&self) -> usize {
         self.0.left()
     }
@@ -156,7 +157,7 @@ impl Iterator for Calls {
 /// let request = server.recv_request()?;
 /// println!("{} bytes from {}", request.bytes().len(), request.peer());
 /// if request.is_cancelled() || Instant::now() > request.deadline() {
-///     drop(request); // nobody waits any more
+///     drop(request); // the caller no longer waits
 /// } else {
 ///     request.reply("done")?;
 /// }
@@ -181,18 +182,18 @@ impl Request {
         self.request.bytes()
     }
 
-    /// When the caller stops waiting. See [`AsyncRequest::deadline`].
+    /// The time at which the caller stops waiting. See [`AsyncRequest::deadline`].
     pub const fn deadline(&self) -> Instant {
         self.request.deadline()
     }
 
-    /// Whether nobody waits for the response any more. See [`AsyncRequest::is_cancelled`].
+    /// Whether the response is no longer awaited. See [`AsyncRequest::is_cancelled`].
     pub fn is_cancelled(&self) -> bool {
         self.request.is_cancelled()
     }
 
-    /// Sends the response, with the settings of the endpoint's handle that the request came from, and
-    /// waits until the caller's endpoint has it. See [`AsyncRequest::reply`].
+    /// Sends the response, with the settings of the handle that received the request, and waits
+    /// until the caller's endpoint has it. See [`AsyncRequest::reply`].
     ///
     /// # Errors
     ///
@@ -202,7 +203,7 @@ impl Request {
         block_on(Inner::engine_of(request.endpoint()), request.reply_with(bytes.into(), options))
     }
 
-    /// Confirms by an empty response that the application has accepted the request.
+    /// Confirms with an empty response that the application has accepted the request.
     ///
     /// # Errors
     ///
@@ -248,8 +249,8 @@ impl AsyncEndpoint {
 }
 
 impl Endpoint {
-    /// The same endpoint, for messages, calls and replies with these settings, and connects with this
-    /// deadline. Other handles of the endpoint keep theirs.
+    /// Returns a handle of the same endpoint whose messages, calls and replies have these settings,
+    /// and whose connects have their deadline. Other handles keep their own.
     ///
     /// ```
     /// # use cloudburst_net::{Endpoint, Security, SendOptions};
@@ -309,12 +310,13 @@ impl Endpoint {
         self.endpoint.granted_buffers()
     }
 
-    /// What was done and seen so far.
+    /// The counters so far. See [`AsyncEndpoint::counters`].
     pub fn counters(&self) -> Counters {
         self.endpoint.counters()
     }
 
-    /// Where the last refused handshake claims to come from. See [`AsyncEndpoint::refused_from`].
+    /// The claimed source address of the last handshake under an unknown key. See
+    /// [`AsyncEndpoint::refused_from`].
     ///
     /// # Example
     ///
@@ -331,12 +333,12 @@ impl Endpoint {
         self.endpoint.refused_from()
     }
 
-    /// How long messages took so far. See [`AsyncEndpoint::latencies`].
+    /// The latencies of messages so far. See [`AsyncEndpoint::latencies`].
     pub fn latencies(&self) -> Latencies {
         self.endpoint.latencies()
     }
 
-    /// What passed between this endpoint and each peer. See [`AsyncEndpoint::peers`].
+    /// The traffic with each peer. See [`AsyncEndpoint::peers`].
     ///
     /// # Example
     ///
@@ -355,7 +357,7 @@ impl Endpoint {
         self.endpoint.peers()
     }
 
-    /// What passed between this endpoint and `peer`. See [`AsyncEndpoint::peer`].
+    /// The traffic with `peer`. See [`AsyncEndpoint::peer`].
     pub fn peer(&self, peer: SocketAddr) -> Option<PeerStats> {
         self.endpoint.peer(peer)
     }
@@ -365,11 +367,11 @@ impl Endpoint {
         self.endpoint.paths(peer)
     }
 
-    /// Uses other paths from now on. See [`AsyncEndpoint::set_paths`].
+    /// Replaces the paths. See [`AsyncEndpoint::set_paths`].
     ///
     /// # Errors
     ///
-    /// See [`PathMapError`]; nothing has changed then.
+    /// See [`PathMapError`]. On error, nothing changes.
     ///
     /// # Example
     ///
@@ -439,7 +441,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the endpoint is closed and all messages were taken.
+    /// [`Closed`] when the endpoint is closed and all messages have been taken.
     pub fn recv(&self) -> Result<Message, Closed> {
         loop {
             if let Some(message) = self.endpoint.try_recv()? {
@@ -451,7 +453,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits for the next message, but no longer than `timeout`: `None` then.
+    /// Waits for the next message for at most `timeout`. Returns `None` if none arrives in time.
     ///
     /// # Errors
     ///
@@ -491,7 +493,7 @@ impl Endpoint {
         }
     }
 
-    /// The next message if there is one.
+    /// Returns the next message if there is one.
     ///
     /// # Errors
     ///
@@ -514,7 +516,7 @@ impl Endpoint {
         self.endpoint.try_recv()
     }
 
-    /// The address of a name. See [`AsyncEndpoint::resolve`].
+    /// Resolves a name to an address. See [`AsyncEndpoint::resolve`].
     ///
     /// # Errors
     ///
@@ -564,7 +566,7 @@ impl Endpoint {
         self.block_on(self.endpoint.call_with(peer, bytes.into(), self.options))
     }
 
-    /// Sends each request to its peer, all at once. See [`AsyncEndpoint::call_many`].
+    /// Sends several requests at once, each to its peer. See [`AsyncEndpoint::call_many`].
     ///
     /// # Example
     ///
@@ -617,7 +619,7 @@ impl Endpoint {
         Ok(Request { request, options: self.options })
     }
 
-    /// Waits for the next request, but no longer than `timeout`: `None` then.
+    /// Waits for the next request for at most `timeout`. Returns `None` if none arrives in time.
     ///
     /// # Errors
     ///
@@ -642,18 +644,19 @@ impl Endpoint {
         Ok(came.map(|request| Request { request, options: self.options }))
     }
 
-    /// Serves requests with `handler` in `limit` threads, this one included, until the endpoint shuts
-    /// down and those that were taken are answered. A `limit` of 0 counts as 1. If the system refuses
-    /// threads, there are fewer, which is logged.
+    /// Serves requests with `handler` in `limit` threads, this one included, until the endpoint
+    /// shuts down and all requests taken are answered. A `limit` of 0 counts as 1. If the system
+    /// refuses a thread, fewer threads serve, which is logged.
     ///
-    /// A handler that takes long should ask [`RequestParts::is_cancelled`] from time to time: nobody
-    /// can drop it. For panics and what else applies, see [`AsyncEndpoint::serve`].
+    /// A long-running handler should check [`RequestParts::is_cancelled`] from time to time,
+    /// because it cannot be dropped. Everything else, panics included, is as with
+    /// [`AsyncEndpoint::serve`].
     pub fn serve<B: Into<Bytes>>(&self, limit: usize, handler: impl Fn(RequestParts) -> B + Sync) {
         thread::scope(|scope| {
             for threads in 1..limit.max(1) {
                 let builder = thread::Builder::new().name("cbrst-serve".into());
                 if let Err(error) = builder.spawn_scoped(scope, || self.serve_here(&handler)) {
-                    tracing::warn!(%error, limit, threads, "fewer threads serve than should");
+                    tracing::warn!(%error, limit, threads, "fewer threads serve requests than configured");
                     break;
                 }
             }
@@ -680,7 +683,8 @@ impl Endpoint {
         block_on_for(self.endpoint.inner.engine_here(), timeout, future)
     }
 
-    /// Lets what is under way finish, within limits, and stops. See [`AsyncEndpoint::shutdown`].
+    /// Shuts the endpoint down gracefully. Returns whether everything under way ended in time. See
+    /// [`AsyncEndpoint::shutdown`].
     pub fn shutdown(&self, within: Duration) -> bool {
         self.endpoint.inner.shutdown(within)
     }
@@ -704,7 +708,7 @@ impl Sending {
     ///
     /// See [`SendError`].
     pub fn wait(mut self) -> Result<Receipt, SendError> {
-        // A response often brings the end of its request along.
+        // The send has often ended by now: a response that arrived may have carried the STOP.
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut self.0).poll(&mut context) {
             Poll::Ready(result) => result,

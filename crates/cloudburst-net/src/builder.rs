@@ -1,4 +1,4 @@
-//! How endpoints are made.
+//! Builds endpoints.
 
 use crate::addresses::Addresses;
 use crate::capacity;
@@ -25,14 +25,13 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The DSCP of packets unless [`Builder::dscp`] or [`Builder::dscps`] says otherwise.
+/// The default DSCP of packets. See [`Builder::dscp`] and [`Builder::dscps`].
 pub const DEFAULT_DSCP: u8 = 43;
-/// The bytes that are requested for each socket buffer unless [`Builder::socket_buffers`] says
-/// otherwise.
+/// The default size in bytes to request for each socket buffer. See [`Builder::socket_buffers`].
 pub const DEFAULT_SOCKET_BUFFERS: usize = 4 << 20;
 
-/// Settings of an [`Endpoint`] to be. All but [`security`](Self::security) have defaults, and all
-/// are checked by [`build`](Self::build).
+/// Settings from which an [`Endpoint`] is built. All but [`security`](Self::security) have defaults, and
+/// [`build`](Self::build) checks all of them.
 ///
 /// # Example
 ///
@@ -70,7 +69,7 @@ pub struct Builder {
 }
 
 impl Endpoint {
-    /// Settings to start from.
+    /// Returns a builder with the default settings.
     ///
     /// # Example
     ///
@@ -109,10 +108,10 @@ impl Builder {
         }
     }
 
-    /// The address that peers send to. Default `0.0.0.0:0`: any IPv4 address of this host, and a
-    /// port that the system picks.
+    /// The address that peers send to. Default `0.0.0.0:0`: any IPv4 address of this host and a port that the
+    /// system picks.
     ///
-    /// An IPv6 address takes IPv6 alone, but for `[::]`, which takes IPv4 as well.
+    /// An endpoint at an IPv6 address takes only IPv6, except that one at `[::]` takes IPv4 as well.
     pub const fn bind(mut self, addr: SocketAddr) -> Self {
         self.bind = addr;
         self
@@ -122,17 +121,17 @@ impl Builder {
     /// this host: destination NAT, the virtual IP address of a load balancer, or the published port
     /// of a container. Default: none.
     ///
-    /// A handshake names the address that it is meant for, and an endpoint accepts only its own
-    /// addresses and these, so that nobody can relay a handshake to another host. Its own are those
-    /// of [`bind`](Self::bind); if that is unspecified, all that the interfaces of this host have
-    /// at the time, `lo` included. Name an address here if only a local route (`ip route add
-    /// local`) leads it to this host. Name it also if it moves between hosts, as to a standby:
-    /// otherwise both hosts may deliver a message that is under way when it moves.
+    /// A handshake names the address that it is meant for, and an endpoint accepts only its own addresses and
+    /// these, so that an attacker cannot relay a handshake to another host. Its own address is that of
+    /// [`bind`](Self::bind) or, if that is unspecified, every address that an interface of this host has at
+    /// the time, `lo` included. Also list an address here if packets to it reach this host only by a local
+    /// route (`ip route add local`), or if it moves between hosts, as to a standby: otherwise, both hosts may
+    /// deliver a message that is under way when it moves.
     ///
-    /// Give the IP address and the port that peers use; if these use several ports
-    /// ([`PathMap::ecmp_pairs`]), the first. A second call replaces the addresses of the first. Not
-    /// with [`reuse_port`](Self::reuse_port): peers then send to the ports of single endpoints,
-    /// which no translator forwards.
+    /// Give the IP address and the port that peers send to; of several ports ([`PathMap::ecmp_pairs`]), the
+    /// first. A second call replaces the addresses of the first. Cannot be combined with
+    /// [`reuse_port`](Self::reuse_port): peers then send to ports of individual endpoints, which no
+    /// translator forwards.
     ///
     /// # Example
     ///
@@ -159,7 +158,7 @@ impl Builder {
 
     /// The order in which packets visit the paths. Default [`Order::RoundRobin`].
     ///
-    /// A digit reversal must be of as many paths as the map has.
+    /// A digit reversal must have as many paths as the map.
     ///
     /// # Example
     ///
@@ -190,11 +189,9 @@ impl Builder {
     ///
     /// [`capacity`](Self::capacity), [`rate`](Self::rate), [`order`](Self::order),
     /// [`adaptive_rate`](Self::adaptive_rate), [`aeolus`](Self::aeolus), [`ecn`](Self::ecn),
-    /// [`busy_poll`](Self::busy_poll) and
-    /// [`reuse_port`](Self::reuse_port) override the fields of these names, and
-    /// [`paths`](Self::paths) says `ports`.
-    /// A `port` of 0 stands for the port of [`bind`](Self::bind), or, with `reuse_port`, for the
-    /// endpoint's own.
+    /// [`busy_poll`](Self::busy_poll) and [`reuse_port`](Self::reuse_port) override the fields of the same
+    /// names, and [`paths`](Self::paths) determines `ports`. A `port` of 0 stands for the port of
+    /// [`bind`](Self::bind), or, with `reuse_port`, for the endpoint's own.
     ///
     /// # Example
     ///
@@ -216,10 +213,10 @@ impl Builder {
         self
     }
 
-    /// The link's capacity, as [`Capacity`] or in bits a second. Default [`Capacity::Auto`]: what the
-    /// interface reports; 10 Gb/s for loopback; 1 Gb/s, and a warning, where nothing is known.
+    /// The link's capacity, as [`Capacity`] or in bits a second. Default [`Capacity::Auto`]: the speed that
+    /// the interface reports; 10 Gb/s for loopback; 1 Gb/s, with a warning, if the speed is unknown.
     ///
-    /// Too much overflows queues and receive buffers; too little leaves the link idle.
+    /// Too high a value overflows queues and receive buffers; too low a value leaves the link idle.
     pub fn capacity(mut self, capacity: impl Into<Capacity>) -> Self {
         self.capacity = Some(capacity.into());
         self
@@ -247,7 +244,7 @@ impl Builder {
         self
     }
 
-    /// Whether the rate is lowered while packets get lost on every path to every peer. See
+    /// Whether the rate is lowered while packets are lost on every path to every peer. See
     /// [`Config::adaptive_rate`]. Default false.
     ///
     /// # Example
@@ -271,23 +268,23 @@ impl Builder {
 
     /// The DSCP of every packet, from 0 to 63. Default [`DEFAULT_DSCP`].
     ///
-    /// Switches should give it a queue that is a few packets deep: in a deep one, surplus symbols
-    /// delay needed ones. Set the same at both ends: each warns once of packets that arrive with
-    /// another.
+    /// Switches should give it a queue that is a few packets deep: in a deep one, surplus symbols delay
+    /// needed ones. Set the same DSCP at both ends: each end warns once of packets that arrive with another
+    /// one.
     pub fn dscp(self, dscp: u8) -> Self {
         self.dscps([dscp])
     }
 
-    /// The DSCP of each class of packets, from one to eight of them, each from 0 to 63. Default
-    /// [`DEFAULT_DSCP`] for all.
+    /// The DSCPs of the classes of packets: one to eight values, each from 0 to 63. Default [`DEFAULT_DSCP`]
+    /// for all classes.
     ///
-    /// Class 0 is control: handshakes and answers. Class 1 is symbols, or the most urgent ones if
-    /// [`Config::classes`] has several; the less urgent ones follow. Classes beyond the last DSCP
-    /// share it. With `dscps([46, 43])`, switches can prefer answers, which are small and end
-    /// bursts, to symbols; with `dscps([43, 43, 45])`, answers and short messages to long ones in
-    /// two queues. An answer that leaves in one batch with symbols of class 1 has their DSCP.
+    /// Class 0 is control: handshakes and answers. Class 1 is symbols or, if [`Config::classes`] has several
+    /// classes, the most urgent symbols; less urgent symbols have the classes after it. Classes beyond the
+    /// last DSCP share it. With `dscps([46, 43])`, switches can prefer answers, which are small and end
+    /// bursts, to symbols; with `dscps([43, 43, 45])`, answers and short messages to long ones in two queues.
+    /// An answer that leaves in the same batch as symbols of class 1 has their DSCP.
     ///
-    /// Set the same DSCPs at both ends: each warns once of packets that arrive with none of them.
+    /// Set the same DSCPs at both ends: each end warns once of packets that arrive with none of them.
     ///
     /// # Example
     ///
@@ -310,13 +307,14 @@ impl Builder {
         self
     }
 
-    /// Lets switches trim symbols ([`Config::trimmable`]), which gives them another DSCP, `dscp`, from 0 to
-    /// 63. Default: they may not.
+    /// Allows switches to trim symbols ([`Config::trimmable`]), and tells the endpoint the DSCP, from 0 to
+    /// 63, that they set in trimmed packets. Default: not allowed.
     ///
-    /// Set it at both ends, with the same DSCP: packets that arrive with it cause no warning. Switches
-    /// must adjust the lengths in the IP and UDP headers of what they trim, and the UDP checksum, or
-    /// the system drops it before this endpoint sees it. Not with outer headers
-    /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]), whose ends drop trimmed packets.
+    /// Set it at both ends, with the same DSCP: packets that arrive with it cause no warning. In packets that
+    /// they trim, switches must adjust the lengths in the IP and UDP headers and the UDP checksum; otherwise,
+    /// the system drops the packets before this endpoint sees them. Cannot be combined with outer headers
+    /// ([`PathMap::xpath_ipip`], [`PathMap::bounce`]): the device that removes the header drops trimmed
+    /// packets.
     ///
     /// # Example
     ///
@@ -382,8 +380,8 @@ impl Builder {
         self
     }
 
-    /// How long a thread that waits for packets busy-polls before it sleeps, if recent packets
-    /// arrived as quickly. Default 100 us. See [`Config::busy_poll`].
+    /// How long a thread that waits for packets busy-polls before it sleeps, if its previous wait was about
+    /// as short. Default 100 us. See [`Config::busy_poll`].
     ///
     /// # Example
     ///
@@ -404,39 +402,37 @@ impl Builder {
         self
     }
 
-    /// Whether other endpoints may be bound to the same address, too (SO_REUSEPORT), so that a
-    /// service has as many receiving threads as it has endpoints, in one process or in several.
-    /// Default false.
+    /// Whether other endpoints may bind to the same address (SO_REUSEPORT), so that a service has one
+    /// receiving thread per endpoint, in one process or in several. Default false.
     ///
-    /// The system distributes handshakes among them by a hash of both addresses and ports. The
-    /// endpoint that accepts one tells the peer a port of its own, to which everything else goes:
-    /// all messages and requests of a peer reach one endpoint, which replies. Peers need not know
-    /// this: they send to the shared address, and [`Message::peer`](crate::Message::peer) of what
-    /// comes back names it. Only an endpoint that sends to a peer first is known to it by its own
-    /// address.
+    /// The system distributes handshakes among them by a hash of both addresses and ports. The endpoint that
+    /// accepts a handshake tells the peer a port of its own, to which the peer sends everything else: all
+    /// messages and requests of a peer reach the same endpoint, which also replies. Peers need not know this:
+    /// they send to the shared address, and [`Message::peer`](crate::Message::peer) of messages that come
+    /// back names it. Only if an endpoint sends to a peer first does that peer know it by its own address.
     ///
-    /// - The hash spreads peers unevenly: of 32 peers over 4 endpoints, one may have 12 and another
-    ///   4. It ignores how much they send, and may lead a few peers all to one endpoint.
-    /// - Each has its own memory limits and its own pacer: give each of n endpoints on one link an
-    ///   n-th of the [`rate`](Self::rate).
-    /// - When an endpoint dies, its peers notice its silence, retry for 0.25 s, and move to another
-    ///   one: after 0.3 s, or more if their round trips are long. What was under way then ends as
-    ///   [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer that the
-    ///   network cut off for so long may move as well. Adding an endpoint moves none.
-    /// - An endpoint that is closing leaves new peers to others, but those that it has stay, and
-    ///   their new messages are rejected, until it is dropped.
-    /// - Firewalls must let peers in at ports that the system picks
-    ///   (`net.ipv4.ip_local_port_range`), and no device in between may translate them.
-    /// - All should have the same key and offer the same service; Linux requires that one user runs
-    ///   them.
+    /// - The hash spreads peers unevenly: of 32 peers over 4 endpoints, one may have 12 and another 4. It
+    ///   ignores how much they send, and may lead all of a few peers to the same endpoint.
+    /// - Each endpoint has its own memory limits and its own pacer: give each of n endpoints on one link 1/n
+    ///   of the [`rate`](Self::rate).
+    /// - When an endpoint dies, its peers notice its silence, retry for 0.25 s, and move to another one after
+    ///   0.3 s, or later if their round-trip times are long. Messages under way then end with
+    ///   [`SendError::PeerRestarted`](crate::SendError::PeerRestarted). A peer that the network cuts off for
+    ///   that long may move as well. Adding an endpoint moves no peers.
+    /// - An endpoint that is closing leaves new peers to the others. Its existing peers stay, and their new
+    ///   messages are rejected, until it is dropped.
+    /// - Firewalls must admit peers at ports that the system picks (`net.ipv4.ip_local_port_range`), and no
+    ///   device in between may translate these ports.
+    /// - All endpoints should have the same key and offer the same service; Linux requires that they run as
+    ///   the same user.
     ///
-    /// [`bind`](Self::bind) must name a port. Peers are told this address, which
-    /// [`Endpoint::local_addr`] returns; [`Endpoint::local_addrs`] returns the endpoint's own, of
-    /// which the first accepts messages.
+    /// [`bind`](Self::bind) must name a port. Peers are told this address, which [`Endpoint::local_addr`]
+    /// returns. [`Endpoint::local_addrs`] returns the endpoint's own addresses, of which the first accepts
+    /// messages.
     ///
     /// # Example
     ///
-    /// An endpoint a core, each with a thread that answers:
+    /// One endpoint per core, each with a thread that answers:
     ///
     /// ```
     /// # use cloudburst_net::{Endpoint, Security};
@@ -457,7 +453,7 @@ impl Builder {
         self
     }
 
-    /// The bytes to request for each receive buffer and each send buffer, of every socket. Default
+    /// The size in bytes to request for the receive buffer and the send buffer of each socket. Default
     /// [`DEFAULT_SOCKET_BUFFERS`].
     ///
     /// The system may grant less: see [`Endpoint::granted_buffers`].
@@ -478,13 +474,13 @@ impl Builder {
         self
     }
 
-    /// Records what the endpoint does in a new file in the directory `dir`, which must exist. Default: nothing
+    /// Records the endpoint's events in a new file in the directory `dir`, which must exist. Default: nothing
     /// is recorded.
     ///
-    /// The file is a qlog (draft-ietf-quic-qlog-main-schema) as JSON text sequences (RFC 7464), with the events
-    /// that `docs/qlog.md` lists: each message, train, report and loss, without any bytes of
-    /// messages. A thread writes it; events that come faster than it writes, and those beyond 64 MiB, are
-    /// dropped and counted in the last record.
+    /// The file is a qlog (draft-ietf-quic-qlog-main-schema) in the form of JSON text sequences (RFC 7464),
+    /// with the events that `docs/qlog.md` lists: each message, train, report and loss, but no contents of
+    /// messages. A separate thread writes it; events that arrive faster than it can write, and those beyond
+    /// 64 MiB, are dropped and counted in the last record.
     ///
     /// # Example
     ///
@@ -521,15 +517,15 @@ impl Builder {
         self.build_on(Vec::new())
     }
 
-    /// The same with `sockets` that are bound already, such as those of systemd's socket activation: they, and
-    /// the packets in their buffers, outlive a process that ends, and this one needs no privilege for low ports.
-    /// If there are none, this is [`build`](Self::build).
+    /// Like [`build`](Self::build), with `sockets` that are already bound, such as those of systemd's socket
+    /// activation: they outlive the process, with the packets in their buffers, and the process needs no
+    /// privilege for low ports. If `sockets` is empty, this is the same as `build`.
     ///
-    /// They must be bound to the addresses at which the endpoint takes messages, one to each:
-    /// [`bind`](Self::bind), which must name its port, and with [`PathMap::ecmp_pairs`] the ports after it. The
-    /// endpoint opens all other sockets by itself. It sets the options of these, too, but leaves buffers that
-    /// are larger than [`socket_buffers`](Self::socket_buffers). A socket for `[::]` must take IPv4, too. Not with
-    /// [`reuse_port`](Self::reuse_port).
+    /// There must be one socket for each address at which the endpoint takes messages: that of
+    /// [`bind`](Self::bind), which must name a port, and with [`PathMap::ecmp_pairs`] the ports after it. The
+    /// endpoint opens all other sockets itself. It sets the options of the given sockets, too, but does not
+    /// shrink buffers that are larger than [`socket_buffers`](Self::socket_buffers). A socket for `[::]` must
+    /// take IPv4, too. Cannot be combined with [`reuse_port`](Self::reuse_port).
     ///
     /// # Errors
     ///
@@ -550,7 +546,7 @@ impl Builder {
         parts.start(io)
     }
 
-    /// Checks everything and opens the sockets that are not there yet.
+    /// Checks all settings and opens the sockets that were not given.
     fn open(self, sockets: Vec<UdpSocket>) -> Result<(UdpIo, Parts), BuildError> {
         let security = self.security.ok_or(BuildError::NoSecurity)?;
         let paths = self.paths;
@@ -577,7 +573,7 @@ impl Builder {
             return Err(ConfigError {
                 field: "bind",
                 value: bind.to_string(),
-                expected: "an address with a port where `reuse_port` is set: one to share",
+                expected: "an address with a port, to be shared, if `reuse_port` is set",
             }
             .into());
         }
@@ -585,8 +581,8 @@ impl Builder {
             return Err(ConfigError {
                 field: "known_as",
                 value: address.to_string(),
-                expected: "no address where `reuse_port` is set: peers send to the ports of single \
-                           endpoints, which no translator knows",
+                expected: "left out if `reuse_port` is set: peers send to ports of individual \
+                           endpoints, which no translator forwards",
             }
             .into());
         }
@@ -594,7 +590,7 @@ impl Builder {
             return Err(ConfigError {
                 field: "reuse_port",
                 value: "true".into(),
-                expected: "false where sockets are given: the address of those is not to be shared",
+                expected: "false if sockets are given: their address cannot be shared",
             }
             .into());
         }
@@ -602,8 +598,8 @@ impl Builder {
             return Err(ConfigError {
                 field: "paths",
                 value: paths.to_string(),
-                expected: "paths without outer headers where `trimmable` is set: whoever takes these \
-                           off drops trimmed packets",
+                expected: "paths without outer headers if `trimmable` is set: the device that removes \
+                           them drops trimmed packets",
             }
             .into());
         }
@@ -630,9 +626,8 @@ impl Builder {
         if security.is_trusted_network() && !bind.ip().is_loopback() {
             tracing::warn!(
                 addr = %io.local_addr(),
-                "anybody who reaches this address may send to this endpoint, and anybody who can \
-                 change packets on the way can read and forge them: \
-                 `Security::trusted_network` was chosen"
+                "any host that reaches this address can send to this endpoint, and an attacker on the \
+                 path can read and forge packets: `Security::trusted_network` was chosen"
             );
         }
         tracing::info!(
@@ -647,7 +642,7 @@ impl Builder {
     }
 }
 
-/// What an endpoint is made of, beside its sockets.
+/// The parts of an endpoint, apart from its sockets.
 struct Parts {
     config: Config,
     security: Security,
@@ -676,7 +671,7 @@ impl Parts {
         let mut protocol =
             proto::Endpoint::new(io.now(), self.config.clone(), &self.security, seed, path_map)?;
         let qlog = self.qlog.map(|dir| {
-            // With `reuse_port`, others have the address that peers send to as well.
+            // With `reuse_port`, other endpoints share the address that peers send to.
             let own = io.local_addrs().first().copied().unwrap_or(io.local_addr());
             Qlog::start(&dir, own).map_err(|source| BuildError::Qlog { dir, source })
         });
@@ -694,11 +689,11 @@ impl Parts {
     }
 }
 
-/// Runs `start` so that the threads that it starts are woken when they asked to be. The system may
-/// wake others 50 us later, in which a link of 10 Gb/s takes forty packets.
+/// Runs `start` with the smallest timer slack, which the threads that it starts inherit. With the default
+/// slack, the system may wake a thread 50 us late, in which time a 10 Gb/s link takes forty packets.
 fn with_exact_timers<T>(start: impl FnOnce() -> T) -> T {
     let before = prctl::get_timerslack();
-    // Where this fails, packets are less evenly spaced.
+    // If this fails, packets are less evenly spaced.
     let _ = prctl::set_timerslack(1);
     let started = start();
     if let Ok(before) = before {

@@ -1,4 +1,4 @@
-//! How fast the link is, as far as the system knows.
+//! The link speed that the system reports.
 
 use cloudburst_core::config::Capacity;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -6,9 +6,9 @@ use nix::net::if_::InterfaceFlags;
 use std::fs;
 use std::net::IpAddr;
 
-/// What the loopback interface counts as: it reports no speed.
+/// The capacity assumed for loopback, which reports no speed.
 const LOOPBACK: u64 = 10_000_000_000;
-/// Where nothing is known.
+/// The capacity assumed if no speed is known.
 const UNKNOWN: u64 = Capacity::FALLBACK.bits_per_second();
 
 /// The capacity in bits a second of the interface that holds `ip`; for an unspecified one, of the
@@ -46,7 +46,7 @@ fn holds(interface: &InterfaceAddress, ip: IpAddr) -> bool {
     }
 }
 
-/// Bits a second; `None` where the interface does not say.
+/// The speed in bits a second; `None` if the interface does not report it.
 fn speed(interface: &str) -> Option<u64> {
     // An alias such as `eth0:1` is an address of the interface before the colon.
     let device = interface.split(':').next()?;
@@ -54,7 +54,7 @@ fn speed(interface: &str) -> Option<u64> {
     parse_speed(&text)
 }
 
-/// The file holds Mb/s; -1 or 4294967295 where they are unknown.
+/// The file holds the speed in Mb/s; -1 or 4294967295 if it is unknown.
 fn parse_speed(text: &str) -> Option<u64> {
     match text.trim().parse::<i64>() {
         Ok(megabits) if megabits > 0 && megabits < i64::from(u32::MAX) => {

@@ -13,13 +13,13 @@ use tower_service::Service;
 
 /// Calls one peer: a `tower` [`Service`], made by [`Endpoint::client`].
 ///
-/// `poll_ready` waits while as many calls are in flight as may be
-/// ([`Config::send_messages`](crate::Config::send_messages)), and then holds room for one, which
-/// `call` uses and dropping the client returns. A `call` without `poll_ready` waits for room itself.
+/// `poll_ready` waits while the limit on calls in flight
+/// ([`Config::send_messages`](crate::Config::send_messages)) is reached, and then reserves room for one call,
+/// which `call` uses and dropping the client returns. A `call` without `poll_ready` waits for room itself.
 /// Dropping the future of a call cancels it, so that layers with timeouts stop its burst at once.
 ///
-/// Each clone holds room of its own, also while it is ready and idle: where many are balanced, leave room
-/// for other calls in `Config::send_messages`.
+/// Each clone reserves room of its own, even while it is ready and idle: if you balance over many clients,
+/// leave room for other calls in `Config::send_messages`.
 ///
 /// # Example
 ///
@@ -55,8 +55,8 @@ pub struct Client {
 impl Endpoint {
     /// A `tower` service that [calls](Self::call) `peer`. Requires the feature `tower`.
     ///
-    /// One service is for one peer: balance over several with `tower::balance`. Retry where
-    /// [`SendError::may_have_been_delivered`] is `false`, or where requests may run twice.
+    /// Each service is for one peer: balance over several with `tower::balance`. Retry if
+    /// [`SendError::may_have_been_delivered`] is `false`, or if requests may run twice.
     ///
     /// # Example
     ///
@@ -90,7 +90,7 @@ impl Endpoint {
 }
 
 impl Client {
-    /// The same client, for calls with these settings from now on.
+    /// Uses these settings for calls from now on.
     pub fn with(mut self, options: SendOptions) -> Self {
         self.options = options;
         self

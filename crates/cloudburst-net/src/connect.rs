@@ -24,24 +24,24 @@ impl Drop for Connecting<'_> {
 }
 
 impl Endpoint {
-    /// Opens a session with `peer`, so that the first message need not wait for the handshake, which
-    /// takes two round trips. Await what this returns; it can have a deadline of its own, which starts
-    /// when there is room.
+    /// Opens a session with `peer`, so that the first message need not wait for the handshake, which takes
+    /// two round trips. Await the returned [`Connect`]; it can have a deadline of its own, which starts once
+    /// there is room.
     ///
-    /// Returns when the peer is known to hold the session. That is immediately if there is a session and
-    /// the peer was heard lately. Otherwise, the peer must answer by the deadline.
+    /// The connect ends when the peer is known to hold the session: at once if there is a session and the
+    /// peer was heard from recently; otherwise, the peer must answer by the deadline.
     ///
-    /// If nothing passes for 30 s, the next message or connect first checks the session, which takes
-    /// one round trip; after two and a half minutes, the peer has forgotten it.
+    /// If the session is idle for 30 s, the next message or connect first checks the session, which takes one
+    /// round trip; after two and a half minutes, the peer has forgotten it.
     ///
     /// A connect under way counts as a message under way
-    /// ([`Config::send_messages`](crate::Config::send_messages)); this waits for room first if there
-    /// is none. Dropping the future cancels the connect.
+    /// ([`Config::send_messages`](crate::Config::send_messages)); if there is no room, this first waits for
+    /// it. Dropping the future cancels the connect.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. A peer that does not answer is reported as for a message of which nothing was
-    /// sent: [`SendError::NoAnswer`], for one.
+    /// See [`SendError`]. If the peer does not answer, the error is that of a message of which nothing was
+    /// sent, such as [`SendError::NoAnswer`].
     ///
     /// # Example
     ///
@@ -89,7 +89,7 @@ impl Endpoint {
         self.inner.check_process()?;
         let (sender, ended) = oneshot::channel();
         let on_connect = Box::new(move |result| {
-            // Nobody waits any more if this fails.
+            // This fails if the caller no longer waits.
             let _ = sender.send(result);
         });
         let begun = self.inner.engine.connect(crate::io::plain(peer), deadline, on_connect);

@@ -1,4 +1,4 @@
-//! A path map over the sockets of an endpoint.
+//! Resolves path maps to the egresses of an endpoint.
 
 use crate::addresses::Addresses;
 use crate::io::{EgressNumbers, OUTER_LEN, UdpIo};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Resolved {
     map: PathMap,
-    /// What the order is of: `map`, or one that it is a part of.
+    /// The map that the order fits: `map`, or one of which it is a subset.
     whole: PathMap,
     egresses: EgressNumbers,
     reaches: fn(IpAddr) -> bool,
     addresses: Arc<Addresses>,
 }
 
-/// What all path maps of an endpoint share, and its settings that they must suit.
+/// What all path maps of an endpoint share, and the settings that they must suit.
 #[derive(Clone, Debug)]
 pub(crate) struct Usable {
     pub(crate) bind: IpAddr,
@@ -29,8 +29,8 @@ pub(crate) struct Usable {
 }
 
 impl Usable {
-    /// The map over the endpoint's sockets. If the order is not of its paths, it must be of those
-    /// of `whole`, of which the map must be a part.
+    /// Resolves `map` to the endpoint's sockets. If the order does not fit the paths of `map`, it
+    /// must fit those of `whole`, of which `map` must be a subset.
     pub(crate) fn resolve(
         &self,
         map: PathMap,
@@ -55,7 +55,7 @@ impl Usable {
     }
 }
 
-/// Whether the egresses are enough for what the map `given` needs.
+/// Checks that the egresses suffice for the needs of the map `given`.
 fn check(egresses: &EgressNumbers, given: &PathMap, needs: &Needs) -> Result<(), PathMapError> {
     let raw = |any: bool| u16::from(any);
     for (what, needed, built) in [
@@ -72,7 +72,7 @@ fn check(egresses: &EgressNumbers, given: &PathMap, needs: &Needs) -> Result<(),
 }
 
 impl Resolved {
-    /// What the order is of.
+    /// The map that the order fits.
     pub(crate) const fn whole(&self) -> &PathMap {
         &self.whole
     }
@@ -155,7 +155,7 @@ impl CorePathMap for Resolved {
     }
 }
 
-/// The address of `net` that has the same place in it as `ip` has in a prefix of that length.
+/// The address in `net` with the same host part as `ip`.
 fn address_in(net: &IpNet, ip: IpAddr) -> Option<IpAddr> {
     match (net, ip) {
         (IpNet::V4(net), IpAddr::V4(ip)) => Some((net.addr() | (ip & net.hostmask())).into()),

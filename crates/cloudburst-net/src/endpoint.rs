@@ -1,4 +1,4 @@
-//! The endpoint that applications hold.
+//! The async endpoint.
 
 use crate::error::{Closed, SendError};
 use crate::inner::Inner;
@@ -26,8 +26,8 @@ use tokio::sync::oneshot;
 
 /// Sends messages to peers and receives theirs.
 ///
-/// Cloning is cheap. All clones are one endpoint, and any number of tasks and threads may use them.
-/// Dropping the last one stops the endpoint's threads and bursts at once, and tells peers so;
+/// Cloning is cheap. All clones are one endpoint, and any number of tasks and threads may use them. Dropping
+/// the last one stops the endpoint's threads and bursts at once, and notifies peers;
 /// [`shutdown`](Self::shutdown) first lets them finish.
 ///
 /// In a fork of the process, an endpoint can neither send nor receive, and its state is not
@@ -56,7 +56,7 @@ pub struct Endpoint {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// Counters of what an endpoint has done and seen since it was built.
+/// Counters of an endpoint since it was built.
 ///
 /// # Example
 ///
@@ -101,11 +101,10 @@ impl Endpoint {
         self.inner.engine.io().local_addr()
     }
 
-    /// The addresses that packets leave from. In a pool of source ports, the `k`-th is the address
-    /// of path `k`; the spares, which reach peers that do not answer, come after them. They belong
-    /// to this endpoint alone. With [`Builder::reuse_port`](crate::Builder::reuse_port),
-    /// [`local_addr`] is none of them, and messages to the first one reach this endpoint and no
-    /// other.
+    /// The addresses that packets leave from. In a pool of source ports, the `k`-th is the address of path
+    /// `k`; the spares, which are tried for peers that do not answer, come after these. All belong to this
+    /// endpoint alone. With [`Builder::reuse_port`](crate::Builder::reuse_port), [`local_addr`] is not among
+    /// them, and messages to the first one reach this endpoint only.
     ///
     /// [`local_addr`]: Self::local_addr
     ///
@@ -125,12 +124,11 @@ impl Endpoint {
         self.inner.engine.io().local_addrs()
     }
 
-    /// What `address` is to this endpoint: its own, one that it is
-    /// [known as](crate::Builder::known_as), or neither. In a fork, none is its own.
+    /// Whether `address` is this endpoint's own, one that it is [known as](crate::Builder::known_as), or
+    /// neither. In a fork, no address is its own.
     ///
-    /// A handshake that is addressed to any other is not accepted: its initiator reports
-    /// [`SendError::NotAccepted`]. Addresses of interfaces are looked
-    /// up at most five times a second.
+    /// A handshake to any other address is not accepted: its initiator reports [`SendError::NotAccepted`].
+    /// Addresses of interfaces are looked up at most five times a second.
     ///
     /// # Example
     ///
@@ -166,8 +164,8 @@ impl Endpoint {
         self.inner.engine.io().granted_buffers()
     }
 
-    /// The engine, unless it is another process's: a thread that held its locks at the fork does
-    /// not exist here.
+    /// The engine, unless this is a fork: a thread that held one of its locks at the fork does not exist
+    /// here.
     fn here(&self) -> Option<&Engine<UdpIo>> {
         (!self.inner.is_forked()).then_some(&self.inner.engine)
     }
@@ -179,8 +177,8 @@ impl Endpoint {
         Counters { sender: core.sender, receiver: core.receiver, io, calls: core.calls }
     }
 
-    /// Where the last handshake under no key of this endpoint claims to come from, for a line in a log: the
-    /// address is not verified, and nothing was sent there. The counter `refused_handshakes` says how many came.
+    /// The claimed source address of the last handshake under an unknown key. For logs only: the address is
+    /// not verified, and nothing was sent to it. The counter `refused_handshakes` counts such handshakes.
     ///
     /// # Example
     ///
@@ -199,8 +197,8 @@ impl Endpoint {
         self.here().and_then(Engine::refused_from).map(crate::io::plain)
     }
 
-    /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and
-    /// receiving by some microseconds each.
+    /// The latencies of messages so far: a copy of about 54 KB. Taking it delays sending and receiving by a
+    /// few microseconds each.
     ///
     /// # Example
     ///
@@ -223,7 +221,7 @@ impl Endpoint {
         self.here().map(Engine::latencies).unwrap_or_default()
     }
 
-    /// The traffic with each peer that this endpoint remembers, by address. There are at most three
+    /// The traffic with each peer that this endpoint remembers, sorted by address. There are at most three
     /// times [`Config::max_peers`](crate::Config::max_peers) peers.
     ///
     /// # Example
@@ -321,16 +319,16 @@ impl Endpoint {
     /// Replaces the paths, also for messages under way: removed paths carry no more packets, and
     /// new ones are used at once. Paths that stay keep their counts.
     ///
-    /// New messages to peers that the map does not cover are refused; those under way to them
-    /// continue as before. The map may need no more sockets, ports, flow labels or privileges than
-    /// the one that the endpoint was built with. If the order is a digit reversal, the map must
-    /// have as many paths as the order, or be part of a map that had them; missing paths leave gaps
-    /// in the order. A map from a file is watched from now on, as with [`PathMap::file`]; the file
-    /// of the previous map no longer is.
+    /// New messages to peers that the map does not cover are refused; those under way to them continue as
+    /// before. The map must not need more sockets, ports, flow labels or privileges than the one that the
+    /// endpoint was built with. If the order is a digit reversal, the map must have as many paths as the
+    /// order, or be a subset of a map that had them; missing paths leave gaps in the order. If the map is
+    /// from a file, the file is watched from now on, as with [`PathMap::file`]; that of the previous map no
+    /// longer is.
     ///
     /// # Errors
     ///
-    /// See [`PathMapError`]. On an error, nothing has changed.
+    /// See [`PathMapError`]. On error, nothing changes.
     ///
     /// # Example
     ///
@@ -348,12 +346,12 @@ impl Endpoint {
         self.inner.set_paths(paths)
     }
 
-    /// Sends a message to `peer`, in a burst that ends when the receiver has it. Await the result,
-    /// or [begin](Outgoing::begin) it. Before that, it can be given a deadline, which starts when
-    /// there is room, a priority, a code or a burst policy.
+    /// Sends a message to `peer`, in a burst that ends when the receiver has it. Await the returned
+    /// [`Outgoing`], or [begin](Outgoing::begin) it. Before that, you can set a priority, a code, a burst
+    /// policy, and a deadline, which starts once there is room.
     ///
-    /// Awaiting it waits for room first if the limits on messages under way are reached. Dropping the
-    /// future stops the burst at once.
+    /// If the limits on messages under way are reached, the future first waits for room. Dropping it stops
+    /// the burst at once.
     ///
     /// # Errors
     ///
@@ -441,20 +439,20 @@ impl Endpoint {
         if message.is_none() && closed { Err(Closed) } else { Ok(message) }
     }
 
-    /// Shuts the endpoint down gracefully. Returns whether all that was under way had ended in time.
+    /// Shuts the endpoint down gracefully. Returns whether everything under way ended in time.
     ///
-    /// 1. At once, it refuses new messages, connects and calls, and requests that the application has
-    ///    not taken. Peers are told: [`RejectReason::Closing`](crate::RejectReason::Closing), which is
-    ///    safe to try elsewhere. [`serve`](Self::serve) and [`recv_request`](Self::recv_request) take
-    ///    no more requests.
+    /// 1. At once, it refuses new messages, connects and calls, and requests that the application has not
+    ///    taken. Peers are told [`RejectReason::Closing`](crate::RejectReason::Closing), after which it is
+    ///    safe to try elsewhere. [`serve`](Self::serve) and [`recv_request`](Self::recv_request) take no more
+    ///    requests.
     /// 2. It waits at most `within` for sends, connects and calls that are under way, for replies to
     ///    requests that the application has taken, and for messages that are being received.
-    /// 3. It stops. What has not ended resolves to [`SendError::Closed`], callers without a reply are
-    ///    told that there is none, and handlers that still run are dropped.
+    /// 3. It stops. Sends, connects and calls that have not ended resolve to [`SendError::Closed`], callers
+    ///    without a reply are told that there is none, and handlers that are still running are dropped.
     ///
-    /// Messages that have arrived can still be received. The shutdown continues if this future is
-    /// dropped. Dropping the last clone of the endpoint is a shutdown that waits for nothing: peers are
-    /// told once, and those whom that does not reach learn by their deadlines.
+    /// Messages that have arrived can still be received. The shutdown continues if this future is dropped.
+    /// Dropping the last clone of the endpoint shuts it down without waiting: peers are notified once, and
+    /// those that the notice does not reach find out by their deadlines.
     ///
     /// # Example
     ///
@@ -478,7 +476,7 @@ impl Endpoint {
     pub async fn shutdown(&self, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         let endpoint = self.clone();
-        // This blocks, and no runtime is at hand to spare a thread.
+        // This blocks, and there may be no runtime to lend a thread.
         let shutdown = move || {
             let drained = endpoint.inner.shutdown(within);
             drop(endpoint);
@@ -495,8 +493,8 @@ impl Endpoint {
         &self,
         mut begin: impl FnMut() -> Result<T, SendError>,
     ) -> Result<T, SendError> {
-        // In a fork, the senders that wait for room are another process's, and so is the lock's
-        // holder.
+        // In a fork, the senders that wait for room belong to another process, and so may the holder of the
+        // lock.
         self.inner.check_process()?;
         let is_full = |begun: &Result<T, SendError>| matches!(begun, Err(SendError::Full { .. }));
         let mut begun = begin();

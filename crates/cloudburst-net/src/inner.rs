@@ -1,4 +1,4 @@
-//! State that the clones of an endpoint share, and how it ends.
+//! The state that the clones of an endpoint share, and its shutdown.
 
 use crate::calls::CallLimit;
 use crate::egress_map::Usable;
@@ -31,21 +31,21 @@ use tokio::task::yield_now;
 /// all, so it ends with the last clone.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// Counted, so that a forked process can leave it alone, and for callers that wait for sends.
+    /// Reference-counted, so that a fork can leak it, and so that callers that wait for sends can hold it.
     pub(crate) engine: Arc<Engine<UdpIo>>,
     pub(crate) readable: Arc<Readable>,
     pub(crate) call_limit: CallLimit,
     /// The default deadline of messages, and the longest one of responses.
     pub(crate) patience: Duration,
     pub(crate) room: Arc<Room>,
-    /// Whether the endpoint is closed, for holders that must not keep this alive; dropped with it.
+    /// Whether the endpoint is closed, for tasks that must not keep this alive; dropped with it.
     pub(crate) over: watch::Sender<bool>,
     /// Whether it takes no more requests.
     closing: AtomicBool,
-    /// How the shutdown went, once it has ended.
+    /// Whether everything ended in time, once the shutdown has ended.
     closed: RwLock<Option<bool>>,
     pub(crate) process: Process,
-    /// A task of a tokio runtime takes the packets.
+    /// Whether a task of a tokio runtime takes the packets.
     pub(crate) driven: AtomicBool,
     usable: Usable,
     /// Held while the paths change.
@@ -74,8 +74,8 @@ impl Readable {
 pub(crate) fn tell(readable: Arc<Readable>, room: Arc<Room>) -> impl Fn(News) + Send + Sync {
     move |news| match news {
         News::Readable(role) => {
-            // All of them: one may be a stream that nobody polls at present. Each registers before it
-            // looks into the queue, so that it misses nothing.
+            // Wakes all of them: one may be a stream that is not being polled. Each registers before it looks
+            // into the queue, so that it misses nothing.
             if let Some(notify) = readable.of(role) {
                 notify.notify_waiters();
             }
@@ -84,14 +84,14 @@ pub(crate) fn tell(readable: Arc<Readable>, room: Arc<Room>) -> impl Fn(News) + 
     }
 }
 
-/// The path map in use, as far as changing it depends on the current one.
+/// The state of the current path map that changing it depends on.
 #[derive(Debug)]
 struct Paths {
-    /// What the order is of.
+    /// The map that the order fits.
     whole: PathMap,
     /// The file that the map comes from, if any.
     watch: Option<Watch>,
-    /// How often the map was changed. Gives each watch a number of its own.
+    /// How often the map was changed, which gives each watch a number of its own.
     changes: u64,
 }
 
@@ -122,7 +122,8 @@ impl Inner {
         }
     }
 
-    /// Replaces the paths by `map`, and watches its file, if it has one, and no other.
+    /// Replaces the paths with `map`, and watches the file of `map`, if any, instead of that of the previous
+    /// map.
     pub(crate) fn set_paths(self: &Arc<Self>, map: PathMap) -> Result<(), PathMapError> {
         if self.is_forked() {
             return Err(PathMapError::Forked);
@@ -168,7 +169,7 @@ impl Inner {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// See [`Engine::drive`]. Ends when a message has come or the endpoint is closed.
+    /// See [`Engine::drive`]. Ends when a message has arrived or the endpoint is closed.
     pub(crate) fn drive_to_message(&self, until: Option<Instant>) -> Driven {
         let has_news = || self.engine.readable(Role::Plain) > 0 || *self.over.borrow();
         if self.is_forked() { Driven::Stopped } else { self.engine.drive(until, has_news) }
@@ -179,7 +180,7 @@ impl Inner {
         endpoint.upgrade()?.engine_here()
     }
 
-    /// The engine, if its threads are this process's.
+    /// The engine, if its threads belong to this process.
     pub(crate) fn engine_here(&self) -> Option<Arc<Engine<UdpIo>>> {
         (!self.is_forked()).then(|| Arc::clone(&self.engine))
     }
@@ -220,15 +221,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Flushes when the tasks of the runtime that were woken together with this one have run: what they
-    /// send shares trains.
+    /// Flushes after the tasks of the runtime that were woken together with this one have run, so that what
+    /// they send shares trains.
     fn flush_in(self: &Arc<Self>, runtime: &Handle) {
         // If the runtime ends first, dropping the task flushes.
         let flush = FlushOnDrop(Arc::downgrade(self));
         let is_current_thread = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         drop(runtime.spawn(async move {
             let _flush = flush;
-            // A task that is spawned on a thread of several goes before all others there.
+            // On a multi-threaded runtime, a task that is spawned runs before all others of its thread.
             if !is_current_thread {
                 yield_now().await;
             }
@@ -239,8 +240,8 @@ impl Inner {
         self.unless_closed(|engine| engine.cancel(id));
     }
 
-    /// Runs `act` before closing ends, or not at all. Never waits, because `act` may wake a task
-    /// that calls this as well.
+    /// Runs `act` before closing ends, or not at all. Never blocks, because `act` may wake a task that calls
+    /// this as well.
     pub(crate) fn unless_closed(&self, act: impl FnOnce(&Engine<UdpIo>)) {
         if self.is_forked() {
             // A thread that held a lock of the engine at the fork does not exist here.
@@ -298,8 +299,8 @@ impl Inner {
         Ok(self.is_closed()? || self.closing.load(SeqCst))
     }
 
-    /// What `address` is to this endpoint. In a fork, whoever looked up addresses then may have left
-    /// a lock behind.
+    /// Whether `address` is this endpoint's own. In a fork, a thread of the parent may hold the lock of the
+    /// addresses.
     pub(crate) fn naming(&self, address: SocketAddr) -> Naming {
         if self.is_forked() { Naming::Foreign } else { self.usable.addresses.naming(address) }
     }
@@ -326,8 +327,8 @@ impl Drop for FlushOnDrop {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.is_forked() {
-            // The threads are the parent's. Waiting for them here would never end, and they may
-            // have held any lock at the fork, so everything that has a lock is leaked.
+            // The threads belong to the parent. Waiting for them here would never end, and they may have held
+            // any lock at the fork, so everything that has a lock is leaked.
             mem::forget((self.engine.clone(), self.call_limit.clone(), self.room.clone()));
             mem::forget((self.readable.clone(), self.over.clone()));
             let paths = self.paths.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -335,7 +336,7 @@ impl Drop for Inner {
             mem::forget(self.qlog.take());
         } else {
             self.call_limit.close();
-            // A caller that waits for one of its sends may hold the engine, too.
+            // Not left to `Drop`: a caller that waits for one of its sends may hold the engine, too.
             self.engine.stop();
         }
     }

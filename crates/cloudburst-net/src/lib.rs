@@ -1,18 +1,18 @@
 //! Cloudburst over UDP sockets: endpoints that burst messages over many paths until they arrive.
 //!
 //! ```text
-//!   Endpoint (async)   blocking::Endpoint        what applications hold
+//!   Endpoint (async)   blocking::Endpoint        handles of the application
 //!         └───────┬────────┘
 //!    cloudburst_core::burst::Engine              two threads and the protocol
 //!                 │
 //!            io::UdpIo                           sockets, DSCP, batches, counters
 //! ```
 //!
-//! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio, on
-//! any other executor, and under [`blocking`] on none. On tokio, whose I/O must be enabled
-//! (`enable_io` or `enable_all`), a task of the runtime that first uses an endpoint receives its
-//! packets: a runtime wakes its own tasks sooner than another thread can, and what these send
-//! leaves in common batches. Otherwise, a thread of the endpoint receives them.
+//! An [`Endpoint`] sends and receives. It needs no runtime of its own: its futures run on tokio and on any
+//! other executor, and [`blocking`] endpoints need none. On tokio with I/O enabled (`enable_io` or
+//! `enable_all`), a task of the runtime that first uses an endpoint receives its packets: a runtime wakes its
+//! own tasks sooner than another thread can, and the packets that its tasks send share batches. Otherwise, a
+//! thread of the endpoint receives them.
 //!
 //! # Example
 //!
@@ -46,39 +46,40 @@
 //!
 //! # What success means
 //!
-//! `Ok` from a send says that the message was put into the receiver's queue, once, byte for byte.
-//! [`SendError`] says why it was not, or may not have been.
+//! `Ok` from a send means that the message was put into the receiver's queue, exactly once, byte for byte.
+//! [`SendError`] says why a message was not delivered, or may not have been.
 //!
 //! # Calls
 //!
-//! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers
-//! requests, and [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call says that
-//! the application at the other end has answered, if only by an empty receipt: [`Request::accept`].
-//! [`Endpoint::call_many`] calls many peers at once, and yields their responses as they arrive.
-//! [`SendError`] says why there is no response, and whether the request may have been delivered. Plain
-//! messages are independent of calls on the same endpoint.
+//! [`Endpoint::call`] sends a request and waits for its response; [`Endpoint::serve`] answers requests, and
+//! [`Endpoint::recv_request`] hands them out one by one. `Ok` from a call means that the application at the
+//! other end has answered, if only with an empty response ([`Request::accept`]). [`Endpoint::call_many`]
+//! calls many peers at once, and yields their responses as they arrive. [`SendError`] says why there is no
+//! response, and whether the request may have been delivered. Plain messages are independent of calls on the
+//! same endpoint.
 //!
-//! # Seeing what happens
+//! # Observability
 //!
 //! | where | what |
 //! |---|---|
 //! | [`Receipt`] | what one message cost: packets, arrivals by path, times |
-//! | [`Endpoint::counters`] | what the endpoint did and saw: packets, answers, drops, errors, marks |
-//! | [`Endpoint::latencies`] | how long messages took, as histograms |
-//! | [`Endpoint::peers`] | messages, packets and round trip by peer |
-//! | [`Endpoint::paths`] | packets, loss and round trip by path to a peer |
-//! | `Endpoint::metrics`, with the feature `metrics` | all of these, for the facade of the crate `metrics`, by egress instead of by peer |
+//! | [`Endpoint::counters`] | packets, answers, drops, errors and marks |
+//! | [`Endpoint::latencies`] | latencies of messages, as histograms |
+//! | [`Endpoint::peers`] | messages, packets and round-trip time by peer |
+//! | [`Endpoint::paths`] | packets, loss and round-trip time by path to a peer |
+//! | `Endpoint::metrics`, with the feature `metrics` | all of these, published through the crate `metrics`, by egress instead of by peer |
 //!
-//! All of these are copies of counters that are kept anyway, and no peer can make them grow without
-//! bound. Spans and events of `tracing`, by level:
+//! All of these copy counters that are kept in any case, and no peer can make them grow without bound.
+//!
+//! Spans and events of `tracing`, by level:
 //!
 //! | level | what | fields |
 //! |---|---|---|
-//! | span `send`, debug | from a call that sends to its end | `peer`, `bytes`, `id`, `outcome` |
+//! | span `send`, debug | from the call that sends to the end of the send | `peer`, `bytes`, `id`, `outcome` |
 //! | debug | `message received`: it is in the application's queue | `peer`, `id`, `bytes` |
 //! | debug | a session opened, an idle peer forgotten, an error of a socket, no GSO | |
-//! | info | an endpoint opened, the interface's speed, a path file that was read again | |
-//! | warn | what the operator should change: small buffers, packets with another DSCP, an unknown link speed, an invalid path file | |
+//! | info | an endpoint opened, the interface's speed, a reloaded path file | |
+//! | warn | conditions that the operator should fix: small buffers, packets with another DSCP, an unknown link speed, an invalid path file | |
 //!
 //! `outcome` is `delivered`, the text of the error, or `dropped`. The bytes of messages are never
 //! logged.
@@ -87,20 +88,20 @@
 //!
 //! # Networks
 //!
-//! Packets carry the DSCP that the builder was given (default [`DEFAULT_DSCP`]) and ECN bits 00, or
-//! others if [`Config::aeolus`] or [`Config::ecn`] is set. Switches should give that DSCP a shallow
-//! queue of its own. DSCPs and ECN marks of arriving packets are counted ([`IoCounters`]), and the
-//! first other DSCP is logged as a warning. An endpoint sends no faster than its `capacity`, by
-//! default the speed that the interface reports.
+//! Packets carry the DSCP given to the builder (default [`DEFAULT_DSCP`]), and ECN bits 00 unless
+//! [`Config::aeolus`] or [`Config::ecn`] is set. Switches should give that DSCP a shallow queue of its own.
+//! DSCPs and ECN marks of arriving packets are counted ([`IoCounters`]), and the first foreign DSCP is logged
+//! as a warning. An endpoint sends no faster than its `capacity`, by default the speed that the interface
+//! reports.
 //!
 //! # Features
 //!
 //! | feature | default | what |
 //! |---|---|---|
 //! | `path-file` | yes | [`PathMap::file`]: path maps by destination prefix, from TOML files |
-//! | `metrics` | no | `Endpoint::metrics`: counters and latencies for the facade of the crate `metrics` |
-//! | `raptorq` | no | the code RaptorQ (RFC 6330) |
-//! | `tower` | no | `Endpoint::client` and `Endpoint::serve_with`: services of `tower` |
+//! | `metrics` | no | `Endpoint::metrics`: counters and latencies, published through the crate `metrics` |
+//! | `raptorq` | no | the RaptorQ code (RFC 6330) |
+//! | `tower` | no | `Endpoint::client` and `Endpoint::serve_with`: `tower` services |
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cloudburst-net needs Linux: it uses UDP_SEGMENT, UDP_GRO, recvmmsg and eventfd");

@@ -1,7 +1,7 @@
-//! What an endpoint counts, for the facade of the crate [`metrics`](::metrics).
+//! Publishes the counters of an endpoint through the crate [`metrics`](::metrics).
 //!
-//! Nothing is published while packets are handled: [`Metrics::publish`] reads the counters that there are.
-//! `docs/metrics.md` lists what it publishes.
+//! Nothing is published while packets are handled: [`Metrics::publish`] reads counters that exist in any
+//! case. `docs/metrics.md` lists what it publishes.
 
 use crate::endpoint::{Counters, Endpoint};
 use crate::inner::Inner;
@@ -18,22 +18,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-/// What a metric is called, and what it says.
+/// The name of a metric, and its description.
 struct Family {
     name: &'static str,
     unit: Unit,
     help: &'static str,
-    /// What tells its series apart; empty if it has one.
+    /// The label that tells its series apart; empty if it has only one.
     label: &'static str,
 }
 
-/// A family with its series: the value of the label, and what to read.
+/// A family with its series: the value of the label, and how to read the metric.
 type Series<T, V> = (Family, &'static [(&'static str, fn(&T) -> V)]);
 
-/// A family whose series have labels from elsewhere, and what to read.
+/// A family whose series have labels from elsewhere, and how to read the metric.
 type Reading<T, V> = (Family, fn(&T) -> V);
 
-/// A family of one histogram, and what to read.
+/// A family of one histogram, and how to read it.
 type Times = (Family, fn(&Latencies) -> &LatencyHistogram);
 
 const fn family(name: &'static str, unit: Unit, label: &'static str, help: &'static str) -> Family {
@@ -42,7 +42,7 @@ const fn family(name: &'static str, unit: Unit, label: &'static str, help: &'sta
 
 #[rustfmt::skip]
 const COUNTERS: &[Series<Counters, u64>] = &[
-    (family("cloudburst_messages_sent_total", Unit::Count, "outcome", "Messages sent, by how they ended."), &[
+    (family("cloudburst_messages_sent_total", Unit::Count, "outcome", "Messages sent, by outcome."), &[
         ("delivered", |c| c.sender.delivered),
         ("rejected", |c| c.sender.rejected),
         ("unknown", |c| c.sender.unknown),
@@ -60,7 +60,7 @@ const COUNTERS: &[Series<Counters, u64>] = &[
         ("no_room", |c| c.receiver.messages_dropped),
         ("incomplete", |c| c.receiver.decoders_expired),
     ]),
-    (family("cloudburst_symbols_needed_total", Unit::Count, "", "Source symbols of the messages delivered to peers: packets that a network without loss needs."), &[
+    (family("cloudburst_symbols_needed_total", Unit::Count, "", "Source symbols of the messages delivered to peers: the packets that a loss-free network needs."), &[
         ("", |c| c.sender.source_symbols),
     ]),
     (family("cloudburst_symbols_sent_total", Unit::Count, "", "SYMBOL packets sent."), &[
@@ -103,7 +103,7 @@ const COUNTERS: &[Series<Counters, u64>] = &[
     (family("cloudburst_handshakes_sent_total", Unit::Count, "", "HELLO and OPEN packets sent."), &[
         ("", |c| c.sender.handshakes_sent),
     ]),
-    (family("cloudburst_sessions_opened_total", Unit::Count, "direction", "Sessions taken into use, by who sends the messages in them."), &[
+    (family("cloudburst_sessions_opened_total", Unit::Count, "direction", "Sessions opened, by which end sends the messages."), &[
         ("send", |c| c.sender.sessions_opened),
         ("receive", |c| c.receiver.sessions_confirmed),
     ]),
@@ -127,7 +127,7 @@ const COUNTERS: &[Series<Counters, u64>] = &[
         ("taken", |c| c.calls.responses_received),
         ("dropped", |c| c.calls.responses_dropped),
     ]),
-    (family("cloudburst_requests_received_total", Unit::Count, "outcome", "Requests received, by what became of them."), &[
+    (family("cloudburst_requests_received_total", Unit::Count, "outcome", "Requests received, by outcome."), &[
         ("taken", |c| c.calls.requests_received),
         ("expired", |c| c.calls.requests_expired),
         ("refused", |c| c.calls.requests_refused),
@@ -146,11 +146,11 @@ const COUNTERS: &[Series<Counters, u64>] = &[
         ("send", |c| c.io.datagrams_sent),
         ("receive", |c| c.io.datagrams_received),
     ]),
-    (family("cloudburst_datagram_batches_total", Unit::Count, "direction", "System calls and buffers that these datagrams took."), &[
+    (family("cloudburst_datagram_batches_total", Unit::Count, "direction", "System calls that sent these datagrams, and buffers that received them."), &[
         ("send", |c| c.io.batches_sent),
         ("receive", |c| c.io.batches_received),
     ]),
-    (family("cloudburst_datagrams_lost_total", Unit::Count, "direction", "Datagrams that this host lost: not taken by the system, or dropped for want of a receive buffer."), &[
+    (family("cloudburst_datagrams_lost_total", Unit::Count, "direction", "Datagrams that this host lost: refused by the system, or dropped because a receive buffer was full."), &[
         ("send", |c| c.io.send_errors.total()),
         ("receive", |c| c.io.kernel_drops),
     ]),
@@ -173,7 +173,7 @@ const GAUGES: &[Series<View, f64>] = &[
     (family("cloudburst_peers", Unit::Count, "", "Peers that the endpoint remembers."), &[
         ("", |v| v.peers.len() as f64),
     ]),
-    (family("cloudburst_sessions", Unit::Count, "direction", "Peers with a session, by who sends the messages."), &[
+    (family("cloudburst_sessions", Unit::Count, "direction", "Peers with a session, by which end sends the messages."), &[
         ("send", |v| v.peers.iter().filter(|peer| peer.sent.session_since.is_some()).count() as f64),
         ("receive", |v| v.peers.iter().filter(|peer| peer.received.session_since.is_some()).count() as f64),
     ]),
@@ -190,27 +190,27 @@ const GAUGES: &[Series<View, f64>] = &[
 #[rustfmt::skip]
 const PATH_COUNTERS: &[Reading<PathStats, u64>] = &[
     (family("cloudburst_path_packets_sent_total", Unit::Count, "egress", "Packets sent on the paths of an egress."), |p| p.sent),
-    (family("cloudburst_path_symbols_arrived_total", Unit::Count, "egress", "Symbols that peers said had arrived on these paths."), |p| p.arrived),
-    (family("cloudburst_path_symbols_marked_total", Unit::Count, "egress", "Those of them that peers said came with a CE mark."), |p| p.marked),
+    (family("cloudburst_path_symbols_arrived_total", Unit::Count, "egress", "Symbols that peers reported as received on these paths."), |p| p.arrived),
+    (family("cloudburst_path_symbols_marked_total", Unit::Count, "egress", "Of these, symbols that arrived with a CE mark."), |p| p.marked),
 ];
 
 /// By egress, of the paths in use.
 #[rustfmt::skip]
 const PATH_GAUGES: &[Reading<EgressState, f64>] = &[
     (family("cloudburst_paths", Unit::Count, "egress", "Paths in use, to all peers."), |e| e.paths),
-    (family("cloudburst_paths_degraded", Unit::Count, "egress", "Those of them that deliver nothing."), |e| e.degraded),
-    (family("cloudburst_path_loss_ratio", Unit::Count, "egress", "Share of the last packets that were lost, as the mean of these paths."), |e| {
+    (family("cloudburst_paths_degraded", Unit::Count, "egress", "Of these, paths that deliver nothing."), |e| e.degraded),
+    (family("cloudburst_path_loss_ratio", Unit::Count, "egress", "Share of recent packets that were lost, as the mean of these paths."), |e| {
         e.loss / e.paths.max(1.0)
     }),
 ];
 
 #[rustfmt::skip]
 const HISTOGRAMS: &[Times] = &[
-    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "From the call to STOP, of the messages delivered to peers."), |l| &l.sent),
-    (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "From the first symbol of a message to the one that made it whole."), |l| &l.received),
+    (family("cloudburst_send_duration_seconds", Unit::Seconds, "", "Time from the call to STOP, of messages delivered to peers."), |l| &l.sent),
+    (family("cloudburst_receive_duration_seconds", Unit::Seconds, "", "Time from the first symbol of a message to the one that completed it."), |l| &l.received),
 ];
 
-/// What gauges are read from.
+/// The source of the gauges.
 struct View {
     counters: Counters,
     peers: Vec<PeerStats>,
@@ -228,10 +228,10 @@ struct EgressState {
 /// The counts of one path, in the order of [`PATH_COUNTERS`].
 type Counted = [u64; PATH_COUNTERS.len()];
 
-/// A path: a peer, and its number there.
+/// A path: a peer, and the number of the path to it.
 type PathKey = (SocketAddr, usize);
 
-/// Publishes what an endpoint counts to the recorder of the facade [`metrics`](::metrics). See
+/// Publishes the counters of an endpoint to the recorder of the crate [`metrics`](::metrics). See
 /// [`Endpoint::metrics`].
 ///
 /// # Example
@@ -244,13 +244,13 @@ type PathKey = (SocketAddr, usize);
 /// let mut metrics: Metrics = endpoint.metrics().label("service", "search");
 /// assert!(metrics.publish());
 /// drop(endpoint);
-/// assert!(!metrics.publish()); // it is over
+/// assert!(!metrics.publish()); // the endpoint is gone
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Metrics {
     endpoint: Weak<Inner>,
     labels: Vec<Label>,
-    /// What was published.
+    /// The values that were published last.
     counters: Counters,
     latencies: Latencies,
     paths: HashMap<PathKey, Counted>,
@@ -258,10 +258,10 @@ pub struct Metrics {
 }
 
 impl Endpoint {
-    /// Metrics of this endpoint, to be [published](Metrics::publish) by a task or thread at an interval.
-    /// The recorder must have been installed, and learns the descriptions now.
+    /// Returns metrics of this endpoint, for a task or thread to [publish](Metrics::publish) at intervals.
+    /// The recorder must be installed before: it gets the descriptions now.
     ///
-    /// They do not keep the endpoint open. Latencies count from here on, all else from the beginning.
+    /// They do not keep the endpoint open. Latencies count from now on, everything else from the beginning.
     ///
     /// # Example
     ///
@@ -302,11 +302,11 @@ impl Metrics {
         self
     }
 
-    /// Publishes what has changed since the last call. Returns whether to go on: not if the endpoint is
-    /// closed, after which its gauges are 0.
+    /// Publishes what has changed since the last call. Returns whether to continue: `false` if the endpoint
+    /// is closed, after which its gauges are 0.
     ///
-    /// Delays sending and receiving by some microseconds, and longer where there are thousands of
-    /// peers. What was counted of the paths to a peer that was forgotten between two calls is missed.
+    /// Delays sending and receiving by a few microseconds, or by more with thousands of peers. If a peer is
+    /// forgotten between two calls, the last counts of the paths to it are lost.
     pub fn publish(&mut self) -> bool {
         let endpoint = self.endpoint.upgrade().map(|inner| Endpoint { inner });
         let Some(endpoint) = endpoint.filter(|endpoint| endpoint.inner.is_closed().is_ok()) else {
@@ -355,7 +355,7 @@ impl Metrics {
                 let now: Counted = core::array::from_fn(|at| PATH_COUNTERS[at].1(path));
                 let more = more.entry(path.via.egress).or_default();
                 for ((more, now), before) in more.iter_mut().zip(now).zip(before) {
-                    // A peer that was forgotten and has come back begins anew.
+                    // The counts of a peer that was forgotten and came back begin at 0.
                     *more += now.checked_sub(before).unwrap_or(now);
                 }
                 counted.insert(key, now);
@@ -373,7 +373,7 @@ impl Metrics {
             }
         }
         for egress in mem::take(&mut self.egresses).into_keys() {
-            // Where no path is in use any more, that is to be seen.
+            // The gauges of an egress without paths in use become 0.
             states.entry(egress).or_default();
         }
         (self.paths, self.egresses) = (counted, states);
@@ -388,7 +388,7 @@ impl Metrics {
         }
     }
 
-    /// Nothing waits or is under way at an endpoint that is gone.
+    /// Sets all gauges to 0, as nothing is under way at an endpoint that is gone.
     fn clear_gauges(&mut self) {
         for (family, series) in GAUGES {
             for (value, _) in *series {

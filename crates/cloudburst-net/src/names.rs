@@ -1,4 +1,4 @@
-//! Peers by name.
+//! Name resolution.
 
 use crate::endpoint::Endpoint;
 use crate::process::Process;
@@ -7,12 +7,13 @@ use std::{io, thread};
 use tokio::sync::oneshot;
 
 impl Endpoint {
-    /// The address of `name`, such as `cache-7.example:7000`: the first that the system's resolver
-    /// knows and that this endpoint can send to. An endpoint on an IPv4 address can send only to
+    /// Resolves `name`, such as `cache-7.example:7000`, to the first address of the system's
+    /// resolver that this endpoint can send to. An endpoint on an IPv4 address can send only to
     /// IPv4 addresses.
     ///
-    /// The look-up takes a thread, and milliseconds to seconds, and is not cached: resolve a peer
-    /// once, not for each message. Dropping the future leaves the thread to finish by itself.
+    /// The look-up runs in a thread of its own, takes milliseconds to seconds, and is not cached:
+    /// resolve a peer once, not for each message. Dropping the future leaves the thread to finish
+    /// by itself.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What is about to be sent, with settings of its own.
+//! Messages, calls and replies that are about to be sent, with settings of their own.
 
 use crate::calls::{Calls, Request};
 use crate::endpoint::Endpoint;
@@ -15,7 +15,7 @@ use core::pin::Pin;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// A message, a call or a reply that is about to be sent. Set what differs from the endpoint's
+/// A message, a call or a reply that is about to be sent. Set the options that differ from the endpoint's
 /// configuration, and await it.
 ///
 /// Out-of-range settings are refused when it is sent: [`SendError::Option`].
@@ -49,7 +49,7 @@ impl<W> Outgoing<W> {
         Self { what, options: SendOptions::default() }
     }
 
-    /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline). That of a call
+    /// How long it may take. Default: [`Config::deadline`](crate::Config::deadline). The time of a call
     /// includes the response.
     ///
     /// # Example
@@ -81,7 +81,7 @@ impl<W> Outgoing<W> {
         self
     }
 
-    /// The code to send it in. Default: [`Config::code`](crate::Config::code).
+    /// The code to send it with. Default: [`Config::code`](crate::Config::code).
     ///
     /// # Example
     ///
@@ -103,13 +103,13 @@ impl<W> Outgoing<W> {
         self
     }
 
-    /// How it is burst. Default: [`Config::policy`](crate::Config::policy).
+    /// The burst policy. Default: [`Config::policy`](crate::Config::policy).
     pub const fn policy(mut self, policy: BurstPolicy) -> Self {
         self.options.policy = Some(policy);
         self
     }
 
-    /// All settings at once, for callers that keep them.
+    /// Sets all options at once, for callers that keep them.
     ///
     /// # Example
     ///
@@ -134,7 +134,7 @@ impl<W> Outgoing<W> {
     }
 }
 
-/// What an [`Outgoing`] or a [`Connect`] resolves to when it is awaited.
+/// The future of an [`Outgoing`] or a [`Connect`] that is awaited.
 ///
 /// # Example
 ///
@@ -254,8 +254,8 @@ impl Connect<'_> {
 }
 
 impl Outgoing<Plain<'_>> {
-    /// Begins to burst the message, without waiting for room: its first packets are on their way when
-    /// this returns, or leave with those of the messages that are sent together with it.
+    /// Begins to burst the message, without waiting for room: when this returns, its first packets have left,
+    /// or are about to leave together with those of other messages.
     ///
     /// # Errors
     ///
@@ -311,7 +311,7 @@ impl<'a> IntoFuture for Outgoing<Call<'a>> {
 }
 
 impl Outgoing<CallMany<'_>> {
-    /// Begins all calls, and returns what yields their responses.
+    /// Begins all calls, and returns the stream of their responses.
     ///
     /// # Example
     ///

@@ -1,4 +1,4 @@
-//! Runs a future on the calling thread, which takes packets or sleeps while the future waits.
+//! Runs a future on the calling thread, which receives packets or sleeps while the future waits.
 
 use crate::io::UdpIo;
 use cloudburst_core::burst::{Driven, Engine, PacketIo};
@@ -44,7 +44,7 @@ impl Notice {
         if self.drive(deadline) {
             return;
         }
-        // A wake-up just before this has left a token.
+        // After a wake-up just before this, `park` returns at once.
         while !self.woken.load(SeqCst) {
             match deadline.map(left) {
                 Some(Duration::ZERO) => return,
@@ -54,32 +54,34 @@ impl Notice {
         }
     }
 
-    /// Takes packets meanwhile; `false` if another thread does so, or there is no engine.
+    /// Receives packets until it is woken, or until the deadline. Returns `false` if another thread
+    /// does so, or there is no engine.
     fn drive(&self, deadline: Option<Instant>) -> bool {
         let Some(engine) = &self.engine else { return false };
         let until = deadline.map(|at| engine.io().now() + left(at));
         self.drives.store(true, SeqCst);
         let driven = engine.drive(until, || self.woken.load(SeqCst));
         self.drives.store(false, SeqCst);
-        // What this thread has put off, another one that drives may not see for a while.
+        // Another thread that drives may not see for a while what this one has put off.
         engine.flush();
         matches!(driven, Driven::Done | Driven::TimedOut)
     }
 }
 
-/// Waits until `future` is done, and takes the packets that it waits for on this thread, if no
-/// other one does. `None` for an engine: it is another process's, or gone.
+/// Waits until `future` is done. Meanwhile, this thread receives packets, unless another one does.
+/// `engine` is `None` if it belongs to another process, or is gone.
 pub(crate) fn block_on<F: Future>(engine: Option<Arc<Engine<UdpIo>>>, future: F) -> F::Output {
     loop_until(engine, None, future).expect("there is no deadline")
 }
 
-/// The same for no longer than `timeout`. `None`: it was not done by then, and is dropped.
+/// Like [`block_on`], for at most `timeout`. Returns `None` if `future` was not done by then; it is
+/// dropped.
 pub(crate) fn block_on_for<F: Future>(
     engine: Option<Arc<Engine<UdpIo>>>,
     timeout: Duration,
     future: F,
 ) -> Option<F::Output> {
-    // A timeout beyond what the clock can count is none.
+    // A timeout beyond the range of the clock is no timeout.
     loop_until(engine, Instant::now().checked_add(timeout), future)
 }
 

@@ -12,9 +12,9 @@ use std::process;
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     number: u32,
-    /// Counts forks. Process numbers repeat, in other namespaces and over time.
+    /// Detects forks. Process ids repeat, in other namespaces and over time.
     forks: Guard,
-    /// A test takes it for another process.
+    /// Set by a test that plays another process.
     #[cfg(test)]
     other: bool,
 }
@@ -53,7 +53,7 @@ impl Process {
         if self.other {
             return true;
         }
-        // A guard reports a fork once, and its clone again.
+        // A guard reports a fork only once, but each clone reports it again.
         self.forks.clone().detected_fork()
     }
 
@@ -61,7 +61,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// [`SendError::Forked`] if it is polled in a fork, where nobody completes it.
+    /// [`SendError::Forked`] if it is polled in a fork, where no thread completes it.
     pub(crate) async fn wait<F: Future>(&self, future: F) -> Result<F::Output, SendError> {
         let mut waiting = Waiting { future: Some(Box::pin(future)), process: self };
         poll_fn(|context| {
@@ -76,7 +76,7 @@ impl Process {
     }
 }
 
-/// A future that is left behind in a fork, because its end may take a lock, too.
+/// A future that is leaked in a fork, because dropping it may take a lock, too.
 struct Waiting<'a, F> {
     future: Option<Pin<Box<F>>>,
     process: &'a Process,

@@ -1,7 +1,7 @@
-//! A record of what an endpoint does, as a qlog. `docs/qlog.md` lists the events.
+//! Records the events of an endpoint, as a qlog. `docs/qlog.md` lists the events.
 //!
-//! Threads that handle packets only put events into a queue of bounded length. A thread of its own takes
-//! them out from time to time, so that nobody makes a system call to wake it, and writes them.
+//! Threads that handle packets only put events into a bounded queue. A separate thread takes them out at
+//! intervals and writes them, so that no thread has to make a system call to wake it.
 
 use crate::io::UdpIo;
 use cloudburst_core::id::{MessageId, PathId};
@@ -21,18 +21,18 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
-/// Events that wait to be written.
+/// The most events that wait to be written.
 const QUEUE: usize = 1 << 14;
-/// How often the queue is emptied: at 10 Gb/s, in trains of four packets, it is not full by then.
+/// How often the queue is emptied: at 10 Gb/s, in trains of four packets, it does not fill up in that time.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
-/// Bytes in a file, but for its last record.
+/// The most bytes in a file, apart from its last record.
 const MAX_BYTES: u64 = 64 << 20;
-/// What a record begins with (RFC 7464).
+/// The separator before each record (RFC 7464).
 const RECORD: &[u8] = b"\x1e";
 
 type Event = (Instant, Observation);
 
-/// The file of an endpoint, and the thread that writes it. Dropping this writes what is in the queue.
+/// The file of an endpoint, and the thread that writes it. Dropping this writes the rest of the queue.
 #[derive(Debug)]
 pub(crate) struct Qlog {
     observer: Arc<Queue>,
@@ -40,7 +40,7 @@ pub(crate) struct Qlog {
     writing: Option<JoinHandle<()>>,
 }
 
-/// Where events go first.
+/// The queue of events.
 #[derive(Debug)]
 struct Queue {
     events: SyncSender<Event>,
@@ -56,7 +56,7 @@ impl Observer for Queue {
 }
 
 impl Qlog {
-    /// Begins a file in `dir` for the endpoint that has the address `local` to itself.
+    /// Creates a file in `dir` for the endpoint whose own address is `local`.
     pub(crate) fn start(dir: &Path, local: SocketAddr) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let wall_clock = since_epoch.unwrap_or_default();
@@ -73,7 +73,7 @@ impl Qlog {
         let until = over.clone();
         let write = move || {
             if let Err(error) = log.run(&queue, &until) {
-                tracing::warn!(%error, "the qlog file is not written any more");
+                tracing::warn!(%error, "cannot write the qlog file: recording ends");
             }
         };
         let writing = thread::Builder::new().name("cbrst-qlog".into()).spawn(write)?;
@@ -90,13 +90,13 @@ impl Drop for Qlog {
         self.over.store(true, Release);
         if let Some(writing) = self.writing.take() {
             writing.thread().unpark();
-            // It panics at nothing that could be told here.
+            // A panic of the thread could not be reported here.
             let _ = writing.join();
         }
     }
 }
 
-/// The file, as far as it is written.
+/// The file that is being written.
 struct Log {
     out: BufWriter<File>,
     began: Instant,
@@ -106,10 +106,10 @@ struct Log {
 }
 
 impl Log {
-    /// Writes what comes until it is `over`.
+    /// Writes events until `over` is set.
     fn run(&mut self, queue: &Receiver<Event>, over: &AtomicBool) -> io::Result<()> {
         loop {
-            // What was told before the end is in the queue by now.
+            // Events from before `over` was set are in the queue by now.
             let last = over.load(Acquire);
             for event in queue.try_iter() {
                 if self.bytes >= MAX_BYTES {

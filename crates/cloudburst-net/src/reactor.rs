@@ -1,4 +1,4 @@
-//! Packets taken by a task, in the runtime of the tasks that wait for them.
+//! Receives packets in a task, in the runtime of the tasks that wait for them.
 
 use crate::inner::Inner;
 use crate::wakers::contained;
@@ -18,15 +18,15 @@ use tokio::runtime::Handle;
 use tokio::task::yield_now;
 
 impl Inner {
-    /// The tokio runtime that this runs in, if any. It gets a task that takes what comes in, unless one does
-    /// already: tasks are woken sooner by a task of their own runtime than by a thread of the endpoint, and
+    /// Returns the tokio runtime that this runs in, if any. Unless a task receives packets already, spawns
+    /// one there: tasks are woken sooner by a task of their own runtime than by a thread of the endpoint, and
     /// what they send leaves together.
     ///
-    /// While the runtime is busy with other things, a thread of the endpoint steps in. Where there is no
-    /// runtime, that thread takes all packets.
+    /// While the runtime is busy with other things, a thread of the endpoint steps in. If there is no
+    /// runtime, that thread receives all packets.
     ///
-    /// If the runtime's I/O is not enabled, registering the descriptor panics within that task: tokio has
-    /// no way to ask before. A thread of the endpoint then keeps taking the packets.
+    /// If the runtime's I/O is not enabled, registering the descriptor panics within that task: tokio has no
+    /// way to check beforehand. A thread of the endpoint then keeps receiving the packets.
     pub(crate) fn join_runtime(self: &Arc<Self>) -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
         if !self.driven.load(Relaxed) && !self.is_forked() && !self.driven.swap(true, Relaxed) {
@@ -35,7 +35,7 @@ impl Inner {
             drop(runtime.spawn(async move {
                 let _undriven = undriven;
                 if let Err(error) = drive.await {
-                    tracing::debug!(%error, "this runtime takes no packets: a thread does");
+                    tracing::debug!(%error, "cannot receive packets in this runtime: a thread does");
                 }
             }));
         }
@@ -48,21 +48,18 @@ impl Inner {
         let fd = self.engine.io().readiness();
         let busy_poll = self.engine.busy_poll();
         async move {
-            #[expect(
-                deprecated,
-                reason = "unsound for types that lie about their descriptor alone"
-            )]
+            #[expect(deprecated, reason = "unsound only for types that misreport their descriptor")]
             let fd = AsyncFd::<OwnedFd>::with_interest(fd?, Interest::READABLE)?;
             let mut over = pin!(contained(over.wait_for(|over| *over)));
             let take = || {
                 let engine = inner.upgrade().and_then(|inner| inner.engine_here());
                 engine.is_some_and(|engine| engine.take())
             };
-            // Packets that came soon are followed by others as soon.
+            // Packets that arrived soon are likely to be followed by others as soon.
             let mut soon = false;
             loop {
                 let (begun, mut taken) = (Instant::now(), false);
-                // Everybody else in this runtime goes first, each time.
+                // All other tasks of this runtime go first, each time.
                 while soon && !taken && begun.elapsed() < busy_poll {
                     yield_now().await;
                     taken = take();
@@ -79,7 +76,7 @@ impl Inner {
                 }
                 soon = taken && begun.elapsed() <= busy_poll;
                 if taken {
-                    // Those who were woken go first: what they send takes the STOPs along.
+                    // The tasks that were woken go first: what they send carries the STOPs.
                     yield_now().await;
                     if let Some(inner) = inner.upgrade() {
                         inner.unless_closed(Engine::flush);
@@ -90,7 +87,7 @@ impl Inner {
     }
 }
 
-/// Lets another runtime take the packets when the task that took them ends.
+/// Lets another runtime receive the packets when the task that received them ends.
 struct Undriven(Weak<Inner>);
 
 impl Drop for Undriven {

@@ -27,7 +27,7 @@ struct Waiting {
     woken: bool,
 }
 
-/// A place in the line, held until this is dropped.
+/// A place in the queue, held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     room: Arc<Room>,
@@ -81,8 +81,8 @@ impl Room {
 }
 
 impl Place {
-    /// Offers the room, which was too small for this sender, to the next one, and waits for another
-    /// turn. Does not wait in a fork, where nobody frees room.
+    /// Offers the room, which was too small for this sender, to the next one, and waits for more.
+    /// Does not wait in a fork, where no room becomes free.
     pub(crate) async fn pass(&self) {
         if self.process.check().is_ok() {
             self.room.wake_next(Bound::Excluded(self.number));
@@ -112,7 +112,7 @@ impl Drop for Place {
             return;
         }
         self.room.lock().waiting.remove(&self.number);
-        // The sender has its room, or no longer wants it: others may find some.
+        // The sender has its room, or no longer needs it: there may be room for others.
         self.room.left();
     }
 }

@@ -16,11 +16,11 @@ use futures_sink::Sink;
 use futures_util::stream::{self, FuturesUnordered, StreamExt};
 use std::net::SocketAddr;
 
-/// What arrives at an endpoint, as a [`Stream`], made by [`Endpoint::messages`] and
-/// [`Endpoint::requests`]. It ends when the endpoint does.
+/// A [`Stream`] of the messages or requests that arrive at an endpoint, made by
+/// [`Endpoint::messages`] and [`Endpoint::requests`]. It ends when the endpoint does.
 ///
 /// It holds a clone of the endpoint. Any number of streams and of other receivers may be used at a
-/// time: each message goes to one of them. Dropping a stream loses none.
+/// time: each message goes to one of them. Dropping a stream loses no message.
 ///
 /// # Example
 ///
@@ -47,15 +47,16 @@ pub struct Incoming<T>(Pin<Box<dyn Stream<Item = T> + Send>>);
 ///
 /// - `poll_ready` waits while the limits on messages under way are reached
 ///   ([`Config::send_messages`](crate::Config::send_messages) and `send_bytes`). One message may
-///   wait for room within the sink: then poll it on, or drop it, because room that becomes free is
+///   wait for room in the sink: then keep polling the sink, or drop it, because free room is
 ///   offered to senders in the order in which they came.
 /// - `poll_flush` and `poll_close` wait until the receiver has all messages.
 /// - Messages are independent of each other: they may arrive in another order, and each has its own
 ///   deadline.
 ///
-/// An error is that of one message, reported by the next `poll_ready`, `poll_flush` or `poll_close`;
-/// the sink can still be used. Where it matters which message failed, use [`Endpoint::send`].
-/// Dropping the sink stops the bursts of messages that are under way: flush it first.
+/// An error concerns one message, and is reported by the next `poll_ready`, `poll_flush` or
+/// `poll_close`; the sink can still be used. If it matters which message failed, use
+/// [`Endpoint::send`]. Dropping the sink stops the bursts of messages that are under way: flush it
+/// first.
 ///
 /// # Example
 ///
@@ -86,7 +87,7 @@ pub struct PeerSink {
 }
 
 impl Endpoint {
-    /// The messages that arrive, as a [`Stream`]: what [`recv`](Self::recv) returns.
+    /// Returns a [`Stream`] of the messages that arrive, as from [`recv`](Self::recv).
     ///
     /// # Example
     ///
@@ -112,7 +113,8 @@ impl Endpoint {
         Incoming(Box::pin(stream::unfold(self.clone(), next).fuse()))
     }
 
-    /// The requests that arrive, as a [`Stream`]: what [`recv_request`](Self::recv_request) returns.
+    /// Returns a [`Stream`] of the requests that arrive, as from
+    /// [`recv_request`](Self::recv_request).
     ///
     /// # Example
     ///
@@ -142,7 +144,7 @@ impl Endpoint {
         Incoming(Box::pin(stream::unfold(self.clone(), next).fuse()))
     }
 
-    /// A [`Sink`] for messages to `peer`: what [`send`](Self::send) does with each.
+    /// Returns a [`Sink`] for messages to `peer`, which sends each as [`send`](Self::send) does.
     ///
     /// # Example
     ///
@@ -188,7 +190,7 @@ impl<T> fmt::Debug for Incoming<T> {
 }
 
 impl PeerSink {
-    /// The same sink, for messages with these settings from now on.
+    /// Uses these settings for messages from now on.
     pub fn with(mut self, options: SendOptions) -> Self {
         self.options = options;
         self

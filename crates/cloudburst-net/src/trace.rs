@@ -1,4 +1,4 @@
-//! What `tracing` is told of each message. Where nobody listens, nothing is formatted or allocated.
+//! The `tracing` span of each message. Without a subscriber, nothing is formatted or allocated.
 
 use std::net::SocketAddr;
 use tracing::Span;
@@ -20,7 +20,7 @@ mod tests {
             let span = send(peer, 5);
             span.record("id", 1_u64);
         };
-        // The first time, each place asks whether anybody listens.
+        // The first time, each callsite asks whether there is a subscriber.
         told();
         assert_eq!(allocation_counter::measure(told).count_total, 0);
     }

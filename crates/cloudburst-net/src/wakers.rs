@@ -1,4 +1,4 @@
-//! Wakers of callers, kept from harming what wakes them.
+//! Contains the panics of callers' wakers.
 
 use cloudburst_core::burst::contain;
 use core::future::{Future, poll_fn};
@@ -7,7 +7,7 @@ use core::task::{Context, Waker};
 use std::sync::Arc;
 use std::task::Wake;
 
-/// A waker that does not panic, whatever the caller's does.
+/// A waker that does not panic, even if the caller's does.
 struct Contained(Waker);
 
 impl Wake for Contained {
@@ -20,8 +20,9 @@ impl Wake for Contained {
     }
 }
 
-/// Waits for `future`, which wakes its waiters within data structures of its own or one after
-/// another: a waker that panics there would leave these half done, or the next ones asleep.
+/// Waits for `future`, which wakes its waiters within its own data structures, or one after
+/// another: a waker that panics there would leave the structures inconsistent, or the next waiters
+/// asleep.
 pub(crate) async fn contained<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|context| {

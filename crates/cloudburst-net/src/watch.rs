@@ -1,4 +1,4 @@
-//! A path map file that is looked at while its endpoint runs.
+//! Watches a path map file while its endpoint runs.
 
 use crate::path_map::{self, PathMap, PathMapError};
 use core::time::Duration;
@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::{io, thread};
 
-/// How often the file is read. It mostly is in the system's cache, and reading it notices every way
-/// of replacing it.
+/// How often the file is read. It is usually in the page cache, and reading it detects every way of
+/// replacing it.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Watches as long as it lives.
+/// A watch, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     number: u64,
@@ -66,7 +66,7 @@ fn watch(
 fn tell(path: &Path, result: Result<(), PathMapError>) {
     let path = path.display();
     match result {
-        Ok(()) => tracing::info!(%path, "the path map file has changed, and is used"),
-        Err(error) => tracing::warn!(%path, %error, "the path map stays as it was"),
+        Ok(()) => tracing::info!(%path, "the path map file has changed: using the new map"),
+        Err(error) => tracing::warn!(%path, %error, "path map file refused: keeping the old map"),
     }
 }

@@ -14,7 +14,7 @@ use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// An endpoint. Whatever waits returns an operation, and calls `wake` when that has ended.
+/// An endpoint. Methods that wait return an operation, which calls `wake` when it has ended.
 #[pyclass(frozen, module = "cloudburst._native")]
 #[derive(Debug)]
 pub(crate) struct Endpoint {
@@ -30,7 +30,7 @@ struct Open {
     runtime: Option<Runtime>,
     messages: Arc<Inbox<Message>>,
     requests: Arc<Inbox<cloudburst::Request>>,
-    /// A fork has the runtime, but not its thread.
+    /// The process that opened the endpoint. A fork has the runtime, but not its thread.
     process: u32,
 }
 
@@ -48,7 +48,7 @@ impl Open {
 }
 
 impl Drop for Open {
-    /// Waits for nobody: the thread may be waiting for the interpreter, which the caller holds.
+    /// Does not wait for the thread: it may be waiting for the interpreter, which the caller holds.
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         if self.process == process::id() {
@@ -72,7 +72,7 @@ pub(crate) fn check_process(opened_in: u32) -> PyResult<()> {
 }
 
 impl Endpoint {
-    /// Begins what `future` does with the endpoint.
+    /// Begins an operation that runs `future` with the endpoint.
     fn begin<F: Future<Output = Outcome> + Send + 'static>(
         &self,
         py: Python<'_>,
@@ -81,8 +81,8 @@ impl Endpoint {
     ) -> PyResult<Operation> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open @ Open { endpoint, runtime: Some(runtime), process, .. }) = &*open else {
-            // Python code makes the exception. Another thread may run meanwhile, and wait for the lock
-            // while it holds the interpreter.
+            // Unlocked first: Python code makes the exception, and meanwhile another thread may run, and wait
+            // for the lock while it holds the interpreter.
             drop(open);
             return Err(Failure::Closed.into_exception(py));
         };
@@ -123,7 +123,7 @@ impl Endpoint {
         self.local_address.to_string()
     }
 
-    /// The address of a name with a port.
+    /// Resolves a name with a port to an address.
     fn resolve(&self, py: Python<'_>, name: String, wake: Py<PyAny>) -> PyResult<Operation> {
         self.begin(py, wake, |_, endpoint| async move {
             let found = endpoint.resolve(name).await;
@@ -203,7 +203,7 @@ impl Endpoint {
         })
     }
 
-    /// Shuts the endpoint down: whether all that was under way has ended in time.
+    /// Shuts the endpoint down. Returns whether everything under way ended in time.
     fn shutdown(&self, py: Python<'_>, within: f64, wake: Py<PyAny>) -> PyResult<Operation> {
         let within = seconds("within", within)?;
         self.begin(py, wake, |_, endpoint| async move {
@@ -211,7 +211,7 @@ impl Endpoint {
         })
     }
 
-    /// Stops at once. No thread of the endpoint is left afterwards, unless one has waited for a second.
+    /// Stops at once. Afterwards, no thread of the endpoint is left, unless one does not end within a second.
     fn close(&self, py: Python<'_>) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut open) = open else { return };
@@ -229,14 +229,14 @@ fn address(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| {
         PyValueError::new_err(format!(
             "{text:?} is not an address: expected an IP address and a port, such as '10.0.0.2:7000'; \
-             `resolve` looks names up"
+             `resolve` resolves names"
         ))
     })
 }
 
 fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
-        PyValueError::new_err(format!("{name} is {seconds}: expected seconds, 0 or more"))
+        PyValueError::new_err(format!("{name} is {seconds}: expected 0 or more seconds"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Errors on their way to Python.
+//! Converts errors to Python exceptions.
 
 use cloudburst::{BuildError, Closed, SendError};
 use core::error::Error;
@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::io;
 
-/// Why an operation failed. The package makes an exception of it.
+/// Why an operation failed. The package turns this into an exception.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A send or a call.
@@ -57,7 +57,7 @@ pub(crate) fn not_opened(error: &BuildError) -> PyErr {
     }
 }
 
-/// Python chooses the subclass by the number.
+/// Python chooses the subclass by the error number.
 fn os_error(error: &io::Error, text: &dyn ToString) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, text.to_string())),

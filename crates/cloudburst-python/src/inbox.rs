@@ -1,17 +1,17 @@
-//! Arrivals whose receiver has given up just when they came: they are for the next receiver.
+//! Arrivals whose receiver gave up just as they arrived: they go to the next receiver.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// What came back, and those who wait for it.
+/// The arrivals that came back, and the receivers that wait for them.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     returned: Mutex<VecDeque<T>>,
     news: Notify,
 }
 
-/// An arrival that goes back to its inbox unless it is taken.
+/// An arrival that goes back to its inbox unless it is taken out.
 #[derive(Debug)]
 pub(crate) struct Arrival<T> {
     item: Option<T>,
@@ -23,13 +23,13 @@ impl<T> Inbox<T> {
         Arc::new(Self { returned: Mutex::default(), news: Notify::new() })
     }
 
-    /// What came back, or else what `receive` brings.
+    /// Takes an arrival that came back or, if there is none, the next one from `receive`.
     pub(crate) async fn next<E>(
         self: Arc<Self>,
         receive: impl Future<Output = Result<T, E>>,
     ) -> Result<Arrival<T>, E> {
         let item = tokio::select! {
-            // What came back goes before the news that the endpoint is closed.
+            // Arrivals that came back go before the news that the endpoint is closed.
             biased;
             item = self.take() => item,
             item = receive => item?,
@@ -54,7 +54,7 @@ impl<T> Inbox<T> {
 
 impl<T> Arrival<T> {
     pub(crate) fn into_inner(mut self) -> T {
-        self.item.take().expect("only this and the end of `self` take it")
+        self.item.take().expect("only this and dropping `self` take it")
     }
 }
 

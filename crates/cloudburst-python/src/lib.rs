@@ -1,15 +1,15 @@
-//! The native part of the Python package `cloudburst`: everything that waits is an `Operation`, which calls a
-//! callable of its caller when it has ended.
+//! The native part of the Python package `cloudburst`: everything that waits is an `Operation`, which calls
+//! its caller's callable when it has ended.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `endpoint` | an endpoint, with a runtime of one thread that runs its operations |
 //! | `request` | a request that has arrived |
-//! | `operation` | what is under way, and how it tells Python |
-//! | `inbox` | arrivals that an operation took, and nobody took from the operation |
+//! | `operation` | operations under way, and how they notify Python |
+//! | `inbox` | arrivals that an operation received, but its caller did not take |
 //! | `failure` | errors, as the exceptions of the package |
 //!
-//! What blocks, what is awaited, and what threads serve is written in Python, on top of this.
+//! Blocking calls, coroutines and threads that serve are written in Python, on top of this.
 
 mod endpoint;
 mod failure;

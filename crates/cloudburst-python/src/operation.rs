@@ -1,4 +1,4 @@
-//! What is under way.
+//! Operations under way.
 
 use crate::failure::Failure;
 use crate::inbox::Arrival;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// What an operation brings.
+/// The result of an operation.
 #[derive(Debug)]
 pub(crate) enum Value {
     Nothing,
@@ -56,12 +56,12 @@ pub(crate) type Outcome = Result<Value, Failure>;
 enum Slot {
     UnderWay,
     Ended(Outcome),
-    /// Nobody waits for the outcome, or it was taken.
+    /// The outcome was taken, or is no longer awaited.
     Over,
 }
 
-/// Something under way, such as a send. It calls the callable that it was begun with, in a thread of the
-/// library, when it has ended by itself.
+/// An operation under way, such as a send. When it has ended by itself, it calls the callable that it was
+/// begun with, in a thread of the library.
 #[pyclass(frozen, module = "cloudburst._native")]
 #[derive(Debug)]
 pub(crate) struct Operation {
@@ -85,23 +85,26 @@ impl Operation {
 
 #[pymethods]
 impl Operation {
-    /// What it brings, or an exception. Once, after the callable was called.
+    /// Returns the result, or raises an exception. Call it once, after the callable was called.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let slot = {
             let mut slot = lock(&self.slot);
             match *slot {
-                Slot::UnderWay => return Err(PyRuntimeError::new_err("it has not ended yet")),
+                Slot::UnderWay => {
+                    return Err(PyRuntimeError::new_err("the operation has not ended yet"));
+                }
                 _ => mem::replace(&mut *slot, Slot::Over),
             }
         };
         match slot {
             Slot::Ended(Ok(value)) => value.into_python(py),
             Slot::Ended(Err(failure)) => Err(failure.into_exception(py)),
-            _ => Err(PyRuntimeError::new_err("its result was taken, or it was cancelled")),
+            _ => Err(PyRuntimeError::new_err("the result was taken, or the operation cancelled")),
         }
     }
 
-    /// Stops it, unless its result was taken. What has arrived meanwhile is for the next receiver.
+    /// Stops the operation, unless its result was taken. An arrival that it has received goes to the next
+    /// receiver.
     fn cancel(&self) {
         self.abort.abort();
         let slot = mem::replace(&mut *lock(&self.slot), Slot::Over);
@@ -115,7 +118,7 @@ impl Drop for Operation {
     }
 }
 
-/// Ends an operation, also if the runtime drops its task: a thread may be waiting.
+/// Ends an operation, even if the runtime drops its task: a thread may be waiting.
 struct Ending {
     slot: Arc<Mutex<Slot>>,
     wake: Py<PyAny>,
@@ -125,13 +128,13 @@ impl Ending {
     fn end(&self, outcome: Outcome) {
         let mut slot = lock(&self.slot);
         if !matches!(*slot, Slot::UnderWay) {
-            // Not while the slot is locked: its end may wake the next receiver.
+            // Dropped after unlocking the slot, as this may wake the next receiver.
             drop(slot);
             return drop(outcome);
         }
         *slot = Slot::Ended(outcome);
         drop(slot);
-        // There is no interpreter any more if this fails.
+        // This fails if there is no interpreter any more.
         let _ = Python::try_attach(|py| {
             if let Err(error) = self.wake.call0(py) {
                 error.write_unraisable(py, Some(self.wake.bind(py)));

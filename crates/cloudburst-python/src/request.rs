@@ -20,7 +20,7 @@ pub(crate) struct Request {
     /// `None` once it is answered.
     request: Mutex<Option<cloudburst::Request>>,
     runtime: Handle,
-    /// A fork has the runtime, but not its thread.
+    /// The process that received it. A fork has the runtime, but not its thread.
     process: u32,
 }
 
@@ -42,22 +42,22 @@ impl Request {
         self.parts.peer.to_string()
     }
 
-    /// The bytes: a copy.
+    /// A copy of the bytes.
     fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.parts.bytes)
     }
 
-    /// Seconds that the caller still waits.
+    /// The seconds for which the caller still waits.
     fn time_left(&self) -> f64 {
         self.parts.deadline.saturating_duration_since(Instant::now()).as_secs_f64()
     }
 
-    /// Whether nobody waits for the response any more.
+    /// Whether the response is no longer awaited.
     fn is_cancelled(&self) -> bool {
         self.parts.is_cancelled()
     }
 
-    /// Ends when nobody waits for the response any more.
+    /// Begins an operation that ends when the response is no longer awaited.
     fn cancelled(&self, wake: Py<PyAny>) -> PyResult<Operation> {
         check_process(self.process)?;
         let parts = self.parts.clone();
@@ -78,7 +78,7 @@ impl Request {
         check_process(self.process)?;
         let options = options(timeout, priority)?;
         let request = self.take();
-        let request = request.ok_or_else(|| PyRuntimeError::new_err("it was answered before"))?;
+        let request = request.ok_or_else(|| PyRuntimeError::new_err("it was answered already"))?;
         let reply = request.reply(Bytes::copy_from_slice(&data)).options(options);
         Ok(Operation::begin(&self.runtime, wake, async move { Ok(Value::Receipt(reply.await?)) }))
     }

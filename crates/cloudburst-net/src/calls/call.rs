@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
-/// A call in flight. Dropping it forgets the call, and stops the burst of its request or withdraws it.
+/// A call in flight. Dropping it forgets the call, and either stops the burst of the request or withdraws the
+/// request.
 #[derive(Debug)]
 pub(super) struct InFlight {
     call: CallId,
@@ -29,20 +30,19 @@ impl Drop for InFlight {
 }
 
 impl Endpoint {
-    /// Sends a request to `peer` and waits for its response, when what this returns is awaited. It can
-    /// have settings of its own first. The deadline is that of the whole call and starts when there is
-    /// room; the others apply to the request, and the callee chooses those of the response.
+    /// Sends a request to `peer` and waits for its response, once the returned [`Outgoing`] is awaited. You
+    /// can change its settings before. The deadline covers the whole call and starts once there is room; the
+    /// other settings apply to the request, and the callee chooses those of the response.
     ///
-    /// `Ok` means that the application there has answered, which says more than the `Ok` of
-    /// [`send`](Self::send): an empty response serves as a receipt by the application. The call
-    /// ends by its deadline, which the callee is told. Dropping the future stops the burst at once
-    /// and forgets the call: a late response is dropped and counted. If the callee is known to have the
-    /// request, it learns that nobody waits: see [`Request::is_cancelled`](crate::Request::is_cancelled).
+    /// `Ok` means that the application there has answered, which is more than the `Ok` of
+    /// [`send`](Self::send) means: an empty response serves as a receipt by the application. The call ends by
+    /// its deadline, of which the callee is told. Dropping the future stops the burst at once and forgets the
+    /// call: a late response is dropped and counted. If the callee is known to have the request, it is told
+    /// that the response is no longer awaited: see [`Request::is_cancelled`](crate::Request::is_cancelled).
     ///
-    /// As many calls may be in flight as messages ([`Config::send_messages`]); more wait. Calls and
-    /// plain messages share an endpoint but do not mix: [`recv`](Self::recv) returns neither
-    /// requests nor responses. A request header takes 12 bytes of `max_message`, a response header
-    /// 9.
+    /// At most [`Config::send_messages`] calls may be in flight; further calls wait. Calls and plain messages
+    /// share an endpoint but do not mix: [`recv`](Self::recv) returns neither requests nor responses. A
+    /// request header takes 12 bytes of `max_message`, a response header 9.
     ///
     /// [`Config::send_messages`]: cloudburst_core::config::Config::send_messages
     ///
@@ -83,7 +83,7 @@ impl Endpoint {
         self.call_permitted(permit, peer, bytes, options).await
     }
 
-    /// Calls within the limit of calls in flight.
+    /// Makes a call that has a permit already.
     pub(crate) async fn call_permitted(
         &self,
         permit: Permit,

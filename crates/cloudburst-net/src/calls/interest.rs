@@ -1,12 +1,12 @@
-//! Whether somebody waits for the response to a request.
+//! Whether the response to a request is still awaited.
 
 use crate::process::Process;
 use crate::wakers::contained;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tokio::sync::Notify;
 
-/// The caller's interest in a response, until it has withdrawn the request, its deadline has passed, or
-/// the endpoint has stopped.
+/// The caller's interest in a response, which ends when the caller withdraws the request, its deadline
+/// passes, or the endpoint stops.
 #[derive(Debug)]
 pub(super) struct Interest {
     over: AtomicBool,
@@ -28,7 +28,7 @@ impl Interest {
         self.over.load(SeqCst)
     }
 
-    /// Waits until nobody waits for the response. In a fork, nobody ever did.
+    /// Waits until the response is no longer awaited. Returns at once in a fork.
     pub(super) async fn over(&self) {
         let ended = self.ended.notified();
         if !self.is_over() {

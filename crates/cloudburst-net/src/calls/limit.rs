@@ -1,4 +1,4 @@
-//! How many calls may be in flight.
+//! The limit on calls in flight.
 
 use crate::error::SendError;
 use crate::process::Process;
@@ -13,7 +13,7 @@ pub(crate) struct CallLimit {
     limit: usize,
 }
 
-/// Room for one call, until this is dropped.
+/// A permit for one call, held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     permit: Option<OwnedSemaphorePermit>,
@@ -37,7 +37,7 @@ impl CallLimit {
         Self { permits: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    /// Waits until one more call may be in flight, in the process of the endpoint.
+    /// Waits until one more call may be in flight. Fails in a fork.
     pub(crate) async fn room(&self, process: &Process) -> Result<Permit, SendError> {
         // Usually, there is room.
         match self.try_room(process) {

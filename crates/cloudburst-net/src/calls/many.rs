@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 type Ended = (usize, Result<Bytes, SendError>);
 
-/// How one of many calls ended.
+/// The result of one of many calls.
 ///
 /// # Example
 ///
@@ -44,7 +44,7 @@ type Ended = (usize, Result<Bytes, SendError>);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The index of its request, counted from 0.
+    /// The index of the request, counted from 0.
     pub index: usize,
     /// The peer that the request went to.
     pub peer: SocketAddr,
@@ -52,8 +52,8 @@ pub struct Response {
     pub result: Result<Bytes, SendError>,
 }
 
-/// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in the order
-/// in which they come. Dropping this stops their bursts and forgets those that have not ended.
+/// Calls in flight, made by [`Endpoint::call_many`]: a [`Stream`] of their responses, in order of
+/// arrival. Dropping this stops the bursts, and forgets the calls that have not ended.
 ///
 /// # Example
 ///
@@ -67,7 +67,7 @@ pub struct Response {
 /// # let (client, server) = (build()?, build()?);
 /// # let servers = [server.local_addr(); 3];
 /// # tokio::spawn(async move { server.serve(3, |request| async move { request.bytes }).await });
-/// // The first answer that comes. The other calls are cancelled.
+/// // Takes the first answer, and cancels the other calls.
 /// let mut calls = client.call_many(servers.map(|server| (server, "query"))).begin();
 /// let first = calls.next().await;
 /// assert_eq!(calls.left(), 2);
@@ -79,7 +79,7 @@ pub struct Response {
 #[must_use = "dropping it cancels the calls"]
 pub struct Calls {
     ended: UnboundedReceiver<Ended>,
-    /// By index: the peer, or `None` once the result was returned.
+    /// By index: the peer, and the call, or `None` once its result was returned.
     calls: Vec<(SocketAddr, Option<InFlight>)>,
     left: usize,
     endpoint: Weak<Inner>,
@@ -87,7 +87,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Calls whose results have not been returned yet.
+    /// The number of calls whose results have not been returned yet.
     pub const fn left(&self) -> usize {
         self.left
     }
@@ -96,7 +96,8 @@ impl Calls {
         &self.endpoint
     }
 
-    /// The result of the call that ended next; `None` when all were returned.
+    /// Waits for the next call to end and returns its result, or `None` once all results were
+    /// returned.
     ///
     /// All calls end by the deadline. Dropping the future loses no response.
     pub async fn next(&mut self) -> Option<Response> {
@@ -144,8 +145,8 @@ impl Stream for Calls {
             // Every call holds a sender until it ends.
             (Poll::Ready(None), _) => return Poll::Ready(None),
             (Poll::Pending, Ok(())) => return Poll::Pending,
-            // The results that were in when the process was forked have been returned, and nobody
-            // ends the other calls here.
+            // The results that were there at the fork have been returned, and no thread of this
+            // process ends the other calls.
             (Poll::Pending, Err(forked)) => {
                 let Some(index) = self.calls.iter().position(|(_, call)| call.is_some()) else {
                     return Poll::Ready(None);
@@ -165,11 +166,12 @@ impl Stream for Calls {
 }
 
 impl Endpoint {
-    /// Sends each request to its peer, all at once, and yields the responses as they arrive.
+    /// Sends several requests at once, each to its peer, and yields the responses as they arrive.
     ///
-    /// [Begin](Outgoing::begin) what this returns, with settings of its own if need be. The deadline
-    /// applies to each call. All calls begin together, so all end by it. They do not wait for room: a
-    /// request that finds none ends with [`SendError::TooManyCalls`] or [`SendError::Full`].
+    /// [Begin](Outgoing::begin) the returned [`Outgoing`], whose settings you can change before.
+    /// The deadline applies to each call; as all calls begin together, all end by it. They do not
+    /// wait for room: a request for which there is none ends with [`SendError::TooManyCalls`] or
+    /// [`SendError::Full`].
     ///
     /// # Example
     ///
@@ -212,7 +214,7 @@ impl Endpoint {
             let call = match self.try_call(index, peer, bytes, options, end.clone()) {
                 Ok(call) => Some(call),
                 Err(error) => {
-                    // The receiver is here.
+                    // This cannot fail: the receiver is above.
                     let _ = end.send((index, Err(error)));
                     None
                 }

@@ -18,8 +18,8 @@ use std::time::Instant;
 
 /// A request that has arrived and awaits a reply.
 ///
-/// Dropping it without a reply tells the caller so at once: [`SendError::Unanswered`]. So does a
-/// panic that unwinds past it.
+/// Dropping it without a reply tells the caller at once that there is none ([`SendError::Unanswered`]). So
+/// does a panic that unwinds past it.
 ///
 /// [`SendError::Unanswered`]: crate::SendError::Unanswered
 ///
@@ -40,7 +40,7 @@ use std::time::Instant;
 /// let request = server.recv_request().await?;
 /// println!("{} bytes from {}", request.bytes().len(), request.peer());
 /// if request.is_cancelled() || Instant::now() > request.deadline() {
-///     return Ok(()); // nobody waits any more
+///     return Ok(()); // the caller no longer waits
 /// }
 /// request.reply("done").await?;
 /// assert_eq!(job.await??, "done");
@@ -54,7 +54,7 @@ pub struct Request {
     deadline: Instant,
     interest: Arc<Interest>,
     endpoint: Weak<Inner>,
-    /// The engine holds it for this. Once it does not, another request may have its name.
+    /// Whether the engine still holds the request. Once it does not, another request may have the same id.
     held: bool,
     replied: bool,
 }
@@ -74,7 +74,7 @@ pub struct Request {
 /// let address = server.local_addr();
 /// let handler = |request: RequestParts| async move {
 ///     println!("{} waits until {:?}", request.peer, request.deadline);
-///     // A thread that computes for long can see that its result is not wanted any more.
+///     // A long computation can check whether its result is still wanted.
 ///     let computed = tokio::task::spawn_blocking(move || {
 ///         request.bytes.chunks(2).take_while(|_| !request.is_cancelled()).count().to_string()
 ///     });
@@ -88,22 +88,22 @@ pub struct Request {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestParts {
-    /// The caller's address, where it accepts messages itself.
+    /// The caller's address, at which it accepts messages.
     pub peer: SocketAddr,
     /// The payload of the request.
     pub bytes: Bytes,
-    /// When the caller stops waiting. See [`Request::deadline`].
+    /// The time at which the caller stops waiting. See [`Request::deadline`].
     pub deadline: Instant,
     interest: Arc<Interest>,
 }
 
 impl RequestParts {
-    /// Whether nobody waits for the response any more. See [`Request::is_cancelled`].
+    /// Whether the response is no longer awaited. See [`Request::is_cancelled`].
     pub fn is_cancelled(&self) -> bool {
         self.interest.is_over()
     }
 
-    /// Waits until nobody waits for the response any more. See [`Request::is_cancelled`].
+    /// Waits until the response is no longer awaited. See [`Request::is_cancelled`].
     ///
     /// # Example
     ///
@@ -147,8 +147,8 @@ impl Request {
         Self { request, deadline, interest, endpoint, held: true, replied: false }
     }
 
-    /// What a handler needs, which can be given away: whoever has it can see that the request is cancelled
-    /// while another one replies.
+    /// Returns the parts of the request that a handler needs. Their holder can see whether the request is
+    /// cancelled, while another task replies.
     ///
     /// # Example
     ///
@@ -182,16 +182,16 @@ impl Request {
         }
     }
 
-    /// Whether nobody waits for the response any more: the caller has abandoned the call, its deadline
-    /// has passed, or this endpoint has stopped.
+    /// Whether the response is no longer awaited: the caller has abandoned the call, its deadline has passed,
+    /// or this endpoint has stopped.
     ///
-    /// A caller that abandons a call says so once it knows that the callee has the request. One that
-    /// dies, or whose peer does not support it, does not: then the deadline applies.
+    /// A caller that abandons a call tells the callee once it knows that the callee has the request. If the
+    /// caller dies, or one of the ends does not support this, only the deadline applies.
     pub fn is_cancelled(&self) -> bool {
         self.interest.is_over()
     }
 
-    /// Waits until nobody waits for the response. See [`is_cancelled`](Self::is_cancelled).
+    /// Waits until the response is no longer awaited. See [`is_cancelled`](Self::is_cancelled).
     ///
     /// # Example
     ///
@@ -220,7 +220,7 @@ impl Request {
         self.interest.over().await;
     }
 
-    /// The caller's address, where it accepts messages itself.
+    /// The caller's address, at which it accepts messages.
     pub const fn peer(&self) -> SocketAddr {
         self.request.peer
     }
@@ -230,8 +230,8 @@ impl Request {
         &self.request.bytes
     }
 
-    /// When the caller stops waiting, as the callee estimates it: counted from when the request had
-    /// arrived.
+    /// The time at which the caller stops waiting, as the callee estimates it: counted from the arrival of
+    /// the request.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -240,12 +240,12 @@ impl Request {
         &self.endpoint
     }
 
-    /// Sends the response, and waits until the caller's endpoint has it, when what this returns is
-    /// awaited. It can have settings of its own first.
+    /// Sends the response and waits until the caller's endpoint has it, once the returned [`Outgoing`] is
+    /// awaited. You can change its settings before.
     ///
-    /// Ends by the caller's deadline, or by the configured deadline of messages if that is earlier.
-    /// Dropping the future stops the burst. In that case, and if the response is refused, the
-    /// caller is told that there is no answer.
+    /// The send ends by the caller's deadline, or by the configured deadline of messages if that is earlier.
+    /// Dropping the future stops the burst. In that case, and if the response is refused, the caller is told
+    /// that there is no answer.
     ///
     /// # Errors
     ///
@@ -292,7 +292,7 @@ impl Request {
         Ok(receipt)
     }
 
-    /// Sends an empty response: the application has handled the request.
+    /// Confirms with an empty response that the application has handled the request.
     ///
     /// # Errors
     ///
@@ -319,7 +319,7 @@ impl Request {
         self.reply(Bytes::new())
     }
 
-    /// Begins to send the response, which goes on by itself.
+    /// Begins to send the response, and returns while it is under way.
     pub(super) async fn reply_detached(mut self, bytes: Bytes) -> Result<(), SendError> {
         let endpoint = self.upgrade()?;
         let options = self.options(SendOptions::default())?;
@@ -333,7 +333,8 @@ impl Request {
                 if let Outcome::Delivered(_) = outcome {
                     return;
                 }
-                // It has been released. Its end counts it, and tells the caller of a refusal.
+                // The request has been released. Dropping `ended` counts it as unanswered and tells the
+                // caller, which is needed only after a refusal.
                 let mut ended = Self::new(request, deadline, interest, endpoint_here);
                 ended.held = false;
                 if let Outcome::Rejected(rejection @ Rejection::ByPeer(_)) = outcome {
@@ -351,7 +352,8 @@ impl Request {
         Ok(())
     }
 
-    /// The response is under way, or there is none: the endpoint need not wait for it.
+    /// Releases the request: its response is under way, or there is none, so that a shutdown need not wait
+    /// for it.
     fn release(&mut self, endpoint: &Endpoint) {
         if core::mem::take(&mut self.held) {
             endpoint.inner.unless_closed(|engine| engine.release(self.request.id()));
@@ -371,8 +373,8 @@ impl Request {
         Ok(Endpoint { inner: self.endpoint.upgrade().ok_or(SendError::Closed)? })
     }
 
-    /// Limits `options` to the time that is left. A caller may claim to wait for weeks; then the
-    /// configured deadline applies.
+    /// Limits the deadline to the time that is left. If the caller claims to wait for longer than the
+    /// configured deadline, the latter applies.
     fn options(&self, options: SendOptions) -> Result<SendOptions, SendError> {
         let most = options.deadline.unwrap_or(self.upgrade()?.inner.patience);
         match self.deadline.saturating_duration_since(Instant::now()).min(most) {
@@ -390,12 +392,12 @@ impl Drop for Request {
         }
         let Ok(endpoint) = self.upgrade() else { return };
         let options = self.options(SendOptions::default());
-        // Without a reply that was begun, only if somebody still waits.
+        // If no reply was begun, only if the response is still awaited.
         if options.is_ok() || !self.held {
             self.count_unanswered();
         }
         if let Ok(options) = options {
-            // Without room or time for it, the caller's deadline has to do.
+            // If there is no room or time for this, the caller waits until its deadline.
             let frame = self.response(None);
             let _ = endpoint.start(self.request.peer, Role::Response, frame, &options, |_| {});
         }
@@ -406,11 +408,11 @@ impl Drop for Request {
 impl Endpoint {
     /// Receives the next request of a [`call`](Self::call).
     ///
-    /// Requests whose callers have given up meanwhile are dropped and counted.
+    /// Requests whose callers have given up in the meantime are dropped and counted.
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the endpoint is shutting down: it refuses requests that were not taken.
+    /// [`Closed`] when the endpoint is shutting down: it refuses requests that have not been taken.
     ///
     /// # Example
     ///

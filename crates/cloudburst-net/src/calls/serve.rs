@@ -17,13 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) enum Handled {
     Answered(Bytes),
     Panicked,
-    /// The handler says that there is no response.
+    /// The handler returned an error.
     Failed(String),
-    /// Nobody waits for the response any more.
+    /// The response is no longer awaited.
     Cancelled,
 }
 
-/// What answers requests: `tower::Service`, as far as it is needed here.
+/// A service that answers requests: the part of `tower::Service` that is needed here.
 trait Service {
     type Response: Into<Bytes>;
     type Error: Display;
@@ -77,19 +77,19 @@ where
 }
 
 impl Endpoint {
-    /// Serves requests with `handler`, at most `limit` at a time, until the endpoint shuts down and
-    /// those that were taken are answered.
+    /// Serves requests with `handler`, at most `limit` at a time, until the endpoint shuts down and all
+    /// requests taken are answered.
     ///
-    /// All handlers run on the task that polls this. One that computes for long delays the others:
-    /// hand such work to `spawn_blocking`. To use more cores, run this in several tasks, each with
-    /// a clone of the endpoint. A `limit` of 0 counts as 1. Further requests wait in a queue of
-    /// [`Config::receive_messages`](crate::Config::receive_messages), and then at their callers. A
-    /// response is sent when its handler ends, and a handler's place is free before it has arrived.
+    /// All handlers run on the task that polls this future. A handler that computes for long delays the
+    /// others: hand such work to `spawn_blocking`. To use more cores, run this in several tasks, each with a
+    /// clone of the endpoint. A `limit` of 0 counts as 1. Further requests wait in a queue of
+    /// [`Config::receive_messages`](crate::Config::receive_messages), and then at their callers. A response
+    /// is sent when its handler ends, and the handler's place is free before the response has arrived.
     ///
-    /// A handler is dropped when its caller has stopped waiting: see [`Request::is_cancelled`]. If
-    /// `handler` panics, its caller is told that there is no answer, the panic is counted and
-    /// logged, and other requests are served: `handler` must tolerate this. Dropping the future
-    /// leaves the requests that are being handled without an answer.
+    /// A handler is dropped when its caller has stopped waiting: see [`Request::is_cancelled`]. If `handler`
+    /// panics, its caller is told that there is no answer, the panic is counted and logged, and serving
+    /// continues: `handler` must tolerate this. Dropping the future leaves the requests that are being
+    /// handled without an answer.
     ///
     /// # Example
     ///
@@ -122,8 +122,8 @@ impl Endpoint {
         F: FnMut(RequestParts) -> R,
         R: Future<Output: Into<Bytes>>,
     {
-        // Converted here: the compiler could not tell that futures of services are `Send` where a
-        // handler returns a `&'static str`.
+        // Converted here: the compiler could not prove that the futures of services are `Send` if a handler
+        // returns a `&'static str`.
         let into: fn(R::Output) -> Bytes = Into::into;
         let handler = Function(move |request| handler(request).map(into));
         match self.serve_by(limit, handler).await {
@@ -135,14 +135,14 @@ impl Endpoint {
     /// Serves requests with a `tower` service, as [`serve`](Self::serve) does with a function.
     /// Requires the feature `tower`.
     ///
-    /// No further request is taken while one waits for the service to be ready: requests then wait
-    /// at their callers. If the service answers with an error, that is logged, and the caller is told
-    /// that there is no answer ([`SendError::Unanswered`](crate::SendError::Unanswered)).
+    /// While one request waits for the service to be ready, no further request is taken: they wait at their
+    /// callers. If the service answers with an error, that is logged, and the caller is told that there is no
+    /// answer ([`SendError::Unanswered`](crate::SendError::Unanswered)).
     ///
     /// # Errors
     ///
-    /// That of `poll_ready`: the service is broken. Requests that were taken and not answered then
-    /// have no answer.
+    /// The error of `poll_ready`, which means that the service is broken. Requests that were taken but not
+    /// answered then get no answer.
     ///
     /// # Example
     ///
@@ -217,7 +217,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends what `handler` makes of a request. `None`: it has panicked.
+    /// Runs `handler` and sends its response. `None` if the service panicked before it returned a future.
     async fn handle<R, B, E>(&self, request: Request, handler: Option<R>)
     where
         R: Future<Output = Result<B, E>>,
@@ -241,7 +241,7 @@ impl Endpoint {
                     Poll::Pending => cancelled.as_mut().poll(context).map(|()| Handled::Cancelled),
                 })
                 .await;
-                // What the handler owns is dropped here, and may panic, too.
+                // This drops what the handler owns, which may panic, too.
                 match catch_unwind(AssertUnwindSafe(|| handler.set(None))) {
                     Ok(()) => handled,
                     Err(_) => Handled::Panicked,
@@ -261,13 +261,13 @@ impl Endpoint {
             }
             Handled::Panicked => {
                 self.inner.unless_closed(|engine| engine.calls(Calls::count_panicked));
-                tracing::error!(%peer, "the handler of a request panicked; its caller has no answer");
+                tracing::error!(%peer, "the handler of a request panicked: its caller gets no answer");
             }
             Handled::Failed(error) => {
-                tracing::warn!(%peer, error, "a service failed; its caller has no answer");
+                tracing::warn!(%peer, error, "a service failed: its caller gets no answer");
             }
             Handled::Cancelled => {
-                tracing::debug!(%peer, "nobody waits for a response: its handler was dropped");
+                tracing::debug!(%peer, "a response is no longer awaited: its handler was dropped");
             }
         }
     }

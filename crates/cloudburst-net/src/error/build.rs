@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why an endpoint was not built. Nothing is left of it.
+/// Why an endpoint was not built. No socket or thread of it remains.
 ///
 /// # Example
 ///
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// match Endpoint::builder().bind(loopback).dscp(64).security(security).build() {
 ///     Ok(endpoint) => println!("listening on {}", endpoint.local_addr()),
 ///     Err(BuildError::Bind { addr, source }) => eprintln!("is {addr} in use? {source}"),
-///     Err(error) => eprintln!("{error}"), // DSCP 64 does not exist: it must be between 0 and 63
+///     Err(error) => eprintln!("{error}"), // DSCP 64 is out of range: it must be between 0 and 63
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -27,25 +27,25 @@ use std::path::PathBuf;
 pub enum BuildError {
     /// The builder was not told how to authenticate peers.
     #[error(
-        "no security was chosen: call `.security(Security::pre_shared(key))`, or \
-         `.security(Security::trusted_network())` where anybody who reaches the endpoint may use it"
+        "no security was chosen: call `.security(Security::pre_shared(key))` or, if any host that \
+         reaches the endpoint may use it, `.security(Security::trusted_network())`"
     )]
     NoSecurity,
-    /// A DSCP has six bits.
-    #[error("DSCP {value} does not exist: it must be between 0 and 63")]
+    /// A DSCP is out of range: it has six bits.
+    #[error("DSCP {value} is out of range: it must be between 0 and 63")]
     Dscp {
-        /// What was asked for.
+        /// The value.
         value: u8,
     },
     /// No DSCP, or more than there are classes.
-    #[error("{count} DSCPs were given: there must be between 1 and {most}, one a class")]
+    #[error("{count} DSCPs were given: there must be between 1 and {most}, one per class")]
     Dscps {
-        /// How many came.
+        /// How many were given.
         count: usize,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
-    /// An address that no packet can be sent to.
+    /// An address that peers cannot send to.
     #[error(
         "an endpoint cannot be known as {address}, because peers cannot send to it: give the IP \
          address and the port that they send to"
@@ -54,32 +54,33 @@ pub enum BuildError {
         /// The address.
         address: SocketAddr,
     },
-    /// A path map that does not exist.
+    /// The path map was refused.
     #[error(transparent)]
     Paths(#[from] PathMapError),
-    /// A setting that is out of its range.
+    /// A setting is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The system refuses the address, or another socket.
+    /// The system refuses a socket, or to bind it to the address.
     #[error("cannot bind a UDP socket to {addr}{advice}", advice = after_refusal(source))]
     Bind {
         /// The address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The sockets for [`Builder::build_on`](crate::Builder::build_on) are not those that it needs.
+    /// The sockets for [`Builder::build_on`](crate::Builder::build_on) are not bound to the addresses that
+    /// the endpoint needs.
     #[error(
         "this endpoint takes messages at {}, and the sockets that it was given are bound to {}: give it \
-         one for each of its ports, and no other",
+         exactly one socket for each of its addresses",
         list(expected),
         list(given)
     )]
     Sockets {
-        /// Where it takes messages: the address to bind to and, if the path map wants more ports, those
-        /// after it.
+        /// Where it takes messages: the address to bind to and, if the path map needs more ports, those after
+        /// it.
         expected: Vec<SocketAddr>,
-        /// Where they are bound.
+        /// The addresses that the given sockets are bound to.
         given: Vec<SocketAddr>,
     },
     /// A socket for [`Builder::build_on`](crate::Builder::build_on) cannot be used.
@@ -90,7 +91,7 @@ pub enum BuildError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The path map writes IP headers itself, for which the system demands a privilege.
+    /// The path map writes IP headers itself, for which the system requires a privilege.
     #[error(
         "path map `{map}` needs a raw socket, and the system refuses one{advice}",
         advice = after_raw_refusal(source)
@@ -98,15 +99,15 @@ pub enum BuildError {
     NoRawSocket {
         /// The map.
         map: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refuses to set or read an option of a socket, or its address.
-    #[error("cannot use {option} on a socket, and the endpoint needs it")]
+    #[error("cannot use {option} on a socket, which this endpoint needs")]
     SocketOption {
         /// The name of the option, or of the system call, in the manual.
         option: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No file can be created in the directory for [`Builder::qlog`](crate::Builder::qlog).
@@ -114,7 +115,7 @@ pub enum BuildError {
     Qlog {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refuses something that every endpoint needs.
@@ -122,7 +123,7 @@ pub enum BuildError {
     System {
         /// What the system refused: a thread, a descriptor for events, or random bytes.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -132,12 +133,12 @@ fn list(addresses: &[SocketAddr]) -> String {
 }
 
 impl BuildError {
-    /// For an error of the system where the endpoint asks for `what`.
+    /// Makes an error of the system's refusal of `what`.
     pub(crate) fn refused<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::System { what, source: error.into() }
     }
 
-    /// Names the map that wanted a raw socket.
+    /// Names the map that needs a raw socket.
     pub(crate) fn of_map(self, paths: &PathMap) -> Self {
         match self {
             Self::NoRawSocket { source, .. } => {

@@ -1,4 +1,4 @@
-//! Why a message, a call or a reply did not succeed, and what is certain then.
+//! Why a message, a call or a reply did not succeed, and whether it may have been delivered.
 
 use cloudburst_core::config::ConfigError;
 use cloudburst_core::error::{Indeterminate, LocalError, Rejection, SendError as Refusal};
@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 /// async fn ask(client: &Endpoint, servers: [SocketAddr; 2]) -> Result<Bytes, SendError> {
 ///     match client.call(servers[0], "a question").await {
 ///         Err(error) if !error.may_have_been_delivered() => {
-///             client.call(servers[1], "a question").await // nobody gets it twice
+///             client.call(servers[1], "a question").await // it is not delivered twice
 ///         }
 ///         Err(SendError::NoResponse) => Ok(Bytes::from("an old answer")),
 ///         answered => answered,
@@ -41,7 +41,7 @@ pub enum SendError {
         /// The limit.
         max: usize,
     },
-    /// An option of the message is out of its range.
+    /// An option of the message is out of range.
     #[error("not sent: {0}")]
     Option(#[from] ConfigError),
     /// The path map has no path to the peer.
@@ -50,24 +50,24 @@ pub enum SendError {
         /// The peer.
         peer: SocketAddr,
     },
-    /// The configured order is not for as many paths as lead to the peer.
+    /// The configured order does not fit the number of paths to the peer.
     #[error("not sent: the paths to {peer} cannot be put in order: {source}")]
     Order {
-        /// Where the paths lead.
+        /// The peer.
         peer: SocketAddr,
-        /// How many there are, and how many there should be.
+        /// The number of paths, and the number that the order needs.
         source: OrderError,
     },
     /// The peer is behind an address translator, and no session with it is left.
     #[error(
-        "not sent: no session with {peer} is left, and it is behind an address translator: it must \
-         send first"
+        "not sent: {peer} is behind an address translator, and its session has ended: it must send \
+         first"
     )]
     Gone {
         /// The peer.
         peer: SocketAddr,
     },
-    /// As many messages or bytes are under way as may be.
+    /// The limit on messages or bytes under way is reached.
     #[error(
         "not sent: {messages} messages and connects ({bytes} bytes) are waiting or under way: wait \
          until one ends"
@@ -78,7 +78,7 @@ pub enum SendError {
         /// Their bytes.
         bytes: usize,
     },
-    /// As many calls are in flight as may be.
+    /// The limit on calls in flight is reached.
     #[error("not sent: {calls} calls are in flight; wait until one ends, or raise `send_messages`")]
     TooManyCalls {
         /// Calls in flight.
@@ -95,25 +95,25 @@ pub enum SendError {
     /// The peer refused the message.
     #[error("not delivered: {0}; {advice}", advice = after_refusal_by_peer(*.0))]
     Refused(#[source] RejectReason),
-    /// No session came about before the deadline: nobody is there, or has another key, or no packet
-    /// gets through.
+    /// No session was established before the deadline: no endpoint is there, or it has another key, or no
+    /// packet gets through.
     #[error(
-        "not delivered: nobody who shares this key answered before the deadline; check the peer's \
+        "not delivered: no endpoint with this key answered before the deadline; check the peer's \
          address, its key, and the firewalls on the way"
     )]
     NoAnswer,
     /// No session was established before the deadline, though an endpoint that has the key answered.
     /// Most likely it does not know this address as its own.
     #[error(
-        "not delivered: an endpoint with this key answered and did not accept the handshake: it may \
+        "not delivered: an endpoint with this key answered but did not accept the handshake: it may \
          not know this address as its own; tell the receiver its address: `Builder::known_as`, \
          `cbrst-recv --known-as`"
     )]
     NotAccepted,
-    /// No session came about before the deadline, for somebody who shares the key speaks another
-    /// version of the protocol there.
+    /// No session was established before the deadline, because the endpoint that shares the key speaks
+    /// another version of the protocol.
     #[error(
-        "not delivered: the peer speaks version {theirs} of the protocol, and this end version \
+        "not delivered: the peer speaks version {theirs} of the protocol, and this endpoint version \
          {ours}; run the same version at both ends"
     )]
     OtherVersion {
@@ -124,23 +124,23 @@ pub enum SendError {
     },
     /// As [`NoAnswer`](Self::NoAnswer), and the last packets to the peer did not even leave this host.
     #[error(
-        "not delivered: nobody who shares this key answered before the deadline, and this host has \
-         not sent the last packets: {0}; {advice}", advice = after_local(*.0)
+        "not delivered: no endpoint with this key answered before the deadline, and this host could \
+         not send the last packets: {0}; {advice}", advice = after_local(*.0)
     )]
     NotSent(#[source] LocalError),
     /// The rate or other messages left this one no transmit opportunity before its deadline, or the
     /// deadline was zero.
     #[error(
-        "not delivered: nothing of the message was sent before its deadline; allow more time or a \
+        "not delivered: no packet of the message was sent before its deadline; allow more time or a \
          higher rate, or send less at once"
     )]
     NotStarted,
-    /// It was cancelled before its first packet; a reply, because nobody waits for it.
-    #[error("not delivered: the message was cancelled before its first packet")]
+    /// The message was cancelled before its first packet; a reply, because it is no longer awaited.
+    #[error("not delivered: the message was cancelled before its first packet was sent")]
     Cancelled,
 
-    // The message may have been delivered, or not. No more of it is sent, but what has left this
-    // host by now may yet make it whole.
+    // The message may have been delivered, or not. No more of it is sent, but packets that have left this
+    // host may still complete it.
     /// No STOP came before the deadline.
     #[error(
         "perhaps not delivered: no STOP came before the deadline; allow more time, or ask the peer \
@@ -157,7 +157,7 @@ pub enum SendError {
     Busy,
     /// As [`Deadline`](Self::Deadline), and the last packets to the peer did not even leave this host.
     #[error(
-        "perhaps not delivered: no STOP came before the deadline, and this host has not sent the \
+        "perhaps not delivered: no STOP came before the deadline, and this host could not send the \
          last packets: {0}; {advice}", advice = after_local(*.0)
     )]
     PartlySent(#[source] LocalError),
@@ -168,13 +168,13 @@ pub enum SendError {
          under way; ask the peer before sending again"
     )]
     PeerRestarted,
-    /// It was cancelled when packets had been sent.
+    /// The message was cancelled after packets of it had been sent.
     #[error("perhaps not delivered: the message was cancelled while it was under way")]
     CancelledLate,
     /// This endpoint was closed or dropped while the message or the call was under way.
     #[error(
-        "perhaps not delivered: this endpoint was closed; give `shutdown` more time to let what is \
-         under way end"
+        "perhaps not delivered: this endpoint was closed; give `shutdown` more time for sends and \
+         calls under way to end"
     )]
     Closed,
     /// This process is a fork of the one that built the endpoint, whose threads and nonces it
@@ -186,26 +186,26 @@ pub enum SendError {
     Forked {
         /// The process that built the endpoint.
         built_in: u32,
-        /// The process that tried to send, or to wait for what the other one sends.
+        /// The process that tried to send, or to wait for a send of the other one.
         here: u32,
     },
 
     // Of calls alone: the callee's endpoint has the request.
-    /// The callee has the request, and its response was not here before the deadline.
+    /// The callee has the request, but its response did not arrive before the deadline.
     #[error(
         "no response before the deadline, though the callee has the request: it may still act \
-         on it; allow more time, or see whether it is overloaded"
+         on it; allow more time, or check whether it is overloaded"
     )]
     NoResponse,
-    /// The callee's application has dropped the request: its handler panicked, failed, was stopped,
-    /// or wanted it so.
+    /// The callee's application has dropped the request: its handler panicked, failed, was stopped, or chose
+    /// not to reply.
     #[error("the callee has dropped the request without a reply: see its log")]
     Unanswered,
 }
 
 impl SendError {
-    /// Whether an end had no room: the receiver, whose application does not take messages fast enough,
-    /// or this endpoint, which has too many under way. Send less, or later.
+    /// Whether one end had no room: the receiver, whose application does not take messages fast enough, or
+    /// this endpoint, which has too many under way. Send less, or later.
     ///
     /// # Example
     ///
@@ -248,13 +248,13 @@ impl SendError {
         )
     }
 
-    /// Whether the peer has refused the message, which it will not do otherwise the next time, unless
-    /// it was [closing](RejectReason::Closing).
+    /// Whether the peer has refused the message. Unless it was [closing](RejectReason::Closing), it will
+    /// refuse it again.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
-    /// Whether this endpoint is closed or closing: nothing more can be sent by it.
+    /// Whether this endpoint is closed or closing: it can send nothing more.
     pub const fn is_closed(&self) -> bool {
         matches!(self, Self::Closing | Self::Closed)
     }
@@ -332,7 +332,7 @@ impl From<CallFailure> for SendError {
     }
 }
 
-/// The endpoint is closed, and its last message was taken.
+/// The endpoint is closed, and all its messages have been taken.
 ///
 /// # Example
 ///
@@ -360,7 +360,7 @@ const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::TooLarge => "raise `max_message` there, or send less",
         RejectReason::Unsupported => "run the same version at both ends",
-        RejectReason::Corrupt => "this host's memory or a bug is to blame",
+        RejectReason::Corrupt => "faulty memory of this host or a bug is to blame",
         RejectReason::Closing => "send again once the receiver is back",
         _ => "see the log of the receiver",
     }
@@ -369,13 +369,13 @@ const fn after_refusal_by_peer(reason: RejectReason) -> &'static str {
 const fn after_local(error: LocalError) -> &'static str {
     match error {
         LocalError::Unreachable => {
-            "bring up the interface with its address, or see what `ip route get` says of the peer"
+            "bring up the interface with its address, or check the route with `ip route get PEER`"
         }
-        LocalError::Denied => "see the rules of the firewall for packets that leave this host",
-        LocalError::Prohibited => "send to the address of one host, and see `ip route get` of it",
+        LocalError::Denied => "check this host's firewall rules for outgoing packets",
+        LocalError::Prohibited => "send to the address of a single host, and check `ip route get`",
         LocalError::NoBuffer => "lower `capacity`, or raise `socket_buffers`",
         LocalError::TooLarge => "lower `mtu`",
-        _ => "see `dmesg`, and whether another program can send to the peer",
+        _ => "check `dmesg`, and whether another program can send to the peer",
     }
 }
 
@@ -497,16 +497,16 @@ mod tests {
             lines,
             [
                 "not sent: message of 2 bytes is larger than `max_message`, 1 bytes",
-                "not delivered: nobody who shares this key answered before the deadline; \
+                "not delivered: no endpoint with this key answered before the deadline; \
                  check the peer's address, its key, and the firewalls on the way",
-                "not delivered: an endpoint with this key answered and did not accept the \
+                "not delivered: an endpoint with this key answered but did not accept the \
                  handshake: it may not know this address as its own; \
                  tell the receiver its address: `Builder::known_as`, `cbrst-recv --known-as`",
                 "perhaps not delivered: no STOP came before the deadline; \
                  allow more time, or ask the peer before sending again",
-                "perhaps not delivered: no STOP came before the deadline, and this host has not \
-                 sent the last packets: its firewall forbids it; \
-                 see the rules of the firewall for packets that leave this host",
+                "perhaps not delivered: no STOP came before the deadline, and this host could not \
+                 send the last packets: the local firewall rejects them; \
+                 check this host's firewall rules for outgoing packets",
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// How the sockets are to be opened.
+/// Which sockets to open, and how.
 ///
 /// # Example
 ///
@@ -28,21 +28,21 @@ pub struct UdpConfig {
     /// The address that peers send to: that of egress 0, unless it is shared. All egresses have its
     /// IP.
     pub bind: SocketAddr,
-    /// Whether others may have that address, too (SO_REUSEPORT).
+    /// Whether other endpoints may bind to that address, too (SO_REUSEPORT).
     pub reuse_port: bool,
-    /// How many sockets, at least one.
+    /// The number of sockets, at least one.
     pub sockets: u16,
-    /// How many of them have ports in a row, from that of egress 0 on; at least one.
+    /// The number of sockets with consecutive ports, starting at that of egress 0; at least one.
     pub ports: u16,
-    /// How many IPv6 flow labels, if any.
+    /// The number of IPv6 flow labels, or 0.
     pub flow_labels: u16,
-    /// Whether packets may be sent within others, which takes CAP_NET_RAW.
+    /// Whether packets may be encapsulated, which requires CAP_NET_RAW.
     pub encapsulates: bool,
-    /// The DSCPs of classes 0, 1 and so on, each from 0 to 63; one to eight. Classes beyond the
-    /// last share it.
+    /// One to eight DSCPs, each from 0 to 63, of classes 0, 1 and so on. Classes beyond the last
+    /// DSCP share it.
     pub dscps: Vec<u8>,
-    /// The DSCP that switches give packets which they trim, if another.
+    /// The DSCP that switches set in packets that they trim, if it is another.
     pub trim_dscp: Option<u8>,
-    /// Bytes to ask for, for each receive and each send buffer.
+    /// The size in bytes to request for each receive buffer and each send buffer.
     pub socket_buffers: usize,
 }

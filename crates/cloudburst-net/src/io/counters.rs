@@ -31,15 +31,15 @@ use std::sync::OnceLock;
 pub struct IoCounters {
     /// Datagrams that the system accepted for sending.
     pub datagrams_sent: u64,
-    /// System calls for these: a batch for one path is one call.
+    /// System calls that sent them: a batch for one path takes one call.
     pub batches_sent: u64,
-    /// Sockets whose device cannot cut batches into datagrams (GSO), and which send one by one.
+    /// Sockets whose device cannot segment batches (GSO), and which send datagrams one by one.
     pub gso_fallbacks: u64,
     /// Datagrams that the system refused to send. They count as lost.
     pub send_errors: SendErrors,
     /// Datagrams that arrived.
     pub datagrams_received: u64,
-    /// Buffers that they arrived in: the system joins datagrams of one flow (GRO).
+    /// Buffers that they arrived in: the system coalesces datagrams of one flow (GRO).
     pub batches_received: u64,
     /// Receive errors of the sockets, ICMP messages included.
     pub receive_errors: u64,
@@ -47,15 +47,16 @@ pub struct IoCounters {
     pub kernel_drops: u64,
     /// Datagrams that arrived truncated and were discarded.
     pub truncated: u64,
-    /// Datagrams that arrived, from whomever, by their ECN bits.
+    /// Datagrams that arrived, from any source, by their ECN bits.
     ///
     /// A mark tells the operator that a queue was longer than a switch's marking threshold. It
     /// changes the rate only with [`Config::adaptive_rate`](crate::Config::adaptive_rate), and
     /// paths only with [`Order::Recycled`](crate::Order::Recycled).
     pub ecn: EcnCounts,
-    /// Packets that arrived with a DSCP that this endpoint does not use. Anybody can forge such.
+    /// Packets that arrived with a DSCP that this endpoint does not use. Such packets are easy to
+    /// forge.
     pub foreign_dscp: u64,
-    /// The DSCP of the first of these.
+    /// The DSCP of the first such packet.
     pub first_foreign_dscp: Option<u8>,
 }
 
@@ -103,25 +104,26 @@ pub struct SendErrors {
     pub no_buffer: u64,
     /// The peer's host reported a closed port (ECONNREFUSED).
     pub refused: u64,
-    /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and kin).
+    /// No route, no address, or no interface (ENETUNREACH, EHOSTUNREACH and similar).
     pub unreachable: u64,
-    /// Denied by this host's firewall (EPERM), or by a route or the kind of the address (EACCES).
+    /// Denied by this host's firewall (EPERM), or because of a route or the kind of address
+    /// (EACCES).
     pub denied: u64,
-    /// Larger than the path carries (EMSGSIZE): `mtu` is too large.
+    /// Larger than the MTU of the path (EMSGSIZE): `mtu` is too large.
     pub too_large: u64,
     /// Anything else.
     pub other: u64,
 }
 
 impl SendErrors {
-    /// Of all classes.
+    /// The total of all classes.
     pub const fn total(&self) -> u64 {
         let Self { no_buffer, refused, unreachable, denied, too_large, other } = *self;
         no_buffer + refused + unreachable + denied + too_large + other
     }
 }
 
-/// The counters, for several threads to add to.
+/// The counters, to which several threads add.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) datagrams_sent: Count,

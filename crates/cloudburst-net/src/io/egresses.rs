@@ -1,4 +1,4 @@
-//! What egresses there are.
+//! The numbers of egresses.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EgressNumbers {
     pub(crate) sockets: u16,
-    /// Of these, how many take messages.
+    /// How many of the sockets take messages.
     pub(crate) ports: u16,
     pub(crate) labels: u16,
     pub(crate) encapsulates: bool,

@@ -1,7 +1,7 @@
-//! Packets within packets: an outer IPv4 header whose destination is a path ID or a spine
-//! (RFC 2003, and section 4.1 of the DRB paper).
+//! Encapsulation: an outer IPv4 header whose destination is a path ID or a spine (RFC 2003, and
+//! section 4.1 of the DRB paper).
 //!
-//! Both headers, and that of UDP, are written here and leave by a raw socket. Without the outer
+//! Both IP headers and the UDP header are written here, and sent by a raw socket. Without the outer
 //! header, a packet looks as if egress 0 had sent it, which is where answers go.
 
 use crate::error::BuildError;
@@ -22,7 +22,7 @@ pub(crate) const OUTER_LEN: usize = IP_LEN;
 /// Bytes of an IPv4 header, and of a UDP header.
 const IP_LEN: usize = 20;
 const UDP_LEN: usize = 8;
-/// As most systems have it.
+/// The default of most systems.
 const TTL: u8 = 64;
 const IN_IP: u8 = 4;
 const UDP: u8 = 17;
@@ -33,7 +33,7 @@ type Headers = [u8; 2 * IP_LEN + UDP_LEN];
 #[derive(Debug)]
 pub(super) struct Encapsulator {
     socket: Socket,
-    /// The source of the headers inside: what egress 0 is bound to.
+    /// The source in the inner headers: the address of egress 0.
     source: SocketAddrV4,
     outer: RwLock<Vec<Ipv4Addr>>,
 }
@@ -45,28 +45,29 @@ impl Encapsulator {
         let SocketAddr::V4(source) = bound else {
             return Err(refused(Errno::EAFNOSUPPORT.into()));
         };
-        // IPPROTO_RAW sends, with the headers that it is given, and receives nothing.
+        // An IPPROTO_RAW socket sends packets with the headers that it is given, and receives
+        // nothing.
         let protocol = Some(Protocol::from(libc::IPPROTO_RAW));
         let socket = Socket::new(Domain::IPV4, Type::RAW, protocol).map_err(refused)?;
         let set = socket.set_nonblocking(true);
         set.map_err(|source| BuildError::SocketOption { option: "O_NONBLOCK", source })?;
-        // Less than was wanted is less of a burst.
+        // A smaller buffer only holds less of a burst.
         let _ = socket.set_send_buffer_size(buffers.min(i32::MAX as usize));
         Ok(Self { socket, source, outer: RwLock::default() })
     }
 
-    /// The numbers of all destinations so far, and of these; if there is no room for all of these,
-    /// the new ones among them get none.
+    /// Returns the numbers of all destinations so far, those in `wanted` included. If there is no
+    /// room for all in `wanted`, the new ones get no number.
     pub(super) fn numbers(&self, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, u16> {
         numbers(&mut self.outer.write().unwrap_or_else(PoisonError::into_inner), wanted)
     }
 
-    /// The destination of this number.
+    /// The destination with this number.
     pub(super) fn destination(&self, number: usize) -> Option<Ipv4Addr> {
         self.outer.read().unwrap_or_else(PoisonError::into_inner).get(number).copied()
     }
 
-    /// Sends a datagram within another, which goes to `outer` first.
+    /// Sends a datagram in an outer packet to `outer`.
     pub(super) fn send(
         &self,
         tos: u8,
@@ -97,14 +98,14 @@ fn numbers(outer: &mut Vec<Ipv4Addr>, wanted: &[Ipv4Addr]) -> HashMap<Ipv4Addr, 
         }
     }
     if outer.len() > MAX_OUTER {
-        // A map that is refused must not use up numbers, which are never free again.
+        // A map that is refused must not use up numbers, which are never freed.
         outer.truncate(known);
     }
     outer.iter().zip(0..).map(|(&ip, number)| (ip, number)).collect()
 }
 
-/// Both headers and that of UDP, for a payload of `len` bytes. Switches see the outer header and,
-/// once it is removed, the inner one: both have the same byte for DSCP and ECN.
+/// Both IP headers and the UDP header, for a payload of `len` bytes. Switches see the outer header
+/// and, once it is removed, the inner one: both have the same byte for DSCP and ECN.
 fn headers(tos: u8, outer: Ipv4Addr, from: SocketAddrV4, to: SocketAddrV4, len: usize) -> Headers {
     let mut headers = [0; 2 * IP_LEN + UDP_LEN];
     let (first, rest) = headers.split_at_mut(IP_LEN);
@@ -115,8 +116,8 @@ fn headers(tos: u8, outer: Ipv4Addr, from: SocketAddrV4, to: SocketAddrV4, len: 
     udp[..2].copy_from_slice(&from.port().to_be_bytes());
     udp[2..4].copy_from_slice(&to.port().to_be_bytes());
     udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
-    // No checksum, which IPv4 allows (RFC 768): the payload is sealed, and a packet that went
-    // astray does not open.
+    // No checksum, which IPv4 allows (RFC 768): the payload is sealed, and a misdelivered packet
+    // fails to open.
     headers
 }
 

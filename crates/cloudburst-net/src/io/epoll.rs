@@ -1,4 +1,4 @@
-//! Waiting for many descriptors at once, to the nanosecond where the system can.
+//! Waits for many descriptors at once, to the nanosecond if the system supports it.
 
 use core::time::Duration;
 use nix::errno::Errno;
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A set of descriptors, and which of them are readable.
+/// A set of descriptors, of which it reports those that are readable.
 #[derive(Debug)]
 pub(super) struct Readiness {
     epoll: Epoll,
@@ -17,7 +17,7 @@ pub(super) struct Readiness {
     is_exact: AtomicBool,
 }
 
-/// `struct __kernel_timespec`, which has 64 bits for each everywhere.
+/// `struct __kernel_timespec`, whose fields have 64 bits on all architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Timespec {
@@ -43,13 +43,13 @@ impl Readiness {
         self.epoll.add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, data))
     }
 
-    /// Another descriptor of this set, which is readable when any descriptor of the set is.
+    /// Returns another descriptor of this set, which is readable when any descriptor of the set is.
     pub(super) fn try_clone(&self) -> io::Result<OwnedFd> {
         self.epoll.0.try_clone()
     }
 
-    /// Waits for one of the descriptors, but for no longer than `timeout`. Returns how many events
-    /// there are. Where the system counts in milliseconds, the time is rounded up.
+    /// Waits until one of the descriptors is readable, for at most `timeout`. Returns the number of
+    /// events. If the system counts in milliseconds, the time is rounded up.
     pub(super) fn wait(
         &self,
         events: &mut [EpollEvent],
@@ -63,8 +63,8 @@ impl Readiness {
         self.epoll.wait(events, in_milliseconds(timeout))
     }
 
-    /// The result of the exact wait; `None` if the system has no such call, which then is not tried
-    /// again. Sandboxes that do not know it return EPERM instead of ENOSYS.
+    /// The result of the exact wait; `None` if the system has no such call, which is then not tried
+    /// again. Sandboxes that do not know the call return EPERM instead of ENOSYS.
     fn unless_missing(&self, waited: Result<usize, Errno>) -> Option<Result<usize, Errno>> {
         if let Err(Errno::ENOSYS | Errno::EPERM) = waited {
             self.is_exact.store(false, Relaxed);
@@ -80,7 +80,7 @@ impl Readiness {
         // SAFETY: the descriptor is open as long as `self` is. `events` is writable for `room`
         // events, and `EpollEvent` is a transparent `epoll_event`, any bits of which are valid.
         // `timeout` outlives the call and has the layout that the system wants. Without a signal
-        // mask, its size is not looked at.
+        // mask, its size is ignored.
         let waited = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,

@@ -1,11 +1,11 @@
-//! What the system did not take: lost, as if on the wire.
+//! Datagrams that the system refuses: they are lost, as if on the wire.
 
 use super::counters::Meter;
 use cloudburst_core::error::LocalError;
 use nix::errno::Errno;
 
 impl Meter {
-    /// Counts what the system did not take, and says so.
+    /// Counts datagrams that the system refused, and returns the reason.
     pub(super) fn count_loss(&self, error: Errno, datagrams: usize) -> Result<(), LocalError> {
         let (class, error) = match error {
             Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => {
@@ -28,7 +28,7 @@ impl Meter {
     }
 }
 
-/// Whether any of these was sent; the last error if none was. All are tried.
+/// Tries all. Returns the last error if none was sent.
 pub(super) fn any(sent: impl Iterator<Item = Result<(), LocalError>>) -> Result<(), LocalError> {
     sent.reduce(|any, one| any.or(one)).unwrap_or(Ok(()))
 }

@@ -1,4 +1,4 @@
-//! DSCP and ECN, which share one byte of the IP header: what packets carry, and what arrived.
+//! DSCP and ECN, which share one byte of the IP header, in outgoing and in arriving packets.
 
 use super::counters::Meter;
 use crate::error::BuildError;
@@ -19,7 +19,7 @@ pub(super) const fn is_ce(byte: u8) -> bool {
     byte & ECN == ECN
 }
 
-/// The byte of a packet that has another one than its socket, as IPv4 or IPv6 wants it.
+/// The byte of a packet whose byte is not that of its socket, in the form for IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     V4(u8),
@@ -40,7 +40,7 @@ impl Mark {
 pub(super) struct Dscps {
     /// By class. Classes beyond the last DSCP share it.
     own: Vec<u8>,
-    /// The DSCP that switches give packets which they trim.
+    /// The DSCP that switches set in packets that they trim.
     trimmed: Option<u8>,
 }
 
@@ -59,7 +59,7 @@ impl Dscps {
         self.own[usize::from(class).min(self.own.len() - 1)]
     }
 
-    /// The byte of packets that are marked so.
+    /// The byte of packets with this marking.
     pub(super) fn byte(&self, marking: Marking) -> u8 {
         let ecn = match marking.ecn {
             Ecn::NotEct => 0,
@@ -68,13 +68,13 @@ impl Dscps {
         self.of(marking.class) << 2 | ecn
     }
 
-    /// The byte of packets that leave without a mark of their own: that of most.
+    /// The byte set on the sockets, for packets without a mark of their own: that of most packets.
     pub(super) fn socket_byte(&self) -> u8 {
         self.byte(Marking { class: Class::DATA, ecn: Ecn::NotEct })
     }
 
-    /// What a packet to `to` needs to leave with its byte, if that is not the sockets'. IPv4 packets
-    /// want theirs by the name of IPv4, from sockets for both families too.
+    /// The mark that a packet to `to` needs if its byte is not that of the sockets. IPv4 packets
+    /// need the control message of IPv4, even on sockets for both families.
     pub(super) fn mark(&self, marking: Marking, to: SocketAddr) -> Option<Mark> {
         let byte = self.byte(marking);
         (byte != self.socket_byte()).then_some(match to {
@@ -83,7 +83,8 @@ impl Dscps {
         })
     }
 
-    /// Takes in the byte of datagrams that came together: the system joins only what has the same.
+    /// Counts datagrams that arrived in one buffer, by their byte: the system coalesces only
+    /// datagrams with the same byte.
     pub(super) fn note(
         &self,
         meter: &Meter,
@@ -95,7 +96,7 @@ impl Dscps {
         meter.ecn[usize::from(byte & ECN)].add(datagrams);
         let dscp = byte >> 2;
         let is_known = self.own.contains(&dscp) || self.trimmed == Some(dscp);
-        // Junk says nothing of the packets that are to arrive here.
+        // Junk says nothing about the packets that belong here.
         if !is_known && Kind::of(first).is_ok() {
             self.note_foreign(meter, dscp, datagrams, from);
         }
@@ -109,8 +110,8 @@ impl Dscps {
                 expected = %self,
                 got,
                 %from,
-                "packets come with another DSCP than this endpoint's own: a switch on the way \
-                 rewrites it, or the peer was given another; they may miss the shallow queue. \
+                "packets arrive with a DSCP other than this endpoint's own: a switch on the way \
+                 rewrites it, or the peer is set to another; they may miss the shallow queue. \
                  Set the same `Builder::dscp` at both ends, and have the switches trust it"
             );
         }

@@ -1,28 +1,29 @@
 //! UDP sockets behind the core's [`PacketIo`].
 //!
-//! An egress is a socket; or, for packets that leave, a flow label or an outer header of packets that
-//! egress 0 sends. Egress 0 has the address that peers send to. The next ones have the ports right
-//! after it, if messages are taken there too; the others have ports that the system picks, and
-//! exist so that switches hash their packets onto other paths. The last ones are spares.
+//! An egress is a socket or, for outgoing packets, a flow label or an outer header of packets that egress 0
+//! sends. Egress 0 has the address that peers send to. The next egresses have the ports right after it, if
+//! messages are taken there as well; the other sockets have ports that the system picks, and exist so that
+//! switches hash their packets onto other paths. The last ones are spares.
 //!
-//! Whoever opens the endpoint may have bound the sockets that take messages; the others are always opened here.
+//! The caller may supply the sockets that take messages, already bound; all others are opened here.
 //!
 //! With `reuse_port`, the address that peers send to is that of one more socket, which takes
 //! handshakes; egress 0 then has a port that the system picks.
 //!
-//! IPv6 sockets take IPv6 alone, but for `[::]`, which takes IPv4 as well. IPv4 addresses are
-//! always plain ones in [`Via`](cloudburst_core::path::Via): the mapped form (`::ffff:a.b.c.d`) ends here.
+//! IPv6 sockets take only IPv6, except that those for `[::]` take IPv4 as well. IPv4 addresses in
+//! [`Via`](cloudburst_core::path::Via) are always plain: the mapped form (`::ffff:a.b.c.d`) does not leave
+//! this module.
 //!
 //! | file | role |
 //! |---|---|
 //! | `config` | which sockets to open |
-//! | `sockets`, `socket`, `ports` | all of them; one and its options; ports in a row |
-//! | `egresses` | which numbers they have |
-//! | `send`, `encapsulate`, `loss` | batches to the wire; packets within packets; what was not taken |
-//! | `receive`, `waiting`, `epoll` | batches off the wire; waiting for them, and ending such waits |
-//! | `source` | the address of this host that packets came to, or leave from |
-//! | `marks` | DSCP and ECN, of what leaves and of what arrives |
-//! | `counters` | what all of these count |
+//! | `sockets`, `socket`, `ports` | all sockets; one socket and its options; consecutive ports |
+//! | `egresses` | the numbers of egresses |
+//! | `send`, `encapsulate`, `loss` | sending batches; encapsulation; datagrams that the system refuses |
+//! | `receive`, `waiting`, `epoll` | receiving batches; waiting for them, and ending such waits |
+//! | `source` | the local address that packets arrive at or leave from |
+//! | `marks` | DSCP and ECN of outgoing and arriving packets |
+//! | `counters` | the counters of all of these |
 
 mod config;
 mod counters;
@@ -65,7 +66,7 @@ use waiting::Waiter;
 /// A hundred years.
 const FAR: Duration = Duration::from_secs(3_155_760_000);
 
-/// Sockets, one for each egress, and a monotonic clock that began when they were opened.
+/// Sockets, one for each egress, and the monotonic clock that all endpoints of the process share.
 ///
 /// # Example
 ///
@@ -92,13 +93,13 @@ const FAR: Duration = Duration::from_secs(3_155_760_000);
 pub struct UdpIo {
     sockets: Sockets,
     inbox: Inbox,
-    /// What peers send to.
+    /// The address that peers send to.
     addr: SocketAddr,
     local_addrs: Vec<SocketAddr>,
     granted: GrantedBuffers,
 }
 
-/// The moment at which this process's time begins: one for all endpoints, because a
+/// The origin of this process's clock: one for all endpoints, because a
 /// [`Downlink`](cloudburst_core::path::Downlink) may be shared.
 fn epoch() -> Clock {
     static EPOCH: OnceLock<Clock> = OnceLock::new();
@@ -106,7 +107,7 @@ fn epoch() -> Clock {
 }
 
 impl UdpIo {
-    /// Opens the sockets. Those that take messages are `given`, unless that is empty.
+    /// Opens the sockets. `given` are the sockets that take messages, unless it is empty.
     ///
     /// # Errors
     ///
@@ -136,10 +137,10 @@ impl UdpIo {
         Instant::from_nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// What the system's clock says at a moment of this one.
+    /// Converts a time of this clock to one of the system's clock.
     pub(crate) fn clock_at(at: Instant) -> Clock {
         let since = at.saturating_since(Instant::ZERO);
-        // Beyond what the system can count is as good as never.
+        // A time beyond the range of the system's clock is as good as never.
         epoch().checked_add(since).unwrap_or_else(|| epoch() + FAR)
     }
 
@@ -148,7 +149,7 @@ impl UdpIo {
         self.addr
     }
 
-    /// The addresses of all egresses, by egress.
+    /// The addresses of all sockets, by egress, except one that other endpoints share.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
     }
@@ -158,23 +159,23 @@ impl UdpIo {
         self.granted
     }
 
-    /// What was sent, received and lost so far.
+    /// The counters so far.
     pub fn counters(&self) -> IoCounters {
         self.sockets.meter.read()
     }
 
-    /// Readable when an egress has something, or when a wait is to end.
+    /// A descriptor that is readable when a socket has something to read, or when a wait is to end.
     pub(crate) fn readiness(&self) -> std::io::Result<OwnedFd> {
         self.inbox.waiter.readiness()
     }
 
-    /// Which peers sockets that were bound to `bind` can send to.
+    /// Whether sockets bound to `bind` can send to an address.
     pub(crate) const fn reach_of(bind: SocketAddr) -> fn(IpAddr) -> bool {
         Family::of(bind).reach()
     }
 
-    /// The egresses, and among them those of these destinations of outer headers, as far as there
-    /// is room for them.
+    /// The numbers of the egresses, including those of the destinations `outer` of outer headers, as far as
+    /// there is room for them.
     pub(crate) fn egresses(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
         self.sockets.numbers(outer)
     }

@@ -1,14 +1,15 @@
-//! Ports in a row, so that a peer can be told of all by the first and their number.
+//! Consecutive ports, which a peer learns from the first port and their number.
 
 use super::socket::{EgressSocket, local_addr};
 use crate::error::BuildError;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-/// How often another first port is tried, where the system may pick it.
+/// How often another first port is tried, if the system picks it.
 const RETRIES: usize = 64;
 
-/// Binds `ports` sockets from the port of `bind` on; from any on, if that is 0.
+/// Binds `ports` sockets to consecutive ports, starting at the port of `bind`, or at any port if
+/// that is 0.
 pub(super) fn open_in_a_row(
     bind: SocketAddr,
     ports: u16,
@@ -37,7 +38,7 @@ fn open_from(
     Ok(egresses)
 }
 
-/// Takes over sockets that are bound to `ports` ports from that of `bind` on, one to each.
+/// Takes over sockets that are bound to `ports` consecutive ports, starting at that of `bind`.
 pub(super) fn adopt_in_a_row(
     bind: SocketAddr,
     ports: u16,
@@ -61,7 +62,7 @@ pub(super) fn adopt_in_a_row(
 /// The address with the next port.
 fn next(mut addr: SocketAddr, ports: u16) -> Result<SocketAddr, BuildError> {
     let Some(port) = addr.port().checked_add(1) else {
-        let source = io::Error::other(format!("the path map wants {ports} ports in a row"));
+        let source = io::Error::other(format!("the path map needs {ports} consecutive ports"));
         return Err(BuildError::Bind { addr, source });
     };
     addr.set_port(port);

@@ -1,4 +1,4 @@
-//! Takes datagrams in batches.
+//! Receives datagrams in batches.
 
 use super::marks::is_ce;
 use super::socket::{EgressSocket, plain};
@@ -20,31 +20,31 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Buffers that one call fills. Each may hold many datagrams that the system has joined.
+/// The buffers that one call fills. Each may hold many datagrams that the system has coalesced.
 const BUFFERS: usize = 16;
-/// The longest that the system joins.
+/// The most bytes that the system coalesces.
 const BUFFER_LEN: usize = 65_536;
-/// Rounds over all egresses that a call without waiting makes at most.
+/// The most rounds over all egresses in one call that does not wait.
 const MAX_ROUNDS: usize = 64;
 
-/// Receive buffers of one thread at a time.
+/// The receive buffers of one thread at a time.
 #[derive(Debug)]
 struct Batches(Vec<u8>);
 
-/// What came in one buffer.
+/// The contents of one buffer.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     from: SocketAddr,
-    /// The address of this host to answer from, if the system told.
+    /// The local address to answer from, if the system reported it.
     local: Option<IpAddr>,
     len: usize,
     /// Bytes in each datagram but the last.
     segment: usize,
-    /// DSCP and ECN, if the system told.
+    /// DSCP and ECN, if the system reported them.
     mark: Option<u8>,
 }
 
-/// Takes packets from sockets, for any number of threads.
+/// Receives packets from sockets, for any number of threads.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) waiter: Waiter,
@@ -57,7 +57,7 @@ impl Inbox {
         Self { waiter, batches: Mutex::new(Vec::new()) }
     }
 
-    /// Waits for packets, but for no more than `timeout`.
+    /// Waits for packets for at most `timeout`.
     pub(super) fn wait(&self, sockets: &Sockets, timeout: Duration) -> Ready {
         self.waiter.wait(timeout).unwrap_or_else(|_| {
             sockets.meter.receive_errors.add(1);
@@ -67,7 +67,8 @@ impl Inbox {
     }
 
     /// Takes one batch of each egress that is ready. A thread that waited takes no more, because it
-    /// has to answer what came. One that did not wait takes all that was there, up to a limit.
+    /// has to answer what arrived. A thread that did not wait takes everything that is there, up to
+    /// a limit.
     pub(super) fn take(
         &self,
         sockets: &Sockets,
@@ -101,7 +102,7 @@ impl Inbox {
             }
             let filled = sockets.receive_egress(number, egress, &mut batches, deliver);
             came += filled.unwrap_or(0);
-            // An error hides what is behind it.
+            // An error hides packets behind it.
             more |= failed || filled.is_none_or(|filled| filled == BUFFERS);
         }
         self.return_batches(batches);
@@ -161,10 +162,9 @@ impl Sockets {
         batches: &mut Batches,
         arrived: &mut [Option<Arrived>; BUFFERS],
     ) -> Result<usize, Errno> {
-        // New headers for each call: the system shortens them to what it wrote, and a shortened
-        // one would have no room for what the next call has to say.
-        // Room for the size of segments, the drops, the mark, and the destination, of which that of
-        // IPv6 is longer.
+        // New headers for each call: the system shortens them to what it wrote, and the next call
+        // might not have enough room in shortened ones. Room for the segment size, the drops, the
+        // mark, and the destination, which is longer for IPv6.
         let room = cmsg_space!(i32, u32, i32, libc::in6_pktinfo);
         let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BUFFERS, Some(room));
         let mut buffers = batches.0.chunks_mut(BUFFER_LEN);
@@ -185,7 +185,7 @@ impl Sockets {
         Ok(filled)
     }
 
-    /// What is in the buffer, unless it was cut off.
+    /// Reads the header of one buffer. `None` if the contents were truncated.
     fn read_header(
         &self,
         egress: &EgressSocket,
@@ -213,8 +213,8 @@ impl Sockets {
         Some(Arrived { from, local, len: message.bytes, segment, mark })
     }
 
-    /// Takes in the system's own count, which wraps around, and which another thread may have
-    /// read later than this one.
+    /// Adds drops from the system's own counter, which wraps around, and of which another thread
+    /// may have read a later value.
     fn count_drops(&self, egress: &EgressSocket, drops: u32) {
         let newer = |known: u32| {
             let more = drops.wrapping_sub(known);
@@ -225,7 +225,7 @@ impl Sockets {
         }
     }
 
-    /// Clears a socket's pending error, which would keep it ready for ever.
+    /// Clears a socket's pending error, which would keep it ready forever.
     fn take_error(&self, egress: &EgressSocket) {
         if let Ok(Some(error)) = egress.socket.take_error() {
             self.meter.receive_errors.add(1);

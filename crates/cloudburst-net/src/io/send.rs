@@ -1,4 +1,4 @@
-//! Batches to the wire: whatever goes wrong is packet loss, counted.
+//! Sends batches. Every failure counts as packet loss.
 
 use super::loss::any;
 use super::marks::Mark;
@@ -16,20 +16,20 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What one call with UDP_SEGMENT takes at most (UDP_MAX_SEGMENTS of older kernels).
+/// The most datagrams in one call with UDP_SEGMENT (UDP_MAX_SEGMENTS of older kernels).
 const MAX_SEGMENTS: usize = 64;
 
-/// Where datagrams go, and what they carry there.
+/// Where datagrams go, from which address and with which mark.
 struct Destination {
     addr: SockaddrStorage,
-    /// Which address of this host they leave from, unless the system is to pick it.
+    /// The local address that they leave from, unless the system picks it.
     source: Option<Source>,
-    /// Unless it is the socket's own.
+    /// Their mark, unless it is the socket's own.
     mark: Option<Mark>,
 }
 
 impl Sockets {
-    /// Sends datagrams; an error if the system took none of them.
+    /// Sends datagrams. Fails if the system accepted none of them.
     pub(super) fn send_batch(
         &self,
         transmit: &Transmit,
@@ -61,7 +61,7 @@ impl Sockets {
         }))
     }
 
-    /// Sends each datagram within another.
+    /// Sends each datagram in an outer packet.
     fn send_encapsulated(
         &self,
         transmit: &Transmit,
@@ -84,7 +84,7 @@ impl Sockets {
         }))
     }
 
-    /// One call for all datagrams; where the device cannot do that, one for each.
+    /// Sends all datagrams in one call or, if the device cannot segment them, in one call each.
     fn send_segmented(
         &self,
         egress: &EgressSocket,
@@ -100,14 +100,14 @@ impl Sockets {
                 Ok(())
             }
             Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EMSGSIZE)) => {
-                // The address may be to blame, or a path too narrow for a segment, which the
-                // system would cut into fragments: older ones say EINVAL then, newer ones
-                // EMSGSIZE. The device is, if single datagrams pass.
+                // The address may be to blame, or a path whose MTU is smaller than a segment, which
+                // the system would have to fragment: older kernels then return EINVAL, newer ones
+                // EMSGSIZE. After other errors, the device is to blame if single datagrams pass.
                 let singly = self.send_singly(egress, to, batch, size);
                 let device = matches!(error, Errno::EIO | Errno::EOPNOTSUPP) && singly.is_ok();
                 if device && egress.gso.swap(false, Relaxed) {
                     self.meter.gso_fallbacks.add(1);
-                    tracing::debug!(socket = ?egress.socket, "no segmentation offload: one by one");
+                    tracing::debug!(socket = ?egress.socket, "no segmentation offload: sending datagrams one by one");
                 }
                 singly
             }
@@ -115,7 +115,7 @@ impl Sockets {
         }
     }
 
-    /// One call for each datagram.
+    /// Sends each datagram in a call of its own.
     fn send_singly(
         &self,
         egress: &EgressSocket,
@@ -161,7 +161,7 @@ impl Sockets {
             match sent {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // The host may have lost the address, and peers hear it at another one.
+                // The host may have lost the source address. Peers accept packets from another one.
                 Err(Errno::EINVAL | Errno::ENETUNREACH | Errno::EADDRNOTAVAIL)
                     if source.take().is_some() => {}
                 Err(error) => return Err(error),
@@ -170,7 +170,7 @@ impl Sockets {
     }
 }
 
-/// The address with a flow label, which the system sends as it is: in network order.
+/// The address with a flow label, in network order, in which the system sends it.
 fn labelled(mut to: SocketAddr, label: u32) -> SocketAddr {
     if let SocketAddr::V6(to) = &mut to {
         to.set_flowinfo(label.to_be());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     impl Rig {
-        /// Eight sockets, to which the system says `gso_error` of batches that it is to segment.
+        /// Eight sockets. `gso_error` is the system's error for a batch to segment, by its number.
         fn new(gso_error: fn(usize) -> Option<Errno>) -> Self {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -226,7 +226,7 @@ mod tests {
             self.sockets.send_batch(&transmit, &contents)
         }
 
-        /// Sees some of `datagrams` arrive, in order.
+        /// Checks that of `datagrams`, those numbered in `arrive` arrive, in order, and no others.
         fn expect(&self, datagrams: usize, arrive: impl Iterator<Item = usize>) {
             let contents = contents(datagrams);
             let sent: Vec<&[u8]> = contents.chunks(SIZE).collect();
@@ -240,7 +240,7 @@ mod tests {
             self.receiver.set_nonblocking(false).unwrap();
         }
 
-        /// Sends datagrams, and sees them arrive.
+        /// Sends datagrams, and checks that they arrive.
         fn send_all(&self, egress: u16, datagrams: usize) {
             self.send(egress, datagrams).unwrap();
             self.expect(datagrams, 0..datagrams);

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-/// Whether the flow label of an address is sent.
+/// The option that sends the flow label of an address.
 #[derive(Clone, Copy, Debug)]
 struct FlowInfoSend;
 
@@ -27,13 +27,13 @@ nix::setsockopt_impl!(
 #[derive(Debug)]
 pub(super) struct EgressSocket {
     pub(super) socket: UdpSocket,
-    /// Batches may be handed to the system as one.
+    /// Whether the system segments batches (GSO).
     pub(super) gso: AtomicBool,
-    /// Drops that the system has reported, as its own counter stood.
+    /// The last value of the system's drop counter.
     pub(super) drops: AtomicU32,
 }
 
-/// Which addresses a socket deals in.
+/// The families of addresses that a socket takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     V4,
@@ -58,7 +58,7 @@ pub(super) enum Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GrantedBuffers {
-    /// Bytes that were asked for, for each.
+    /// Bytes requested for each buffer.
     pub wanted: usize,
     /// Bytes of each receive buffer.
     pub receive: usize,
@@ -75,7 +75,7 @@ impl Family {
         }
     }
 
-    /// Says of a plain address whether such a socket can send to it.
+    /// Whether such a socket can send to a plain address.
     pub(super) const fn reach(self) -> fn(IpAddr) -> bool {
         match self {
             Self::V4 => |peer| peer.is_ipv4(),
@@ -84,7 +84,7 @@ impl Family {
         }
     }
 
-    /// The address as the socket wants it.
+    /// The address in the form that the socket needs.
     pub(super) fn to_socket(self, peer: SocketAddr) -> SocketAddr {
         match (self, peer) {
             (Self::Both, SocketAddr::V4(peer)) => {
@@ -95,7 +95,7 @@ impl Family {
     }
 }
 
-/// The plain form of an address: IPv4 where it is a mapped one. An alias has no other.
+/// The plain form of an address: IPv4 if it is IPv4-mapped. Aliases stay as they are.
 pub(crate) fn plain(peer: SocketAddr) -> SocketAddr {
     match peer.ip().to_canonical() {
         IpAddr::V4(ip) if !is_alias(&peer) => SocketAddr::new(ip.into(), peer.port()),
@@ -138,17 +138,17 @@ impl EgressSocket {
     ) -> Result<Self, BuildError> {
         let unfit = |why| BuildError::UnfitSocket { addr, why };
         if socket.peer_addr().is_ok() {
-            return Err(unfit("it is connected, so that it hears one peer alone"));
+            return Err(unfit("it is connected, so it receives from one peer only"));
         }
         let socket = Socket::from(socket);
-        // Nobody can change this after binding.
+        // This cannot be changed after binding.
         let only_v6 = || socket.only_v6().map_err(|e| failed("IPV6_V6ONLY", e));
         if family == Family::Both && only_v6()? {
             return Err(unfit(
-                "it takes IPv6 alone (IPV6_V6ONLY), and an endpoint at `[::]` takes IPv4, too",
+                "it takes only IPv6 (IPV6_V6ONLY), but an endpoint at `[::]` takes IPv4, too",
             ));
         }
-        // Whoever bound it may have had the privilege for larger buffers, which this process may lack.
+        // The process that bound it may have had the privilege for larger buffers, which this one may lack.
         if granted_receive(&socket)? < buffers {
             ask_to_receive(&socket, buffers)?;
         }
@@ -160,12 +160,12 @@ impl EgressSocket {
     }
 
     fn new(socket: Socket) -> Self {
-        // Older systems, and some sandboxes, do not know it.
+        // Older kernels and some sandboxes do not have it.
         let gso = AtomicBool::new(getsockopt(&socket, sockopt::UdpGsoSegment).is_ok());
         Self { socket: socket.into(), gso, drops: AtomicU32::new(0) }
     }
 
-    /// Draws different flow labels, and makes the socket send them.
+    /// Draws distinct flow labels, and makes the socket send them.
     pub(super) fn choose_flow_labels(&self, count: u16) -> Result<Vec<u32>, BuildError> {
         setsockopt(&self.socket, FlowInfoSend, &true)
             .map_err(|e| failed("IPV6_FLOWINFO_SEND", e))?;
@@ -174,7 +174,7 @@ impl EgressSocket {
             let mut bytes = [0; 4];
             let read = RngReader(SysRng).read_exact(&mut bytes);
             read.map_err(BuildError::refused("random bytes"))?;
-            // 0 is no label.
+            // 0 means no label.
             let label = u32::from_ne_bytes(bytes) & 0xf_ffff;
             if label != 0 && !labels.contains(&label) {
                 labels.push(label);
@@ -192,14 +192,14 @@ pub(super) fn local_addr(socket: &UdpSocket) -> Result<SocketAddr, BuildError> {
     socket.local_addr().map_err(|e| failed("getsockname", e))
 }
 
-/// Sets what can be set before and after binding.
+/// Sets the options that can be set before or after binding.
 fn set_options(
     socket: &Socket,
     addr: SocketAddr,
     family: Family,
     tos: u8,
 ) -> Result<(), BuildError> {
-    // Without these, more drops happen, or fewer drops and no marks are seen; nothing else.
+    // Failures are harmless: without these, more packets are dropped, or drops and marks are not seen.
     let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     let _ = setsockopt(socket, sockopt::RxqOvfl, &1);
     if family != Family::V6 {
@@ -215,7 +215,8 @@ fn set_options(
     socket.set_nonblocking(true).map_err(|e| failed("O_NONBLOCK", e))
 }
 
-/// Has the system tell the destination of each packet; to both families, that of IPv4 is mapped.
+/// Makes the system report the destination of each packet. On sockets for both families, that of IPv4 packets
+/// is mapped.
 fn tell_destinations(socket: &Socket, family: Family) -> Result<(), BuildError> {
     match family {
         Family::V4 => {
@@ -226,14 +227,14 @@ fn tell_destinations(socket: &Socket, family: Family) -> Result<(), BuildError> 
     }
 }
 
-/// Sets DSCP and ECN as the one byte that they are, and reads it back.
+/// Sets the byte of DSCP and ECN, and reads it back.
 fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
     let byte = i32::from(tos);
     let verify = |option, granted| {
         if granted == byte {
             return Ok(());
         }
-        let said = format!("asked for {byte:#04x}, got {granted:#04x}");
+        let said = format!("requested {byte:#04x}, got {granted:#04x}");
         Err(failed(option, io::Error::other(said)))
     };
     if family != Family::V6 {
@@ -249,12 +250,12 @@ fn mark(socket: &Socket, family: Family, tos: u8) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Asks for a receive buffer within the system's limits first, and beyond them where that is allowed.
+/// Requests a receive buffer, within the system's limits first, and beyond them if that is allowed.
 fn ask_to_receive(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     let wanted = wanted.min(i32::MAX as usize);
     socket.set_recv_buffer_size(wanted).map_err(|e| failed("SO_RCVBUF", e))?;
     if granted_receive(socket)? < wanted {
-        // Needs CAP_NET_ADMIN; where it is missing, `granted` says so to the user.
+        // Needs CAP_NET_ADMIN; without it, `granted` warns the user.
         let _ = setsockopt(socket, sockopt::RcvBufForce, &wanted);
     }
     Ok(())
@@ -270,7 +271,7 @@ fn ask_to_send(socket: &Socket, wanted: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The smallest buffers of all egresses. Warns, once, where they are less than `wanted`.
+/// The smallest buffers of all egresses. Warns, once, if they are smaller than `wanted`.
 pub(super) fn granted<'a>(
     egresses: impl IntoIterator<Item = &'a EgressSocket>,
     wanted: usize,
@@ -295,7 +296,7 @@ pub(super) fn granted<'a>(
     Ok(least)
 }
 
-/// Linux doubles what it is asked for, to make room for its own bookkeeping, and reports that.
+/// Linux doubles the requested size, to make room for its own bookkeeping, and reports the doubled one.
 fn granted_receive(socket: &impl std::os::fd::AsFd) -> Result<usize, BuildError> {
     Ok(getsockopt(socket, sockopt::RcvBuf).map_err(|e| failed("SO_RCVBUF", e))? / 2)
 }

@@ -1,4 +1,4 @@
-//! All sockets of an endpoint: what they are, how they mark packets, what they count.
+//! All sockets of an endpoint, with their marks and counters.
 
 use super::config::UdpConfig;
 use super::counters::Meter;
@@ -10,17 +10,17 @@ use super::socket::{EgressSocket, Family, plain};
 use crate::error::BuildError;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-/// The egress of the socket whose port others have, too. No path leads there: all that leaves by it
-/// are answers to the handshakes that came in by it.
+/// The egress of the socket whose address other endpoints share. No path uses it: it sends only
+/// answers to the handshakes that it received.
 const SHARED: u16 = u16::MAX;
 
 /// Sockets, one for each egress.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) egresses: Vec<EgressSocket>,
-    /// How many of them take messages.
+    /// How many of the sockets take messages.
     ports: u16,
-    /// The egress [`SHARED`], if the port that peers know is one.
+    /// The egress [`SHARED`], if other endpoints share the address that peers send to.
     shared: Option<EgressSocket>,
     /// The egresses after those: flow labels.
     pub(super) labels: Vec<u32>,
@@ -66,7 +66,7 @@ impl Sockets {
             true => Some(Encapsulator::open(bound, socket_buffers)?),
             false => None,
         };
-        // The last one: an endpoint that is dealt a handshake must be ready for what follows it.
+        // Opened last: an endpoint that gets a handshake must be ready for what follows.
         let shared = config.reuse_port.then(|| open_as(bind, true)).transpose()?;
         Ok(Self {
             egresses,
@@ -88,7 +88,7 @@ impl Sockets {
         if number == SHARED { self.shared.as_ref() } else { self.egresses.get(usize::from(number)) }
     }
 
-    /// All egresses that packets come in by, with their numbers.
+    /// All egresses that receive packets, with their numbers.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (u16, &EgressSocket)> {
         (0..).zip(&self.egresses).chain(self.shared.as_ref().map(|egress| (SHARED, egress)))
     }
@@ -98,8 +98,8 @@ impl Sockets {
         self.shared.as_ref().unwrap_or(&self.egresses[0]).local_addr()
     }
 
-    /// The egresses, and among them those of these destinations of outer headers, as far as there
-    /// is room for them.
+    /// The numbers of the egresses, including those of the destinations `outer` of outer headers,
+    /// as far as there is room for them.
     pub(super) fn numbers(&self, outer: &[Ipv4Addr]) -> EgressNumbers {
         let (sockets, labels) = (self.egresses.len() as u16, self.labels.len() as u16);
         let numbers = self.encapsulator.as_ref().map(|by| by.numbers(outer)).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! Which address of this host packets came to, and which they leave from.
+//! The local address that packets arrive at, and the one that they leave from.
 //!
-//! The system answers from the address that it would pick for a packet of its own. On a host with
-//! several that need not be the one that was addressed, and translators and firewalls drop answers
-//! from another. So sockets that have no address of their own are told of each packet's destination,
-//! and tell the source of each answer.
+//! By default, the system answers from the address that it would pick for a packet of its own. On a host with
+//! several addresses, that need not be the address that the peer sent to, and translators and firewalls drop
+//! answers from another. Therefore, sockets that are not bound to a single address learn the destination of
+//! each packet, and set the source of each answer.
 
 use nix::libc;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The source of packets, as IPv4 or IPv6 wants it.
+/// The source of packets, in the form for IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     V4(libc::in_pktinfo),
@@ -17,8 +17,8 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// `local`, for packets to `remote`. Like marks, the sources of IPv4 packets go by the name of IPv4,
-    /// from sockets for both families too.
+    /// `local`, for packets to `remote`. As with marks, IPv4 packets need the control message of IPv4, even
+    /// on sockets for both families.
     pub(super) fn new(local: Option<IpAddr>, remote: SocketAddr) -> Option<Self> {
         match (local?, remote) {
             (IpAddr::V4(ip), SocketAddr::V4(_)) => {
@@ -46,7 +46,7 @@ impl Source {
     }
 }
 
-/// The address to answer from, if `control` tells it. No packet leaves from an address of a group.
+/// The address to answer from, if `control` has it. No packet leaves from a multicast or broadcast address.
 pub(super) fn destination(control: &ControlMessageOwned) -> Option<IpAddr> {
     let ip = match control {
         // If the packet was a broadcast, this is the address of the interface.

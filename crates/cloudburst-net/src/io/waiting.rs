@@ -1,4 +1,4 @@
-//! Waits until sockets have something, and ends the waits of others.
+//! Waits until sockets are readable, and ends the waits of other threads.
 
 use super::epoll::Readiness;
 use super::socket::EgressSocket;
@@ -12,30 +12,30 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::thread;
 
-/// Egresses that one wait reports at most; the others' turn is next.
+/// The most egresses that one wait reports; the next wait reports the others.
 const MAX_READY: usize = 16;
-/// What a wait reports for a token.
+/// The data of the event for a token.
 const WAKE: u64 = u64::MAX;
-/// Times in a row that sockets may be ready without a packet before they get a rest.
+/// How often in a row sockets may be ready without a packet before they get a rest.
 const MAX_FRUITLESS: u32 = 16;
 const REST: Duration = Duration::from_millis(1);
 
-/// What waits for all egresses and for tokens. Its cost does not depend on how many there are.
+/// Waits for all egresses and for tokens. The cost of a wait does not depend on their number.
 #[derive(Debug)]
 pub(super) struct Waiter {
     /// Counts tokens: each ends the wait of one thread.
     wakes: EventFd,
-    /// How many there are, or are about to be.
+    /// The number of tokens that there are, or are about to be.
     tokens: AtomicUsize,
-    /// Tells which egresses have something, and of tokens.
+    /// Reports readable egresses, and tokens.
     ready: Readiness,
     /// Threads that are waiting.
     waiting: AtomicUsize,
-    /// How often in a row sockets were ready and had nothing.
+    /// How often in a row sockets were ready without a packet.
     fruitless: AtomicU32,
 }
 
-/// What a wait ended with.
+/// The result of a wait.
 ///
 /// # Example
 ///
@@ -55,9 +55,9 @@ pub(super) struct Waiter {
 pub struct Ready {
     events: [EpollEvent; MAX_READY],
     count: usize,
-    /// Whether a thread that looked for packets would have waited.
+    /// Whether the thread could have waited: its timeout was not zero.
     pub(super) waits: bool,
-    /// A token ended it, or there is one for another thread.
+    /// Whether a token ended the wait, or there is one for another thread.
     pub(super) woken: bool,
 }
 
@@ -66,7 +66,7 @@ impl Ready {
         Self { events: [EpollEvent::empty(); MAX_READY], count: 0, waits, woken: false }
     }
 
-    /// Nothing happened before the time was over.
+    /// Whether nothing happened before the timeout.
     pub(super) const fn is_nothing(&self) -> bool {
         self.count == 0
     }
@@ -76,7 +76,7 @@ impl Ready {
         self.count == MAX_READY
     }
 
-    /// The numbers of the egresses that are ready, and whether it may be for an error.
+    /// The numbers of the egresses that are ready, and whether an error may be the reason.
     pub(super) fn egresses(&self) -> impl Iterator<Item = (u16, bool)> {
         let egresses = self.events[..self.count].iter().filter(|event| event.data() != WAKE);
         let failed = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
@@ -104,12 +104,12 @@ impl Waiter {
         })
     }
 
-    /// Readable when an egress has something, or when a wait is to end.
+    /// A descriptor that is readable when an egress is, or when a wait is to end.
     pub(super) fn readiness(&self) -> io::Result<OwnedFd> {
         self.ready.try_clone()
     }
 
-    /// Waits until an egress has something, a token is there, or the time is over.
+    /// Waits until an egress is readable, there is a token, or the timeout expires.
     pub(super) fn wait(&self, timeout: Duration) -> Result<Ready, Errno> {
         let mut events = [EpollEvent::empty(); MAX_READY];
         let waits = !timeout.is_zero();
@@ -126,21 +126,21 @@ impl Waiter {
             ready => ready?,
         };
         let told = events[..count].iter().any(|event| event.data() == WAKE);
-        // Not for threads that do not wait: they would take the token of one that does.
+        // Threads that do not wait take no token: it would be that of a thread that does.
         let woken = told && (!waits || self.take_token());
         Ok(Ready { events, count, waits, woken })
     }
 
     /// Ends the waits of all threads that wait, and of one that is about to.
     pub(super) fn wake(&self) {
-        // One more than are waiting: another may be about to, and must not miss it because one of
-        // them took its token.
+        // One more than the threads that wait: another may be about to wait, and must not miss the
+        // wake-up because one of them took its token.
         let wanted = self.waiting.load(SeqCst) + 1;
-        // No more than that: while all threads look without waiting, tokens would pile up, and each
-        // costs a turn of a loop later.
+        // No more than that: while threads poll without waiting, tokens would pile up, and each
+        // costs an iteration of a loop later.
         let there = self.tokens.fetch_max(wanted, SeqCst);
         if let Some(more @ 1..) = wanted.checked_sub(there) {
-            // It fails at 2^64 tokens, with which no thread sleeps.
+            // This fails at 2^64 tokens, with which no thread sleeps.
             let _ = self.wakes.write(more as u64);
         }
     }
@@ -158,7 +158,7 @@ impl Waiter {
         taken
     }
 
-    /// Gives sockets a rest that were ready too often without a packet.
+    /// Sleeps if sockets were ready too often in a row without a packet.
     pub(super) fn rest_if_fruitless(&self, fruitful: bool) {
         if fruitful {
             self.fruitless.store(0, Relaxed);
@@ -167,7 +167,7 @@ impl Waiter {
         }
     }
 
-    /// Lets everything rest, as trying again at once would not help.
+    /// Sleeps, because trying again at once would not help.
     pub(super) fn rest() {
         thread::sleep(REST);
     }

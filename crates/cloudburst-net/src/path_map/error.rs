@@ -22,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathMapError {
-    /// Text that is no map, or a number of paths out of range.
+    /// The text is not a path map, or the number of paths is out of range.
     #[error(
         "path map `{given}` is unknown: it must be `ecmp:N` or `ecmp:NxM`, `flowlabel:N`, \
          `xpath:ADDR,...` with addresses of the peer, `xpath-ipip:ID,...` or `bounce:ADDR,...` with \
@@ -33,7 +33,7 @@ pub enum PathMapError {
         /// The text of the map.
         given: String,
     },
-    /// The same path twice.
+    /// The same path is given twice.
     #[error("path map `{given}` names {address} twice: each path needs an address of its own")]
     Repeated {
         /// The text of the map.
@@ -42,7 +42,7 @@ pub enum PathMapError {
         address: IpAddr,
     },
     /// An address that no host can have.
-    #[error("path map `{given}` names {address}, which no host has")]
+    #[error("path map `{given}` names {address}, which no host can have")]
     NoHost {
         /// The text of the map.
         given: String,
@@ -51,13 +51,13 @@ pub enum PathMapError {
     },
     /// Too many destinations of outer headers, which an endpoint never forgets.
     #[error(
-        "path map `{given}` has more destinations of outer headers than the {most} that one \
-         endpoint can have in its life: build another"
+        "path map `{given}` exceeds the {most} destinations of outer headers that one endpoint can use \
+         in its lifetime: build another endpoint"
     )]
     TooManyOuter {
         /// The text of the map.
         given: String,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
     /// A fork of the process does not share the threads that would use the paths.
@@ -68,8 +68,8 @@ pub enum PathMapError {
     Forked,
     /// A prefix outside a path file, so that the addresses it replaces are unknown.
     #[error(
-        "path map `{given}` names {net}, which is not one address: prefixes stand in files \
-         (`file:PATH`) only, for all addresses of a `prefix` as long as theirs"
+        "path map `{given}` names {net}, which is not one address: prefixes are allowed only in files \
+         (`file:PATH`), for a `prefix` of the same length"
     )]
     Prefix {
         /// The text of the map.
@@ -84,7 +84,7 @@ pub enum PathMapError {
     NoFlowLabels {
         /// The text of the map.
         given: String,
-        /// What the sockets are bound to.
+        /// The address that the sockets are bound to.
         bind: IpAddr,
     },
     /// An address of another family than the sockets.
@@ -97,10 +97,11 @@ pub enum PathMapError {
         given: String,
         /// The address of the other family.
         address: IpAddr,
-        /// What the sockets are bound to.
+        /// The address that the sockets are bound to.
         bind: IpAddr,
     },
-    /// The map writes IP headers, and the endpoint is bound to no source address for them.
+    /// The map writes IP headers, and the endpoint is not bound to an address that can be their
+    /// source.
     #[error(
         "path map `{given}` writes IPv4 headers, which need a source, and the sockets are bound to \
          {bind}: bind to an IPv4 address of this host"
@@ -108,13 +109,13 @@ pub enum PathMapError {
     NoSource {
         /// The text of the map.
         given: String,
-        /// What the sockets are bound to.
+        /// The address that the sockets are bound to.
         bind: IpAddr,
     },
     /// A digit reversal for a number of paths that depends on the peer.
     #[error(
-        "path map `{given}` has as many paths as the peer has ports, which no shape fits: order \
-         {order} cannot be used, but rrb, rb or recycled can"
+        "path map `{given}` has a number of paths that depends on the peer, and order {order} needs a \
+         fixed number: use rrb, rb or recycled"
     )]
     NoShape {
         /// The text of the map.
@@ -135,37 +136,37 @@ pub enum PathMapError {
         given: String,
         /// What the map needs more of.
         what: &'static str,
-        /// How many of it.
+        /// How many it needs.
         needed: u16,
-        /// How many there are.
+        /// How many the endpoint has.
         built: u16,
     },
     /// A file that cannot be read.
     #[error("cannot read the path map file {path}: {reason}", path = path.display())]
     File {
-        /// Its name.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// A file that cannot be parsed.
     #[error(
-        "the path map file {path} is not understood: it must have a table [[to]] for each \
-         destination, with `prefix` and `paths`: {reason}",
+        "cannot parse the path map file {path}, which must have a table [[to]] for each destination, \
+         with `prefix` and `paths`: {reason}",
         path = path.display()
     )]
     Table {
-        /// Its name.
+        /// The path of the file.
         path: PathBuf,
-        /// Where, and what is wrong.
+        /// The position, and what is wrong there.
         reason: String,
     },
     /// An invalid entry of a file.
     #[error("the path map file {path}, prefix {prefix}: {reason}", path = path.display())]
     Row {
-        /// The file's name.
+        /// The path of the file.
         path: PathBuf,
-        /// The row's prefix, as it stands there.
+        /// The prefix of the entry, as written in the file.
         prefix: String,
         /// What is wrong.
         reason: String,

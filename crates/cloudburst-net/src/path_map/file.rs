@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 /// The longest file that is read, in bytes: some 20,000 prefixes.
 const MAX_LEN: u64 = 1 << 20;
 
-/// A file as it was read.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Table {
     path: PathBuf,
     text: String,
     rows: BTreeMap<IpNet, Uniform>,
-    /// The lengths of prefixes that there are, of IPv4 and of IPv6, longest first.
+    /// The lengths of the prefixes, of IPv4 and of IPv6, longest first.
     lengths: [Vec<u8>; 2],
 }
 
@@ -46,7 +46,7 @@ impl Table {
         let refuse = |reason: String| PathMapError::Table { path: path.to_owned(), reason };
         let document = document(&text).map_err(refuse)?;
         if document.is_empty() {
-            return Err(refuse("there is none".into()));
+            return Err(refuse("there is no such table".into()));
         }
         let mut rows = BTreeMap::new();
         for Row { prefix, paths } in document {
@@ -56,13 +56,13 @@ impl Table {
                 reason,
             };
             let net = net(&prefix).filter(|_| prefix.contains('/')).ok_or_else(|| {
-                refuse("it must be a prefix with zeros after its length, as 10.1.2.0/24 is".into())
+                refuse("it must be a prefix with host bits of zero, such as 10.1.2.0/24".into())
             })?;
             let map = Uniform::parse(&paths).map_err(|error| refuse(error.to_string()))?;
             map.check_list().map_err(|error| refuse(error.to_string()))?;
             map.check_prefix(&net).map_err(refuse)?;
             if rows.insert(net, map).is_some() {
-                return Err(refuse("it is there twice".into()));
+                return Err(refuse("it is given twice".into()));
             }
         }
         let lengths = [true, false].map(|v4| {
@@ -81,7 +81,7 @@ impl Table {
         &self.text
     }
 
-    /// What all rows need together.
+    /// The combined needs of all rows.
     pub(super) fn needs(&self) -> Needs {
         let one = Needs { sockets: 1, ports: 1, ..Needs::default() };
         self.rows.values().map(Uniform::needs).fold(one, |mut all, needs| {
@@ -94,7 +94,7 @@ impl Table {
         })
     }
 
-    /// Whether `whole` has the rows of the same prefixes, with all of their paths.
+    /// Whether `whole` has a row for each prefix of this table, with all of its paths.
     pub(super) fn is_part_of(&self, whole: &Self) -> bool {
         let in_whole = |prefix, map: &Uniform| {
             whole.rows.get(prefix).is_some_and(|whole| map.is_part_of(whole))
@@ -102,14 +102,14 @@ impl Table {
         self.rows.iter().all(|(prefix, map)| in_whole(prefix, map))
     }
 
-    /// The row of the longest prefix that has `address`.
+    /// The row of the longest prefix that contains `address`.
     pub(super) fn row(&self, address: IpAddr) -> Option<(&IpNet, &Uniform)> {
         let lengths = &self.lengths[usize::from(address.is_ipv6())];
         let prefixes = lengths.iter().filter_map(|&len| IpNet::new(address, len).ok());
         prefixes.map(|net| net.trunc()).find_map(|net| self.rows.get_key_value(&net))
     }
 
-    /// Checks each row, and says which one is refused.
+    /// Checks each row. The error names the row.
     pub(super) fn each(
         &self,
         mut check: impl FnMut(&IpNet, &Uniform) -> Result<(), PathMapError>,
@@ -135,14 +135,14 @@ fn document(_: &str) -> Result<Vec<Row>, String> {
     Err("this program was built without the feature `path-file` of cloudburst-net".into())
 }
 
-/// What the file says, if it is not too long.
+/// Reads the file, unless it is too long.
 pub(crate) fn read(path: &Path) -> Result<String, PathMapError> {
     let refuse = |reason: String| PathMapError::File { path: path.to_owned(), reason };
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text));
     match read {
         Ok(len) if len as u64 > MAX_LEN => {
-            Err(refuse(format!("it may have {MAX_LEN} bytes at most")))
+            Err(refuse(format!("it must not exceed {MAX_LEN} bytes")))
         }
         Ok(_) => Ok(text),
         Err(error) => Err(refuse(error.to_string())),
@@ -187,8 +187,8 @@ mod tests {
             parse(&text).unwrap_err().to_string()
         };
         for (prefix, paths, wrong) in [
-            ("10.1.2.0", "ecmp:4", "as 10.1.2.0/24 is"),
-            ("10.1.2.1/24", "ecmp:4", "with zeros after its length"),
+            ("10.1.2.0", "ecmp:4", "such as 10.1.2.0/24"),
+            ("10.1.2.1/24", "ecmp:4", "with host bits of zero"),
             ("::ffff:10.1.2.0/120", "ecmp:4", "it must be a prefix"),
             ("10.1.2.0/24", "ecmp:0", "path map `ecmp:0` is unknown"),
             ("10.1.2.0/24", "file:other.toml", "path map `file:other.toml` is unknown"),

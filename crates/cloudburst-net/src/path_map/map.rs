@@ -1,4 +1,4 @@
-//! What users say of the paths.
+//! The path maps that users give.
 
 use super::error::PathMapError;
 use super::file::Table;
@@ -13,22 +13,22 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Which paths an endpoint spreads its packets over.
+/// The paths over which an endpoint spreads its packets.
 ///
 /// In text form, for configuration files and command lines:
 ///
 /// | map | a path is |
 /// |---|---|
-/// | `ecmp:N` | one of N source ports, which switches hash onto some path |
+/// | `ecmp:N` | one of N source ports, which switches hash onto a path |
 /// | `ecmp:NxM` | one of N source ports with one of M ports of the peer |
 /// | `flowlabel:N` | one of N IPv6 flow labels |
 /// | `xpath:ADDR,...` | one of the peer's addresses |
 /// | `xpath-ipip:ID,...` | a path ID: the destination of an outer IPv4 header |
 /// | `bounce:ADDR,...` | a spine switch, which removes the outer header that names it |
-/// | `file:PATH` | whatever a TOML file says of the destination |
+/// | `file:PATH` | as a TOML file says for the destination |
 ///
-/// `xpath-ipip` and `bounce` write headers themselves, which takes CAP_NET_RAW and a socket bound
-/// to a certain IPv4 address; the others need no privilege. They add 20 bytes to each packet.
+/// `xpath-ipip` and `bounce` write IP headers themselves, which requires CAP_NET_RAW and a socket bound to a
+/// specific IPv4 address, and adds 20 bytes to each packet. The others need no privilege.
 ///
 /// # Example
 ///
@@ -50,17 +50,17 @@ enum Form {
 }
 
 impl PathMap {
-    /// The most paths of a map.
+    /// The maximum number of paths of a map.
     pub const MAX: u16 = MAX_PATHS;
 
-    /// A pool of `source_ports` UDP source ports, from 1 to [`MAX`](Self::MAX): switches hash each
-    /// onto some path of their own choice (ECMP), so that more ports meet more paths.
+    /// A pool of `source_ports` UDP source ports, from 1 to [`MAX`](Self::MAX): switches hash each onto a
+    /// path of their own choice (ECMP), so more ports use more paths.
     ///
-    /// Where one path of four is alive, 16 ports all miss it with one peer in a hundred (0.75^16),
-    /// 64 with none in practice. The endpoint therefore opens as many spare sockets, up to
-    /// [`MAX`](Self::MAX) in all. A peer that has not answered eight attempts at a handshake, which
-    /// take a quarter of a second, is tried by the next `source_ports` of them, cyclically. One
-    /// port has no spares. Answers come back to the peer's ports, so its map matters as much.
+    /// If only one path of four is alive, all of 16 ports miss it for one peer in a hundred (0.75^16), and
+    /// all of 64 for practically none. The endpoint therefore opens as many spare sockets as ports, up to
+    /// [`MAX`](Self::MAX) sockets in all. If a peer has not answered eight handshake attempts, which take a
+    /// quarter of a second, the next `source_ports` sockets are tried, cyclically. A single port has no
+    /// spares. Answers to a peer go to the ports of the peer's own map, which therefore matters as much.
     ///
     /// The number is checked when the endpoint is built.
     ///
@@ -78,12 +78,12 @@ impl PathMap {
         Self::ecmp_pairs(source_ports, 1)
     }
 
-    /// Each of `source_ports` with each of as many destination ports as the peer says it has, but
-    /// at most `destination_ports`: as many different hashes, of fewer sockets, and as many ways
-    /// back. From 1 to [`MAX`](Self::MAX) pairs.
+    /// Pairs of each of `source_ports` source ports with each destination port that the peer announces, of
+    /// which at most `destination_ports` are used: as many different hashes with fewer sockets, and as many
+    /// reverse paths. From 1 to [`MAX`](Self::MAX) pairs.
     ///
-    /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's
-    /// `bind` and those right after it. What forwards the first port to it must forward those, too.
+    /// This endpoint takes messages at `destination_ports` ports itself: that of the builder's `bind` and
+    /// those right after it. A device that forwards the first port to it must forward those, too.
     ///
     /// # Example
     ///
@@ -101,9 +101,9 @@ impl PathMap {
         Self(Form::Uniform(Uniform::Ecmp { source_ports, destination_ports }))
     }
 
-    /// One IPv6 flow label a path, from 1 to [`MAX`](Self::MAX) of them, drawn when the endpoint is
-    /// built: one socket for all, and switches that hash the label (RFC 6438) put each onto some
-    /// path of their own choice. IPv4 peers cannot be sent to.
+    /// One IPv6 flow label per path, from 1 to [`MAX`](Self::MAX) of them, drawn when the endpoint is built.
+    /// One socket serves all, and switches that hash the label (RFC 6438) put each onto a path of their own
+    /// choice. IPv4 peers cannot be reached.
     ///
     /// The number is checked when the endpoint is built.
     ///
@@ -119,13 +119,11 @@ impl PathMap {
         Self(Form::Uniform(Uniform::FlowLabel { labels }))
     }
 
-    /// One destination address a path, from 1 to [`MAX`](Self::MAX) of them, as XPath identifies
-    /// paths: all are addresses of the one peer, and the switches send each its own way (by routes
-    /// of /32 or /128). The peer must be bound to an unspecified address, so that it takes packets
-    /// to any of them.
+    /// One destination address per path, from 1 to [`MAX`](Self::MAX) of them, as XPath identifies paths: all
+    /// are addresses of a single peer, and the switches route each along a path of its own (by /32 or /128
+    /// routes). The peer must be bound to an unspecified address, so that it takes packets to any of them.
     ///
-    /// Messages go to a peer at one of these addresses; other peers cannot be sent to. The
-    /// addresses are checked when the endpoint is built.
+    /// Only the peer at these addresses can be reached. The addresses are checked when the endpoint is built.
     ///
     /// # Example
     ///
@@ -140,12 +138,12 @@ impl PathMap {
         Self(Form::Uniform(Uniform::XPath { nets: nets.collect() }))
     }
 
-    /// One path ID a path, from 1 to [`MAX`](Self::MAX) of them, written as the destination of an
-    /// outer IPv4 header (protocol 4, RFC 2003): switches route by it, and the host or device
-    /// behind the last of them removes it, for instance the peer's host.
+    /// One path ID per path, from 1 to [`MAX`](Self::MAX) of them, written as the destination of an outer
+    /// IPv4 header (protocol 4, RFC 2003): switches route by it, and the device behind the last switch, such
+    /// as the peer's host, removes the header.
     ///
-    /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
-    /// CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
+    /// Only IPv4 peers can be reached. The endpoint must be bound to a specific address of this host, and
+    /// needs CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
     ///
     /// # Example
     ///
@@ -160,12 +158,12 @@ impl PathMap {
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::PathId, outer }))
     }
 
-    /// One spine switch a path, from 1 to [`MAX`](Self::MAX) of them, to bounce off (DRB paper,
-    /// section 3.1): the outer IPv4 header sends a packet to the spine, which removes it and
-    /// forwards what is inside. Should be in the order of [`Shape`](cloudburst_core::path::Shape).
+    /// One spine switch per path, from 1 to [`MAX`](Self::MAX) of them, to bounce packets off (DRB paper,
+    /// section 3.1): the outer IPv4 header leads a packet to the spine, which removes the header and forwards
+    /// the inner packet. Give the spines in the order of [`Shape`](cloudburst_core::path::Shape).
     ///
-    /// To IPv4 peers only. The endpoint must be bound to a certain address of this host, and have
-    /// CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
+    /// Only IPv4 peers can be reached. The endpoint must be bound to a specific address of this host, and
+    /// needs CAP_NET_RAW. The header takes 20 bytes of `Config::mtu`.
     ///
     /// # Example
     ///
@@ -181,8 +179,8 @@ impl PathMap {
         Self(Form::Uniform(Uniform::Encapsulated { by: Encapsulation::Spine, outer }))
     }
 
-    /// Maps of a fabric by destination prefix, from a TOML file; the longest prefix counts. Requires the
-    /// feature `path-file`, a default one: without it, every file is refused.
+    /// Path maps by destination prefix, from a TOML file; the longest matching prefix counts. Requires the
+    /// default feature `path-file`: without it, every file is refused.
     ///
     /// ```toml
     /// [[to]]
@@ -198,13 +196,12 @@ impl PathMap {
     /// paths = "ecmp:16"
     /// ```
     ///
-    /// An endpoint with such a map looks at the file twice a second, and uses what it says from
-    /// then on. A change that is not sound is logged and changes nothing. Put a new file in the
-    /// place of the old one (rename) rather than writing into it.
+    /// An endpoint with such a map reads the file twice a second, and applies changes. An invalid change is
+    /// logged and ignored. Replace the file by a new one (rename) rather than writing into it.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is no such TOML, or names an unsound map.
+    /// If the file cannot be read or parsed, or has an invalid map.
     ///
     /// # Example
     ///
@@ -223,12 +220,12 @@ impl PathMap {
         Table::read(path.as_ref()).map(|table| Self(Form::File(Arc::new(table))))
     }
 
-    /// The map that `text` is, as it was read from the file at `path`.
+    /// Parses `text`, as it was read from the file at `path`.
     pub(crate) fn from_file(path: &Path, text: String) -> Result<Self, PathMapError> {
         Table::parse(path, text).map(|table| Self(Form::File(Arc::new(table))))
     }
 
-    /// The file that the map was read from, and what it said.
+    /// The file that the map was read from, and its contents.
     pub(crate) fn source(&self) -> Option<(&Path, &str)> {
         match &self.0 {
             Form::File(table) => Some((table.path(), table.text())),
@@ -236,13 +233,13 @@ impl PathMap {
         }
     }
 
-    /// The file cannot be looked at again, as the system refuses a thread.
+    /// The error for a file that cannot be watched, because the system refuses a thread.
     pub(crate) fn unwatched(&self, error: &io::Error) -> PathMapError {
         let path = self.source().map(|(path, _)| path.to_owned()).unwrap_or_default();
-        PathMapError::File { path, reason: format!("no thread to watch it: {error}") }
+        PathMapError::File { path, reason: format!("cannot start a thread to watch it: {error}") }
     }
 
-    /// The map of a destination, and the prefix that it is for, if that was said.
+    /// The map for a destination, and the prefix that it is for if it is from a file.
     pub(crate) fn to(&self, destination: IpAddr) -> Option<(Option<&IpNet>, &Uniform)> {
         match &self.0 {
             Form::Uniform(map) => Some((None, map)),
@@ -257,7 +254,7 @@ impl PathMap {
         }
     }
 
-    /// Whether sockets that are bound to `bind` can use the map; `reaches` says what they send to.
+    /// Checks that sockets bound to `bind` can use the map; `reaches` says which addresses they can send to.
     pub(crate) fn check(
         &self,
         bind: IpAddr,
@@ -278,7 +275,7 @@ impl PathMap {
         }
     }
 
-    /// Whether `whole` has all of its paths, to everybody whom it leads to, and perhaps more.
+    /// Whether `whole` has all paths of this map, to all of its peers, and perhaps more.
     pub(crate) fn is_part_of(&self, whole: &Self) -> bool {
         match (&self.0, &whole.0) {
             (Form::Uniform(map), Form::Uniform(whole)) => map.is_part_of(whole),
@@ -287,7 +284,7 @@ impl PathMap {
         }
     }
 
-    /// Whether its paths can be visited in `order`, to whomever they lead.
+    /// Checks that the paths can be visited in `order`, for every peer.
     pub(crate) fn check_order(&self, order: Order) -> Result<(), PathMapError> {
         match &self.0 {
             Form::Uniform(map) => map.check_order(order),
@@ -297,8 +294,8 @@ impl PathMap {
 }
 
 impl Default for PathMap {
-    /// 16 source ports: with half of four paths dead, all 16 are hashed onto dead ones for one pair of
-    /// hosts in 65,536; eight are for one in 256.
+    /// 16 source ports: if two of four paths are dead, all 16 are hashed onto dead paths for one pair of
+    /// hosts in 65,536, and all of eight for one in 256.
     fn default() -> Self {
         Self::ecmp(16)
     }
@@ -316,7 +313,7 @@ impl fmt::Display for PathMap {
 impl FromStr for PathMap {
     type Err = PathMapError;
 
-    /// Reads what [`Display`](fmt::Display) writes; of `file:PATH`, the file as well.
+    /// Parses the text that [`Display`](fmt::Display) writes. For `file:PATH`, reads the file as well.
     fn from_str(given: &str) -> Result<Self, PathMapError> {
         if let Some(path) = given.strip_prefix("file:") {
             return Self::file(path);
@@ -402,7 +399,7 @@ mod tests {
             ("xpath-ipip:0.0.0.0", "0.0.0.0"),
         ] {
             let error = text.parse::<PathMap>().unwrap_err().to_string();
-            assert!(error.contains(&format!("names {nobody}, which no host has")), "{error}");
+            assert!(error.contains(&format!("names {nobody}, which no host can have")), "{error}");
         }
         let error = "xpath:10.0.0.0/24".parse::<PathMap>().unwrap_err().to_string();
         assert!(error.contains("10.0.0.0/24, which is not one address"), "{error}");

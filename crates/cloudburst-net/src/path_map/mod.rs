@@ -1,11 +1,11 @@
-//! What the number of a path means on the wire.
+//! Path maps: what distinguishes each path on the wire.
 //!
 //! | file | role |
 //! |---|---|
-//! | `map` | [`PathMap`]: what users say, in code, in text, or by a file |
+//! | `map` | [`PathMap`]: a map given in code, as text, or by a file |
 //! | `uniform` | a map that is the same for every destination, or for those of one prefix |
 //! | `file` | maps by destination prefix, from a TOML file |
-//! | `text` | how maps are written and read |
+//! | `text` | the text form of maps |
 //! | `error` | why a map is refused |
 
 mod error;

@@ -1,4 +1,4 @@
-//! Path maps in text form, but for files.
+//! The text form of path maps, except files.
 
 use super::error::PathMapError;
 use super::uniform::{Encapsulation, Uniform, is_host};
@@ -26,7 +26,7 @@ impl fmt::Display for Uniform {
     }
 }
 
-/// A prefix; a single address without its length.
+/// A prefix, written without its length if it is a single address.
 struct Net(IpNet);
 
 impl fmt::Display for Net {
@@ -49,7 +49,7 @@ fn list<T: fmt::Display>(
 }
 
 impl Uniform {
-    /// Reads any map but a file. It is not checked yet.
+    /// Parses any map but a file, without checking it.
     pub(super) fn parse(given: &str) -> Result<Self, PathMapError> {
         let map = match given.split_once(':') {
             Some(("ecmp", ports)) => match ports.split_once('x') {
@@ -76,7 +76,8 @@ fn items<T>(list: &str, parse: impl FnMut(&str) -> Option<T>) -> Option<Arc<[T]>
     list.split(',').map(parse).collect()
 }
 
-/// An address, or a prefix with nothing beyond its length. IPv4 in mapped form is plain IPv4.
+/// Parses an address, or a prefix with host bits of zero. IPv4-mapped addresses become plain, and
+/// IPv4-mapped prefixes are refused.
 pub(super) fn net(text: &str) -> Option<IpNet> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address.to_canonical().into());
@@ -86,7 +87,7 @@ pub(super) fn net(text: &str) -> Option<IpNet> {
     (net.trunc() == net && !mapped).then_some(net)
 }
 
-/// A number, of digits alone.
+/// Parses a number of digits only.
 fn number(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

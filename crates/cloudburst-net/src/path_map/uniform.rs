@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// What makes a path.
+/// What distinguishes the paths of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Uniform {
     Ecmp {
@@ -19,7 +19,7 @@ pub(crate) enum Uniform {
     FlowLabel {
         labels: u16,
     },
-    /// Addresses of one peer; or, for the peers in one prefix, the prefixes that take its place.
+    /// Addresses of one peer or, for the peers in one prefix, the prefixes that replace it.
     XPath {
         nets: Arc<[IpNet]>,
     },
@@ -29,21 +29,21 @@ pub(crate) enum Uniform {
     },
 }
 
-/// What the destination of the outer header stands for: the same on the wire.
+/// What the destination of the outer header stands for. On the wire, both are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Encapsulation {
     PathId,
     Spine,
 }
 
-/// What a map needs of the sockets.
+/// The resources that a map needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// UDP source ports.
     pub(crate) sockets: u16,
-    /// Spare sockets, for peers to which all of `sockets` lead over dead switches.
+    /// Spare sockets, for peers to which all of `sockets` are hashed onto dead paths.
     pub(crate) spares: u16,
-    /// Ports in a row, of these, that take messages.
+    /// How many of the sockets have consecutive ports and take messages.
     pub(crate) ports: u16,
     pub(crate) labels: u16,
     /// Destinations of outer headers.
@@ -51,7 +51,7 @@ pub(crate) struct Needs {
 }
 
 impl Uniform {
-    /// How many paths lead to a peer. `None`: that depends on the peer.
+    /// The number of paths to a peer; `None` if it depends on the peer.
     fn paths(&self) -> Option<usize> {
         match self {
             Self::Ecmp { source_ports, destination_ports: 1 } => Some((*source_ports).into()),
@@ -77,7 +77,8 @@ impl Uniform {
         }
     }
 
-    /// Whether sockets that are bound to `bind` can use the map; `reaches` says what they send to.
+    /// Checks that sockets bound to `bind` can use the map; `reaches` says which addresses they can
+    /// send to.
     pub(super) fn check_sockets(
         &self,
         bind: IpAddr,
@@ -101,7 +102,7 @@ impl Uniform {
         }
     }
 
-    /// Whether the map is sound, wherever it may be used.
+    /// Checks the map for use without a prefix.
     pub(super) fn check_alone(&self) -> Result<(), PathMapError> {
         self.check_list()?;
         match self {
@@ -113,7 +114,7 @@ impl Uniform {
         }
     }
 
-    /// Whether the map has paths, not too many, and none twice.
+    /// Checks that the map has paths, not too many, and none twice.
     pub(super) fn check_list(&self) -> Result<(), PathMapError> {
         let given = || self.to_string();
         let paths = match self {
@@ -139,7 +140,7 @@ impl Uniform {
         }
     }
 
-    /// Whether the map can lead to the addresses of `prefix`.
+    /// Checks that the map can lead to the addresses of `prefix`.
     pub(super) fn check_prefix(&self, prefix: &IpNet) -> Result<(), String> {
         match self {
             Self::FlowLabel { .. } if prefix.addr().is_ipv4() => {
@@ -156,7 +157,7 @@ impl Uniform {
                 match nets.iter().find(|net| !fits(net)) {
                     Some(net) if is_host(net) => Err(format!(
                         "path map `{self}` has {net}: it must be a prefix of the same family and \
-                         length, whose addresses take the place of those of the destination"
+                         length, whose addresses replace those of the destination"
                     )),
                     Some(net) => Err(format!(
                         "path map `{self}` has {net}: it must be of the same family and length"
@@ -168,7 +169,7 @@ impl Uniform {
         }
     }
 
-    /// Whether `whole` has all of its paths, to everybody whom it leads to, and perhaps more.
+    /// Whether `whole` has all paths of this map, to all of its peers, and perhaps more.
     pub(super) fn is_part_of(&self, whole: &Self) -> bool {
         match (self, whole) {
             (Self::XPath { nets }, Self::XPath { nets: all }) => {
@@ -181,7 +182,7 @@ impl Uniform {
         }
     }
 
-    /// Whether its paths can be visited in `order`, to whomever they lead.
+    /// Checks that the paths can be visited in `order`, for every peer.
     pub(super) fn check_order(&self, order: Order) -> Result<(), PathMapError> {
         match self.paths() {
             Some(paths) => Ok(order.check_paths(paths)?),
@@ -191,13 +192,13 @@ impl Uniform {
     }
 }
 
-/// Whether a host can have the address.
+/// Whether the address can be that of a host.
 pub(crate) fn is_of_a_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(ip) if ip.is_broadcast());
     !(address.is_unspecified() || address.is_multicast() || broadcast)
 }
 
-/// Whether the prefix is one address.
+/// Whether the prefix is a single address.
 pub(crate) fn is_host(net: &IpNet) -> bool {
     net.prefix_len() == net.max_prefix_len()
 }

@@ -1,4 +1,4 @@
-//! A subscriber that keeps what was logged.
+//! A subscriber that keeps log records.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,7 +6,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps what was logged, of one thread or of all.
+/// Keeps the log records of one thread or of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log(Arc<Mutex<Kept>>);
 
@@ -28,7 +28,7 @@ impl Log {
         matching(&self.kept().events, level, about)
     }
 
-    /// Spans of `level` whose name or fields contain `about`, as they stand by now.
+    /// Spans of `level` whose name or fields contain `about`, as they are by now.
     pub(crate) fn spans(&self, level: Level, about: &str) -> Vec<String> {
         matching(&self.kept().spans, level, about)
     }

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 pub(crate) const KEY: [u8; 32] = [7; 32];
-/// How long anything may take that should happen soon.
+/// The time limit for events that should happen soon.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn builder_on(ip: &str) -> Builder {
@@ -29,7 +29,7 @@ pub(crate) fn endpoint() -> Endpoint {
     builder().build().expect("loopback endpoints can be built")
 }
 
-/// An endpoint that knows that it is reached by way of a relay, and that relay.
+/// An endpoint that is `known_as` the address of a relay, and that relay.
 pub(crate) fn behind_relay(
     builder: Builder,
     links: Vec<(LinkConfig, LinkConfig)>,
@@ -58,7 +58,7 @@ pub(crate) fn bytes(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Waits until something holds, and fails where it does not within [`PATIENCE`].
+/// Waits until a condition holds, and fails if it does not within [`PATIENCE`].
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {

@@ -1,4 +1,4 @@
-//! A relay that forwards everything and notes what the kernel says about each packet.
+//! A relay that forwards everything and records what the kernel reports of each packet.
 
 use cloudburst_core::wire::Kind;
 use cloudburst_net::{Builder, Endpoint};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Whether the kernel tells the flow label of each packet.
+/// The option with which the kernel reports the flow label of each packet.
 #[derive(Clone, Copy, Debug)]
 struct RecvFlowInfo;
 
@@ -57,7 +57,8 @@ impl Tap {
         Self::marking(builder, ip, 0)
     }
 
-    /// The same, which forwards with `byte` for DSCP and ECN, whatever packets came with.
+    /// Like the above, and forwards packets with `byte` for DSCP and ECN, whatever they arrived
+    /// with.
     pub(crate) fn marking(builder: Builder, ip: &str, byte: u8) -> (Endpoint, Self) {
         let ip: IpAddr = ip.parse().expect("an IP address");
         let front = open(ip, byte);

@@ -1,4 +1,4 @@
-//! What endpoints tell of their peers and of how long messages took.
+//! The statistics of endpoints by peer, and their latencies.
 
 use crate::common::{blocking, builder, bytes, eventually};
 use cloudburst_net::Endpoint;

@@ -1,4 +1,4 @@
-//! Sockets without an address of their own answer from the one that was addressed.
+//! Sockets without an address of their own answer from the address that the packet was sent to.
 
 use crate::common::PATIENCE;
 use cloudburst_core::burst::PacketIo;
@@ -117,8 +117,8 @@ fn an_address_that_the_host_has_lost_does_not_stop_packets() {
 fn groups_and_broadcasts_are_not_answered_from() {
     let (loopback, group) = ([127, 0, 0, 1].into(), [239, 1, 2, 3].into());
     let broadcast = [127, 255, 255, 255].into();
-    // Linux gives packets of a group that any socket has joined to all of IPv4 that are bound to their
-    // port.
+    // Linux delivers packets to a group that any socket has joined to all IPv4 sockets that are bound to
+    // their port.
     let joined = UdpSocket::bind("0.0.0.0:0").unwrap();
     joined.join_multicast_v4(&group, &loopback).unwrap();
     for (bind, to) in [("0.0.0.0", group), ("0.0.0.0", broadcast), ("::", broadcast)] {

@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Where sockets are bound, and the address by which others reach them there.
+/// The address that sockets are bound to, and the one at which others reach them.
 const WAYS: [(&str, &str); 5] = [
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "127.0.0.1"),
@@ -49,7 +49,7 @@ const fn marking(ecn: Ecn) -> Marking {
     Marking { class: Class::DATA, ecn }
 }
 
-/// Where `io` is reached by `ip`.
+/// The address of `io` at `ip`.
 fn at(io: &UdpIo, ip: &str) -> SocketAddr {
     SocketAddr::new(ip.parse().expect("an address"), io.local_addr().port())
 }
@@ -150,7 +150,7 @@ fn a_foreign_dscp_is_reported_once_with_both_values_and_its_source() {
         let (io, from) = (open(ip, 43), open(ip, other));
         let via = Via { egress: 0, local: None, remote: io.local_addr() };
         let counters = tracing::subscriber::with_default(log.clone(), || {
-            // Junk with yet another one is nobody's business.
+            // Junk with yet another DSCP is not reported.
             send_marked(io.local_addr(), 20 << 2, b"junk");
             for _ in 0..2 {
                 let packets = [SYMBOL; 30];

@@ -38,7 +38,7 @@ async fn sends_that_wait_for_room_all_get_their_turn() {
             let len = if n % 7 == 0 { 25_000 } else { 100 };
             tokio::spawn(async move {
                 if n % 11 == 0 {
-                    // Gives up while it waits, or right after: the others must not notice.
+                    // Gives up while it waits, or right after: the others must not be affected.
                     let soon = Duration::from_micros(n);
                     let _ = tokio::time::timeout(soon, client.send(to, bytes(len, n))).await;
                     return;

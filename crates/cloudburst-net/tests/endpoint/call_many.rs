@@ -1,4 +1,5 @@
-//! Many calls with one deadline: what came by then is there, and nobody waits for the rest.
+//! Many calls with one deadline: the responses that arrived by then are there, and the rest is not
+//! awaited.
 
 use crate::common::{blocking, builder, bytes, endpoint, eventually};
 use cloudburst_net::{Config, Endpoint, SendError, SendOptions};
@@ -11,7 +12,7 @@ fn within(deadline: Duration) -> SendOptions {
     SendOptions { deadline: Some(deadline), ..SendOptions::default() }
 }
 
-/// Servers that answer with what they are asked.
+/// Servers that echo requests.
 fn servers(count: usize) -> (Vec<Endpoint>, Vec<SocketAddr>) {
     let servers: Vec<_> = (0..count).map(|_| endpoint()).collect();
     for server in &servers {

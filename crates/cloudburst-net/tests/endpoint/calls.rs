@@ -1,4 +1,4 @@
-//! Requests get their responses, each its own, or an error that says why not.
+//! Each request gets its own response, or an error that says why there is none.
 
 use crate::common::{
     PATIENCE, behind_relay, blocking, builder, bytes, endpoint, eventually, log::Log,
@@ -174,7 +174,7 @@ fn a_request_that_is_too_late_is_counted_and_not_handed_out() {
     assert_eq!(gone, Err(SendError::NoResponse));
     // At the callee, it has been there for less than the deadline, to the next millisecond.
     thread::sleep(Duration::from_millis(101));
-    // Too late to be of use, and not even handed out.
+    // Too late to be of use, and not handed out.
     let caller = client.clone();
     let two = thread::spawn(move || caller.call(to, "two"));
     let request = server.recv_request().unwrap();
@@ -213,7 +213,8 @@ async fn calls_in_flight_are_bounded_and_all_get_their_turn() {
     for _ in 0..3 {
         requests.push(server.recv_request().await.unwrap());
     }
-    // All that may be in flight are here: time enough for the others, were they on their way.
+    // All calls that may be in flight are here. The others would have had time to arrive, had they
+    // been sent.
     let another = tokio::time::timeout(Duration::from_millis(100), server.recv_request()).await;
     assert!(another.is_err());
     tokio::spawn(async move {
@@ -233,7 +234,7 @@ fn blocking_callers_and_callees_take_their_packets_themselves() {
     const CALLS: usize = 100;
     let (client, server) = (blocking(), blocking());
     let to = server.local_addr();
-    // What is logged on the thread of the caller, and on that of the callee.
+    // The log of the caller's thread, and that of the callee's.
     let logs = [Log::default(), Log::default()];
     let callee = logs[1].clone();
     let serving = thread::spawn(move || {

@@ -5,7 +5,7 @@ use cloudburst_net::{Config, Endpoint, SendError};
 use cloudburst_netem::{LinkConfig, Relay};
 use std::time::Duration;
 
-/// A client whose packets to the server vanish from now on, and the way to that server.
+/// A client whose packets to the server are lost from now on, and the server's address.
 fn cut_off() -> (Endpoint, Endpoint, Relay) {
     let config = Config { send_messages: 1, ..Config::default() };
     let client = builder().config(config).build().expect("a client");
@@ -19,7 +19,7 @@ fn cut_off() -> (Endpoint, Endpoint, Relay) {
     (client, server, relay)
 }
 
-/// Asserts that nothing is under way. That nothing more is sent then is tested in virtual time, by
+/// Asserts that nothing is under way. That nothing more is then sent is tested in virtual time, by
 /// `cancelling_stops_a_burst_that_nobody_answers` of the core.
 async fn assert_idle(client: &Endpoint) {
     assert!(client.shutdown(Duration::ZERO).await, "nothing is under way");

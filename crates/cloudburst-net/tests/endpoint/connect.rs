@@ -79,7 +79,7 @@ async fn dropping_a_connect_cancels_it_and_makes_room() {
     let mut connect = client.connect(address).into_future();
     let pending = tokio::time::timeout(Duration::from_millis(20), &mut connect).await;
     assert!(pending.is_err());
-    // One message or connect at a time: these wait until it is dropped.
+    // Only one message or connect may be under way: these wait until it is dropped.
     let full = client.send(to, "full").begin().map(drop);
     assert!(matches!(full, Err(SendError::Full { messages: 1, .. })), "{full:?}");
     let next = tokio::spawn(async move {
@@ -137,7 +137,7 @@ fn closing_waits_for_a_connect_that_can_still_succeed() {
         let refused = client.with(unsendable).try_send(address, "late").map(drop);
         refused == Err(SendError::Closing)
     });
-    // Somebody comes to that address.
+    // An endpoint appears at that address.
     drop(silent);
     let key = cloudburst_net::Security::pre_shared(crate::common::KEY);
     let server = Endpoint::builder().bind(address).security(key).build().unwrap();

@@ -1,4 +1,4 @@
-//! What cannot be delivered is reported as such, in time.
+//! Messages that cannot be delivered are reported as such, in time.
 
 use crate::common::{PATIENCE, blocking, builder, builder_on, bytes, endpoint, eventually};
 use cloudburst_net::{
@@ -45,7 +45,7 @@ fn nobody_there_is_no_answer() {
     }
 }
 
-/// Nothing binds the server to a key: what it returns is what this endpoint has said itself.
+/// The server knows no key: it returns what this endpoint has sent.
 #[test]
 fn what_an_echo_server_returns_delivers_nothing() {
     let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -144,7 +144,7 @@ async fn a_receiver_that_restarts_loses_nothing_silently() {
     match outcome {
         Ok(_) => assert_eq!(came, [bytes(9_000, 2)]),
         Err(error) if error.may_have_been_delivered() => assert!(came.len() <= 1),
-        // Dropping an endpoint tells peers, once.
+        // Dropping an endpoint notifies its peers, once.
         Err(SendError::Refused(RejectReason::Closing)) => {
             assert!(came.is_empty());
         }

@@ -1,4 +1,4 @@
-//! Through links that lose, reorder, duplicate and damage packets: each message exactly once.
+//! Over links that lose, reorder, duplicate and damage packets, each message arrives exactly once.
 
 use crate::common::{behind_relay, builder, bytes};
 use cloudburst_net::{BurstPolicy, Endpoint, SendOptions};
@@ -104,7 +104,7 @@ async fn all_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trimming() {
-    // The relay sends what it trimmed as a datagram of its own, so all lengths are right.
+    // The relay sends each trimmed packet as a datagram of its own, so all lengths are right.
     let trim = Some(Trim { header: 96, queue: 1_000 });
     let link = LinkConfig { rate: Some(20_000_000), queue: 2, trim, ..LinkConfig::default() };
     let trimmable = || builder().capacity(200_000_000).trimmable(44);

@@ -59,7 +59,7 @@ fn sockets_that_the_endpoint_does_not_need_and_those_that_it_misses_are_named() 
         said(builder().bind(here), vec![clone(&two)]),
         format!(
             "this endpoint takes messages at {here}, and the sockets that it was given are bound to \
-             {there}: give it one for each of its ports, and no other"
+             {there}: give it exactly one socket for each of its addresses"
         )
     );
     let line = said(builder().bind(here), vec![clone(&one), clone(&two)]);
@@ -80,12 +80,12 @@ fn sockets_that_the_endpoint_does_not_need_and_those_that_it_misses_are_named() 
     only_v6.bind(&"[::]:0".parse::<SocketAddr>().unwrap().into()).unwrap();
     let only_v6 = UdpSocket::from(only_v6);
     let line = said(builder().bind(only_v6.local_addr().unwrap()), vec![only_v6]);
-    assert!(line.contains("IPv6 alone"), "{line}");
+    assert!(line.contains("only IPv6"), "{line}");
 }
 
 #[test]
 fn each_port_that_takes_messages_may_be_given() {
-    // The system picks single ports only: try until the next one is free, too.
+    // The system picks only single ports: try until the next port is free, too.
     let sockets = (0..64).find_map(|_| {
         let (first, mut addr) = bound();
         addr.set_port(addr.port().checked_add(1)?);

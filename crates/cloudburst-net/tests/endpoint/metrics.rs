@@ -1,5 +1,5 @@
-//! What endpoints publish, as an exporter for Prometheus renders it; and that the documentation and the
-//! dashboard are of that.
+//! The metrics of endpoints, as an exporter for Prometheus renders them; and that the documentation and the
+//! dashboard match them.
 
 use crate::common::{blocking, builder, bytes};
 use cloudburst_net::PathMap;
@@ -17,7 +17,7 @@ fn recorder() -> (PrometheusRecorder, PrometheusHandle) {
     (recorder, handle)
 }
 
-/// The value of the one series that is written so.
+/// The value of the one series with this text.
 fn value(page: &PrometheusHandle, series: &str) -> f64 {
     let page = page.render();
     let values: Vec<&str> =

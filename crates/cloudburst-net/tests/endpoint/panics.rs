@@ -1,4 +1,5 @@
-//! Callbacks and tasks that panic: whoever waits for them is told at once, and nobody else notices.
+//! Callbacks and tasks that panic: their callers get an error at once, and nothing else is
+//! affected.
 
 use crate::common::{PATIENCE, bytes, endpoint, eventually};
 use cloudburst_net::{Closed, Endpoint, SendError, SendOptions};
@@ -43,7 +44,7 @@ fn silent() -> (UdpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Whether messages, calls and all deadlines of `endpoint` go on.
+/// Checks that messages, calls and deadlines of `endpoint` still work.
 fn assert_alive(endpoint: &Endpoint) {
     let (_socket, nobody) = silent();
     let (this, other) = (endpoint.blocking(), crate::common::blocking());
@@ -130,7 +131,8 @@ async fn a_task_that_panics_drops_what_it_holds() {
         let _calls = sender.call_many([(nobody, "hello")]).begin();
         panic!("as asked");
     });
-    // The endpoint stays: one that is dropped together with the request may not get to say so.
+    // The endpoint stays: one that is dropped together with the request may not be able to tell the
+    // caller.
     let receiver = server.clone();
     let taking = tokio::spawn(async move {
         let _request = receiver.recv_request().await.unwrap();

@@ -5,7 +5,7 @@ use cloudburst_net::{Order, PathMap, SendError, blocking};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-/// Addresses of this host without any set-up: all of 127.0.0.0/8 are.
+/// Addresses of this host that need no set-up, like all of 127.0.0.0/8.
 fn aliases() -> [IpAddr; 4] {
     [1, 2, 3, 4].map(|last| [127, 0, 0, last].into())
 }

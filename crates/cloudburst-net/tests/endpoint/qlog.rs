@@ -1,4 +1,4 @@
-//! What a qlog says of a transfer.
+//! The records of a transfer in a qlog.
 
 use crate::common::{behind_relay, builder, bytes};
 use cloudburst_netem::{LinkConfig, Loss};

@@ -1,4 +1,4 @@
-//! Packets that a task of a tokio runtime takes.
+//! Packets that a task of a tokio runtime receives.
 
 use crate::common::endpoint;
 use cloudburst_net::Endpoint;
@@ -35,7 +35,8 @@ fn while_its_runtime_is_busy_the_endpoint_answers_all_the_same() {
     let (driven, other) = (endpoint(), endpoint().blocking());
     runtime().block_on(async {
         other.as_async().send(driven.local_addr(), "a session").await.unwrap();
-        // This thread is the runtime's, and waits for the STOP that the task would have to send.
+        // This is the thread of the runtime, and it waits for the STOP that the task would have to
+        // send.
         for _ in 0..20 {
             other.send(driven.local_addr(), vec![7; 20_000]).unwrap();
         }

@@ -198,7 +198,7 @@ fn who_only_asks_and_never_waits_receives_too() {
         while came < 20 {
             came += to.recv_timeout(Duration::ZERO).unwrap().map_or(0, |_| 1);
         }
-        // STOPs leave while nobody asks, too.
+        // STOPs leave even while no caller waits.
         assert!(sender.join().unwrap());
     });
 }

@@ -40,7 +40,7 @@ fn an_endpoint_outlives_its_runtime() {
             peer == 15 && server.counters().calls.requests_received == 1
         };
         eventually("all of it is under way", || {
-            // One that has a single thread runs nothing by itself.
+            // A single-threaded runtime runs nothing by itself.
             runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
             under_way()
         });

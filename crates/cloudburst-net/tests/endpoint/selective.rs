@@ -1,4 +1,4 @@
-//! A port of a switch that drops selectively (Aeolus): of real endpoints, the packets that go before any answer are
+//! A switch port that drops selectively (Aeolus): packets that real endpoints send before any answer are
 //! dropped, and the others pass.
 //!
 //! ```text
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CLIENTS: u64 = 8;
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A relay whose way to the target is one link for all clients.
+/// A relay with a single link to the target for all clients.
 struct Port {
     addr: SocketAddr,
     shared: Arc<Shared>,
@@ -65,7 +65,7 @@ impl Port {
         Self { addr, shared, threads }
     }
 
-    /// What the link did, and how many ECT(0) packets came.
+    /// The counters of the link, and the number of ECT(0) packets that arrived.
     fn stats(&self) -> (LinkStats, u64) {
         (*lock(&self.shared.link).stats(), *lock(&self.shared.ect))
     }
@@ -83,7 +83,7 @@ impl Shared {
         !self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Puts what clients send on the link, with the ECN bits that it came with.
+    /// Puts the clients' packets on the link, with the ECN bits that they arrived with.
     fn read_clients(self: &Arc<Self>) {
         thread::scope(|scope| {
             while self.is_running() {
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Sends what leaves the link on to the target.
+    /// Forwards the packets that leave the link to the target.
     fn forward(&self) {
         while self.is_running() {
             let packet = lock(&self.link).poll(self.epoch.elapsed());

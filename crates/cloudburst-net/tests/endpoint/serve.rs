@@ -1,4 +1,4 @@
-//! Handlers run together, within a limit, and end when nobody waits for them.
+//! Handlers run concurrently, within a limit, and end when they are no longer awaited.
 
 use crate::common::{PATIENCE, blocking, endpoint, eventually};
 use cloudburst_net::{RequestParts, SendError};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-/// Counts how many are at work, and how many were at most.
+/// Counts the handlers at work, and keeps the maximum.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,
@@ -160,7 +160,7 @@ fn a_blocking_handler_can_ask_whether_anybody_waits() {
     assert_eq!(client.counters().calls.responses_dropped, 0);
 }
 
-/// Panics when it is dropped, unless its thread panics already.
+/// Panics when it is dropped, unless its thread is panicking already.
 struct PanicsWhenDropped;
 
 impl Drop for PanicsWhenDropped {

@@ -1,4 +1,4 @@
-//! What is wrong with an endpoint's settings is said when it is built.
+//! Wrong settings of an endpoint are reported when it is built.
 
 use crate::common::{builder, builder_on, endpoint, log::Log};
 use cloudburst_net::{
@@ -17,13 +17,13 @@ fn security_must_be_chosen_by_name() {
 #[test]
 fn what_is_out_of_range_is_refused_with_its_value() {
     let said = |builder: cloudburst_net::Builder| builder.build().unwrap_err().to_string();
-    assert_eq!(said(builder().dscp(64)), "DSCP 64 does not exist: it must be between 0 and 63");
+    assert_eq!(said(builder().dscp(64)), "DSCP 64 is out of range: it must be between 0 and 63");
     assert_eq!(said(builder().dscps([43, 200])), said(builder().dscp(200)));
     builder().dscps([43; 8]).build().unwrap();
     for count in [0, 9] {
         assert_eq!(
             said(builder().dscps(vec![43; count])),
-            format!("{count} DSCPs were given: there must be between 1 and 8, one a class")
+            format!("{count} DSCPs were given: there must be between 1 and 8, one per class")
         );
     }
     assert!(said(builder().rate(1.5)).contains("`rate` is 1.5"));
@@ -41,7 +41,7 @@ fn what_is_out_of_range_is_refused_with_its_value() {
     let anywhere = builder_on("0.0.0.0").paths(bounce);
     assert!(said(anywhere).contains("`bounce:127.0.0.2` writes IPv4 headers, which need a source"));
     let pairs = builder().paths(PathMap::ecmp_pairs(2, 2)).order("drb:2x2".parse().unwrap());
-    assert!(said(pairs).contains("`ecmp:2x2` has as many paths as the peer has ports"));
+    assert!(said(pairs).contains("`ecmp:2x2` has a number of paths that depends on the peer"));
     for nobody in ["0.0.0.0:7000", "[ff02::1]:7000", "255.255.255.255:7000", "192.0.2.1:0"] {
         let known_as = ["192.0.2.1:7000", nobody].map(|address| address.parse().unwrap());
         let line = said(builder().known_as(known_as));
@@ -73,7 +73,7 @@ fn a_port_in_the_row_that_is_taken_is_named() {
     assert_eq!(error.to_string(), format!("cannot bind a UDP socket to {taken}"));
     let last = "127.0.0.1:65534".parse().unwrap();
     let error = builder().bind(last).paths(pairs()).build().unwrap_err();
-    assert!(format!("{error:?}").contains("the path map wants 3 ports in a row"), "{error:?}");
+    assert!(format!("{error:?}").contains("the path map needs 3 consecutive ports"), "{error:?}");
 }
 
 #[test]

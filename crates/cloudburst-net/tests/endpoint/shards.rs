@@ -1,4 +1,5 @@
-//! Several endpoints on one port: each peer meets one of them, and all that it sends goes there.
+//! Several endpoints on one port: each peer reaches one of them, which gets everything that the
+//! peer sends.
 
 use crate::common::{KEY, builder, builder_on, bytes};
 use cloudburst_net::{BuildError, Endpoint, PathMap, Security, SendError};
@@ -28,7 +29,7 @@ fn shards(ip: &str, paths: &PathMap) -> (Vec<Endpoint>, SocketAddr) {
     ((0..SHARDS).map(shard).collect(), addr)
 }
 
-/// What came to each shard, by the number that it begins with.
+/// The messages that arrived at each shard, by the number that they begin with.
 fn taken(shards: &[Endpoint]) -> Vec<Vec<Vec<u8>>> {
     let take = |shard: &Endpoint| {
         std::iter::from_fn(|| shard.try_recv().expect("it is open"))
@@ -38,8 +39,8 @@ fn taken(shards: &[Endpoint]) -> Vec<Vec<Vec<u8>>> {
     shards.iter().map(take).collect()
 }
 
-/// Has 32 clients send small and large messages, each of which must come once, and all of a client
-/// to one shard.
+/// Has 32 clients send small and large messages, each of which must arrive once, and all of a
+/// client at one shard.
 fn spread(ip: &str) {
     let (shards, addr) = shards(ip, &PathMap::default());
     assert!(shards.iter().all(|shard| shard.local_addr() == addr));

@@ -1,4 +1,4 @@
-//! A shutdown lets what is under way finish, within limits, and tells peers of the rest.
+//! A shutdown waits for what is under way, within limits, and notifies peers of the rest.
 
 use crate::common::{PATIENCE, blocking, bytes, endpoint, eventually};
 use cloudburst_net::blocking::Request;
@@ -64,7 +64,7 @@ async fn dropping_the_last_clone_ends_what_is_under_way() {
     assert_eq!(sending.await, Err(SendError::Closed));
 }
 
-/// What a caller hears of a request that the callee's application has not seen.
+/// The error that a caller gets for a request that the callee's application has not seen.
 fn refused() -> SendError {
     SendError::Refused(RejectReason::Closing)
 }

@@ -1,4 +1,4 @@
-//! The sockets alone: batches, waiting, waking, and what is lost.
+//! The sockets alone: batches, waiting, waking, and losses.
 
 use crate::common::{PATIENCE, bytes, eventually};
 use cloudburst_core::burst::{Datagrams, PacketIo};
@@ -163,7 +163,7 @@ fn what_the_system_refuses_is_lost_and_counted() {
     assert_eq!(error, Err(LocalError::TooLarge));
     assert_eq!(from.counters().send_errors.too_large, 1);
 
-    // No way leads from loopback to the world. The address is to blame, not segmentation.
+    // There is no route from loopback to the world. The address is to blame, not segmentation.
     let world = "203.0.113.7:9".parse().unwrap();
     assert!(try_send(&from, 0, world, 1_000, &bytes(3_000, 1)).is_err());
     let counters = from.counters();

@@ -1,4 +1,4 @@
-//! Streams of what arrives, and sinks: they end, wait for room and tell of errors.
+//! Streams and sinks: they end, wait for room and report errors.
 
 use crate::common::{builder, bytes, endpoint};
 use cloudburst_net::{Bytes, Config, Endpoint, SendOptions};
@@ -40,7 +40,7 @@ async fn a_stream_that_nobody_polls_keeps_no_message_from_others() {
     assert!(idle.next().now_or_never().is_none());
     let other = server.clone();
     let received = tokio::spawn(async move { other.recv().await });
-    // It waits behind the stream from now on.
+    // This call waits behind the stream from now on.
     tokio::task::yield_now().await;
     client.send(server.local_addr(), "a message").await.unwrap();
     assert_eq!(received.await.unwrap().unwrap().bytes, "a message");

@@ -1,4 +1,4 @@
-//! Services of `tower`: readiness is room, and errors are told.
+//! `tower` services: readiness means room, and errors are reported.
 
 use crate::common::{PATIENCE, builder, endpoint};
 use cloudburst_net::{Bytes, Config, RequestParts, SendError};
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tower::{Service, ServiceExt, service_fn};
 
-/// Waits until something holds, while the other tasks go on.
+/// Waits until a condition holds, while the other tasks go on.
 async fn until(mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {

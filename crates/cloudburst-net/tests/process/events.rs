@@ -1,6 +1,6 @@
-//! What subscribers of `tracing` hear of messages.
+//! The events that `tracing` subscribers get of messages.
 //!
-//! Messages come in on threads of the endpoint: so the subscriber is that of the whole process.
+//! Messages arrive on threads of the endpoint, so the subscriber is that of the whole process.
 
 use crate::common::log::Log;
 use crate::common::{blocking, bytes};
@@ -22,7 +22,7 @@ pub(crate) fn each_send_is_a_span_with_its_outcome_and_each_message_that_came_an
     let expected = format!("message=message received peer={from} id={} bytes=777 ", message.id.0);
     assert_eq!(log.events(Level::DEBUG, "message received"), [expected]);
 
-    // Nobody answers there.
+    // No endpoint answers there.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let nobody = silent.local_addr().unwrap();
     let deadline = Some(Duration::from_millis(50));

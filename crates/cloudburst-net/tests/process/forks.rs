@@ -1,5 +1,5 @@
-//! A real fork of a process whose endpoint is busy: nothing of it hangs in the child, and nothing
-//! is lost in the parent.
+//! A real fork of a process whose endpoint is busy: nothing hangs in the child, and nothing is lost
+//! in the parent.
 
 use crate::common::{PATIENCE, blocking, bytes, eventually};
 use cloudburst_net::{Closed, Counters, PathMap, PathMapError, SendError, blocking};
@@ -20,7 +20,7 @@ pub(crate) fn a_fork_can_do_nothing_with_an_endpoint_and_does_not_hang() {
     let to = other.local_addr();
     let done = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
-        // So that locks are held when the process is forked.
+        // Keeps locks held when the process is forked.
         let senders: Vec<_> = (0..2)
             .map(|seed| {
                 let (one, done) = (&one, &done);
@@ -68,7 +68,7 @@ fn fork_once(endpoint: &blocking::Endpoint) {
                 // The last of its clones.
                 drop(idle);
             }));
-            // Neither the test harness nor the other threads' destructors are this process's.
+            // The test harness and the destructors of other threads belong to the parent.
             process::exit(if tried.is_ok() { 0 } else { 1 });
         }
         Fork::Parent(child) => {

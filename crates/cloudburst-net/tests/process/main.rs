@@ -1,5 +1,5 @@
-//! What is of the whole process: forks, threads and descriptors, the subscriber of `tracing`. One test after the other,
-//! on the main thread, so that nothing else happens in it meanwhile.
+//! Tests of process-wide state: forks, threads and descriptors, the `tracing` subscriber. They run one after
+//! the other on the main thread, so that nothing else happens in the process meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where anything fails")]
 
@@ -19,7 +19,7 @@ fn main() {
             forks::a_fork_can_do_nothing_with_an_endpoint_and_does_not_hang,
         ),
         ("nothing_is_left_of_an_endpoint", threads_end::nothing_is_left_of_an_endpoint),
-        // Its subscriber stays until the process ends.
+        // The subscriber of this test stays until the process ends.
         (
             "each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event",
             events::each_send_is_a_span_with_its_outcome_and_each_message_that_came_an_event,

@@ -45,7 +45,8 @@ pub(crate) fn nothing_is_left_of_an_endpoint() {
     drop((one, other));
     assert_eq!((count("task"), count("fd")), before, "no task of the runtime held them");
 
-    // The last clone goes on a thread of the endpoint itself, in the callback of a send's end.
+    // The last clone is dropped on a thread of the endpoint itself, in the callback for the end of
+    // a send.
     let endpoint = endpoint();
     let addr = endpoint.local_addr();
     let sending = endpoint.send(addr, "to itself").begin().unwrap();
@@ -53,7 +54,7 @@ pub(crate) fn nothing_is_left_of_an_endpoint() {
     let waker = Waker::from(Arc::new(DropsOnWake(Mutex::new(Some(endpoint)))));
     let mut context = Context::from_waker(&waker);
     if task.as_mut().poll(&mut context).is_ready() {
-        // It ended before it was asked: nobody else will wake it.
+        // It ended before it was polled: nothing else will wake it.
         waker.wake_by_ref();
     }
     eventually("its threads end", || count("task") == before.0);

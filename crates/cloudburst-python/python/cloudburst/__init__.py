@@ -7,8 +7,8 @@
     with cloudburst.Endpoint("0.0.0.0:7000", key=key) as endpoint:
         response = endpoint.call("10.0.0.2:7000", b"a question")
 
-Addresses are strings, an IP address and a port, as ``10.0.0.2:7000`` or ``[2001:db8::2]:7000``. Times are in
-seconds. An endpoint belongs to the process that has opened it: open endpoints after forking.
+Addresses are strings of an IP address and a port, such as ``10.0.0.2:7000`` or ``[2001:db8::2]:7000``. Times are
+in seconds. An endpoint belongs to the process that opened it: open endpoints after forking.
 """
 
 from cloudburst._blocking import Endpoint, Request

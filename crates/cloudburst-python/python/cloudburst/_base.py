@@ -1,4 +1,4 @@
-"""What both kinds of endpoints share."""
+"""Base classes of the blocking and the asyncio endpoints."""
 
 import atexit
 import weakref
@@ -11,7 +11,7 @@ DEFAULT_PRIORITY = 4
 
 
 class Base:
-    """An endpoint that is open."""
+    """An endpoint."""
 
     def __init__(
         self,
@@ -25,15 +25,15 @@ class Base:
     ) -> None:
         """Opens an endpoint, which is both a sender and a receiver.
 
-        bind: the address that peers send to. By default any IPv4 address of this host, and a port that the
-            system picks.
+        bind: the address that peers send to. By default, any IPv4 address of this host and a port that
+            the system picks.
         key: 32 bytes that all peers share, from a safe place.
-        trusted_network: do without a key. Whoever reaches the endpoint may use it.
+        trusted_network: use no key. Any host that reaches the endpoint may use it.
         paths: the paths to spread packets over, such as ``ecmp:16``, the default, or ``file:paths.toml``.
-        capacity: that of the link, in bits a second. By default, what the interface reports.
-        known_as: the addresses that peers send to, where something on the way translates them.
+        capacity: the link's, in bits a second. By default, the speed that the interface reports.
+        known_as: the addresses that peers send to, if a device in between translates them.
 
-        Raises OSError if the system refuses it, and ValueError if an argument makes no sense.
+        Raises OSError if the system refuses the endpoint, and ValueError if an argument is invalid.
         """
         if (key is None) != trusted_network:
             raise ValueError("expected either key or trusted_network=True")
@@ -55,9 +55,9 @@ class Base:
 
 
 class BaseRequest:
-    """A request that has arrived, and wants an answer.
+    """A request that has arrived and awaits an answer.
 
-    Its caller is told at once that there is none if the request is refused or dropped.
+    If it is refused or dropped, its caller is told at once that there is no answer.
     """
 
     peer: str
@@ -71,13 +71,13 @@ class BaseRequest:
 
     @property
     def time_left(self) -> float:
-        """Seconds that the caller still waits."""
+        """The seconds for which the caller still waits."""
         return self._native.time_left()
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the response any more: the caller has given up, its deadline has passed, or
-        this endpoint is closed."""
+        """Whether the response is no longer awaited: the caller has given up, its deadline has passed, or this
+        endpoint is closed."""
         return self._native.is_cancelled()
 
     def refuse(self) -> None:
@@ -96,6 +96,6 @@ _open: weakref.WeakSet[Base] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Ends all threads that call back while there is still an interpreter to call."""
+    """Ends all threads that call back into Python, while the interpreter still exists."""
     for endpoint in list(_open):
         endpoint._close()

@@ -1,4 +1,4 @@
-"""Endpoints for callers that wait in their thread."""
+"""Blocking endpoints."""
 
 import logging
 import threading
@@ -17,7 +17,7 @@ Begin = Callable[[Callable[[], object]], _native.Operation]
 
 
 def wait(begin: Begin, timeout: float | None = None) -> Any:
-    """Waits for an operation. Signals interrupt it, as they do all locks of Python."""
+    """Waits for an operation. Signals interrupt the wait, as with all locks of Python."""
     ended = threading.Lock()
     ended.acquire()
     operation = begin(ended.release)
@@ -25,7 +25,7 @@ def wait(begin: Begin, timeout: float | None = None) -> Any:
         if timeout is None:
             ended.acquire()
         elif not ended.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX)):
-            raise Timeout(f"nothing came within {timeout} s")
+            raise Timeout(f"nothing arrived within {timeout} s")
         return operation.result()
     finally:
         operation.cancel()
@@ -43,7 +43,7 @@ class Request(BaseRequest):
     ) -> Receipt:
         """Sends the response, and waits until the caller's endpoint has it.
 
-        An empty one tells the caller that the application has dealt with the request.
+        An empty response tells the caller that the application has handled the request.
         """
         return Receipt(*wait(lambda wake: self._native.reply(data, timeout, priority, wake)))
 
@@ -55,7 +55,7 @@ class Endpoint(Base):
     """
 
     def resolve(self, name: str) -> str:
-        """The address of a name with a port, such as ``cache-7.example:7000``.
+        """Resolves a name with a port, such as ``cache-7.example:7000``, to an address.
 
         It takes as long as the system's resolver does: resolve a peer once, not for each message.
         """
@@ -74,14 +74,14 @@ class Endpoint(Base):
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
     ) -> Receipt:
-        """Sends a message and waits until the receiver has it, in the queue of its application, once.
+        """Sends a message and waits until it is in the queue of the receiver's application, exactly once.
 
         priority: how urgent it is, from 0 to 7, the most urgent.
         """
         return Receipt(*wait(lambda wake: self._native.send(peer, data, timeout, priority, wake)))
 
     def recv(self, *, timeout: float | None = None) -> Message:
-        """Waits for the next message. Raises Timeout if none comes in time, Closed when no more come."""
+        """Waits for the next message. Raises Timeout if none arrives in time, Closed when no more will arrive."""
         return Message(*wait(self._native.recv, timeout))
 
     def call(
@@ -99,15 +99,15 @@ class Endpoint(Base):
         return response
 
     def recv_request(self, *, timeout: float | None = None) -> Request:
-        """Waits for the next request. Raises Timeout if none comes in time, Closed when no more come."""
+        """Waits for the next request. Raises Timeout if none arrives in time, Closed when no more will arrive."""
         return Request(wait(self._native.recv_request, timeout))
 
     def serve(self, handler: Callable[[Request], bytes | bytearray], *, limit: int = 8) -> None:
-        """Answers requests with what ``handler`` returns, in at most ``limit`` threads, until the endpoint is shut
+        """Answers requests with the results of ``handler``, in at most ``limit`` threads, until the endpoint is shut
         down or closed.
 
         If the handler raises an exception, it is logged, and the caller is told that there is no answer. A
-        handler that takes long should look at ``request.is_cancelled`` from time to time.
+        long-running handler should check ``request.is_cancelled`` from time to time.
         """
         free = threading.Semaphore(limit)
 
@@ -117,7 +117,7 @@ class Endpoint(Base):
             except Error as error:
                 _log.debug("no answer to %s: %s", request.peer, error)
             except Exception:
-                _log.exception("the handler of a request from %s has failed", request.peer)
+                _log.exception("the handler of a request from %s failed", request.peer)
             finally:
                 request.refuse()
                 free.release()
@@ -132,15 +132,15 @@ class Endpoint(Base):
                 threads.submit(handle, request)
 
     def shutdown(self, within: float = 10.0) -> bool:
-        """Takes nothing new, lets what is under way finish within so many seconds, and stops.
+        """Accepts nothing new, waits at most ``within`` seconds for what is under way to end, and stops.
 
-        Returns whether all of it has ended in time.
+        Returns whether everything ended in time.
         """
         ended: bool = wait(lambda wake: self._native.shutdown(within, wake))
         return ended
 
     def close(self) -> None:
-        """Stops at once. Those who wait are told: Closed."""
+        """Stops at once. Operations that wait raise Closed."""
         self._close()
 
     def __enter__(self) -> Self:

@@ -1,8 +1,9 @@
-"""Why something was not delivered, or may not have been."""
+"""Why a message was not delivered, or may not have been."""
 
 
 class Error(Exception):
-    """What the package raises, beside ``ValueError`` for arguments and ``OSError`` for what the system refuses."""
+    """The base of the package's exceptions. In addition, invalid arguments raise ``ValueError``, and refusals of the
+    system ``OSError``."""
 
     may_have_been_delivered: bool = False
     """Whether the receiver may have the message or the request: sending it again may deliver it twice. If it is
@@ -10,11 +11,11 @@ class Error(Exception):
 
 
 class Timeout(Error, TimeoutError):
-    """The deadline passed, or nothing came in time."""
+    """The deadline passed, or nothing arrived in time."""
 
 
 class Busy(Error):
-    """An end had no room: send less, or later."""
+    """One end had no room: send less, or later."""
 
 
 class BusyTimeout(Busy, Timeout):
@@ -22,7 +23,7 @@ class BusyTimeout(Busy, Timeout):
 
 
 class NotDelivered(Error):
-    """Certainly not delivered: it is safe to send it again, here or elsewhere."""
+    """Certainly not delivered: it is safe to send the message again, here or elsewhere."""
 
 
 class Indeterminate(Error):

@@ -1,4 +1,4 @@
-"""What both kinds of endpoints return."""
+"""Types that both kinds of endpoints return."""
 
 from typing import NamedTuple
 
@@ -7,20 +7,20 @@ class Message(NamedTuple):
     """A message that has arrived."""
 
     peer: str
-    """The address of its sender, where that accepts messages itself."""
+    """The address at which the sender accepts messages."""
     data: bytes
 
 
 class Receipt(NamedTuple):
-    """What a delivered message has cost."""
+    """The cost of a delivered message."""
 
     bytes: int
     """Bytes in the message."""
     source_symbols: int
-    """The packets that a loss-free link needs."""
+    """The number of packets that a loss-free link needs."""
     packets: int
-    """The packets that were sent, until the receiver said STOP."""
+    """The number of packets that were sent until the receiver said STOP."""
     waited: float
-    """Seconds from the call to the first packet: for a session, for other messages, for the rate."""
+    """Seconds from the call to the first packet: the wait for a session, for other messages, and for the rate."""
     completed_in: float
     """Seconds from the first packet to STOP."""

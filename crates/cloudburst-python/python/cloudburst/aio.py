@@ -16,20 +16,20 @@ _log = logging.getLogger("cloudburst")
 
 
 def _in_loop(act: Callable[[], object]) -> Callable[[], None]:
-    """What a thread of the library calls to have the loop call ``act``."""
+    """Returns a function with which a thread of the library makes the loop call ``act``."""
     loop = asyncio.get_running_loop()
 
     def call() -> None:
         try:
             loop.call_soon_threadsafe(act)
         except RuntimeError:
-            pass  # The loop is closed, and nobody waits there any more.
+            pass  # The loop is closed: no task waits there any more.
 
     return call
 
 
 async def _wait(begin: Begin) -> Any:
-    """Waits for an operation. Cancelling this stops it, and loses nothing that has arrived."""
+    """Waits for an operation. Cancelling this stops the operation, and loses nothing that has arrived."""
     ended = asyncio.Event()
     operation = begin(_in_loop(ended.set))
     try:
@@ -51,23 +51,23 @@ class Request(BaseRequest):
     ) -> Receipt:
         """Sends the response, and waits until the caller's endpoint has it.
 
-        An empty one tells the caller that the application has dealt with the request.
+        An empty response tells the caller that the application has handled the request.
         """
         return Receipt(*await _wait(lambda wake: self._native.reply(data, timeout, priority, wake)))
 
     async def cancelled(self) -> None:
-        """Waits until nobody waits for the response any more."""
+        """Waits until the response is no longer awaited."""
         await _wait(self._native.cancelled)
 
 
 class Endpoint(Base):
     """Sends messages to peers and receives theirs. Any number of tasks may use it at a time, in any loop.
 
-    Cancelling a task stops what it has begun, such as a send, at once.
+    Cancelling a task stops its operation, such as a send, at once.
     """
 
     async def resolve(self, name: str) -> str:
-        """The address of a name with a port, such as ``cache-7.example:7000``.
+        """Resolves a name with a port, such as ``cache-7.example:7000``, to an address.
 
         It takes as long as the system's resolver does: resolve a peer once, not for each message.
         """
@@ -86,7 +86,7 @@ class Endpoint(Base):
         timeout: float | None = None,
         priority: int = DEFAULT_PRIORITY,
     ) -> Receipt:
-        """Sends a message and waits until the receiver has it, in the queue of its application, once.
+        """Sends a message and waits until it is in the queue of the receiver's application, exactly once.
 
         priority: how urgent it is, from 0 to 7, the most urgent.
         """
@@ -94,7 +94,7 @@ class Endpoint(Base):
         return Receipt(*sent)
 
     async def recv(self) -> Message:
-        """Waits for the next message. Raises Closed when no more come."""
+        """Waits for the next message. Raises Closed when no more will arrive."""
         return Message(*await _wait(self._native.recv))
 
     async def call(
@@ -112,7 +112,7 @@ class Endpoint(Base):
         return response
 
     async def recv_request(self) -> Request:
-        """Waits for the next request. Raises Closed when no more come."""
+        """Waits for the next request. Raises Closed when no more will arrive."""
         return Request(await _wait(self._native.recv_request))
 
     async def serve(
@@ -121,11 +121,11 @@ class Endpoint(Base):
         *,
         limit: int = 100,
     ) -> None:
-        """Answers requests with what ``handler`` returns, at most ``limit`` at a time, until the endpoint is shut
+        """Answers requests with the results of ``handler``, at most ``limit`` at a time, until the endpoint is shut
         down or closed.
 
-        The handler is cancelled once nobody waits for its response. If it raises an exception, that is logged, and
-        the caller is told that there is no answer.
+        The handler is cancelled once its response is no longer awaited. If it raises an exception, that is logged,
+        and the caller is told that there is no answer.
         """
         free = asyncio.Semaphore(limit)
         async with asyncio.TaskGroup() as handling:
@@ -139,15 +139,15 @@ class Endpoint(Base):
                 task.add_done_callback(lambda _: free.release())
 
     async def shutdown(self, within: float = 10.0) -> bool:
-        """Takes nothing new, lets what is under way finish within so many seconds, and stops.
+        """Accepts nothing new, waits at most ``within`` seconds for what is under way to end, and stops.
 
-        Returns whether all of it has ended in time.
+        Returns whether everything ended in time.
         """
         ended: bool = await _wait(lambda wake: self._native.shutdown(within, wake))
         return ended
 
     async def close(self) -> None:
-        """Stops at once. Those who wait are told: Closed."""
+        """Stops at once. Operations that wait raise Closed."""
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     async def __aenter__(self) -> Self:
@@ -170,7 +170,7 @@ async def _handle(
         if not request.is_cancelled:
             raise
     except Exception:
-        _log.exception("the handler of a request from %s has failed", request.peer)
+        _log.exception("the handler of a request from %s failed", request.peer)
     finally:
         watch.cancel()
         request.refuse()

@@ -1,4 +1,4 @@
-//! Spines that swallow everything, while no route changes.
+//! Spines that drop everything, while no route changes.
 
 use super::rig::*;
 use cloudburst_net::PathMap;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 const SIZES: [usize; 3] = [1_500, 20_000, LARGE];
 /// Messages within which all paths must be used again: a degraded path is probed once in 16 rounds,
-/// of which a message of 93,000 bytes makes a quarter where there are 64 paths.
+/// of which a message of 93,000 bytes makes a quarter with 64 paths.
 const HEALING: u64 = 150;
 
 pub(crate) fn explicit_paths_survive_dead_spines() -> Result<(), Failed> {
@@ -53,7 +53,7 @@ fn bounced(fabric: &Fabric) -> Result<(PathMap, IpAddr), Failed> {
     Ok((PathMap::bounce(spines), fabric.host(TO)?.v4().into()))
 }
 
-/// As many ports as there can be: of 16, none would lead to the one living spine once in a hundred
+/// The maximum number of ports: of 16, none would lead to the one living spine once in a hundred
 /// times.
 fn hashed(fabric: &Fabric) -> Result<(PathMap, IpAddr), Failed> {
     Ok((PathMap::ecmp(PathMap::MAX), fabric.host(TO)?.v4().into()))
@@ -63,8 +63,8 @@ fn pair(fabric: &Fabric, map: &PathMap, to: IpAddr) -> Result<Pair, Failed> {
     Pair::new(fabric, builder(fabric.host(FROM)?.v4()).paths(map.clone()), to)
 }
 
-/// Of endpoints that are talking when `dead` spines die, every message arrives, and once those are
-/// healed, all paths are used again.
+/// All messages of endpoints that are talking when `dead` spines fail arrive. Once the spines work
+/// again, all paths are used again.
 fn survive(fabric: &Fabric, dead: u16, map: &PathMap, to: IpAddr) -> Result<(), Failed> {
     let pair = pair(fabric, map, to)?;
     for seed in 0..10 {

@@ -1,4 +1,4 @@
-//! Four hosts that send to one of the other leaf at once, whose port is the bottleneck.
+//! Four hosts that send to one host of the other leaf at once, whose port is the bottleneck.
 
 use super::rig::*;
 use crate::common::{bytes, eventually};
@@ -13,14 +13,14 @@ const SENDERS: u16 = 4;
 const SINK: u16 = 5;
 const MESSAGES: u64 = 10;
 
-/// What ten incasts in a row came to.
+/// The totals of ten incasts in a row.
 pub(crate) struct Incast {
     /// SYMBOL packets, those that a loss-free link needs, and those that went out because a timer had
     /// expired.
     pub(crate) sent: u64,
     pub(crate) needed: u64,
     pub(crate) retries: u64,
-    /// Paths that senders hold for dead in the end.
+    /// Paths that senders consider dead in the end.
     pub(crate) degraded: usize,
     pub(crate) receiver: ReceiverCounters,
     /// Datagrams with a DSCP that the receiver does not know.
@@ -39,8 +39,8 @@ impl Incast {
     }
 }
 
-/// Has each of four hosts send messages of `len` bytes at the same time, of which so many symbols are
-/// burst and the others pulled.
+/// Has each of four hosts send messages of `len` bytes at the same time, of which the given number
+/// of symbols is burst and the others are pulled.
 pub(crate) fn incast(
     topology: &Topology,
     len: usize,
@@ -48,7 +48,7 @@ pub(crate) fn incast(
     settings: fn(Builder) -> Builder,
 ) -> Result<Incast, Failed> {
     let fabric = Fabric::up(topology)?;
-    // Before there are any packets, so that none is counted once only.
+    // Taken before there are any packets, so that none is missing from one of the counts.
     let capture = |node| fabric.namespace(node)?.capture();
     let (leaving, arriving) = (capture(Node::Leaf(1))?, capture(Node::Host(SINK))?);
     let policy = BurstPolicy::Pulled { window: Some(window) };

@@ -13,7 +13,7 @@ mod trimming;
 use crate::{Named, Test};
 use cloudburst_testbed::{Error, Fabric, Topology};
 
-/// Whether a fabric can be had.
+/// Whether a fabric can be set up.
 pub(crate) fn available() -> Result<(), Error> {
     cloudburst_testbed::available()?;
     let smallest = Topology { hosts: 2, spines: 1, ..Topology::default() };

@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bits a second of a link.
 pub(crate) const RATE: u64 = 100_000_000;
 
-/// Two hosts a leaf, and the paper's spines.
+/// Two hosts per leaf, and the paper's spines.
 pub(crate) fn small() -> Topology {
     Topology { hosts: 4, spines: SPINES, ..Topology::default() }
 }
@@ -33,15 +33,15 @@ pub(crate) struct Pair {
 
 /// Settings of an endpoint; any port.
 pub(crate) fn builder(bind: impl Into<IpAddr>) -> Builder {
-    // A port of the fabric says that it is much faster.
+    // A port of the fabric reports a much higher speed.
     let builder = Endpoint::builder().bind(SocketAddr::new(bind.into(), 0)).capacity(RATE);
     builder.security(Security::pre_shared(KEY))
 }
 
 impl Pair {
-    /// The sender as `sender` says; messages go to `to`, an address of host 3. Answers have as many
-    /// ways back as there can be: of 16 hashed ones, none would lead by the one living spine once
-    /// in a hundred times.
+    /// The sender as `sender` says; messages go to `to`, an address of host 3. Answers have the
+    /// maximum number of reverse paths: of 16 hashed ones, none would lead over the one living
+    /// spine once in a hundred times.
     pub(crate) fn new(fabric: &Fabric, sender: Builder, to: IpAddr) -> Result<Self, Failed> {
         Self::with_paths_back(fabric, sender, to, PathMap::ecmp(PathMap::MAX))
     }
@@ -79,13 +79,13 @@ impl Pair {
     }
 }
 
-/// Packets with the DSCP that each spine has sent on to leaf 2.
+/// Packets with the DSCP that each spine has forwarded to leaf 2.
 pub(crate) fn by_spine(fabric: &Fabric) -> Result<Vec<u64>, Failed> {
     let sent = |spine| Ok(fabric.port(Node::Spine(spine), Node::Leaf(2))?.tiny.sent);
     (1..=SPINES).map(sent).collect()
 }
 
-/// What was counted since.
+/// The difference to an earlier count.
 pub(crate) fn since(before: &[u64], after: &[u64]) -> Vec<u64> {
     after.iter().zip(before).map(|(after, before)| after - before).collect()
 }

@@ -49,8 +49,8 @@ fn symbol_number(packet: &[u8]) -> Option<u64> {
     (prefix[0] == 0x25).then(|| prefix[8..].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
-/// The most consecutive numbers that went one way, but for one run in a hundred: where a busy machine delays answers, a
-/// path is left out for a moment.
+/// The most consecutive numbers that went one way, except for one run in a hundred: if a busy machine delays
+/// answers, a path is left out for a moment.
 fn longest_run(ways: &BTreeMap<u64, usize>) -> usize {
     let ways: Vec<_> = ways.iter().collect();
     let runs = ways.chunk_by(|one, next| one.0 + 1 == *next.0 && one.1 == next.1);

@@ -1,4 +1,4 @@
-//! Switches that drop selectively (Aeolus): the packets that go before any answer.
+//! Switches that selectively drop packets sent before the first answer (Aeolus).
 
 use super::incast::incast;
 use super::rig::LARGE;
@@ -34,7 +34,7 @@ pub(crate) fn openings_of_an_incast_are_dropped_and_protected_packets_are_not() 
     }
     assert!(with.port.tiny.dropped_selectively > 0);
     assert!(with.dropped(NOT_ECT) * 10 > with.left[NOT_ECT]);
-    // Not none: after a moment without a processor, a receiver may pull more than the queue holds.
+    // Not zero: after a moment without a processor, a receiver may pull more than the queue holds.
     assert!(with.dropped(ECT_0) * 50 < with.left[ECT_0]);
     assert_eq!(without.port.tiny.dropped_selectively, 0);
     Ok(())

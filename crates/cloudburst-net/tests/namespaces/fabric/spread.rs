@@ -1,4 +1,4 @@
-//! How packets spread over the spines, and which queue has them.
+//! How packets spread over the spines, and which queue they use.
 
 use super::rig::*;
 use crate::common::eventually;
@@ -96,7 +96,7 @@ pub(crate) fn the_dscps_queue_has_all_and_nothing_else() -> Result<(), Failed> {
         );
         assert_eq!((port.tiny.dropped, port.default.dropped), (0, 0));
     }
-    // Their sum is the sender's, so that none went with the others' on the way.
+    // Their sum is the sender's, so no packet used the queue of others on the way.
     let sent = pair.sender.counters().io.datagrams_sent;
     eventually("the DSCP's queues of the spines have what the endpoint sent", || {
         by_spine(&fabric).is_ok_and(|spines| spines.iter().sum::<u64>() == sent)

@@ -1,5 +1,5 @@
-//! Interfaces, addresses, queues and firewalls that turn against an endpoint: it outlives them, and
-//! says that this host is to blame where it is. Each test has a wire of its own.
+//! Faults of interfaces, addresses, queues and firewalls: an endpoint survives them, and blames
+//! this host if it is at fault. Each test has a wire of its own.
 
 mod trains;
 mod wire;
@@ -47,7 +47,8 @@ fn errors(endpoint: &blocking::Endpoint) -> SendErrors {
     endpoint.counters().io.send_errors
 }
 
-/// A send that is under way is delivered if what `ip` takes away comes back before its deadline.
+/// A send that is under way is delivered if the thing that `ip` takes away comes back before the
+/// deadline.
 fn outlives(down: &str, up: &str) -> Result<(), Failed> {
     let wire = Wire::up()?;
     let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
@@ -80,7 +81,7 @@ fn outlives_that_of_the_receiver() -> Result<(), Failed> {
     assert_eq!(receiver.counters().receiver.messages_delivered, 0);
     wire.right.command("ip", UP)?;
     sending.wait()?;
-    // What waited in this host's queues may come yet.
+    // Packets from this host's queues may still arrive.
     let came = receiver.recv_timeout(PATIENCE)?.ok_or("delivered, and not there")?;
     if came.bytes == "into the void" {
         return expect(&receiver, &message);
@@ -130,7 +131,7 @@ fn a_firewall_of_this_host_is_named() -> Result<(), Failed> {
     expect(&receiver, b"hello")
 }
 
-/// Packets that are too long by now go in fragments.
+/// Packets that have become too long go in fragments.
 fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
     let (sender, receiver) = (endpoint(&wire.left, |on| on)?, endpoint(&wire.right, |on| on)?);
@@ -145,7 +146,7 @@ fn a_send_outlives_a_smaller_mtu() -> Result<(), Failed> {
 
 fn a_full_socket_buffer_is_loss() -> Result<(), Failed> {
     let wire = Wire::up()?;
-    // What waits in this queue fills the buffer of the socket.
+    // Packets in this queue fill the buffer of the socket.
     wire.left.command("tc", "qdisc add dev wire root tbf rate 50mbit burst 5000 limit 10000000")?;
     let (sender, receiver) =
         (endpoint(&wire.left, |on| on.socket_buffers(10_000))?, endpoint(&wire.right, |on| on)?);

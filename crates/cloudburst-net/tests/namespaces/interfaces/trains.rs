@@ -1,4 +1,5 @@
-//! Long packet trains through devices that join nothing, cut nothing, or take less by now.
+//! Long packet trains through devices that do not coalesce, do not segment, or whose MTU has
+//! shrunk.
 
 use super::wire::endpoint;
 use super::{errors, within};
@@ -9,9 +10,9 @@ use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 
 const LARGE: usize = 93_000;
-/// Of a flood: more than a receiver has room for whose application takes none.
+/// Messages of a flood: more than the receiver has room for while its application takes none.
 const MESSAGES: u64 = 1_500;
-/// Of messages that are sent together.
+/// Messages that are sent together.
 const LENGTHS: [usize; 7] = [8, 9, 700, 1_500, 5_000, 20_000, LARGE];
 
 /// An endpoint with one path and a rate at which trains are as long as a system call carries.
@@ -67,7 +68,7 @@ fn flood(
     Ok(())
 }
 
-/// Packets that are too long by now go one by one, in fragments.
+/// Packets that have become too long go one by one, in fragments.
 pub(crate) fn outlive_a_smaller_mtu() -> Result<(), Failed> {
     let wire = Wire::up()?;
     let (sender, receiver) = pair(&wire)?;
@@ -82,7 +83,7 @@ pub(crate) fn outlive_a_smaller_mtu() -> Result<(), Failed> {
     let after = calls();
     let datagrams = after.datagrams_sent - before.datagrams_sent;
     assert_eq!(after.batches_sent - before.batches_sent, datagrams, "what is too long goes singly");
-    // That was no fault of the device's: calls carry many packets again when it takes them.
+    // The device was not to blame: calls carry many packets again once it takes them.
     wire.left.command("ip", "link set wire mtu 1500")?;
     let before = calls();
     sender.send(receiver.local_addr(), bytes(LARGE, 2))?;

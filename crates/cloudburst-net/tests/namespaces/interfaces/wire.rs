@@ -5,7 +5,8 @@ use cloudburst_net::{Builder, Endpoint, PathMap, Security, blocking};
 use cloudburst_testbed::End;
 use libtest_mimic::Failed;
 
-/// An endpoint there, with further settings. It may send 100 Mb/s unless these say otherwise.
+/// An endpoint there, with further settings. It may send 100 Mb/s unless the settings override
+/// this.
 pub(crate) fn endpoint(
     end: &End,
     settings: impl FnOnce(Builder) -> Builder,

@@ -1,4 +1,4 @@
-//! Receivers that peers know by an address of something else, which sends packets on to them.
+//! Receivers that peers know by the address of another device, which forwards packets to them.
 
 use super::rig::{PORT, client, converse, endpoint, replies, server_v4, within};
 use crate::Test;
@@ -28,7 +28,8 @@ pub(crate) fn tests() -> Vec<Test> {
     tests
 }
 
-/// What peers of a server behind the router send to, and the server, which knows by `known_as`.
+/// The address that peers of a server behind the router send to, and the server, which learns it by
+/// `known_as`.
 fn behind_a_forwarded_port(
     gateway: &Gateway,
     paths: &str,
@@ -52,7 +53,7 @@ fn forwarded(here: &str, there: &str, masquerade: Option<bool>) -> Result<(), Fa
     replies(&client, &server, PUBLIC)
 }
 
-/// It cannot know that it is meant.
+/// The server cannot know that it is meant.
 fn nobody_told() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     let server = behind_a_forwarded_port(&gateway, "ecmp:1", &[])?;
@@ -61,7 +62,7 @@ fn nobody_told() -> Result<(), Failed> {
     let sent = client.with(within(Duration::from_millis(2500))).send(PUBLIC, "hello");
     assert_eq!(sent, Err(SendError::NotAccepted));
     assert_eq!(server.try_recv(), Ok(None));
-    // Its own address will do.
+    // Its own address works.
     converse(&client, &server, server_v4(&gateway).into())
 }
 
@@ -82,7 +83,7 @@ fn at_a_virtual_address(here: &str, there: &str) -> Result<(), Failed> {
     replies(&client, &server, to)
 }
 
-/// Which lets in what comes from where the client has sent to.
+/// The router lets in packets from addresses that the client has sent to.
 fn through_a_firewall() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.wall()?;

@@ -1,4 +1,4 @@
-//! A firewall on the way that lets packets to clients pass if they answer packets of theirs.
+//! A firewall in between that admits packets to clients only if they answer packets of the clients.
 
 use super::rig::{
     Exchange, PORT, SOON, answers_calls, client, converse, delivers, endpoint, open, replies,
@@ -44,7 +44,7 @@ fn through(here: &str, there: &str, exchange: Exchange) -> Result<(), Failed> {
     exchange(&client, &server, server_address(&gateway))
 }
 
-/// Packets to clients leave from another of themselves.
+/// By default, packets to clients leave from another address.
 fn a_second_address(there: &str) -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.wall()?;
@@ -78,7 +78,7 @@ fn drawn_anew() -> Result<(), Failed> {
     Ok(())
 }
 
-/// And is told so at the deadline; the firewall says nothing.
+/// The sender gets the error at the deadline; the firewall says nothing.
 fn who_was_not_asked_cannot_begin() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.wall()?;
@@ -88,7 +88,7 @@ fn who_was_not_asked_cannot_begin() -> Result<(), Failed> {
     assert_eq!(sent, Err(SendError::NoAnswer));
     assert!(gateway.dropped()? > 0);
     delivers(&client, &server, server_address(&gateway))?;
-    // The same address, to which there is a way now.
+    // The same address, which can be reached now.
     let sent = server.with(within(SOON)).send(client.local_addr(), "hello");
     sent.map_err(|error| format!("to a client that has sent: {error}"))?;
     Ok(())

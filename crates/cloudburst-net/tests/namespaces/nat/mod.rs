@@ -10,7 +10,7 @@ mod source;
 use crate::Test;
 use cloudburst_testbed::{Error, Gateway};
 
-/// Whether a gateway that translates can be had.
+/// Whether a gateway that translates addresses can be set up.
 pub(crate) fn available() -> Result<(), Error> {
     cloudburst_testbed::available()?;
     Gateway::up()?.masquerade(true)

@@ -1,4 +1,4 @@
-//! Endpoints at a gateway, and what they must be able to say to each other.
+//! Endpoints at a gateway, and the traffic that must pass between them.
 
 use crate::common::{KEY, bytes};
 use cloudburst_net::{Builder, Endpoint, Security, SendOptions, blocking};
@@ -14,7 +14,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(2);
 pub(crate) const PORT: u16 = 7000;
 pub(crate) const RESPONSE: usize = 20_000;
 
-/// What a client and a server must be able to do, where the client knows the server by an address.
+/// The traffic that must pass between a client and a server that the client knows by an address.
 pub(crate) type Exchange =
     fn(&blocking::Endpoint, &blocking::Endpoint, SocketAddr) -> Result<(), Failed>;
 
@@ -42,7 +42,7 @@ pub(crate) fn endpoint(
     Ok(open(end, paths, settings)?.blocking())
 }
 
-/// The same, for whoever wants to know its ports.
+/// Like the above, and returns its ports.
 pub(crate) fn open(
     end: &End,
     paths: &str,
@@ -57,7 +57,7 @@ pub(crate) fn open(
     Ok(end.run(|| builder.build())?)
 }
 
-/// Where the server of the gateway is.
+/// The address of the server of the gateway.
 pub(crate) fn server_address(gateway: &Gateway) -> SocketAddr {
     server_v4(gateway).into()
 }
@@ -113,7 +113,7 @@ pub(crate) fn answers_calls(
     })
 }
 
-/// Has `server` send to the peer that sent last, by the address that it was told.
+/// Has `server` send to the peer that sent last, by the address that the message named.
 pub(crate) fn replies(
     client: &blocking::Endpoint,
     server: &blocking::Endpoint,

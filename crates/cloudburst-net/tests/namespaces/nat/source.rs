@@ -1,4 +1,4 @@
-//! Senders whose address and ports a router replaces by its own.
+//! Senders behind source NAT: a router replaces their address and ports.
 
 use super::rig::{
     Exchange, PORT, RESPONSE, SOON, answers_calls, client, converse, delivers, endpoint, replies,
@@ -54,12 +54,12 @@ fn behind_masquerade(
     gateway.masquerade(random)?;
     gateway.server.command("ip", "address add 10.9.3.3/24 dev wire")?;
     let client = client(&gateway.clients[0], here)?;
-    // It takes packets to any of its addresses.
+    // The server takes packets to any of its addresses.
     let server = endpoint(&gateway.server, there, |on| on.bind(([0; 4], PORT).into()))?;
     exchange(&client, &server, server_address(&gateway))
 }
 
-/// They have the same ports, and the router has each only once.
+/// Both use the same ports, and the router has each port only once.
 fn two_behind_one_masquerade() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.masquerade(false)?;
@@ -101,7 +101,7 @@ fn a_shared_port() -> Result<(), Failed> {
     converse(&client, &server, bind)
 }
 
-/// It is not the one that packets to clients leave from of themselves.
+/// It is not the address that packets to clients leave from by default.
 fn a_second_address() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.masquerade(false)?;
@@ -111,7 +111,7 @@ fn a_second_address() -> Result<(), Failed> {
     converse(&client, &server, ([10, 9, 3, 3], PORT).into())
 }
 
-/// Its peer is still there, and takes packets of the session from anywhere.
+/// The peer is still there, and takes packets of the session from any address.
 fn loses_an_address() -> Result<(), Failed> {
     let gateway = Gateway::up()?;
     gateway.server.command("ip", "address add 10.9.3.3/24 dev wire")?;
