@@ -1,4 +1,4 @@
-//! How an engine shuts down, after messages and calls under way have finished, and how it stops at once.
+//! Shutdown of an engine after messages and calls under way have finished, and its immediate stop.
 
 use super::PacketIo;
 use super::engine::Engine;
@@ -16,17 +16,18 @@ use std::thread;
 /// How long no symbol may arrive before a closing endpoint stops repeating its STOPs: twice the
 /// longest pause of a sender that hears nothing.
 const QUIET: Duration = MAX_PAUSE.saturating_mul(2);
-/// How often a stopping endpoint sends as much as a thread with other work sends: enough for an answer
-/// to each of a thousand peers.
+/// How many times a stopping endpoint sends as much as a thread with other work sends: enough for
+/// an answer to each of a thousand peers.
 const FAREWELLS: usize = 32;
 
 impl<I: PacketIo> Engine<I> {
     /// Stops accepting new messages and connects, and requests that the application has not taken;
-    /// peers are told so. Waits at most `within` for what is under way: sends, connects, calls,
-    /// requests that the application has and has not replied to, and peers that miss a STOP. Then
-    /// [stops](Self::stop). Returns whether all had ended by then, but for withdrawals of requests.
+    /// peers are told so. Waits at most `within` for everything under way: sends, connects, calls,
+    /// requests that the application has taken and not replied to, and peers that have missed a
+    /// STOP. Then [stops](Self::stop). Returns whether everything had ended by then, except
+    /// withdrawals of requests.
     ///
-    /// `on_refusal` is called when nothing more is accepted.
+    /// `on_refusal` is called once nothing more is accepted.
     pub fn shutdown(&self, within: Duration, on_refusal: impl FnOnce()) -> bool {
         let deadline = self.shared.io.now() + within;
         self.shared.closing.store(true, Ordering::SeqCst);
@@ -35,7 +36,7 @@ impl<I: PacketIo> Engine<I> {
         self.shared.report();
         self.shared.pump(Who::Other);
         let drained = loop {
-            // Requests that could not be refused before, for want of room.
+            // Refuses requests that could not be refused before, for want of room.
             if self.readable(Role::Request) > 0 {
                 coupling::close(&mut &self.shared.parts, self.shared.io.now());
                 self.shared.report();
@@ -45,7 +46,7 @@ impl<I: PacketIo> Engine<I> {
             let sending = self.shared.parts.lock_sending();
             let left = deadline.saturating_since(self.shared.io.now());
             let over = left.is_zero() || self.shared.is_stopping();
-            // An end that has not been reported yet is about to be, by another thread.
+            // An end that has not been reported yet is about to be reported by another thread.
             let reported = sending.on_end.is_empty()
                 && sending.on_connect.is_empty()
                 && calling.on_answer.is_empty();
@@ -53,7 +54,7 @@ impl<I: PacketIo> Engine<I> {
             let unfinished = sending.sender.unfinished();
             let rest = refused && reported && calling.calls.held() == 0;
             if over {
-                // Nobody waits for what withdrawals say.
+                // Nothing waits for the outcomes of withdrawals.
                 break rest && unfinished == sending.sender.withdrawals();
             }
             if rest && unfinished == 0 {
@@ -79,17 +80,17 @@ impl<I: PacketIo> Engine<I> {
     }
 
     fn wait(&self, sending: MutexGuard<'_, Sending>, limit: Duration) {
-        drop(self.shared.ended.wait_timeout(sending, limit).expect("no thread panics with it"));
+        drop(self.shared.ended.wait_timeout(sending, limit).expect("its holders do not panic"));
     }
 
-    /// Stops the threads and every burst at once. Tells peers, once and as far as the rate allows, that
-    /// what has not arrived will not, and callers that there are no responses. Waits for each thread
-    /// unless another call already does, or the thread is the caller itself.
+    /// Stops the threads and every burst at once. Tells peers, once and as far as the rate allows,
+    /// that messages not yet delivered will not be, and callers that there will be no responses.
+    /// Waits for each thread, unless another call already does or the thread is the calling one.
     pub fn stop(&self) {
         let first = self.take_callbacks();
         if !self.shared.is_stopping() {
             coupling::stop(&mut &self.shared.parts, self.shared.io.now());
-            // The application has the messages that it took; their senders should learn so, too.
+            // Also sends the STOPs of messages that the application has taken.
             for _ in 0..FAREWELLS {
                 let next = self.shared.pump(Who::Other);
                 if next.is_none_or(|at| at > self.shared.io.now()) {
@@ -101,7 +102,7 @@ impl<I: PacketIo> Engine<I> {
         self.shared.wake_sending();
         self.shared.driving.wake();
         self.shared.io.wake();
-        // Without the lock: a thread may call this before it ends.
+        // Joined without the lock: a thread may call this function before it ends.
         let threads = core::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             let is_this = thread.thread().id() == thread::current().id();
@@ -109,7 +110,7 @@ impl<I: PacketIo> Engine<I> {
                 tracing::error!("a thread of the endpoint panicked");
             }
         }
-        // Nothing ends any more.
+        // From here on, nothing more ends.
         let last = self.take_callbacks();
         self.shared.tell_closing();
         first.end();
@@ -128,7 +129,7 @@ impl<I: PacketIo> Engine<I> {
     }
 }
 
-/// The callbacks of all that has not ended.
+/// The callbacks of everything that has not ended.
 struct Callbacks {
     sends: HashMap<MessageId, OnEnd>,
     connects: HashMap<ConnectId, OnConnect>,
@@ -137,8 +138,8 @@ struct Callbacks {
 }
 
 impl Callbacks {
-    /// Drops those of sends, connects and calls, and tells the application that nobody waits for its
-    /// responses. To be called without locks, because callbacks may own anything.
+    /// Drops those of sends, connects and calls, and tells the application that no caller waits for
+    /// its responses. Must be called without locks, because callbacks may own anything.
     fn end(self) {
         self.sends.into_values().for_each(|on_end| contain(|| drop(on_end)));
         self.connects.into_values().for_each(|on_connect| contain(|| drop(on_connect)));

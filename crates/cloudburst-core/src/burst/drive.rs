@@ -16,13 +16,14 @@ use std::thread::{self, Thread};
 
 /// How long the receiving thread rests before it checks the sockets, while callers come and go.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
-/// How often the rest doubles while callers keep coming: to wake only to find a caller interrupts it.
+/// How many times the rest doubles while callers keep coming: a wake-up that only finds a caller
+/// interrupts that caller.
 const MAX_BUSY: u32 = 2;
 /// Checks without a caller after which the receiving thread takes over.
 const LOOKS: u64 = 5;
 
 thread_local! {
-    /// What this thread drives, by its address; 0: nothing.
+    /// The address of the [`Driving`] that this thread drives; 0 if none.
     static DRIVES: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -30,11 +31,11 @@ thread_local! {
 pub(super) struct Driving {
     /// Held by the caller that drives.
     caller: Mutex<()>,
-    /// Odd while a caller drives: it counts callers that come and callers that leave.
+    /// Counts callers that come and callers that leave, so that it is odd while a caller drives.
     turns: AtomicU64,
-    /// The receiving thread waits for the sockets, or for a caller to leave.
+    /// Whether the receiving thread waits for the sockets.
     polls: AtomicBool,
-    /// A thread that does not wait has told it to leave.
+    /// Whether a thread that does not wait has told the receiving thread to leave.
     told: AtomicBool,
     parked: AtomicBool,
     receiving_thread: OnceLock<Thread>,
@@ -51,7 +52,7 @@ pub(super) struct Driving {
 pub(super) enum PollerRole {
     /// Wait for packets.
     Poll,
-    /// Take what is there.
+    /// Take the packets that are there.
     Look,
     /// Nothing.
     Leave,
@@ -100,8 +101,8 @@ impl Driving {
             return PollerRole::Leave;
         }
         if turns > 0 && unchanged <= LOOKS {
-            // A caller that was back meanwhile takes its packets itself, and sooner. If two threads took
-            // them, those of one would overtake those of the other.
+            // A caller that has returned in the meantime takes its packets itself, and sooner. If
+            // two threads took packets, those of one would overtake those of the other.
             let nobody_came = self.rest(turns);
             return if nobody_came { PollerRole::Look } else { PollerRole::Leave };
         }
@@ -122,8 +123,8 @@ impl Driving {
     fn begin_poll(&self, turns: u64) -> bool {
         self.told.store(false, SeqCst);
         self.polls.store(true, SeqCst);
-        // A caller that came before it could see this would wait for the same packets. One that has
-        // left again may have put off STOPs that nobody else would send.
+        // A caller that came before it could see this flag would wait for the same packets. One
+        // that has left again may have deferred STOPs that no other thread would send.
         let nobody_came = self.turns.load(SeqCst) == turns;
         if !nobody_came {
             self.polled();
@@ -131,7 +132,7 @@ impl Driving {
         nobody_came
     }
 
-    /// The receiving thread has ended its wait.
+    /// Records that the receiving thread has ended its wait.
     pub(super) fn polled(&self) {
         self.polls.store(false, SeqCst);
     }

@@ -24,7 +24,7 @@ use std::{io, thread};
 /// How [`Engine::drive`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driven {
-    /// What the caller waited for has happened.
+    /// The event that the caller waited for has happened.
     Done,
     /// It did not happen in time.
     TimedOut,
@@ -42,12 +42,12 @@ pub struct Engine<I: PacketIo> {
 }
 
 impl<I: PacketIo> Engine<I> {
-    /// Starts the threads. `on_news` is called when callers should check again for what they wait
-    /// for. It must not block, but may use the engine.
+    /// Starts the threads. `on_news` is called when callers should check again whether what they
+    /// wait for has happened. It must not block, but may use the engine.
     ///
     /// # Errors
     ///
-    /// When the system refuses a thread.
+    /// Returns an error if the system refuses to create a thread.
     pub fn start(
         endpoint: Endpoint,
         io: I,
@@ -90,7 +90,7 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was begun, and `on_connect` is dropped.
+    /// See [`SendError`]. On an error, no connect was started, and `on_connect` is dropped.
     pub fn connect(
         &self,
         peer: SocketAddr,
@@ -135,8 +135,8 @@ impl<I: PacketIo> Engine<I> {
         Ok(id)
     }
 
-    /// [`send`](Self::send) for a caller that [flushes](Self::flush) if this returns `true`: once it has no
-    /// more to send for the moment.
+    /// [`send`](Self::send) for a caller that, if this returns `true`, [flushes](Self::flush) once
+    /// it has no more to send for the moment.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl<I: PacketIo> Engine<I> {
         let mut sending = self.shared.parts.lock_sending();
         let id = sending.sender.send(self.shared.io.now(), peer, role, bytes, options)?;
         sending.on_end.insert(id, on_end);
-        // Without any time, it has ended.
+        // With a deadline of zero, it has already ended.
         let ended = sending.sender.has_events();
         drop(sending);
         if ended {
@@ -181,8 +181,8 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Sends the request of `call` to `peer`. `on_answer` is called when the call has ended, and
-    /// dropped if the engine stops first. It must not block. The request leaves as what is
-    /// [sent](Self::send) does.
+    /// dropped if the engine stops first. It must not block. The request leaves like a message that
+    /// is [sent](Self::send).
     ///
     /// # Errors
     ///
@@ -199,7 +199,8 @@ impl<I: PacketIo> Engine<I> {
         Ok(())
     }
 
-    /// [`call`](Self::call) for a caller that [flushes](Self::flush) if this returns `true`.
+    /// [`call`](Self::call) for a caller that, if this returns `true`, [flushes](Self::flush) once
+    /// it has no more to send for the moment.
     ///
     /// # Errors
     ///
@@ -231,7 +232,7 @@ impl<I: PacketIo> Engine<I> {
             // Dropped without the lock: the callback may own anything.
             drop(on_answer);
         }
-        // Without any time, it has ended.
+        // With a deadline of zero, it has already ended.
         if self.shared.parts.lock_sending().sender.has_events() {
             self.shared.report();
         }
@@ -266,16 +267,17 @@ impl<I: PacketIo> Engine<I> {
         message
     }
 
-    /// Takes the next request from the application's queue, which is to [release](Self::release) it.
-    /// Requests whose callers have given up are dropped and counted. What `watch` returns is called if
-    /// nobody waits for the response any more, and must not block.
+    /// Takes the next request from the application's queue. The application must
+    /// [release](Self::release) it. Requests whose callers have given up are dropped and counted.
+    /// The callback that `watch` returns is called if the caller no longer waits for the response,
+    /// and must not block.
     pub fn recv_request(&self, watch: impl FnOnce(&Request) -> OnWithdrawn) -> Option<Request> {
         if self.readable(Role::Request) == 0 {
             return None;
         }
         let now = self.shared.io.now();
-        // Both locks: a withdrawal finds a request in the queue or with the application, and so does a
-        // thread that closes the engine.
+        // Holds both locks, so that a withdrawal, or a thread that closes the engine, finds the
+        // request either in the queue or with the application.
         let mut calling = self.shared.parts.lock_calling();
         let mut receiver = self.shared.parts.lock_receiver();
         let request = core::iter::from_fn(|| receiver.recv(Role::Request))
@@ -309,8 +311,8 @@ impl<I: PacketIo> Engine<I> {
         self.shared.parts.readable(role)
     }
 
-    /// Reports `more` that came of taking a message: one that waited for its room is in the queue now,
-    /// and its STOP is due.
+    /// Reports events caused by taking a message, if there are `more`: a message that waited for
+    /// its room is in the queue now, and its STOP is due.
     fn report_more(&self, more: bool) {
         if more {
             self.shared.report();
@@ -325,7 +327,7 @@ impl<I: PacketIo> Engine<I> {
         Counters { sender, receiver: *self.shared.parts.lock_receiver().counters(), calls }
     }
 
-    /// Where the last handshake under no key of this endpoint claims to come from.
+    /// The claimed source of the last handshake under none of this endpoint's keys.
     pub fn refused_from(&self) -> Option<SocketAddr> {
         self.shared.parts.lock_receiver().refused_from()
     }
@@ -336,7 +338,7 @@ impl<I: PacketIo> Engine<I> {
         Latencies { sent, received: self.shared.parts.lock_receiver().latencies().clone() }
     }
 
-    /// The traffic with each peer that this endpoint remembers, by address.
+    /// The traffic with each peer that this endpoint remembers, ordered by address.
     pub fn peers(&self) -> Vec<PeerStats> {
         let sent = self.shared.parts.lock_sending().sender.peers().collect();
         merge_peers(sent, self.shared.parts.lock_receiver().peers().collect())
@@ -347,13 +349,13 @@ impl<I: PacketIo> Engine<I> {
         self.shared.parts.lock_sending().sender.paths(peer).to_vec()
     }
 
-    /// Receives packets on the calling thread until `done` returns `true`, which is called after
-    /// each wait. A thread that waits for something gets it sooner this way than from another
+    /// Receives packets on the calling thread until `done`, which is called after each wait,
+    /// returns `true`. A thread that waits for something gets it sooner this way than from another
     /// thread that must wake it. At most one thread drives at a time; meanwhile the receiving
     /// thread rests.
     ///
-    /// Answers to these packets leave with what the caller sends next, when it waits again, or when
-    /// the receiving thread checks the sockets: a response should not wait for them.
+    /// Answers to these packets leave with the packets that the caller sends next, when it waits
+    /// again, or when the receiving thread checks the sockets: a response should not wait for them.
     pub fn drive(&self, until: Option<Instant>, mut done: impl FnMut() -> bool) -> Driven {
         let shared = &self.shared;
         let Some(turn) = shared.driving.begin() else { return Driven::ByAnother };
@@ -374,13 +376,14 @@ impl<I: PacketIo> Engine<I> {
                 return Driven::TimedOut;
             }
             shared.flush();
-            // This may have reported what the caller waits for, and a thread does not wake itself.
+            // The flush may have reported what the caller waits for, and a thread does not wake
+            // itself.
             if done() {
                 return Driven::Done;
             }
             looked = true;
             if is_over {
-                // The receiving thread leaves packets to callers, also to those that only ask.
+                // The receiving thread leaves packets to callers, even to those that only poll.
                 shared.receive(Duration::ZERO, Answers::AfterApplication);
                 continue;
             }
@@ -390,13 +393,13 @@ impl<I: PacketIo> Engine<I> {
     }
 
     /// Takes the packets that have arrived, without waiting. Returns whether there were any, or
-    /// whether this reported packets that another thread had taken. It serves tasks that learn by
-    /// other means that packets are there. Nothing is taken while another thread
+    /// whether this reported packets that another thread had taken. This serves tasks that learn by
+    /// other means that packets have arrived. Nothing is taken while another thread
     /// [drives](Self::drive). The receiving thread rests for a while and checks the sockets now and
     /// then.
     ///
-    /// Answers to these packets leave with what is sent next, by [`flush`](Self::flush), or when
-    /// the receiving thread checks the sockets.
+    /// Answers to these packets leave with the packets sent next, by [`flush`](Self::flush), or
+    /// when the receiving thread checks the sockets.
     pub fn take(&self) -> bool {
         let Some(turn) = self.shared.driving.begin() else { return false };
         if turn.first_to_tell() {
@@ -421,18 +424,14 @@ impl<I: PacketIo> Engine<I> {
         sending.sender.check_invariants();
         self.shared.parts.lock_receiver().check_invariants();
         let waiting = calling.calls.waiting();
-        assert_eq!(
-            calling.on_answer.len(),
-            waiting,
-            "calls that wait, and who is told of their ends"
-        );
+        assert_eq!(calling.on_answer.len(), waiting, "calls that wait, and their callbacks");
         let told = calling.on_withdrawn.len();
-        assert!(told >= calling.calls.held(), "somebody is told of each request that is withdrawn");
+        assert!(told >= calling.calls.held(), "each request has a callback for its withdrawal");
         let unfinished = sending.sender.unfinished();
         let told = sending.on_end.len() + sending.on_connect.len();
-        assert!(told <= unfinished, "nobody is told of what has ended before");
+        assert!(told <= unfinished, "callbacks of what has ended are gone");
         let wakes = sending.sender.poll_timeout().is_none() || sending.planned.is_some();
-        assert!(wakes, "the sending thread is to wake where the sender has something to do");
+        assert!(wakes, "the sending thread wakes when the sender has something to do");
     }
 
     /// Does on the calling thread what the sending thread does when it wakes. For tests whose clock
@@ -442,12 +441,12 @@ impl<I: PacketIo> Engine<I> {
         self.shared.pump(Who::SendingThread);
     }
 
-    /// [`Config::busy_poll`](crate::config::Config::busy_poll).
+    /// The configured [`Config::busy_poll`](crate::config::Config::busy_poll).
     pub fn busy_poll(&self) -> Duration {
         self.shared.busy_poll
     }
 
-    /// Sends what was put off: answers, and messages that were to wait for others.
+    /// Sends what was deferred: answers, and messages that wait for others.
     pub fn flush(&self) {
         self.shared.flush();
     }
@@ -461,7 +460,8 @@ impl<I: PacketIo> Engine<I> {
     ///
     /// # Errors
     ///
-    /// The order does not fit the new paths. Nothing has changed then.
+    /// Returns an error if the configured order does not fit the new paths. Nothing has changed
+    /// then.
     pub fn set_path_map(&self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         self.shared.parts.lock_sending().sender.set_path_map(path_map.clone())?;
         self.shared.parts.lock_receiver().set_path_map(path_map);

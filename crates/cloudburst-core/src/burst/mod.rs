@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Each part has a lock of its own, and any thread may drive it. A caller's thread sends the first
-//! packets of its message, and the receiving thread sends what an answer asks for, because handing
-//! work to another thread takes longer than doing it. The sending thread handles whatever must wait
-//! for the rate or for an answer.
+//! packets of its message, and the receiving thread sends what an answer requests, because handing
+//! work to another thread takes longer than doing it. The sending thread handles everything that
+//! must wait for the pacer or for an answer.
 
 mod closing;
 mod drive;
@@ -38,13 +38,13 @@ use crate::proto::Endpoint;
 /// Datagrams that arrived together on the same path, as GRO joins them. They are decrypted in place.
 #[derive(Debug)]
 pub struct Datagrams<'a> {
-    /// The way that they came.
+    /// The path by which they arrived.
     pub via: Via,
     /// Their bytes, one after the other.
     pub bytes: &'a mut [u8],
     /// Bytes in each of them but the last.
     pub segment_size: usize,
-    /// They came with a CE mark (RFC 3168). GRO joins only what has the same mark.
+    /// Whether they arrived with a CE mark (RFC 3168). GRO joins only datagrams with the same mark.
     pub ce: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Datagrams<'a> {
         self.bytes.chunks_mut(self.segment_size.max(1)).for_each(|one| handle(self.via, one));
     }
 
-    /// How many datagrams there are.
+    /// The number of datagrams.
     pub(crate) fn count(&self) -> usize {
         self.bytes.len().div_ceil(self.segment_size.max(1)).max(1)
     }
@@ -70,25 +70,26 @@ impl<'a> Datagrams<'a> {
 
 /// Sockets, or a stand-in for them, and their clock.
 pub trait PacketIo: Send + Sync + 'static {
-    /// What [`wait`](Self::wait) found, so that [`take`](Self::take) need not look for it again.
+    /// The result of [`wait`](Self::wait), so that [`take`](Self::take) need not check the sockets
+    /// again.
     type Ready;
 
     /// The time on a monotonic clock.
     fn now(&self) -> Instant;
 
-    /// Puts the datagrams in `contents` on the wire, as `transmit` says.
+    /// Puts the datagrams in `contents` on the wire, as described by `transmit`.
     ///
     /// # Errors
     ///
-    /// The host took none of them. Only these packets are lost: implementations count the error and
-    /// return.
+    /// Returns an error if the host took none of them. Only these packets are lost: implementations
+    /// count the error and return.
     fn transmit(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), LocalError>;
 
     /// Waits for datagrams, for [`wake`](Self::wake), or for `timeout`, to the nanosecond. A
     /// `timeout` of zero does not wait. Several threads may call this at once.
     fn wait(&self, timeout: Duration) -> Self::Ready;
 
-    /// Calls `deliver` with the datagrams that are there, and does not wait for more.
+    /// Calls `deliver` with the datagrams that have arrived, and does not wait for more.
     fn take(&self, ready: Self::Ready, deliver: &mut dyn FnMut(Datagrams<'_>));
 
     /// Makes each [`wait`](Self::wait) under way return, and one more that begins later, so that a

@@ -18,8 +18,8 @@ pub type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
 pub type OnConnect = Box<dyn FnOnce(Result<(), Rejection>) + Send>;
 /// Called once, on the thread that learns how a call ended.
 pub type OnAnswer = Box<dyn FnOnce(Result<Bytes, CallFailure>) + Send>;
-/// Called once if nobody waits for the response to a request any more, while the application has it.
-/// Dropped when the request ends otherwise.
+/// Called once if the caller of a request no longer waits for the response while the application
+/// has the request. Dropped if the request ends otherwise.
 pub type OnWithdrawn = Box<dyn FnOnce() + Send>;
 
 /// The parts and their locks, which are taken in the order of [`Parts`]: calling, sending,
@@ -74,8 +74,8 @@ impl DerefMut for ReceiverGuard<'_> {
 
 impl Drop for ReceiverGuard<'_> {
     fn drop(&mut self) {
-        // While the lock is still held, so that the glance is never older than the last change.
-        // Only what has changed, because a store costs as much as a lock.
+        // Updates the glance while the lock is still held, so that it is never older than the last
+        // change, and only where it has changed, because a store costs as much as a lock.
         let Glance { has_output, messages, requests } = self.glance;
         if has_output.load(SeqCst) != self.guard.has_output() {
             has_output.store(self.guard.has_output(), SeqCst);
@@ -162,7 +162,7 @@ impl LockedParts {
         self.glance.has_output.load(SeqCst).then(|| self.lock_receiver())
     }
 
-    /// How many messages of `role` are in the application's queue.
+    /// The number of messages of `role` in the application's queue.
     pub(super) fn readable(&self, role: Role) -> usize {
         match role {
             Role::Plain => self.glance.messages.load(SeqCst),
@@ -218,8 +218,8 @@ impl Parts for &LockedParts {
     }
 }
 
-/// The halves of an endpoint, of which the one that was used last stays locked until the other is used: a
-/// batch of packets takes one lock, not one for each.
+/// The halves of an endpoint. The half that was used last stays locked until the other is used, so
+/// that a batch of packets takes one lock, not one for each packet.
 pub(super) struct HeldParts<'a> {
     parts: &'a LockedParts,
     sender: Option<SenderGuard<'a>>,
@@ -246,5 +246,5 @@ impl Halves for HeldParts<'_> {
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("whoever holds this lock runs state machines, which do not panic")
+    mutex.lock().expect("holders of this lock run state machines, which do not panic")
 }

@@ -1,4 +1,4 @@
-//! Waiting for packets, taking them, and reporting what they bring.
+//! Waits for packets, takes them, and reports the events that they cause.
 
 use super::PacketIo;
 use super::drive::PollerRole;
@@ -11,15 +11,16 @@ use core::time::Duration;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-/// Packets taken together that count as having arrived at one moment: some microseconds' worth.
+/// Packets taken together that count as having arrived at the same moment: a few microseconds'
+/// worth.
 const CLOCK_EVERY: usize = 16;
-/// A yield that takes this long has given way to threads that use all of their time.
+/// A yield that takes longer than this has given way to threads that use up their time slices.
 const CROWDED: Duration = Duration::from_millis(2);
 /// How long no thread busy-polls after that.
 const CROWDED_FOR: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// The engine whose events this thread is reporting, by its address; 0: none.
+    /// The address of the engine whose events this thread is reporting; 0 if none.
     static REPORTS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -57,14 +58,15 @@ impl<I: PacketIo> Shared<I> {
             let sleep = due.map_or(left, |at| at.saturating_since(now).min(left));
             self.receive(sleep, answers)
         });
-        // The wake-up of this thread took part of the time, and often that of its peer did, too. A
-        // pair that once slept would otherwise sleep in every round trip from then on.
+        // The wake-up of this thread took part of the time, and often that of its peer did, too.
+        // Without allowance for that, a pair that has slept once would sleep in every round trip.
         let quick = self.busy_poll.saturating_mul(if slept { 2 } else { 1 });
         let soon = came.is_some_and(|at| at.saturating_since(begun) <= quick);
         self.soon.store(soon, Ordering::Relaxed);
     }
 
-    /// Busy-polls for packets, if the last ones came that quickly. Returns when packets came.
+    /// Busy-polls for packets, if the last ones arrived soon enough. Returns the time at which
+    /// packets arrived, if any did.
     fn poll_busily(
         &self,
         begun: Instant,
@@ -94,14 +96,15 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Takes packets, serves the receiver's timers, and sends what results from both. Returns when
-    /// packets came, if any did. It counts as such if this reported what another thread took: the
-    /// thread that waits for it may be this one, which does not wake itself.
+    /// Takes packets, serves the receiver's timers, and sends what results from both. Returns the
+    /// time at which packets arrived, if any did. Packets that another thread took and this one
+    /// reported count, too: the thread that waits for them may be this one, which does not wake
+    /// itself.
     pub(super) fn receive(&self, timeout: Duration, answers: Answers) -> Option<Instant> {
         let came = self.take(timeout);
         // The thread that takes packets serves the timers: while packets keep coming, no other
         // thread may wait for them. Only a thread that has read the sockets may conclude that
-        // nothing came in time.
+        // nothing arrived in time.
         self.parts.lock_receiver().handle_timeout(self.io.now());
         let readable = self.report();
         let later = answers == Answers::AfterApplication && readable;
@@ -117,7 +120,7 @@ impl<I: PacketIo> Shared<I> {
     pub(super) fn take(&self, timeout: Duration) -> Option<Instant> {
         let (mut now, mut came, mut since) = (Instant::ZERO, None, 0);
         let ready = self.io.wait(timeout);
-        let _in_hand = self.in_hand.read().expect("whoever holds this lock does not panic");
+        let _in_hand = self.in_hand.read().expect("holders of this lock do not panic");
         self.io.take(ready, &mut |datagrams| {
             if came.is_none() || since >= CLOCK_EVERY {
                 (now, since) = (self.io.now(), 0);
@@ -136,7 +139,7 @@ impl<I: PacketIo> Shared<I> {
     /// Wakes a thread that shuts the engine down, to check again what it waits for.
     pub(super) fn tell_closing(&self) {
         if self.closing.load(Ordering::SeqCst) {
-            // That thread checks with this lock held, and gives it back when it waits.
+            // That thread checks with this lock held, and releases it while it waits.
             let _sending = self.parts.lock_sending();
             self.ended.notify_all();
         }

@@ -1,4 +1,4 @@
-//! Sending what may be sent, and serving the timers of what was.
+//! Sends packets that are ready, and serves the timers of the sender and of calls.
 
 use super::PacketIo;
 use super::shared::{Answers, Flush, Shared, Who};
@@ -9,16 +9,16 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// How late a timer fires if the whole process was held up. The engine then reads what arrived
-/// meanwhile before it believes the timer.
+/// A timer that is later than this means that the whole process was held up. The engine then reads
+/// the packets that have arrived in the meantime before it trusts the timer.
 const HELD_UP: Duration = Duration::from_millis(5);
-/// Batches that a thread with other work sends: a caller, or the receiving thread. The sending
-/// thread sends the rest, however fast the link is said to be.
+/// The maximum number of batches that a thread with other work sends: a caller, or the receiving
+/// thread. The sending thread sends the rest, whatever the configured rate of the link.
 const HELP: usize = 32;
-/// With no more messages and connects under way than this, itself included, a message leaves at once: nothing
-/// else keeps the sender busy.
+/// A message leaves at once if no more messages and connects than this are under way, itself
+/// included: nothing else keeps the sender busy.
 const FEW_UNDER_WAY: usize = 4;
-/// Batches that the sending thread sends before it looks at its timers again.
+/// Batches that the sending thread sends before it checks its timers again.
 const TIMERS_EVERY: usize = 16;
 
 thread_local! {
@@ -54,7 +54,7 @@ impl<I: PacketIo> Shared<I> {
         }
     }
 
-    /// Sends what may be sent now. Returns when there is more to do.
+    /// Sends what may be sent now. Returns the time at which there is more to do.
     pub(super) fn pump(&self, who: Who) -> Option<Instant> {
         let helping = (who == Who::Other).then(|| Helping::begin(&self.helpers));
         let (soon, over) = with_buffer(|buffer| {
@@ -70,7 +70,7 @@ impl<I: PacketIo> Shared<I> {
                     return (None, true);
                 }
                 if batches == 0 {
-                    // Whatever was put off by now is sent below.
+                    // Everything that was deferred so far is sent below.
                     self.pending_flush.store(false, Ordering::SeqCst);
                 }
                 if who == Who::Other && batches == HELP {
@@ -84,13 +84,13 @@ impl<I: PacketIo> Shared<I> {
             }
             (None, false)
         });
-        // Before the plan: a sending thread that gave way to this one is woken by it.
+        // Dropped before the plan, which wakes a sending thread that gave way to this one.
         drop(helping);
         if over { None } else { self.plan(who, soon, Answers::Now) }
     }
 
-    /// Whether the sending thread leaves the sockets to another thread that sends: its packets would
-    /// overtake those that the other has in hand. The plan of the other thread wakes it.
+    /// Whether the sending thread leaves the sockets to another thread that is sending, because its
+    /// packets would overtake those that the other holds. The plan of the other thread wakes it.
     fn gives_way(&self) -> bool {
         let mut sending = self.parts.lock_sending();
         let gives_way = self.helpers.load(Ordering::SeqCst) > 0;
@@ -116,11 +116,11 @@ impl<I: PacketIo> Shared<I> {
         self.plan(Who::Other, None, Answers::AfterApplication);
     }
 
-    /// Sends a new message at once if hardly any others are under way. Otherwise it leaves with those that
-    /// follow it, which takes fewer system calls. Returns whether the caller is to flush.
+    /// Sends a new message at once if few others are under way. Otherwise it leaves with those that
+    /// follow it, which takes fewer system calls. Returns whether the caller must flush.
     ///
-    /// While others are under way, their answers and their timers send what waits, whatever the caller
-    /// does.
+    /// While others are under way, their answers and timers cause what is pending to be sent,
+    /// whatever the caller does.
     pub(super) fn send_now_or_with_others(&self, flush: Flush) -> bool {
         let mut sending = self.parts.lock_sending();
         if sending.sender.unfinished() <= FEW_UNDER_WAY {
@@ -128,7 +128,7 @@ impl<I: PacketIo> Shared<I> {
             self.pump(Who::Other);
             return false;
         }
-        // Without any plan, nothing would send it if the caller's runtime came to rest.
+        // Without a plan, nothing would send it if the caller's runtime became idle.
         if flush == Flush::ByCaller && sending.planned.is_some() {
             return !self.pending_flush.swap(true, Ordering::SeqCst);
         }
@@ -140,7 +140,7 @@ impl<I: PacketIo> Shared<I> {
         false
     }
 
-    /// Sends the answers that were put off, and messages.
+    /// Sends the answers and messages that were deferred.
     pub(super) fn flush(&self) {
         if self.pending_flush.load(Ordering::SeqCst) {
             self.pump(Who::Other);
@@ -155,17 +155,17 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Serves the timers of the sender and of calls. Only the sending thread does this, because it
-    /// alone knows whether their timers can be believed.
+    /// alone knows whether their timers can be trusted.
     fn handle_timeout(&self) {
         let now = self.io.now();
         let calls = self.parts.lock_calling().calls.poll_timeout();
         let due =
             [self.parts.lock_sending().sender.next_timer(), calls].into_iter().flatten().min();
         if due.is_some_and(|at| now.saturating_since(at) > HELD_UP) {
-            // The process was held up. Read what arrived meanwhile first: packets still in the
-            // sockets, and packets that other threads had taken when they were held up.
+            // The process was held up. First reads what has arrived in the meantime: packets still
+            // in the sockets, and packets that other threads had taken when they were held up.
             self.take(Duration::ZERO);
-            drop(self.in_hand.write().expect("whoever holds this lock does not panic"));
+            drop(self.in_hand.write().expect("holders of this lock do not panic"));
             self.report();
         }
         self.parts.lock_sending().sender.handle_timeout(now);
@@ -173,12 +173,12 @@ impl<I: PacketIo> Shared<I> {
     }
 
     /// Ensures that the sending thread wakes as soon as there is something to do, or at `soon`.
-    /// Returns when that is. Answers that are held back for the application do not count.
+    /// Returns that time. Answers that are held back for the application do not count.
     fn plan(&self, who: Who, soon: Option<Instant>, answers: Answers) -> Option<Instant> {
         let calling = self.parts.lock_calling();
         let mut sending = self.parts.lock_sending();
-        // The sending thread also sends answers that wait for the rate. The receiving thread sleeps
-        // as long as it meant to before they came.
+        // The sending thread also sends answers that wait for the pacer. The receiving thread
+        // planned its sleep before they were queued.
         let answers = match answers {
             Answers::Now => self.parts.lock_answering().and_then(|r| r.next_transmit()),
             Answers::AfterApplication => None,
@@ -200,7 +200,7 @@ impl<I: PacketIo> Shared<I> {
     }
 }
 
-/// A thread other than the sending thread sends, until this is dropped.
+/// Marks a thread other than the sending thread as sending, until this is dropped.
 struct Helping<'a>(&'a AtomicUsize);
 
 impl<'a> Helping<'a> {

@@ -28,23 +28,24 @@ pub(super) struct Shared<I> {
     pub(super) io: I,
     pub(super) parts: LockedParts,
     pub(super) on_news: OnNews,
-    /// Held for reading by threads that have packets in hand and have not handed them in yet.
+    /// Held for reading by threads that have taken packets and not yet handed them in.
     pub(super) in_hand: RwLock<()>,
-    /// The sending thread, to wake.
+    /// The sending thread, to wake it.
     pub(super) sending_thread: OnceLock<Thread>,
     pub(super) driving: Driving,
-    /// Threads that send at this moment, but for the sending thread.
+    /// The number of threads other than the sending thread that are sending at this moment.
     pub(super) helpers: AtomicUsize,
     pub(super) busy_poll: Duration,
-    /// Until then, other threads need the processors, and busy-polling takes longer than sleeping.
+    /// The time, in nanoseconds, until which other threads need the processors, so that
+    /// busy-polling takes longer than sleeping.
     pub(super) crowded_until: AtomicU64,
-    /// Whether the last packets came soon enough to busy-poll for the next: within `busy_poll`, or
-    /// twice that after a wait without busy-polling.
+    /// Whether the last packets arrived soon enough to busy-poll for the next: within `busy_poll`,
+    /// or twice that after a wait without busy-polling.
     pub(super) soon: AtomicBool,
-    /// Whether answers were put off, or messages.
+    /// Whether answers or messages were deferred.
     pub(super) pending_flush: AtomicBool,
-    /// Signalled when a send, a connect, a call or a request has ended while the engine is closing: each
-    /// signal is a system call.
+    /// Signalled when a send, a connect, a call or a request has ended, but only while the engine
+    /// is closing, because each signal is a system call.
     pub(super) ended: Condvar,
     pub(super) closing: AtomicBool,
     pub(super) stopping: AtomicBool,
@@ -55,11 +56,11 @@ pub(super) struct Shared<I> {
 pub(super) enum Answers {
     Now,
     /// If the application has something new to read, once it has had the chance to respond: with
-    /// what it sends, or by [`Shared::flush`].
+    /// the packets that it sends, or by [`Shared::flush`].
     AfterApplication,
 }
 
-/// Who sends a message that waits for others to share a train with.
+/// Which thread sends a message that waits for others to share a train with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flush {
     BySendingThread,
@@ -83,7 +84,7 @@ impl<I: PacketIo> Shared<I> {
 /// panic must harm neither the thread that wakes them nor other waiters.
 pub fn contain(callback: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
-        tracing::error!("a waker, or what was dropped with it, panicked");
+        tracing::error!("a waker, or a value dropped with it, panicked");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Couples the parts of an endpoint: passes on what one part tells another, and orders their output.
+//! Couples the parts of an endpoint: relays information between them and orders their output.
 //!
 //! Every driver goes through these functions: [`Endpoint`](super::Endpoint), which owns the parts,
 //! and the threads of [`burst::Engine`](crate::burst::Engine), which lock them.
@@ -15,8 +15,9 @@ use core::ops::DerefMut;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// How long a withdrawal is sent at most. It goes before everything else, takes the room of a message,
-/// and only spares the callee work: a callee that does not answer needs none.
+/// The maximum time for which a withdrawal is sent. A withdrawal precedes everything else and takes
+/// the room of a message, but only saves work for the callee: a callee that does not answer needs
+/// no withdrawal.
 const WITHDRAW_FOR: Duration = Duration::from_secs(1);
 
 /// The halves of an endpoint, independent of how they are guarded.
@@ -49,7 +50,8 @@ pub(crate) trait Parts: Halves {
     fn answering(&mut self) -> Option<impl DerefMut<Target = Receiver>>;
 }
 
-/// Takes a datagram that arrived by `via`, with a CE mark or without. Its bytes are garbled afterwards.
+/// Handles a datagram that arrived by `via`; `ce` says whether it had a CE mark. The contents of
+/// `packet` are unspecified afterwards.
 ///
 /// When this returns, a peer that one half has met is known to the other. This holds before a
 /// symbol of a newly opened session can leave, and so before its peer can answer in the other
@@ -97,9 +99,9 @@ pub(crate) fn handle_datagram(
 
 /// Fills `buffer`, which must be empty, with the next datagrams for one path.
 ///
-/// Answers yield to one batch of symbols, and one of them leaves with it where it can (a piggybacked
-/// ACK). After that, they leave on their own. Answers to handshakes yield to nothing; while there
-/// are some, other answers take turns with them.
+/// Answers yield to one batch of symbols, and one ANSWER leaves with it where possible (a
+/// piggybacked ACK). After that, they leave on their own. Answers to handshakes do not yield; while
+/// any are pending, they alternate with other answers.
 pub(crate) fn poll_transmit(
     parts: &mut impl Parts,
     now: Instant,
@@ -142,7 +144,7 @@ pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
         Some(SenderEvent::Connected(id, result)) => return Some(Event::Connected(id, result)),
         None => {}
     }
-    // Both guards: a response must not be on its way between them when its call times out.
+    // Holds both guards: a call must not time out while its response is between the two parts.
     let (mut calls, mut receiver) = parts.calls_and_receiver();
     while let Some(event) = receiver.poll_event() {
         match event {
@@ -160,8 +162,8 @@ pub(crate) fn poll_event(parts: &mut impl Parts) -> Option<Event> {
     ended.or_else(|| calls.poll_withdrawn().map(Event::Withdrawn))
 }
 
-/// Sends the request of `call`, which waits for its response from then on. Both have the deadline
-/// of the call.
+/// Sends the request of `call`, which then waits for its response. The request has the deadline of
+/// the call.
 pub(crate) fn call(
     parts: &mut impl Parts,
     now: Instant,
@@ -169,7 +171,7 @@ pub(crate) fn call(
     call: &Prepared,
     options: &SendOptions,
 ) -> Result<(), SendError> {
-    // Both guards: the request must not end before its call is known.
+    // Holds both guards: the request must not end before its call is known.
     let (mut calls, mut sender) = parts.calls_and_sender();
     let options = SendOptions { deadline: Some(call.patience), ..*options };
     let request = sender.send(now, peer, Role::Request, call.frame.clone(), &options)?;
@@ -177,8 +179,8 @@ pub(crate) fn call(
     Ok(())
 }
 
-/// Forgets a call, and stops the burst of its request, or withdraws the request where the callee
-/// has it and declares `CANCEL`.
+/// Forgets a call and stops the burst of its request. If the callee already has the request and
+/// declares `CANCEL`, withdraws it.
 pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
     let Some(Forgotten { request, delivered }) = parts.calls().forget(call) else { return };
     let mut sender = parts.sender();
@@ -191,9 +193,9 @@ pub(crate) fn hang_up(parts: &mut impl Parts, now: Instant, call: CallId) {
     }
 }
 
-/// Begins to close: what is under way continues, and of requests, those that the application has.
-/// All others are refused, as far as there is room to say so. Called again, this refuses those that are
-/// left, and those that have come since.
+/// Begins to close. Messages under way continue, and so do the requests that the application has
+/// taken. All other requests are refused, as far as there is room for the refusals. Another call
+/// refuses those that are left and those that have arrived since.
 pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
     let (mut calls, mut sender, mut receiver) = parts.all();
     sender.close();
@@ -215,9 +217,9 @@ pub(crate) fn close(parts: &mut impl Parts, now: Instant) {
     }
 }
 
-/// Ends everything: peers are told that what has not arrived will not, and that there are no
-/// responses to the requests that the application still has, or whose responses this cuts off. What
-/// that takes is ready to be sent or under way; all other bursts have stopped.
+/// Ends everything. Peers are told that messages not yet delivered will not be, and that there will
+/// be no responses to the requests that the application still has or whose responses are cut off
+/// here. The messages that say so are ready to be sent or under way; all other bursts have stopped.
 pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     let mut sender = parts.sender();
     for (caller, call, deadline) in sender.cancel_all() {
@@ -225,7 +227,7 @@ pub(crate) fn stop(parts: &mut impl Parts, now: Instant) {
     }
     drop(sender);
     close(parts, now);
-    // Those that there is no room to refuse: the deadlines of their callers have to do.
+    // Drops the requests that there is no room to refuse: the deadlines of their callers end them.
     while parts.receiver().recv(Role::Request).is_some() {}
     let held = parts.calls().release_all();
     for (request, deadline) in held {
@@ -246,7 +248,7 @@ mod tests {
     use bytes::Bytes;
     use core::ops::Deref;
 
-    /// Halves whose application takes a message as soon as nobody holds the receiver.
+    /// Halves whose application takes a message as soon as the receiver's guard is dropped.
     struct Eager {
         sender: Sender,
         receiver: Receiver,

@@ -42,7 +42,7 @@ pub enum Event {
     Readable(Role),
     /// A send ended. Sends of requests and responses are included; callers can ignore them.
     Ended(MessageId, Outcome),
-    /// A connect ended: the session with the peer may be used, or it did not come about.
+    /// A connect ended: the session with the peer is ready for use, or was not established.
     Connected(ConnectId, Result<(), Rejection>),
     /// A call ended.
     Answered(CallId, Result<Bytes, CallFailure>),
@@ -87,15 +87,15 @@ pub struct Latencies {
 }
 
 impl Endpoint {
-    /// Creates a new incarnation of an endpoint at `now`, when its sockets are bound: peers are told
-    /// how old it is.
+    /// Creates a new incarnation of an endpoint. `now` is the time at which its sockets are bound,
+    /// because peers are told its age.
     ///
     /// `seed` must come from the operating system's generator and must never be used again: two
     /// endpoints with the same seed would repeat nonces.
     ///
     /// # Errors
     ///
-    /// The first field of the configuration that is out of range.
+    /// Returns an error that names the first field of the configuration that is out of range.
     pub fn new(
         now: Instant,
         config: Config,
@@ -131,8 +131,8 @@ impl Endpoint {
         (self.sender, self.receiver, self.calls)
     }
 
-    /// Tells `observer` from now on what the endpoint does. Without one, that costs a branch for each
-    /// train, each answer and each change of a session or of a message.
+    /// Reports the endpoint's work to `observer` from now on. Without an observer, the cost is a
+    /// branch for each train, each answer and each change of a session or of a message.
     pub fn observe(&mut self, observer: Arc<dyn Observer>) {
         self.sender.observer = Some(observer.clone());
         self.receiver.observer = Some(observer);
@@ -146,14 +146,14 @@ impl Endpoint {
     /// Opens a session with `peer` before there is a message for it. `None` stands for the default
     /// deadline of messages. An [`Event::Connected`] reports the end.
     ///
-    /// The handshake is the one that a message would begin. A connect ends once the peer is known to
-    /// hold the session: immediately if it is, and the peer was heard recently. It counts against
-    /// [`Config::send_messages`]. An idle session is checked before use after 30 s, and forgotten by
-    /// the peer after 155 s.
+    /// The handshake is the one that a message would begin. A connect ends once the peer is known
+    /// to hold the session: immediately if it is and the peer has been heard from recently. It
+    /// counts against [`Config::send_messages`]. An idle session is checked before use after 30 s,
+    /// and forgotten by the peer after 155 s.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]. On an error, nothing was begun.
+    /// See [`SendError`]. On an error, no connect was started.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -163,8 +163,8 @@ impl Endpoint {
         self.sender.connect(now, peer, deadline)
     }
 
-    /// Ends a connect before its deadline, with [`Rejection::Cancelled`]. Does nothing if it has ended.
-    /// The handshake goes on only if something else waits for it.
+    /// Ends a connect before its deadline, with [`Rejection::Cancelled`]. Does nothing if it has
+    /// ended. The handshake continues only if something else waits for it.
     pub fn cancel_connect(&mut self, id: ConnectId) {
         self.sender.cancel_connect(id);
     }
@@ -206,8 +206,8 @@ impl Endpoint {
         coupling::call(self, now, peer, call, options)
     }
 
-    /// Forgets a call, and stops the burst of its request. If the callee has the request, it is told
-    /// that nobody waits. A response that comes later is dropped.
+    /// Forgets a call, and stops the burst of its request. If the callee has the request, it is
+    /// told that the caller no longer waits. A response that arrives later is dropped.
     pub fn hang_up(&mut self, now: Instant, call: CallId) {
         coupling::hang_up(self, now, call);
     }
@@ -230,8 +230,8 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Stops the burst of a message at once. Threads that share an endpoint may already have a batch
-    /// of it in hand, which they still send.
+    /// Stops the burst of a message at once. Threads that share an endpoint may already hold a
+    /// batch of it, which they still send.
     pub fn cancel(&mut self, id: MessageId) {
         self.sender.cancel(id);
     }
@@ -247,8 +247,8 @@ impl Endpoint {
     }
 
     /// Takes the next request from the application's queue. Requests whose callers have given up
-    /// are dropped and counted. The endpoint remembers the request until it is replied to, or an
-    /// [`Event::Withdrawn`] says that nobody waits for the response.
+    /// are dropped and counted. The endpoint remembers the request until it is replied to, or until
+    /// an [`Event::Withdrawn`] says that its caller no longer waits for the response.
     pub fn recv_request(&mut self, now: Instant) -> Option<Request> {
         core::iter::from_fn(|| self.receiver.recv(Role::Request))
             .find_map(|message| self.calls.accept(now, message))
@@ -260,27 +260,30 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The order does not fit the new paths. Nothing has changed then.
+    /// Returns an error if the configured order does not fit the new paths. Nothing has changed
+    /// then.
     pub fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         self.sender.set_path_map(path_map.clone())?;
         self.receiver.set_path_map(path_map);
         Ok(())
     }
 
-    /// Stops accepting new messages, both to send and to receive, and connects. Those under way
-    /// continue, and the requests that the application has can be replied to. Requests that it has
-    /// not taken are refused.
+    /// Stops accepting connects and new messages, both to send and to receive. Those under way
+    /// continue, and the requests that the application has taken can be replied to. Requests that
+    /// it has not taken are refused.
     pub fn close(&mut self, now: Instant) {
         coupling::close(self, now);
     }
 
-    /// Stops everything but what tells peers so: see [`poll_transmit`](Self::poll_transmit). Requests
-    /// that the application has cannot be replied to any more.
+    /// Stops everything except the packets that tell peers so: see
+    /// [`poll_transmit`](Self::poll_transmit). Requests that the application has taken can no
+    /// longer be replied to.
     pub fn stop(&mut self, now: Instant) {
         coupling::stop(self, now);
     }
 
-    /// Takes a datagram that arrived by `via`. Its bytes are garbled afterwards.
+    /// Handles a datagram that arrived by `via`. The contents of `packet` are unspecified
+    /// afterwards.
     pub fn handle_datagram(&mut self, now: Instant, via: Via, packet: &mut [u8]) {
         coupling::handle_datagram(self, now, via, false, packet);
     }
@@ -290,7 +293,7 @@ impl Endpoint {
         coupling::handle_datagram(self, now, via, true, packet);
     }
 
-    /// Does what is due at `now`.
+    /// Handles everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);
         self.receiver.handle_timeout(now);
@@ -323,7 +326,7 @@ impl Endpoint {
         event
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is next due, or
+    /// The time at which [`handle_timeout`](Self::handle_timeout) is next due, or
     /// [`poll_transmit`](Self::poll_transmit) has something to send.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let parts =
@@ -352,8 +355,8 @@ impl Endpoint {
         }
     }
 
-    /// Where the last handshake under no key of this endpoint claims to come from, for a line in a log: the
-    /// address is not verified, and nothing was sent there.
+    /// The claimed source of the last handshake under none of this endpoint's keys, for logging.
+    /// The address is not verified, and nothing was sent to it.
     pub fn refused_from(&self) -> Option<SocketAddr> {
         self.receiver.refused_from()
     }
@@ -364,7 +367,7 @@ impl Endpoint {
         Latencies { sent: sent.clone(), received: received.clone() }
     }
 
-    /// The traffic with each peer that this endpoint remembers, by address.
+    /// The traffic with each peer that this endpoint remembers, ordered by address.
     pub fn peers(&self) -> Vec<PeerStats> {
         merge(self.sender.peers().collect(), self.receiver.peers().collect())
     }

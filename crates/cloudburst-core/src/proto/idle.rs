@@ -1,4 +1,4 @@
-//! When memory that is kept for reuse has not been used for a while.
+//! Detects that memory kept for reuse has not been used for a while.
 
 use crate::time::Instant;
 use core::time::Duration;
@@ -6,7 +6,7 @@ use core::time::Duration;
 /// How often use is checked.
 pub(super) const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// A timer that runs as long as something is used now and then.
+/// A timer that runs while the memory is used at least once between checks.
 #[derive(Debug, Default)]
 pub(super) struct IdleTimer {
     /// Whether anything was used since the last check.
@@ -20,12 +20,13 @@ impl IdleTimer {
         self.due.get_or_insert(now + CHECK_EVERY);
     }
 
-    /// When [`check`](Self::check) is due; `None`: nothing was used lately, and nothing is to be kept.
+    /// When [`check`](Self::check) is due; `None` if no memory was used recently, so that none
+    /// should be kept.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Says, if a check is due, whether anything was used since the last one.
+    /// Returns whether any memory was used since the last check, or `None` if no check is due.
     pub(super) fn check(&mut self, now: Instant) -> Option<bool> {
         if self.due.is_none_or(|at| at > now) {
             return None;

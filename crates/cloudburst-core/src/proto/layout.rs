@@ -1,21 +1,22 @@
-//! How a message is cut into blocks, and blocks into symbols (section III-A; RFC 6330, 4.4.1.2).
+//! The partition of a message into blocks, and of blocks into symbols (section III-A; RFC 6330,
+//! section 4.4.1.2).
 
 use crate::code::{BlockShape, MAX_SOURCE_SYMBOLS};
 use crate::id::Digest;
 use core::ops::Range;
 
-/// Blocks of one message at most: a block number has 24 bits.
+/// The maximum number of blocks in one message: a block number has 24 bits.
 const MAX_BLOCKS: usize = 1 << 24;
 
 /// Bytes at the end of each block that hold its digest.
 const TRAILER: usize = size_of::<Digest>();
 
-/// The cut of a message: a function of its length and its symbol size alone.
+/// The partition of a message: a function of its length and its symbol size alone.
 ///
 /// The message goes into as few blocks as can hold it, of 128 symbols at most. Each block ends in
-/// its digest. All blocks together are as few symbols as can hold the message and the digests; the
-/// first `large` blocks have one symbol more than the others. What is missing is zeros, before the
-/// digest of the last block.
+/// its digest. All blocks together have as few symbols as can hold the message and the digests; the
+/// first `large` blocks have one symbol more than the others. Zeros before the digest of the last
+/// block pad the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     length: usize,
@@ -25,8 +26,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The cut of a message of `length` bytes that a peer announced; `None` where it makes none (a
-    /// symbol size below that of a digest, or more blocks than a block number can say).
+    /// The partition of a message of `length` bytes that a peer announced. Returns `None` if there
+    /// is none: the symbol size is less than that of a digest, or there are more blocks than a
+    /// block number can express.
     pub fn new(length: usize, symbol_size: usize) -> Option<Self> {
         if symbol_size < TRAILER {
             return None;
@@ -39,12 +41,12 @@ impl Layout {
         Some(Self { length, symbol_size, total, blocks })
     }
 
-    /// The cut with the fewest symbols, none larger than `max_symbol`, and the least padding.
+    /// The partition with the fewest symbols, none larger than `max_symbol`, and the least padding.
     ///
     /// # Panics
     ///
-    /// If `max_symbol` is less than a digest, or the message takes 2^24 blocks of such symbols: one
-    /// that its length field can describe does not.
+    /// If `max_symbol` is less than the size of a digest, or the message takes more than 2^24
+    /// blocks of such symbols. No message whose length fits the length field takes as many.
     pub fn fit(length: usize, max_symbol: usize) -> Self {
         let new = |symbol_size| Self::new(length, symbol_size).expect("few enough blocks");
         let largest = new(max_symbol);
@@ -67,7 +69,7 @@ impl Layout {
         self.total
     }
 
-    /// How many blocks there are, at least 1.
+    /// The number of blocks, at least 1.
     pub const fn blocks(&self) -> usize {
         self.blocks
     }
@@ -78,7 +80,7 @@ impl Layout {
         BlockShape::new(symbols.len(), self.symbol_size).ok()
     }
 
-    /// Where the bytes of block `block` lie in the message.
+    /// The range of the bytes of block `block` in the message, or `None` if there is no such block.
     pub fn bytes(&self, block: usize) -> Option<Range<usize>> {
         let symbols = self.symbols(block)?;
         let start = symbols.start * self.symbol_size - block * TRAILER;

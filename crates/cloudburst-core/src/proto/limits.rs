@@ -8,55 +8,57 @@ use core::time::Duration;
 
 pub(super) use crate::config::{MAX_BLOCKS_IN_FLIGHT, MAX_PORTS};
 
-/// Messages to one peer, from the oldest unfinished on. Bounds what the receiver must remember.
+/// Messages to one peer, counted from the oldest unfinished one. Bounds the state that the receiver
+/// must remember.
 pub(super) const MESSAGE_WINDOW: usize = if cfg!(feature = "small-limits") { 16 } else { 65_536 };
 /// Paths of one message whose arrivals a receiver counts; arrivals on others are not counted.
 pub(super) const MAX_COUNTED_PATHS: usize = 64;
-/// Reverse paths that a receiver remembers of one peer.
+/// Reverse paths to one peer that a receiver remembers.
 pub(super) const MAX_ROUTES: usize = 256;
 
-/// Idle time after which the receiver may have forgotten a session. Its sender asks before it uses
-/// the session again.
+/// Idle time after which the receiver may have forgotten a session. Its sender checks the session
+/// before it uses it again.
 pub(super) const STALE_AFTER: Duration = Duration::from_secs(30);
 /// The same for a session in which nothing has been answered yet. Receivers keep such a session
 /// for a shorter time ([`HALF_OPEN_FOR`]).
 pub(super) const UNCONFIRMED_STALE_AFTER: Duration = Duration::from_secs(5);
-/// Maximum age of a handshake when it is answered. Later, the responder may have forgotten what it
-/// said, so the handshake begins anew.
+/// Maximum age of a handshake when it is answered. After that, the responder may have forgotten its
+/// reply, so the handshake starts over.
 pub(super) const HANDSHAKE_FOR: Duration = Duration::from_secs(5);
-/// How long a handshake may remain without a first packet of its session.
+/// How long a handshake is remembered without a first packet of its session.
 pub(super) const HALF_OPEN_FOR: Duration = Duration::from_secs(20);
 const _: () =
     assert!(HANDSHAKE_FOR.as_secs() + UNCONFIRMED_STALE_AFTER.as_secs() <= HALF_OPEN_FOR.as_secs());
 /// How many handshakes are remembered, confirmed ones included. Only holders of a key can push out
 /// those of others.
 pub(super) const MAX_HALF_OPEN: usize = if cfg!(feature = "small-limits") { 8 } else { 4096 };
-/// Idle time after which a receiver forgets a session. A sender relies on it for [`STALE_AFTER`], and
-/// then asks within [`HANDSHAKE_FOR`] whether it is still held.
+/// Idle time after which a receiver forgets a session. A sender relies on the session for
+/// [`STALE_AFTER`], and then checks within [`HANDSHAKE_FOR`] whether it is still held.
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(155);
 const _: () = assert!(STALE_AFTER.as_secs() + HANDSHAKE_FOR.as_secs() <= IDLE_AFTER.as_secs());
 
-/// Answers to handshakes that wait to be sent, divided among the addresses that these came from.
+/// Pending answers to handshakes, divided among the addresses that the handshakes came from.
 pub(super) const MAX_REPLIES: usize = 256;
-/// Answers that wait to be sent, divided among their sessions. The oldest are dropped first,
-/// because the next symbol asks again.
+/// Pending answers, divided among their sessions. The oldest are dropped first, because the next
+/// symbol requests another.
 pub(super) const MAX_ANSWERS: usize = 4096;
 
 /// Approximate bytes that remembering the ending of one message takes.
 pub(super) const ENDING_BYTES: usize = 64;
-/// Divisor of the memory for messages being received, a peer's and the shared one. Whole messages
-/// of one role that wait for the application may take one such part, which the last of them may
-/// exceed. Responses therefore get through even if nobody takes plain messages or requests.
+/// Divisor of the memory for messages being received, both a peer's and the shared memory. Complete
+/// messages of one role that wait for the application may take one such part, which the last of
+/// them may exceed. Responses therefore get through even if the application takes no plain messages
+/// or requests.
 pub(super) const BACKLOG_SHARE: usize = 4;
 /// Messages that may begin ahead of an older one that waits for their room.
 pub(super) const MAX_OVERTAKEN: u64 = 16;
-/// How long room is kept for a message after its sender last asked. Senders ask at
-/// least once every [`MAX_PAUSE`].
+/// How long room is kept for a message after its sender's last request. Senders repeat it at least
+/// once every [`MAX_PAUSE`].
 pub(super) const WAITER_PATIENCE: Duration = Duration::from_secs(1);
 /// Endings of a peer that are always remembered, whatever other peers do.
 pub(super) const MODEST_ENDINGS: usize = 256;
-/// Messages of one session whose arrivals are remembered after their delivery: by the receiver the
-/// last ones, by the sender the last of those that packets were missing of.
+/// Messages of one session whose arrivals are remembered after delivery. The receiver remembers the
+/// most recent ones, the sender the most recent ones with missing packets.
 pub(super) const KEPT_ARRIVALS: usize = 32;
 /// Digest mismatches of decoded blocks after which a message is rejected.
 pub(super) const MAX_CORRUPT: u8 = 2;
@@ -64,13 +66,13 @@ pub(super) const MAX_CORRUPT: u8 = 2;
 /// The longest pause of a sender that hears nothing: the longest RTO, and the longest time between
 /// probes of a peer that is silent or busy.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(100);
-/// How often a receiver may forget a message. After that, its sender stops believing it and waits
-/// for the deadline.
+/// How many times a receiver may forget a message. After that, the sender stops believing it and
+/// waits for the deadline.
 pub(super) const MAX_RESTARTS: u32 = 8;
-/// Packets to one peer whose sending times are remembered: at first, and at most, while more are
-/// under way.
+/// Packets to one peer whose send times are remembered, initially.
 pub(super) const SENT_TIMES: usize = 256;
+/// The maximum number of such packets, reached while as many are under way.
 pub(super) const MAX_SENT_TIMES: usize = 16_384;
-/// Transmit opportunities of one message that may await their accounting. The oldest are dropped
-/// and never count as missed.
+/// Transmit opportunities of one message that may await accounting. The oldest are dropped and
+/// never count as missed.
 pub(super) const MAX_TURNS: usize = 128;

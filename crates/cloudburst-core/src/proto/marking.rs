@@ -22,7 +22,7 @@ pub enum Ecn {
     Ect0,
 }
 
-/// What the IP header of a packet tells the network.
+/// The marking of a packet's IP header for the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Marking {
     /// The class.
@@ -39,15 +39,15 @@ pub(super) const fn control(config: &Config) -> Marking {
 /// The marking of symbols of a message; `answered` says whether its receiver has answered any. `level` is
 /// that of [`Config::classes`].
 ///
-/// Before the first answer, nobody knows whether the receiver listens, so packets of other messages
-/// take precedence (Aeolus).
+/// Before the first answer, it is unknown whether the receiver is listening, so packets of other
+/// messages take precedence (Aeolus).
 pub(super) const fn symbols(config: &Config, level: u8, answered: bool) -> Marking {
     let capable = if config.aeolus { answered } else { config.ecn };
     Marking { class: Class(Class::DATA.0 + level), ecn: ecn(capable) }
 }
 
 /// Whether an answer may leave in a batch of symbols with this marking and take its class. It may
-/// not if switches may drop the batch, or make it wait, but would spare the answer.
+/// not if switches may drop or delay the batch but would spare the answer.
 pub(super) fn may_carry_answers(config: &Config, batch: Marking) -> bool {
     batch.ecn == control(config).ecn && batch.class <= Class::DATA
 }

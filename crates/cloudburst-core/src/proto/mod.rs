@@ -18,7 +18,7 @@
 //! 4. Wait until [`Endpoint::poll_timeout`], or for the next input, whichever comes first. When the
 //!    timeout is due, hand in the datagrams that have arrived, and then the timeout: go to 1.
 //!
-//! These hold for any order of inputs:
+//! The following holds for any order of inputs:
 //!
 //! - A message is in the application's queue before its STOP can leave, because the queue is part
 //!   of the endpoint. [`Endpoint::recv`] takes messages from it and frees room.
@@ -26,7 +26,7 @@
 //!   through it.
 //! - Answers leave with symbols for the same peer where they fit (a piggybacked ACK), and otherwise
 //!   on their own after at most one batch of symbols. Answers to handshakes do not wait for
-//!   symbols. While there are some, the two kinds of answers alternate.
+//!   symbols. While any are pending, the two kinds of answers alternate.
 //!
 //! Transmit buffers belong to the caller. One [`Transmit`] holds one or more datagrams of equal
 //! size for one path, so that a batch is one system call; the last datagram may be shorter.
@@ -64,7 +64,7 @@ pub use stats::{PeerStats, ReceivedFrom, SentTo};
 use crate::path::Via;
 use std::net::SocketAddr;
 
-/// What a batch of datagrams contains.
+/// The contents of a batch of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// Symbols of messages to one peer.

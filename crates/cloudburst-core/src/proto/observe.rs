@@ -1,4 +1,5 @@
-//! What an endpoint tells of its work, message by message and train by train, to whoever records it.
+//! Events by which an endpoint reports its work to a recorder, message by message and train by
+//! train.
 
 use crate::error::{Indeterminate, Outcome, Rejection};
 use crate::id::{MessageId, PathId};
@@ -11,28 +12,29 @@ use std::sync::Arc;
 
 /// Records what an endpoint does. See [`Endpoint::observe`](super::Endpoint::observe).
 ///
-/// It is called under the locks of the endpoint, on the threads that handle packets: it must not block.
+/// It is called under the locks of the endpoint, on the threads that handle packets, so it must not
+/// block.
 pub trait Observer: Debug + Send + Sync {
-    /// Something has happened, at this moment.
+    /// Called at the moment when `event` happens.
     fn observe(&self, event: Observation);
 }
 
-/// Something that has happened. What peers say is authentic.
+/// An event at an endpoint. Information from peers is authentic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Observation {
-    /// A session is taken into use.
+    /// A session is in use from now on.
     SessionOpened {
         /// The peer.
         peer: SocketAddr,
         /// Whether this end sends the messages in it.
         sends: bool,
     },
-    /// A message begins: this end accepted it, or its first symbol came.
+    /// A message begins: this end accepted it for sending, or its first symbol arrived.
     MessageStarted {
         /// The peer.
         peer: SocketAddr,
-        /// The sender's name for the message.
+        /// The id that the sender gave the message.
         message: MessageId,
         /// Its length.
         bytes: usize,
@@ -51,12 +53,12 @@ pub enum Observation {
         path: PathId,
         /// The ESI of the first of them.
         first_symbol: u32,
-        /// How many there are.
+        /// The number of symbols.
         packets: usize,
-        /// They follow a silence.
+        /// Whether they are sent because no answer has arrived within the RTO.
         retry: bool,
     },
-    /// A packet without a symbol has left, which requests a report.
+    /// A probe has left: a packet without a symbol that requests a report.
     ProbeSent {
         /// The peer.
         peer: SocketAddr,
@@ -67,7 +69,7 @@ pub enum Observation {
         /// The path.
         path: PathId,
     },
-    /// A report of a receiver has left this end, or come to it.
+    /// A receiver's report was sent or received by this end.
     Report {
         /// The peer.
         peer: SocketAddr,
@@ -80,16 +82,17 @@ pub enum Observation {
         /// Whether this end sends the message, and so received the report.
         sends: bool,
     },
-    /// It is known of more packets on a path that they are lost; if negative, some were only late.
+    /// More packets on a path are known to be lost. A negative number means that some were only
+    /// late.
     Lost {
         /// The peer.
         peer: SocketAddr,
         /// The path.
         path: PathId,
-        /// How many more.
+        /// The change in the number of lost packets.
         packets: i64,
     },
-    /// A path is degraded to a trickle, or is not any more.
+    /// A path has been degraded to a trickle, or has recovered.
     PathState {
         /// The peer.
         peer: SocketAddr,
@@ -109,7 +112,7 @@ pub enum Observation {
         peer: SocketAddr,
         /// The message.
         message: MessageId,
-        /// How.
+        /// How it ended.
         end: SendEnd,
     },
     /// A message was put into the application's queue.
@@ -118,12 +121,12 @@ pub enum Observation {
         peer: SocketAddr,
         /// The message.
         message: MessageId,
-        /// From its first symbol to the one that made it whole.
+        /// The time from its first symbol to the one that completed it.
         took: Duration,
     },
 }
 
-/// What a report says of a block or of its message.
+/// The statement of a report about a block or its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Said {
@@ -131,15 +134,15 @@ pub enum Said {
     StopBlock,
     /// STOP: the message is delivered.
     StopMessage,
-    /// NACK: at least so many more symbols are needed.
+    /// NACK: at least this many more symbols are needed.
     Nack(u32),
-    /// So many symbols may be sent in all, beside those that are sent unasked.
+    /// PULL: this many symbols may be sent in total, besides those that are sent unasked.
     Credit(u32),
     /// There is no room at present.
     Busy,
     /// The message will never be delivered.
     Reject(RejectReason),
-    /// What had arrived of the message is forgotten.
+    /// The part of the message that had arrived is forgotten.
     Forgotten,
 }
 
@@ -153,7 +156,7 @@ pub enum SendEnd {
         packets: usize,
         /// Symbols that a network without loss needs.
         needed: usize,
-        /// From the call to STOP.
+        /// The time from the call to STOP.
         took: Duration,
     },
     /// The message was not delivered.
@@ -165,7 +168,7 @@ pub enum SendEnd {
 /// The observer of one half, if there is one.
 pub(super) type Observing = Option<Arc<dyn Observer>>;
 
-/// Tells the observer, if there is one, what `event` makes.
+/// Passes the result of `event` to the observer, if there is one.
 #[inline]
 pub(super) fn tell(observer: &Observing, event: impl FnOnce() -> Observation) {
     if let Some(observer) = observer {
@@ -222,7 +225,8 @@ pub(super) fn tell_reports<'a, A: 'a>(
     }
 }
 
-/// What an observer is told changes of, by path.
+/// The state of each path whose changes are reported to observers: lost packets, and whether it is
+/// degraded.
 pub(super) fn path_states(paths: &[PathStats]) -> Vec<(u64, bool)> {
     paths.iter().map(|path| (path.lost, path.degraded)).collect()
 }

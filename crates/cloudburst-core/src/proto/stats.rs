@@ -61,7 +61,7 @@ pub struct SentTo {
     pub source_symbols: u64,
     /// SYMBOL packets, of all messages.
     pub symbols_sent: u64,
-    /// Those that were sent on a timeout, because no answer had come.
+    /// Those that were sent on a timeout, because no answer had arrived.
     pub retries: u64,
     /// HELLO and OPEN packets. A handshake takes two HELLOs (one with a single path) and an OPEN; the
     /// rest are retries, and liveness checks of idle sessions.
@@ -77,7 +77,7 @@ pub struct SentTo {
     pub last_heard: Option<Instant>,
 }
 
-/// Messages from one peer, in the sessions that are held: more than one where it restarted.
+/// Messages from one peer, in the sessions that are held: more than one if it has restarted.
 ///
 /// # Example
 ///
@@ -110,7 +110,7 @@ pub struct ReceivedFrom {
 }
 
 impl ReceivedFrom {
-    /// Takes in another session of the same peer.
+    /// Adds the counts of another session of the same peer.
     pub(super) fn add(&mut self, other: &Self) {
         self.delivered += other.delivered;
         self.bytes_delivered += other.bytes_delivered;
@@ -122,7 +122,7 @@ impl ReceivedFrom {
     }
 }
 
-/// Both halves' accounts in one, by address.
+/// Merges the statistics of both halves, ordered by address.
 pub(crate) fn merge(
     sent: Vec<(SocketAddr, SentTo)>,
     received: Vec<(SocketAddr, ReceivedFrom)>,

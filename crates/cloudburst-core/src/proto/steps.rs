@@ -1,4 +1,4 @@
-//! Counts the peers, sessions and messages that are looked at, so that tests bound work without a
+//! Counts the peers, sessions and messages that are visited, so that tests can bound work without a
 //! clock.
 
 #[cfg(test)]
@@ -6,13 +6,13 @@ std::thread_local! {
     static STEPS: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
-/// An entry of some collection was looked at.
+/// Counts a visit to an entry of a collection.
 pub(super) fn step() {
     #[cfg(test)]
     STEPS.with(|steps| steps.set(steps.get() + 1));
 }
 
-/// How many entries `run` looks at.
+/// The number of entries that `run` visits.
 #[cfg(test)]
 pub(super) fn steps_of(run: impl FnOnce()) -> u64 {
     let before = STEPS.get();

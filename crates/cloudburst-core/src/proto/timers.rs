@@ -27,7 +27,7 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.first().map(|&(_, timer)| timer)
     }
 
-    /// The timer with the first deadline, if that has come.
+    /// The timer with the first deadline, if that has passed.
     pub(super) fn first_due(&self, now: Instant) -> Option<T> {
         self.first().filter(|_| self.next().is_some_and(|at| at <= now))
     }
@@ -37,7 +37,8 @@ impl<T: Copy + Ord> Timers<T> {
         self.0.len()
     }
 
-    /// Whether `timer` is queued at `key`; true without a key, when it need not be.
+    /// Whether `timer` is queued at `key`. True if there is no key, because the timer then need not
+    /// be queued.
     pub(super) fn has(&self, key: Option<Instant>, timer: T) -> bool {
         key.is_none_or(|at| self.0.contains(&(at, timer)))
     }
@@ -64,7 +65,7 @@ impl<T: Copy + Ord> Timers<T> {
     }
 
     /// Moves `timer` from the moment `key` to the moment `to`, if that is earlier. A timer that
-    /// should fire later, or not at all, fires early: its owner then looks and sets it again. That
+    /// should fire later, or not at all, fires early: its owner then checks and sets it again. That
     /// costs less than moving it with every packet.
     pub(super) fn hasten(&mut self, key: &mut Option<Instant>, to: Option<Instant>, timer: T) {
         if to.is_some_and(|to| key.is_none_or(|at| to < at)) {

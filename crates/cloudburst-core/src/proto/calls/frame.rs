@@ -9,7 +9,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// What a response says in its first byte after the token.
+/// Values of the status, the first byte of a response after the token.
 const ANSWERED: u8 = 0;
 const DROPPED: u8 = 1;
 const REFUSED: u8 = 2;
@@ -64,7 +64,7 @@ impl Prepared {
 /// A request as its callee receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name, at which it accepts messages itself: see
+    /// The caller's address, at which it accepts messages itself: see
     /// [`Message::peer`](crate::proto::Message::peer).
     pub peer: SocketAddr,
     /// The call's identifier, which the caller chose.
@@ -76,7 +76,7 @@ pub struct Request {
     pub bytes: Bytes,
 }
 
-/// The name of a request at its callee: tokens are unique only to one caller.
+/// Identifies a request at its callee: tokens are unique only per caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
     /// The caller, as in [`Request::peer`].
@@ -86,7 +86,7 @@ pub struct RequestId {
 }
 
 impl Request {
-    /// The request's name.
+    /// The request's identifier at its callee.
     pub const fn id(&self) -> RequestId {
         RequestId { peer: self.peer, call: self.call }
     }
@@ -128,7 +128,7 @@ fn write_response(call: CallId, status: u8, bytes: &[u8]) -> Bytes {
 }
 
 /// The call that a response belongs to, and how it ends. Returns `None` if the response is too
-/// short, has an undefined status, or is no answer and has trailing bytes.
+/// short, has an undefined status, or has trailing bytes although it is no answer.
 pub(super) fn parse_response(mut bytes: Bytes) -> Option<(CallId, Result<Bytes, CallFailure>)> {
     let call = CallId(bytes.try_get_u64().ok()?);
     let refused = CallFailure::Rejected(Rejection::ByPeer(RejectReason::Closing));

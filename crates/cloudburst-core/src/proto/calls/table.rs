@@ -44,7 +44,8 @@ pub enum CallFailure {
 pub struct CallCounters {
     /// Responses that ended a call.
     pub responses_received: u64,
-    /// Responses that no call waits for: late ones, duplicates, and those whose callers are gone.
+    /// Responses that no call waits for: late ones, duplicates, and those whose callers have given
+    /// up.
     pub responses_dropped: u64,
     /// Requests that the application took.
     pub requests_received: u64,
@@ -59,14 +60,15 @@ pub struct CallCounters {
     pub requests_withdrawn: u64,
     /// Handlers that panicked; their requests are unanswered.
     pub handlers_panicked: u64,
-    /// Requests, responses and withdrawals that cannot be parsed, and requests whose token is in use.
+    /// Requests, responses and withdrawals that cannot be parsed, and requests whose token is
+    /// already in use.
     pub malformed: u64,
 }
 
 /// The calls that an endpoint makes and serves.
 #[derive(Debug)]
 pub struct Calls {
-    /// The seed of tokens. Whoever sees some tokens cannot derive others.
+    /// The seed of tokens. Known tokens do not reveal others.
     seed: Seed,
     begun: u64,
     /// How long a call may take by default.
@@ -76,8 +78,8 @@ pub struct Calls {
     requests: HashMap<MessageId, CallId>,
     timers: Timers<CallId>,
     ended: VecDeque<(CallId, Result<Bytes, CallFailure>)>,
-    /// Requests that the application has and has not replied to, and when their callers stop waiting;
-    /// `None` once they have. A token stays taken until the application lets go of its request.
+    /// Requests that the application has taken and not yet replied to, and when their callers stop
+    /// waiting; `None` once they have stopped. A token stays in use until its request is released.
     held: HashMap<RequestId, Option<Instant>>,
     held_timers: Timers<RequestId>,
     withdrawn: VecDeque<RequestId>,
@@ -89,17 +91,18 @@ struct Waiting {
     peer: SocketAddr,
     request: MessageId,
     until: Instant,
-    /// The timer, until that has fired.
+    /// The timer; `None` once it has fired.
     deadline: Option<Instant>,
-    /// The callee has the request.
+    /// Whether the callee has the request.
     delivered: bool,
 }
 
-/// A call that nobody waits for any more.
+/// A call whose caller no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::proto) struct Forgotten {
     pub(in crate::proto) request: MessageId,
-    /// Where the callee has the request: the callee, and until when the caller would have waited.
+    /// If the callee has the request: the callee, and the time until which the caller would have
+    /// waited.
     pub(in crate::proto) delivered: Option<(SocketAddr, Instant)>,
 }
 
@@ -129,8 +132,8 @@ impl Calls {
         Prepared::new(id, patience.unwrap_or(self.patience), bytes)
     }
 
-    /// Registers a call to `peer`, which waits for its response from `now` on. `request` is on its
-    /// way.
+    /// Registers a call to `peer`, which waits for its response from `now` on. `request` is being
+    /// sent.
     pub(in crate::proto) fn enter(
         &mut self,
         now: Instant,
@@ -145,7 +148,7 @@ impl Calls {
         self.requests.insert(request, call.id);
     }
 
-    /// Forgets a call that nobody waits for any more. `None`: the call has ended.
+    /// Forgets a call whose caller no longer waits. Returns `None` if the call has ended.
     pub(in crate::proto) fn forget(&mut self, id: CallId) -> Option<Forgotten> {
         let Waiting { peer, request, until, delivered, .. } = self.remove(id)?;
         Some(Forgotten { request, delivered: delivered.then_some((peer, until)) })
@@ -158,7 +161,7 @@ impl Calls {
             Outcome::Delivered(_) => {
                 let Some(waiting) = self.waiting.get_mut(&id) else { return };
                 waiting.delivered = true;
-                // Without a deadline: that has passed.
+                // Without a timer, the deadline has passed.
                 if waiting.deadline.is_some() {
                     return;
                 }
@@ -182,7 +185,7 @@ impl Calls {
         }
     }
 
-    /// Accepts a request for the application, which is to [release](Self::release) it. Returns
+    /// Accepts a request for the application, which must [release](Self::release) it. Returns
     /// `None` if it has expired or is malformed.
     pub(crate) fn accept(&mut self, now: Instant, message: Message) -> Option<Request> {
         let request = self.parse(now, message)?;
@@ -193,7 +196,8 @@ impl Calls {
         Some(request)
     }
 
-    /// Parses a request that the application will not see. Returns `None` if nobody waits for it.
+    /// Parses a request that the application will not see. Returns `None` if it has expired or is
+    /// malformed.
     pub(in crate::proto) fn refuse(&mut self, now: Instant, message: Message) -> Option<Request> {
         let request = self.parse(now, message)?;
         self.counters.requests_refused += 1;
@@ -214,8 +218,8 @@ impl Calls {
         Some(request)
     }
 
-    /// The application lets go of a request: it has replied to it, or has dropped it, or was told that
-    /// nobody waits for the reply.
+    /// Releases a request: the application has replied to it, has dropped it, or knows that its
+    /// caller no longer waits.
     pub(crate) fn release(&mut self, id: RequestId) {
         match self.held.remove(&id) {
             Some(mut timer @ Some(_)) => self.held_timers.set(&mut timer, None, id),
@@ -224,33 +228,34 @@ impl Calls {
         }
     }
 
-    /// Whether the application has a request that somebody waits for.
+    /// Whether the application has this request and its caller still waits.
     #[cfg(test)]
     pub(crate) fn holds(&self, id: RequestId) -> bool {
         self.held.get(&id).is_some_and(Option::is_some)
     }
 
-    /// How many requests the application has that somebody waits for.
+    /// The number of requests that the application has and whose callers still wait.
     pub(crate) fn held(&self) -> usize {
         self.held_timers.len()
     }
 
-    /// Releases all requests that the application has. Returns those that somebody waits for, with their
-    /// deadlines, the most urgent one first.
+    /// Releases all requests that the application has. Returns those whose callers still wait, with
+    /// their deadlines, the most urgent one first.
     pub(in crate::proto) fn release_all(&mut self) -> Vec<(RequestId, Instant)> {
         let mut held = core::mem::take(&mut self.held);
         let awaited = core::mem::take(&mut self.held_timers).into_iter();
         awaited.filter_map(|id| Some((id, held.remove(&id)??))).collect()
     }
 
-    /// The request that a message withdraws; counted if there is none.
+    /// The request that a message withdraws. Counts a message that is malformed.
     pub(in crate::proto) fn withdrawn_by(&mut self, message: &Message) -> Option<RequestId> {
         let id = parse_withdrawal(message);
         self.counters.malformed += u64::from(id.is_none());
         id
     }
 
-    /// The caller of a request withdraws it: from the queue, or from the application, which is told.
+    /// Handles the withdrawal of a request by its caller. If the application has the request, it is
+    /// told.
     pub(in crate::proto) fn on_withdrawn(&mut self, id: RequestId, was_queued: bool) {
         let timer = self.held.get_mut(&id).filter(|timer| timer.is_some());
         let was_held = timer.is_some();
@@ -261,14 +266,14 @@ impl Calls {
         self.counters.requests_withdrawn += u64::from(was_queued || was_held);
     }
 
-    /// The next request whose caller no longer waits while the application has it.
+    /// The next request that the application has and whose caller no longer waits.
     pub(in crate::proto) fn poll_withdrawn(&mut self) -> Option<RequestId> {
         self.withdrawn.pop_front()
     }
 
     /// Ends the calls whose requests were delivered and whose deadlines have passed. Other calls
-    /// end with the sends of their requests, which have the same deadlines. Tells the application of
-    /// requests whose callers have stopped waiting.
+    /// end with the sends of their requests, which have the same deadlines. Tells the application
+    /// about requests whose callers have stopped waiting.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
             let Some(waiting) = self.waiting.get_mut(&id) else { continue };

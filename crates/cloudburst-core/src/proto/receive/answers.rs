@@ -1,4 +1,4 @@
-//! What a receiver says, and by which way: ANSWERs, and answers to handshakes.
+//! What a receiver sends, and on which paths: ANSWERs, and answers to handshakes.
 
 use super::Receiver;
 use super::routes::copies;
@@ -13,13 +13,14 @@ use crate::wire::answer::{ANSWER_OVERHEAD, MARK_MEMORY};
 use crate::wire::{self, Arrivals, Prefix};
 use arrayvec::ArrayVec;
 
-/// Arrivals in a report. They are in it, so that no answer allocates.
+/// Arrivals in a report. They are stored inline, so that no answer allocates.
 pub(super) type Counted = ArrayVec<Arrivals, MAX_COUNTED_PATHS>;
 pub(super) type Verdict = wire::Verdict<Counted>;
 pub(super) type Answer = wire::Answer<Counted>;
 pub(super) type Report = wire::Report<Counted>;
 
-/// The symbols of a message that arrived on each path, of the first [`MAX_COUNTED_PATHS`].
+/// Counts of the symbols of a message that arrived on each of the first [`MAX_COUNTED_PATHS`]
+/// paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrivalCounts(Vec<PathCount>);
 
@@ -45,18 +46,18 @@ impl ArrivalCounts {
         }
     }
 
-    /// Replaces these counts by `others`, in the same memory.
+    /// Replaces these counts with `others`, in the same memory.
     pub(super) fn copy(&mut self, others: &Self) {
         self.0.clear();
         self.0.extend_from_slice(&others.0);
     }
 
-    /// Forgets everything but the memory for it.
+    /// Clears the counts but keeps their memory.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// What a report says of them.
+    /// The counts as a report states them.
     pub(super) fn report(&self) -> Counted {
         let report = |on: &PathCount| Arrivals {
             path: on.path,
@@ -67,36 +68,38 @@ impl ArrivalCounts {
     }
 }
 
-/// Most reports of one ANSWER. If more wait in a session, newer ones replace older ones of the same
-/// block whatever their paths.
+/// The maximum number of reports in one ANSWER. If more are pending in a session, newer ones
+/// replace older ones of the same block regardless of their paths.
 const MAX_JOINED: usize = 16;
-/// How many waiting answers of a session are searched for one to the same block, or for one that
+/// How many pending answers of a session are searched for one to the same block, or for one that
 /// fits a batch of symbols; and how many sessions for one whose peer the batch goes to.
 const LOOK_BACK: usize = 64;
 
-/// A report that waits to be sent.
+/// A pending report.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    /// The path of the symbol that it answers, if it does.
+    /// The path of the symbol that it answers, if any.
     path: Option<PathId>,
     report: Report,
-    /// It has left by a route; so many times more it leaves by other ways.
+    /// Whether it has left by a route.
     routed: bool,
+    /// How many more copies leave by alternate reverse paths.
     alternates: usize,
 }
 
 impl Outbound {
-    /// It leaves by a route, once.
+    /// Whether it leaves once, by a route.
     const fn is_plain(&self) -> bool {
         !self.routed && self.alternates == 0
     }
 }
 
 impl Receiver {
-    /// Appends the next datagram to `buffer`, unless it would exceed the rate of the link. No answer is
-    /// larger than the packet that caused it, so those to a link's worth of packets leave at once.
+    /// Appends the next datagram to `buffer`, unless it would exceed the rate of the link. No
+    /// answer is larger than the packet that caused it, so answers to packets that arrive at the
+    /// link's rate leave at once.
     ///
-    /// Answers to handshakes and others take turns, and within either do peers.
+    /// Answers to handshakes and other answers alternate, and peers take turns within each kind.
     pub(in crate::proto) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -116,7 +119,7 @@ impl Receiver {
         Some(sent)
     }
 
-    /// When the next answer may leave; `None` if none waits.
+    /// When the next answer may leave; `None` if none is pending.
     pub(crate) fn next_transmit(&self) -> Option<Instant> {
         self.has_output().then(|| self.pacer.ready_at())
     }
@@ -127,7 +130,7 @@ impl Receiver {
             let address = self.replies.next()?;
             let next = self.replies.queue(address).and_then(|queue| queue.pop_front());
             self.replies.pass();
-            // What it says may be out of date: then the initiator asks again.
+            // The reply may be out of date: then the initiator retries.
             if let Some(via) = next.and_then(|next| self.write_reply(next, buffer)) {
                 let len = buffer.len() - start;
                 return Some(self.transmit_of(via, len));
@@ -168,7 +171,7 @@ impl Receiver {
             let mut joined = ArrayVec::<Report, MAX_JOINED>::new();
             joined.push(first.report);
             let fits = |next: &Outbound, len| next.is_plain() && len + next.report.len() <= room;
-            // Where it is not known that the peer receives, an answer is no larger than its cause.
+            // At an address that is not validated, an answer is no larger than its cause.
             let may_join = via.remote.ip() == session.own.ip();
             while may_join
                 && !joined.is_full()
@@ -198,18 +201,18 @@ impl Receiver {
         Transmit { contents: Contents::Answers, via, segment_size: len, len, marking }
     }
 
-    /// Whether something waits to be sent.
+    /// Whether answers are pending.
     pub(crate) fn has_output(&self) -> bool {
         self.replies.next().is_some() || self.answers.next().is_some()
     }
 
-    /// Whether what waits should wait no longer for symbols to leave with.
+    /// Whether pending answers should no longer wait for symbols to leave with.
     pub(in crate::proto) fn is_overdue(&self) -> bool {
         self.replies.next().is_some() || (self.overdue && self.answers.next().is_some())
     }
 
-    /// Appends waiting reports, in an ANSWER, to the symbols in `buffer`, if they go to the same peer
-    /// and it is no longer than each of them. Returns what the batch is then.
+    /// Appends pending reports, in an ANSWER, to the symbols in `buffer`, if they go to the same
+    /// peer and the ANSWER is no longer than each symbol packet. Returns the resulting batch.
     pub(in crate::proto) fn poll_piggyback(
         &mut self,
         now: Instant,
@@ -218,12 +221,13 @@ impl Receiver {
     ) -> Transmit {
         let Transmit { contents, via, segment_size: room, marking, .. } = batch;
         self.overdue = true;
-        // What need not wait for the rate must not keep it from those that do.
+        // Piggybacked answers are not paced, but must not use up the rate of others that are.
         let others_wait = self.replies.next().is_some() || self.answers.len() > 1;
         if others_wait && self.pacer.ready_at() > now {
             return batch;
         }
-        // Where a HELLO goes, it is not known who is there, or whether anything gets through.
+        // At the destination of a HELLO, it is not known which peer is there, or whether packets
+        // get through.
         if !matches!(contents, Contents::Symbols { .. })
             || !marking::may_carry_answers(&self.config, marking)
         {
@@ -255,8 +259,7 @@ impl Receiver {
         Transmit { len: buffer.len(), ..batch }
     }
 
-    /// Raises the credit of a PULL for this block that waits to be sent. Returns whether there is
-    /// one.
+    /// Raises the credit of a pending PULL for this block. Returns whether there is one.
     pub(super) fn raise_waiting_pull(
         &mut self,
         name: SessionId,
@@ -277,7 +280,8 @@ impl Receiver {
         false
     }
 
-    /// Queues an answer, or several copies for different ways, of at most `limit` bytes in all.
+    /// Queues an answer, or several copies for different reverse paths, of at most `limit` bytes in
+    /// all.
     pub(super) fn answer(
         &mut self,
         name: SessionId,
@@ -299,10 +303,11 @@ impl Receiver {
         let alternates = if again { copies(ANSWER_OVERHEAD + report.len(), limit) - 1 } else { 0 };
         let outbound = Outbound { path, report, routed: false, alternates };
         let queue = self.answers.queue(name);
-        // What has not left yet is out of date: this has all that it said of the block. So symbols
-        // that came together are answered together, but those of each path apart, because an answer
-        // is news of the path of the one that it names. Not so if the peer hears nothing anyway, or if
-        // more than a batch waits: repeated STOPs would delay those of other messages.
+        // A pending answer for the same block is out of date: this one contains all of its
+        // information. Symbols that arrive together are therefore answered together, but separately
+        // for each path, because an answer is evidence about the path of the symbol that it
+        // acknowledges. Paths are ignored if the peer hears nothing anyway, or if more than an
+        // ANSWER's worth is pending: repeated STOPs would delay those of other messages.
         let crowded = queue.as_ref().is_some_and(|queue| queue.len() > MAX_JOINED);
         let same = |waiting: &&mut Outbound| {
             let same = |known: &Answer| (known.message, known.block) == (message, block);

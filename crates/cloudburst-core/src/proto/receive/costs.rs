@@ -1,4 +1,4 @@
-//! What the receiver's work depends on, counted in entries that it looks at.
+//! Tests of what the receiver's work depends on, counted in entries that it visits.
 
 use super::Receiver;
 use crate::code::Code;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 
 const KEY: [u8; 32] = [7; 32];
 const START: Instant = Instant::from_nanos(1_000_000_000);
-/// Beyond what a tree of so many entries needs.
+/// More steps than a lookup in a tree of that many entries needs.
 const LOGARITHMIC: u64 = 40;
 
-/// A peer: what it seals symbols with.
+/// A peer, with its keys for symbols.
 struct Peer {
     via: Via,
     sealer: Sealer,

@@ -2,7 +2,7 @@
 
 use super::answers::{Report, Verdict};
 
-/// What a receiver has done and seen since it was made.
+/// Counters of what a receiver has done and seen since it was created.
 ///
 /// # Example
 ///
@@ -19,7 +19,7 @@ use super::answers::{Report, Verdict};
 /// # check(&ReceiverCounters::default());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+#[allow(missing_docs, reason = "the names are self-explanatory; docs/spec.md lists them")]
 #[non_exhaustive]
 pub struct ReceiverCounters {
     pub symbols_received: u64,

@@ -7,7 +7,8 @@ use crate::proto::steps::step;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How old the order of quiet sessions may be, so that it does not change with every packet.
+/// How far the order of quiet sessions may lag behind, so that it does not change with every
+/// packet.
 pub(super) const QUIET_GRAIN: Duration = Duration::from_secs(1);
 
 /// The timer of a message.
@@ -60,7 +61,7 @@ impl Receiver {
     }
 
     /// Makes room for another session. Forgets the session that has been quiet longest, if it has
-    /// been quiet for so long that its peer asks before it uses it again.
+    /// been quiet for so long that its peer checks it before using it again.
     pub(super) fn make_room(&mut self, now: Instant) -> bool {
         let quiet = self.quiet.next().map(|heard| now.saturating_since(heard));
         let stale = quiet.is_some_and(|quiet| quiet > STALE_AFTER + QUIET_GRAIN);

@@ -1,4 +1,4 @@
-//! Messages that are whole: into the application's queue, or in line for it.
+//! Complete messages: delivery into the application's queue, or a place in line for it.
 
 use super::answers::{Answer, Verdict};
 use super::window::Ending;
@@ -12,15 +12,16 @@ use crate::wire::answer::NONE_ACKNOWLEDGED;
 use crate::wire::symbol::MIN_SYMBOL_LEN;
 
 impl Receiver {
-    /// The application takes the next message of `role` from its queue, which has room for another
-    /// then. Responses and withdrawals have no queue: see [`ReceiverEvent`].
+    /// Takes the next message of `role` from the application's queue, and delivers waiting messages
+    /// into the room. Responses and withdrawals have no queue: see [`ReceiverEvent`].
     pub(crate) fn recv(&mut self, role: Role) -> Option<Message> {
         let message = self.inboxes[role as usize].pop()?;
         self.deliver_waiting(role);
         Some(message)
     }
 
-    /// Takes a request that its caller withdraws out of the queue. Returns whether it was there.
+    /// Removes from the queue a request that its caller has withdrawn. Returns whether it was
+    /// there.
     pub(in crate::proto) fn withdraw(&mut self, id: RequestId) -> bool {
         let is_it = |message: &Message| {
             message.peer == id.peer && message.bytes.starts_with(&id.call.to_bytes())
@@ -37,20 +38,20 @@ impl Receiver {
         self.inboxes[role as usize].messages()
     }
 
-    /// How many messages of `role` are in the application's queue.
+    /// The number of messages of `role` in the application's queue.
     pub(crate) fn readable(&self, role: Role) -> usize {
         self.inboxes[role as usize].len()
     }
 
-    /// Delivers the messages that wait and for which there is room, oldest first.
+    /// Delivers the waiting messages for which there is room, oldest first.
     pub(super) fn deliver_waiting(&mut self, role: Role) {
         while let Some((session, id)) = self.inboxes[role as usize].first_waiting() {
             let length = self.sessions.get(&session).and_then(|s| s.window.whole_length(id));
             if !length.is_some_and(|length| self.has_room(role, length)) {
                 break;
             }
-            // The symbol that completed the message was answered by BUSY long ago; this is for
-            // the sender to know without asking.
+            // The symbol that completed the message was answered with BUSY long ago. This STOP
+            // spares the sender an ACK request.
             if let Some(verdict) = self.deliver(session, id) {
                 let answer =
                     Answer { message: id, block: 0, acknowledged: NONE_ACKNOWLEDGED, verdict };
@@ -59,20 +60,21 @@ impl Receiver {
         }
     }
 
-    /// No queue holds responses and withdrawals.
+    /// Whether the queue of `role` has room for `length` bytes. Responses and withdrawals need
+    /// none.
     fn has_room(&self, role: Role, length: usize) -> bool {
         let Config { receive_messages, receive_bytes, .. } = self.config;
         matches!(role, Role::Response | Role::Withdrawal)
             || self.inboxes[role as usize].has_room(length, receive_messages, receive_bytes)
     }
 
-    /// Whether no message of `role` waits that came before.
+    /// Whether no earlier message of `role` is waiting.
     fn is_next(&self, role: Role) -> bool {
         self.inboxes[role as usize].first_waiting().is_none()
     }
 
-    /// Delivers a message that is whole. Where there is no room for it, it waits; where nothing more
-    /// may wait, it is forgotten. Returns what is said of it.
+    /// Delivers a complete message. If there is no room for it, it waits; if no more may wait, it
+    /// is forgotten. Returns the verdict to send.
     pub(super) fn on_message_done(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
         let peer = session.key();
@@ -91,8 +93,8 @@ impl Receiver {
         Some(Verdict::Busy)
     }
 
-    /// Puts a message that is whole into the application's queue; returns what to say of it. From
-    /// then on the claim of its STOP is true, whenever that leaves.
+    /// Puts a complete message into the application's queue. Returns the verdict to send. From then
+    /// on, its STOP is true, whenever it leaves.
     fn deliver(&mut self, name: SessionId, id: MessageId) -> Option<Verdict> {
         let session = self.sessions.get_mut(&name)?;
         let digest = session.window.held_message(id)?.digest(id, &session.digest);
@@ -125,7 +127,7 @@ impl Receiver {
         Some(Verdict::Delivered { digest, arrivals })
     }
 
-    /// A message that is whole waits until the application has taken others.
+    /// Makes a complete message wait until the application has taken others.
     fn wait_for_room(&mut self, role: Role, name: SessionId, id: MessageId) {
         let session = self.sessions.get_mut(&name);
         if let Some(whole) = session.and_then(|session| session.window.whole(id)) {

@@ -11,7 +11,7 @@ use crate::wire::symbol::MIN_SYMBOL_LEN;
 use crate::wire::{RejectReason, Role};
 
 impl Receiver {
-    /// Ends a message and remembers how. Returns what was received of it.
+    /// Ends a message and remembers how. Returns its state.
     pub(super) fn end(
         &mut self,
         name: SessionId,
@@ -23,7 +23,7 @@ impl Receiver {
         Some(incoming)
     }
 
-    /// A message is held no more: nor are its deadline, and its place among those that wait.
+    /// Removes the deadline, the pulls and the place in line of a message that is no longer held.
     pub(super) fn detach(&mut self, name: SessionId, id: MessageId, incoming: &mut Incoming) {
         self.timers.set(&mut incoming.timer, None, MessageTimer(name, id));
         self.pulls.leave(incoming, (name, id));
@@ -40,7 +40,7 @@ impl Receiver {
             let concerned = messages.filter(|(_, incoming)| concerns(incoming.role));
             refused.extend(concerned.map(|(id, _)| (*name, id)));
         }
-        // In an order that does not change from run to run.
+        // Sorted, so that the order does not change from run to run.
         refused.sort_unstable();
         for (name, message) in refused {
             let reason = RejectReason::Closing;
@@ -63,7 +63,7 @@ impl Receiver {
         self.pool.put_message(incoming);
         if is_whole {
             self.counters.messages_dropped += 1;
-            // The next one may be shorter.
+            // The next waiting message may be shorter.
             self.deliver_waiting(role);
         } else {
             self.counters.decoders_expired += 1;

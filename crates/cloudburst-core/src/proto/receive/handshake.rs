@@ -19,21 +19,21 @@ use crate::wire::packet::VERSION;
 use crate::wire::seal::{OpenError, Opener};
 use std::net::{IpAddr, SocketAddr};
 
-/// Of so many answers to a handshake, the first goes back the way of its cause.
+/// Of each group of this many answers to a handshake, the first returns on the path of its cause.
 const RETURN_EVERY: usize = 4;
 
-/// What answers a packet of a handshake. Numbers are those of the pre-shared keys.
+/// The reply to a handshake packet. Each `usize` is the index of a pre-shared key.
 #[derive(Debug)]
 pub(super) enum HandshakeReply {
     Retry(usize, Retry),
     Accept(usize, Accept),
-    /// The session is still held, says an ANSWER in it.
+    /// An ANSWER in a session, which says that the session is still held.
     Alive(SessionId, u64),
-    /// The packet is of a version that is not spoken here.
+    /// The supported versions, in reply to a packet of another one.
     Versions(usize, Versions),
 }
 
-/// A session that has had no packet so far.
+/// A session of which no packet has arrived yet.
 #[derive(Debug)]
 pub(super) struct Unconfirmed {
     session: Session,
@@ -50,11 +50,12 @@ impl Unconfirmed {
     }
 }
 
-/// What a packet said that may confirm a session, and the peer of the session that it confirms.
+/// The contents of a packet that may confirm a session, and the peer of the session that it
+/// confirms.
 type Confirmed<T> = Result<(T, Option<Box<Peering>>), OpenError>;
 
 impl Receiver {
-    /// Takes up the backward direction of a session that the sender half opened.
+    /// Adopts the backward direction of a session that the sending half opened.
     pub(in crate::proto) fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, capabilities, port, .. } = peering;
         let name = flow.symbols.session;
@@ -64,9 +65,9 @@ impl Receiver {
         self.enter(now, name, session);
     }
 
-    /// Takes a HELLO that arrived by `via`. One that proves that it is of a session is as good as a
-    /// symbol of it; of another nothing is kept, because a stranger may have replayed it. Returns what
-    /// the sending half must learn: a new peer, or new routes to one.
+    /// Handles a HELLO that arrived by `via`. One that proves that it belongs to a session is as
+    /// good as a symbol of it. Of any other, nothing is kept, because a third party may have
+    /// replayed it. Returns what the sending half must learn: a new peer, or new routes to one.
     pub(in crate::proto) fn handle_hello(
         &mut self,
         now: Instant,
@@ -93,19 +94,19 @@ impl Receiver {
                 .map(|confirmed| confirmed.map(|((), peering)| peering)),
         };
         let mut found = None;
-        // The first goes back the way that its cause came.
+        // The first reply returns on the path by which its cause arrived.
         let mut turn = if hello.count == 0 { 0 } else { self.next_turn() };
         let reply = if let Some(Ok(peering)) = asked {
-            // Refused for want of room: silence.
+            // A session that was refused for want of room gets no reply.
             let session = self.sessions.get_mut(&name)?;
-            // Half of it pays for the answer, which takes a way of its own.
+            // Half of its length is left for the answer, which takes a path of its own.
             let routes = session.learn_route(hello.path, via, packet.len() / 2, None);
             found = discovery(session, peering).or(routes);
             turn = if session.translated { 0 } else { turn };
             session.heard(now, name, &mut self.quiet);
             HandshakeReply::Alive(name, hello.nonce)
         } else if matches!(asked, Some(Err(OpenError::Replayed))) {
-            // The session lives. A RETRY would make its peer give it up.
+            // The session is alive. A RETRY would make its peer give it up.
             self.counters.replayed += 1;
             return None;
         } else if self.leaves_to_others() {
@@ -118,8 +119,8 @@ impl Receiver {
         found
     }
 
-    /// Takes an OPEN that arrived by `via`. If its token shows that its sender receives there, and it
-    /// was meant for this endpoint, a session is half-open from then on.
+    /// Handles an OPEN that arrived by `via`. If its token shows that its sender receives there,
+    /// and it is meant for this endpoint, creates a half-open session.
     pub(in crate::proto) fn handle_open(&mut self, now: Instant, via: Via, packet: &[u8]) {
         let (key, open) = match Open::parse(&self.identity.hello_keys, packet) {
             Ok(Some(known)) => known,
@@ -147,8 +148,8 @@ impl Receiver {
         self.reply(via, turn, reply);
     }
 
-    /// Takes a packet of another version. If it is a HELLO under a key of this endpoint, its sender is
-    /// told which version is spoken here.
+    /// Handles a packet of another version. If it is a HELLO under a key of this endpoint, its
+    /// sender is told which version is supported.
     pub(in crate::proto) fn handle_other_version(&mut self, via: Via, packet: &[u8]) {
         self.counters.malformed += 1;
         if let Some((key, nonce)) = other_hello(&self.identity.hello_keys, packet) {
@@ -163,7 +164,7 @@ impl Receiver {
         self.refused_from = Some(via.remote);
     }
 
-    /// Opens a session as `open` wants it; `None` if it gets no answer.
+    /// Opens the session that `open` requests. Returns `None` if the OPEN gets no reply.
     fn open(&mut self, now: Instant, via: Via, key: usize, open: &Open) -> Option<HandshakeReply> {
         self.opened += 1;
         let count = self.opened;
@@ -180,7 +181,7 @@ impl Receiver {
         let name = self.identity.choose_session(Chooser::Responder, count, |taken| {
             self.sessions.contains_key(&taken) || self.half_open.contains(taken)
         });
-        // A translator passes one port on, and may pass it on to somebody else by now.
+        // An address translator forwards one port, and may by now forward it to another endpoint.
         let is_own = naming == Naming::Own;
         let age = now.saturating_since(self.identity.born_at).as_micros();
         let (message, secrets) = response.accept(&AcceptFields {
@@ -188,7 +189,7 @@ impl Receiver {
             session: name,
             uptime_us: is_own.then(|| u64::try_from(age).unwrap_or(u64::MAX - 1)),
             capabilities: self.config.capabilities(),
-            // Where nobody shares the port, the one that the peer uses is the one that works.
+            // If the port is not shared, the one that the peer already uses works.
             port: if self.config.reuse_port { self.config.port } else { 0 },
             more_ports: if is_own { more_ports(self.config.ports) } else { 0 },
         });
@@ -201,8 +202,8 @@ impl Receiver {
             session,
             backward: keys.backward,
             ports: if fields.translated { 1 } else { ports(fields.more_ports) },
-            // Not from any other, which may be that of one path (XPath): what is sent from there is
-            // answered by that path alone.
+            // No other address, because it may belong to one path (XPath): packets sent from it are
+            // answered on that path alone.
             local: via.local.filter(|ip| !is_own || *ip == fields.addressed.ip().to_canonical()),
         };
         let opened_by = (via.remote.ip(), open.nonce);
@@ -210,8 +211,8 @@ impl Receiver {
         Some(HandshakeReply::Accept(key, Accept { path: open.path, nonce: open.nonce, message }))
     }
 
-    /// What the address that packets of `via` are said to have been sent to is to this endpoint. Every
-    /// host has the loopback addresses, so that packets to them must have come from this one.
+    /// Classifies `addressed`, the address to which packets of `via` claim to have been sent. Every
+    /// host has the loopback addresses, so packets to them must have come from this host.
     fn naming(&self, addressed: SocketAddr, via: Via) -> Naming {
         let (to, from) = (addressed.ip(), via.remote.ip());
         let source = SocketAddr::new(from, addressed.port());
@@ -222,7 +223,7 @@ impl Receiver {
         self.path_map.naming(addressed)
     }
 
-    /// Another endpoint at this port may take what this one no longer does.
+    /// Whether handshakes are left to other endpoints at this port, because this one is closing.
     const fn leaves_to_others(&self) -> bool {
         self.closing && self.config.reuse_port
     }
@@ -232,7 +233,7 @@ impl Receiver {
         Retry { path, token_refused: false, nonce, turn, token, observed: via.remote }
     }
 
-    /// The next of the ways back: not the first, and not [`ANY_TURN`].
+    /// The next turn of reverse paths: neither 0 nor [`ANY_TURN`].
     const fn next_turn(&mut self) -> u8 {
         self.turn = self.turn % (ANY_TURN - 1) + 1;
         self.turn
@@ -244,9 +245,10 @@ impl Receiver {
         self.replies.push(via.remote.ip(), (way, reply));
     }
 
-    /// The way of the reply to a packet of a handshake. Some go back the way that the packet came,
-    /// which firewalls expect. It may be dead, so the others take all paths of our own in turn, of
-    /// which few may be alive: if each were drawn, some would be missed for long.
+    /// The path of the reply to a handshake packet. Some replies return on the path by which the
+    /// packet arrived, as firewalls expect. That path may be dead, so the others take all paths of
+    /// our own in turn. Few of these may be alive: if paths were drawn at random, some would be
+    /// missed for long.
     fn way_of_reply(&self, arrived: Via, turn: usize) -> Via {
         if turn.is_multiple_of(RETURN_EVERY) {
             return arrived;
@@ -254,13 +256,13 @@ impl Receiver {
         let turn = turn - turn / RETURN_EVERY;
         let ways = self.path_map.paths(arrived.remote, 1);
         let Some(round) = turn.checked_div(ways.len()) else { return arrived };
-        // Packets come from several addresses in a rhythm of their own: so that every path meets
-        // every address, each round but the first begins anywhere.
+        // Packets arrive from several addresses in a pattern of their own. So that every path meets
+        // every address, each round but the first begins at a pseudorandom path.
         let start = (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         ways[(turn + start as usize) % ways.len()].leaving_from(arrived.local)
     }
 
-    /// Appends the reply to a handshake whose turn it is; its way, unless there is none any more.
+    /// Appends a reply to a handshake. Returns its path, or `None` if its session is gone.
     pub(super) fn write_reply(
         &mut self,
         (via, reply): (Via, HandshakeReply),
@@ -280,9 +282,9 @@ impl Receiver {
         Some(via)
     }
 
-    /// Opens the packet of a session that has had none so far: whoever sealed it has got our ACCEPT,
-    /// and the session begins. Returns what `open` does, and the peer if there is room for the
-    /// session; `None` if there is no such handshake.
+    /// Opens the first packet of a session. It shows that the peer has received our ACCEPT, so the
+    /// session begins. Returns the result of `open`, and the peer if there is room for the session.
+    /// Returns `None` if there is no such handshake.
     pub(super) fn confirm<T>(
         &mut self,
         now: Instant,
@@ -291,7 +293,7 @@ impl Receiver {
         open: impl FnOnce(&mut Opener) -> Result<T, OpenError>,
     ) -> Option<Confirmed<T>> {
         let pending = self.half_open.get_mut(now, name)?;
-        // What was refused for want of room must not begin a session when it is replayed.
+        // A packet that was refused for want of room must not begin a session when it is replayed.
         if pending.refused.is_some_and(|newest| number <= newest) {
             return Some(Err(OpenError::Replayed));
         }
@@ -300,7 +302,8 @@ impl Receiver {
             Err(error) => return Some(Err(error)),
         };
         if !self.has_room_for_session(now) {
-            // The peer is there and tries again: it must not take us for another incarnation.
+            // The peer is alive and will retry: it must not take this endpoint for another
+            // incarnation.
             self.half_open.refuse(now, name, number);
             return Some(Ok((opened, None)));
         }
@@ -324,10 +327,10 @@ impl Receiver {
         }
     }
 
-    /// Whether another session can be added. Where there are too many, one must have idled for so
-    /// long that its peer asks before it uses it again.
+    /// Whether another session can be added. At the limit, one must have been idle for so long that
+    /// its peer checks it before using it again.
     fn has_room_for_session(&mut self, now: Instant) -> bool {
-        // Sessions that were accepted, and as many that were adopted.
+        // Room for accepted sessions, and for as many adopted ones.
         let full = self.sessions.len() >= self.config.max_peers.saturating_mul(2);
         let has_room = !full || self.make_room(now);
         self.counters.peers_refused += u64::from(!has_room);
@@ -335,8 +338,8 @@ impl Receiver {
     }
 }
 
-/// The name of an initiator that was seen at `observed`. Only one that has that address itself may take
-/// it for its name: what is sent to an address must not reach a host that borrows it.
+/// The name of an initiator that was seen at `observed`. Only an initiator that owns that address
+/// may use it as its name: messages to an address must not reach a host that borrows it.
 fn name_of(mut observed: SocketAddr, fields: &OpenFields) -> SocketAddr {
     if fields.translated {
         return alias(observed, fields.incarnation);
@@ -347,7 +350,7 @@ fn name_of(mut observed: SocketAddr, fields: &OpenFields) -> SocketAddr {
     observed
 }
 
-/// The clock of tokens.
+/// The time in milliseconds, as tokens state it.
 const fn millis(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }

@@ -1,4 +1,4 @@
-//! Quotas: who holds one, and the sums of state that count against it.
+//! Quotas: their holders, and the sums of state that count against them.
 
 use crate::id::Incarnation;
 use crate::wire::Role;
@@ -14,7 +14,7 @@ pub(super) struct PeerKey {
     pub(super) ip: IpAddr,
 }
 
-/// State that is remembered of a session, of a peer, or of all peers.
+/// State that is held for a session, for a peer, or for all peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
     /// Bytes that messages being received may take.
@@ -26,7 +26,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Adjusts the sums: one part of them was `before` and is `after` now.
+    /// Adjusts the sums after one part of them has changed from `before` to `after`.
     pub(super) fn replace(&mut self, before: Self, after: Self) {
         self.memory = self.memory - before.memory + after.memory;
         for (role, backlog) in self.backlog.iter_mut().enumerate() {

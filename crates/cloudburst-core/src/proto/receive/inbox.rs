@@ -1,21 +1,21 @@
-//! The application's queue: messages that were delivered and that it has not taken yet.
+//! The application's queue: messages that were delivered and not yet taken.
 
 use super::Message;
 use crate::id::{MessageId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Messages of one role, and those that wait for room among them.
+/// Messages of one role, and complete messages that wait for room among them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     messages: VecDeque<Message>,
     bytes: usize,
-    /// Messages that are whole, for which there is no room yet; oldest first.
+    /// Complete messages for which there is no room yet, oldest first.
     waiting: BTreeMap<u64, (SessionId, MessageId)>,
     waited: u64,
 }
 
 impl Inbox {
-    /// Whether there is room for a message of `length` bytes: one always fits.
+    /// Whether there is room for a message of `length` bytes. One message always fits.
     pub(super) fn has_room(&self, length: usize, messages: usize, bytes: usize) -> bool {
         self.messages.len() < messages && (self.messages.is_empty() || self.bytes + length <= bytes)
     }
@@ -47,14 +47,14 @@ impl Inbox {
         self.messages.len()
     }
 
-    /// A message waits from now on; returns its place.
+    /// Adds a message that waits for room. Returns its place.
     pub(super) fn wait(&mut self, session: SessionId, id: MessageId) -> u64 {
         self.waited += 1;
         self.waiting.insert(self.waited, (session, id));
         self.waited
     }
 
-    /// A message waits no more.
+    /// Removes a message that no longer waits.
     pub(super) fn remove(&mut self, place: u64) {
         self.waiting.remove(&place);
     }

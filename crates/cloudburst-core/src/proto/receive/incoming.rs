@@ -1,4 +1,4 @@
-//! One message on its way in: its blocks and their decoders.
+//! A message being received: its blocks and their decoders.
 
 use super::answers::ArrivalCounts;
 use super::pool::Pool;
@@ -17,7 +17,8 @@ use core::time::Duration;
 
 /// Bytes by which the buffer of a message may exceed twice its length.
 const ROUNDING: usize = 1024;
-/// Blocks for which a message that is over leaves room to another one, which may have fewer.
+/// The capacity for blocks, at most, that a finished message leaves to another, which may have
+/// fewer.
 const KEPT_BLOCKS: usize = 16;
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(super) struct Incoming {
     code: Code,
     pub(super) role: Role,
     blocks: Vec<Block>,
-    /// The message's bytes, once one of several blocks is there.
+    /// The message's bytes, once one of its blocks is decoded.
     bytes: Vec<u8>,
     done: usize,
     decoding: usize,
@@ -40,11 +41,11 @@ pub(super) struct Incoming {
     /// The entry of this message in the timers of pulls and probes.
     pub(super) pull_timer: Option<Instant>,
     pub(super) last_progress: Instant,
-    /// When the last symbol came after the message was whole.
+    /// When the last symbol arrived after the message was complete.
     pub(super) last_late: Instant,
-    /// Where the receiver's deadlines have it.
+    /// Its key in the receiver's deadlines.
     pub(super) timer: Option<Instant>,
-    /// Where the queue of those that wait for the application has it.
+    /// Its place in the queue of those that wait for the application.
     pub(super) place: Option<u64>,
     began: Instant,
 }
@@ -56,23 +57,23 @@ enum Block {
     Done(Digest),
 }
 
-/// What a symbol did to its message.
+/// The effect of a symbol on its message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Its block needs `needed` more.
+    /// Its block needs `needed` more symbols.
     Needs { needed: usize, useful: bool },
-    /// Its block is decoded and verified, others are not.
+    /// Its block is decoded and verified, but others are not.
     BlockDone { digest: Digest, useful: bool },
     /// All blocks are decoded and verified, by this symbol.
     MessageDone,
-    /// Its block was decoded and did not match its digest: it is collected again.
+    /// Its block was decoded and did not match its digest: its reception starts over.
     Again,
-    /// The same, once too often.
+    /// The same, too many times.
     Corrupt,
 }
 
 impl Incoming {
-    /// A message as its first symbol describes it; `None` where the description makes no sense.
+    /// A message as its first symbol describes it; `None` if the description is invalid.
     pub(super) fn new(now: Instant, prefix: &Prefix, header: &SymbolHeader) -> Option<Self> {
         let length = usize::try_from(header.length).ok()?;
         let layout = Layout::new(length, usize::from(header.symbol_size))?;
@@ -99,7 +100,8 @@ impl Incoming {
         })
     }
 
-    /// Bytes that receiving the message takes at most: its bytes, its decoders, its bookkeeping.
+    /// The maximum number of bytes that receiving the message takes: its bytes, its decoders, its
+    /// bookkeeping.
     pub(super) fn memory(&self) -> usize {
         let blocks = self.layout.blocks();
         let bytes = if blocks == 1 { 0 } else { self.layout.length() };
@@ -152,8 +154,8 @@ impl Incoming {
         SYMBOL_OVERHEAD + unasked + self.code.index_set_len(n) + self.layout.symbol_size()
     }
 
-    /// Takes an authentic symbol. `None`: it contradicts what the message's first symbol said, or
-    /// makes no sense, and changes nothing.
+    /// Handles an authentic symbol. Returns `None` and changes nothing if it contradicts the
+    /// message's first symbol or is invalid.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -179,7 +181,7 @@ impl Incoming {
             return Some(Step::BlockDone { digest, useful: false });
         }
         if let Block::Unseen = block {
-            // The sender keeps to the limit; one that does not must send the symbol again.
+            // Senders keep to the limit; one that does not must send the symbol again.
             if self.decoding == MAX_DECODING {
                 return None;
             }
@@ -191,7 +193,7 @@ impl Incoming {
         Some(match reception {
             Err(_) => {
                 if decoder.work().received == 0 {
-                    // Nonsense must not begin a block.
+                    // An invalid symbol must not begin a block.
                     if let Block::Decoding(decoder) = core::mem::replace(block, Block::Unseen) {
                         pool.put_decoder(decoder);
                     }
@@ -227,7 +229,7 @@ impl Incoming {
             let mut decoded = decoder.take_memory();
             decoded.truncate(range.len());
             if self.layout.blocks() == 1 {
-                // Padding is the sender's choice, and quotas count bytes of the message.
+                // The sender chooses the padding, but quotas count only bytes of the message.
                 if decoded.capacity() > 2 * decoded.len() + ROUNDING {
                     decoded.shrink_to_fit();
                 }
@@ -250,8 +252,8 @@ impl Incoming {
         }
     }
 
-    /// Stores a block of several. Most are completed in order: what is appended need not be cleared
-    /// before.
+    /// Stores one of several blocks. Most are completed in order, and appending does not clear
+    /// memory first.
     fn put_block(&mut self, start: usize, block: &[u8]) {
         if let Some(place) = self.bytes.get_mut(start..start + block.len()) {
             place.copy_from_slice(block);
@@ -261,7 +263,7 @@ impl Incoming {
         }
     }
 
-    /// From its first symbol to the last one that brought anything new.
+    /// The time from its first symbol to the last innovative one.
     pub(super) const fn took(&self) -> Duration {
         self.last_progress.saturating_since(self.began)
     }
@@ -276,13 +278,13 @@ impl Incoming {
         self.done == self.layout.blocks()
     }
 
-    /// When its sender last showed that it waits for the message: a symbol brought something new, or
-    /// asked after what is whole.
+    /// When the sender last showed that it waits for the message: an innovative symbol arrived, or
+    /// any symbol after the message was complete.
     pub(super) fn last_wanted(&self) -> Instant {
         self.last_progress.max(self.last_late)
     }
 
-    /// The digest of the whole message, which is done.
+    /// The digest of the message, which must be complete.
     pub(super) fn digest(&self, message: MessageId, key: &DigestKey) -> Digest {
         let digests = self.blocks.iter().filter_map(|block| match block {
             Block::Done(digest) => Some(digest),
@@ -291,12 +293,12 @@ impl Incoming {
         key.message(message, digests)
     }
 
-    /// Takes the message, which is whole.
+    /// Takes the bytes of the message, which must be complete.
     pub(super) fn take_bytes(&mut self, pool: &Pool) -> Bytes {
         pool.deliver(core::mem::take(&mut self.bytes))
     }
 
-    /// Gives what the message has been received with back to the pool.
+    /// Returns the message's buffers and decoders to the pool.
     pub(super) fn clear(&mut self, pool: &mut Pool) {
         pool.put(core::mem::take(&mut self.bytes));
         for block in self.blocks.drain(..) {
@@ -311,7 +313,7 @@ impl Incoming {
         (self.pulling, self.probed) = (None, None);
     }
 
-    /// Uses the lists of a message that is over and [cleared](Self::clear).
+    /// Reuses the lists of a finished message that has been [cleared](Self::clear).
     pub(super) fn inherit(&mut self, over: Self) {
         (self.blocks, self.arrivals) = (over.blocks, over.arrivals);
     }

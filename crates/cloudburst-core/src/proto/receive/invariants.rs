@@ -1,4 +1,4 @@
-//! What holds between any two calls of a receiver, for tests and fuzzers.
+//! Invariants that hold between any two calls of a receiver, for tests and fuzzers.
 
 use super::Receiver;
 use super::deadlines::{MessageTimer, QUIET_GRAIN};
@@ -12,7 +12,7 @@ impl Receiver {
     ///
     /// # Panics
     ///
-    /// When anything disagrees, which is a bug of this crate, whatever peers send.
+    /// If anything disagrees, which is a bug in this crate, whatever peers send.
     pub(crate) fn check_invariants(&self) {
         self.check_sums();
         self.check_deadlines();
@@ -32,7 +32,7 @@ impl Receiver {
         assert!(self.sessions.len() <= most, "{} sessions of {most}", self.sessions.len());
     }
 
-    /// What peers hold, and all together, is what their sessions hold.
+    /// The sums of each peer and of all peers equal those of their sessions.
     fn check_sums(&self) {
         let (mut all, mut peers) = (Held::default(), HashMap::<PeerKey, (usize, Held)>::new());
         for session in self.sessions.values() {
@@ -73,7 +73,8 @@ impl Receiver {
         assert_eq!(self.quiet.len(), quiet, "one place for each quiet session");
     }
 
-    /// What waits, for the application or for room, is there.
+    /// Each message that waits for the application has its place, and so has each peer that waits
+    /// for room.
     fn check_waiting(&self) {
         let mut waiting = [0; Role::COUNT];
         for (name, session) in &self.sessions {

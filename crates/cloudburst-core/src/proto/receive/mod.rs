@@ -1,4 +1,4 @@
-//! Decodes messages, delivers each once, and says STOP (section III-B).
+//! Decodes messages, delivers each once, and sends STOP (section III-B).
 
 mod answers;
 #[cfg(test)]
@@ -69,9 +69,9 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The sender, to send answers to: the address at which it accepts messages. A sender behind an
-    /// address translator has none of its own; this is then an alias
-    /// ([`is_alias`](crate::path::is_alias)), which is valid while its session lasts.
+    /// The sender's address, at which it accepts messages. A sender behind an address translator
+    /// has none of its own; this is then an alias ([`is_alias`](crate::path::is_alias)), which is
+    /// valid while its session lasts.
     pub peer: SocketAddr,
     /// The id that the sender gave the message.
     pub id: MessageId,
@@ -83,12 +83,12 @@ pub struct Message {
     pub bytes: Bytes,
 }
 
-/// What a receiver tells its driver.
+/// An event for the driver of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ReceiverEvent {
-    /// One message more of this role is in the application's queue: see [`Receiver::recv`].
+    /// Another message of this role is in the application's queue: see [`Receiver::recv`].
     Readable(Role),
-    /// A response has come, for the call that waits for it.
+    /// A response has arrived, for the call that waits for it.
     Response(Message),
     /// The caller of a request has withdrawn it.
     Withdrawal(Message),
@@ -104,37 +104,37 @@ pub(crate) struct Receiver {
     opened: u64,
     /// Secrets of the keys in ACCEPTs.
     ephemeral: Ratchet,
-    /// By role, so that an application which takes no requests still gets its messages. Those of
+    /// By role, so that an application that takes no requests still gets its messages. Those of
     /// responses and withdrawals stay empty.
     inboxes: [Inbox; Role::COUNT],
     peers: HashMap<PeerKey, Peer>,
-    /// What all sessions remember.
+    /// The state held for all sessions.
     held: Held,
     room_queue: RoomQueue,
     pool: Pool,
     pulls: PullQueue,
-    /// The way back that an answer to a handshake took last.
+    /// The turn of the last answer to a handshake, which selects its reverse path.
     turn: u8,
-    /// Answers to handshakes to be sent, by the address that these came from.
+    /// Pending answers to handshakes, by the address that the handshakes came from.
     replies: Turns<IpAddr, (Via, HandshakeReply)>,
-    /// The next transmission is theirs to have.
+    /// Whether the next transmit opportunity is for `replies`.
     replies_turn: bool,
-    /// The paths that answers may leave by, where the way that their causes came seems not to do.
+    /// The paths that answers may take if the path of their cause seems to be dead in reverse.
     path_map: Arc<dyn PathMap>,
     answers: Turns<SessionId, Outbound>,
-    /// A batch of symbols has left since answers began to wait.
+    /// Whether a batch of symbols has left since answers began to wait.
     overdue: bool,
-    /// Answers do not exceed the rate of the link either.
+    /// Keeps answers from exceeding the rate of the link.
     pacer: Pacer,
     events: VecDeque<ReceiverEvent>,
     /// Deadlines of messages.
     timers: Timers<MessageTimer>,
-    /// Sessions of which no message is being received, by when they were heard last.
+    /// Sessions of which no message is being received, by when they were last heard from.
     quiet: Timers<SessionId>,
     last_symbol: Option<Instant>,
     closing: bool,
     counters: ReceiverCounters,
-    /// Where the last handshake that was refused claims to come from.
+    /// The claimed source of the last handshake that was refused.
     refused_from: Option<SocketAddr>,
     latencies: LatencyHistogram,
     pub(in crate::proto) observer: Observing,
@@ -180,49 +180,50 @@ impl Receiver {
         }
     }
 
-    /// Counts a datagram of no kind that there is.
+    /// Counts a datagram of no known kind.
     pub(in crate::proto) fn handle_junk(&mut self) {
         self.counters.malformed += 1;
     }
 
-    /// Has answers leave by other paths from now on, where the ways of their causes seem not to do.
+    /// Replaces the paths that answers may take if the path of their cause seems to be dead in
+    /// reverse.
     pub(crate) fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) {
         self.path_map = path_map;
     }
 
-    /// Takes no plain messages that have not begun to arrive, and no requests.
+    /// Stops accepting requests, and plain messages that have not begun to arrive.
     pub(crate) fn close(&mut self) {
         self.closing = true;
         self.refuse(|role| role == Role::Request);
     }
 
-    /// Takes nothing more: peers are told that what has not arrived will not.
+    /// Stops accepting anything. Peers are told that messages not yet delivered will not be.
     pub(in crate::proto) fn stop(&mut self) {
         self.closing = true;
         self.refuse(|_| true);
     }
 
-    /// When the last symbol came, of whatever message.
+    /// When the last symbol of any message arrived.
     pub(crate) const fn last_symbol(&self) -> Option<Instant> {
         self.last_symbol
     }
 
-    /// What was done and seen so far.
+    /// The counters so far.
     pub(crate) const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
-    /// Where the last handshake under no key of this endpoint claims to come from.
+    /// The claimed source of the last handshake under none of this endpoint's keys.
     pub(crate) const fn refused_from(&self) -> Option<SocketAddr> {
         self.refused_from
     }
 
-    /// How long delivered messages took, from the first symbol to the one that made them whole.
+    /// How long delivered messages took, from the first symbol to the one that completed them.
     pub(crate) const fn latencies(&self) -> &LatencyHistogram {
         &self.latencies
     }
 
-    /// What came in each session that is held, with its peer, in no order.
+    /// The traffic received in each session that is held, with its peer, in no particular order.
     pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, ReceivedFrom)> {
         self.sessions.values().map(|session| (session.peer, session.received()))
     }
@@ -232,12 +233,12 @@ impl Receiver {
         self.held.memory
     }
 
-    /// The next thing that the driver should know.
+    /// The next event for the driver.
     pub(crate) fn poll_event(&mut self) -> Option<ReceiverEvent> {
         self.events.pop_front()
     }
 
-    /// Whether there is something that the driver should know.
+    /// Whether there are events for the driver.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }

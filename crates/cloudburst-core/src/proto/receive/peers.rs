@@ -1,4 +1,4 @@
-//! State of each peer, however many sessions it has.
+//! State of each peer, across its sessions.
 
 use super::Receiver;
 use super::held::Held;
@@ -6,7 +6,7 @@ use super::room::Waiter;
 use super::session::Session;
 use crate::id::SessionId;
 
-/// The sessions of one peer, together.
+/// The state of all sessions of one peer.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     pub(super) sessions: usize,
@@ -48,7 +48,7 @@ impl Receiver {
         self.sessions.insert(name, session);
     }
 
-    /// Forgets a quiet session, and with the last one its peer.
+    /// Forgets a quiet session, and its peer with the last one.
     pub(super) fn forget(&mut self, name: SessionId) {
         let Some(session) = self.sessions.remove(&name) else { return };
         let held = session.window.held();

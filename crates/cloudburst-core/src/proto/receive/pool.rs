@@ -1,4 +1,4 @@
-//! Memory of blocks and messages that are over, kept for those to come.
+//! Memory of finished blocks and messages, kept for reuse.
 //!
 //! Large blocks would otherwise cost page faults, because the allocator returns their memory to the
 //! system and maps it anew.
@@ -11,15 +11,16 @@ use crate::time::Instant;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes that are kept at most.
+/// The maximum number of bytes kept.
 const MAX_KEPT: usize = 16 << 20;
-/// Nor more than `decode_bytes` divided by this.
+/// At most `decode_bytes` divided by this are kept, too.
 const KEPT_SHARE: usize = 4;
-/// Buffers that are kept at most: a longer list takes longer than the allocator.
+/// The maximum number of buffers kept: a longer list takes longer than the allocator.
 const MAX_BUFFERS: usize = 1024;
-/// Decoders, and messages without their bytes, that are kept at most of each.
+/// The maximum number of spare decoders kept, and of spare messages without their bytes.
 const MAX_SPARE: usize = 64;
-/// A pooled buffer may serve if it is larger than the message by at most this many bytes, or a quarter.
+/// A pooled buffer may be larger than the requested length by at most a quarter plus this many
+/// bytes.
 const SLACK: usize = 256;
 
 /// Memory of a receiver's messages. The buffers of delivered ones come back from the application.
@@ -31,27 +32,28 @@ pub(super) struct Pool {
     decoders: Vec<Box<Decoder>>,
     /// Messages without buffers and decoders.
     messages: Vec<Incoming>,
-    /// Nothing is kept while it does not run.
+    /// Decoders and messages are kept only while it runs.
     idle: IdleTimer,
 }
 
 #[derive(Debug)]
 struct Free {
-    /// The shortest first; of equals, the one that came back last is last.
+    /// Shortest first; among equals, the one returned last is last.
     buffers: Vec<Buffer>,
-    /// Bytes of all of them, and the most that there may be.
+    /// Bytes of all buffers.
     bytes: usize,
+    /// The maximum of `bytes`.
     limit: usize,
-    /// Checks so far.
+    /// The number of checks so far.
     checks: u64,
-    /// Buffers are kept: somebody asked for one lately.
+    /// Whether buffers are kept: one was requested recently.
     open: bool,
 }
 
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// `checks` when it came back.
+    /// The value of `checks` when it was returned.
     since: u64,
 }
 
@@ -87,7 +89,7 @@ impl Pool {
         decoder
     }
 
-    /// Takes a decoder back, and the buffer that it has.
+    /// Takes back a decoder and its buffer.
     pub(super) fn put_decoder(&mut self, mut decoder: Box<Decoder>) {
         self.put(decoder.take_memory());
         if self.idle.due().is_some() && self.decoders.len() < MAX_SPARE {
@@ -95,12 +97,12 @@ impl Pool {
         }
     }
 
-    /// A message that is over, whose memory may be used for another.
+    /// A finished message, whose memory may be used for another.
     pub(super) fn take_message(&mut self) -> Option<Incoming> {
         self.messages.pop()
     }
 
-    /// Takes a message back that is over.
+    /// Takes back a finished message.
     pub(super) fn put_message(&mut self, mut message: Incoming) {
         message.clear(self);
         if self.idle.due().is_some() && self.messages.len() < MAX_SPARE {
@@ -108,15 +110,15 @@ impl Pool {
         }
     }
 
-    /// An empty buffer for `len` bytes, and for not many more: quotas count bytes that are asked
-    /// for.
+    /// An empty buffer for `len` bytes, and for not many more: quotas count the bytes that are
+    /// requested.
     pub(super) fn take(&mut self, now: Instant, len: usize) -> Vec<u8> {
         self.idle.on_use(now);
         let kept = lock(&self.free).take(len);
         kept.unwrap_or_else(|| Vec::with_capacity(len))
     }
 
-    /// Takes a buffer back, whatever it holds.
+    /// Takes back a buffer, whatever it holds.
     pub(super) fn put(&self, buffer: Vec<u8>) {
         lock(&self.free).put(buffer);
     }
@@ -131,8 +133,8 @@ impl Pool {
         self.idle.due()
     }
 
-    /// Frees what was not used since the last time, and everything if nobody asks for
-    /// buffers any more.
+    /// Frees buffers that were not used since the last check, and everything if no buffer was
+    /// requested since.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         let Some(used) = self.idle.check(now) else { return };
         if !used {
@@ -141,7 +143,7 @@ impl Pool {
         lock(&self.free).shrink(used);
     }
 
-    /// Bytes of the buffers that nobody uses.
+    /// Bytes of the buffers that are not in use.
     #[cfg(test)]
     fn kept(&self) -> usize {
         lock(&self.free).bytes
@@ -201,7 +203,8 @@ impl Drop for Delivered {
     }
 }
 
-/// A thread that panicked has left the list whole: what may panic comes before each change.
+/// A thread that panicked has left the list consistent: code that may panic runs before each
+/// change.
 fn lock(free: &Mutex<Free>) -> MutexGuard<'_, Free> {
     free.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -217,7 +220,7 @@ mod tests {
         Pool::new(&Config::default())
     }
 
-    /// Has so many buffers of `len` bytes in use at once.
+    /// Has `many` buffers of `len` bytes in use at once.
     fn use_many(pool: &mut Pool, now: Instant, many: usize, len: usize) {
         let buffers: Vec<_> = (0..many).map(|_| pool.take(now, len)).collect();
         buffers.into_iter().for_each(|buffer| pool.put(buffer));

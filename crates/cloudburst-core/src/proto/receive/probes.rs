@@ -1,4 +1,5 @@
-//! Probes: packets without a symbol, which request a report on those sent before (Aeolus).
+//! Probes: packets without a symbol, which request a report on the symbols sent before them
+//! (Aeolus).
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
@@ -19,15 +20,15 @@ pub(super) struct Probed {
 }
 
 impl Receiver {
-    /// Handles a probe, which may be the first packet that arrives of its message.
+    /// Handles a probe, which may be the first packet of its message to arrive.
     pub(super) fn take_probe(&mut self, now: Instant, symbol: &Symbol<'_>) {
         if self.reach_message(now, symbol) {
             self.note_probe(now, symbol, symbol.header.symbol);
         }
     }
 
-    /// Finds the message of a packet that carries no symbol, or begins it. Returns whether the message
-    /// is being received; if not, what there is to say is said.
+    /// Finds the message of a packet that carries no symbol, or begins it. Returns whether the
+    /// message is being received; if not, the packet has been answered where due.
     pub(super) fn reach_message(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
         if self.take_late(now, symbol) {
             return false;
@@ -45,7 +46,7 @@ impl Receiver {
             }
             Some(_) => {}
             None => match self.admit_message(now, symbol) {
-                // Nonsense must not begin a message.
+                // An invalid packet must not begin a message.
                 Ok(incoming) if incoming.needed(symbol.header.block).is_none() => {
                     self.pool.put_message(incoming);
                     self.counters.nonsense += 1;
@@ -61,9 +62,9 @@ impl Receiver {
         true
     }
 
-    /// Records a probe of a message that is being received, before which `sent` symbols of its block were
-    /// sent. The probe of a pulled message is answered at once, so that the sender waits for PULLs; others
-    /// are answered when it is known what is missing.
+    /// Records a probe of a message that is being received; `sent` symbols of its block were sent
+    /// before it. The probe of a pulled message is answered at once, so that the sender waits for
+    /// PULLs; others are answered once the missing symbols are known.
     pub(super) fn note_probe(
         &mut self,
         now: Instant,

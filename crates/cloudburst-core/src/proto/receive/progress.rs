@@ -1,4 +1,4 @@
-//! What a symbol does to its message, and what is said of that.
+//! The effect of a symbol on its message, and the answer to it.
 
 use super::Receiver;
 use super::answers::{Counted, Verdict};
@@ -27,7 +27,8 @@ impl Receiver {
         let step = if !incoming.agrees_with(&symbol.prefix) {
             None
         } else if symbol.prefix.partial && !incoming.is_partial() {
-            // Stragglers from before its sender knew of blocks that were done began it anew.
+            // Late symbols, sent before the sender knew of completed blocks, have begun the message
+            // anew.
             return self.answer_to(symbol, Verdict::Forgotten);
         } else {
             let Symbol { header, index_set, payload, .. } = symbol;
@@ -47,7 +48,7 @@ impl Receiver {
         }
     }
 
-    /// Handles a symbol of a message that needs no more. Returns whether it is one.
+    /// Handles a symbol of a message that needs no more symbols. Returns whether it is one.
     pub(super) fn take_late(&mut self, now: Instant, symbol: &Symbol<'_>) -> bool {
         let Some(session) = self.sessions.get_mut(&symbol.session) else { return true };
         let id = symbol.header.message;
@@ -79,7 +80,7 @@ impl Receiver {
         true
     }
 
-    /// Begins to receive a message with its first symbol, or says why not.
+    /// Begins to receive a message with its first symbol, or returns the verdict on why not.
     #[expect(clippy::result_large_err, reason = "few symbols are refused")]
     fn begin(&mut self, now: Instant, symbol: &Symbol<'_>) -> Result<Option<Step>, Verdict> {
         let mut incoming = self.admit_message(now, symbol)?;
@@ -95,8 +96,8 @@ impl Receiver {
         Ok(step)
     }
 
-    /// Makes the state of a message that begins, from its first packet, or says why it must not
-    /// begin.
+    /// Creates the state of a message from its first packet, or returns the verdict on why it must
+    /// not begin.
     #[expect(clippy::result_large_err, reason = "few symbols are refused")]
     pub(super) fn admit_message(
         &mut self,
@@ -154,7 +155,7 @@ impl Receiver {
         self.update(name, |session| session.window.begin(id, incoming));
     }
 
-    /// Counts what a symbol did, and answers it. `None`: it was nonsense.
+    /// Counts the effect of a symbol, and answers it. `None` stands for an invalid symbol.
     fn after(&mut self, now: Instant, step: Option<Step>, symbol: &Symbol<'_>) {
         let Some(step) = step else {
             self.counters.nonsense += 1;

@@ -13,11 +13,11 @@ use core::time::Duration;
 const RECENT: usize = 32;
 /// The largest window that a sender is believed to have, in symbols.
 const MAX_WINDOW: u32 = 1_024;
-/// Symbols of a block that count as lost when it stalls, at most: the largest default window. A sender
-/// that answers no pull must not have many pulled for nothing.
+/// The maximum number of symbols of a block that count as lost when it stalls: the largest default
+/// window. A sender that answers no pull must not have many symbols pulled in vain.
 const MAX_STALLED: u32 = 32;
-/// Symbols of a block after the first one in flight that are recorded if they are trimmed: the largest
-/// default window four times. Others are found out by later arrivals.
+/// Symbols of a block after the first one in flight that are recorded if they are trimmed: four
+/// times the largest default window. The loss of others is detected by later arrivals.
 const TRIMMED: u32 = u128::BITS;
 /// Symbols of a block that are counted: no sender that respects its packet cap sends as many.
 const MAX_SYMBOLS: u32 = 1 << 24;
@@ -25,8 +25,8 @@ const MAX_SYMBOLS: u32 = 1 << 24;
 /// The state of a pulled message.
 ///
 /// A symbol is *outstanding* if it was sent unasked or pulled, and neither arrived nor counts as
-/// lost. No symbol is pulled while as many are outstanding as the sender's window has, nor of a
-/// block of which as many are outstanding as it needs.
+/// lost. No symbol is pulled while the outstanding symbols fill the sender's window, nor of a block
+/// whose outstanding symbols are as many as it needs.
 #[derive(Debug, Default)]
 pub(super) struct Pulling {
     /// Blocks that have begun and are not done, in order.
@@ -56,10 +56,11 @@ struct Block {
     /// Pulled.
     credit: u32,
     arrived: u32,
-    /// Symbols from the first on that are no longer in flight, and how many of them arrived.
+    /// Symbols from the first on that are no longer in flight, and (`settled`) how many of them
+    /// arrived.
     passed: u32,
     settled: u32,
-    /// Symbols from `passed` on that were trimmed: the lowest bit is that of the first.
+    /// Symbols from `passed` on that were trimmed: the lowest bit stands for the first.
     trimmed: u128,
     /// The number of symbols sent before a probe, and the time by which they must arrive.
     probed: Option<(u32, Instant)>,
@@ -83,8 +84,8 @@ pub(super) struct Arrival {
     pub(super) needed: u32,
 }
 
-/// The credit of a block: symbols pulled in all, and whether no more are needed unless some are
-/// lost.
+/// The credit of a block: the total number of symbols pulled, and whether no more are needed unless
+/// some are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Credit {
     pub(super) block: u32,
@@ -125,8 +126,8 @@ impl Pulling {
         self.lost().saturating_sub(lost_before)
     }
 
-    /// Handles a symbol that a switch has trimmed: it is lost, and nothing follows for those sent before
-    /// it, because trimmed packets overtake others. Returns how many more symbols are lost.
+    /// Handles a symbol that a switch has trimmed. It is lost, but says nothing about symbols sent
+    /// before it, because trimmed packets overtake others. Returns how many more symbols are lost.
     pub(super) fn on_trimmed(
         &mut self,
         now: Instant,
@@ -175,7 +176,7 @@ impl Pulling {
         true
     }
 
-    /// Forgets what is outstanding of block `index`, which is done.
+    /// Forgets the outstanding symbols of block `index`, which is done.
     pub(super) fn on_block_done(&mut self, now: Instant, index: u32, layout: &Layout) {
         (self.since, self.stalls) = (now, 0);
         self.begin_up_to(index, layout);
@@ -201,7 +202,7 @@ impl Pulling {
         self.window = (self.window + block.opening(unasked)).clamp(1, MAX_WINDOW);
         block.on_sent(sent, unasked);
         block.probed = Some((sent, due));
-        // Nothing stalls before that, least of all a message of which no symbol has arrived.
+        // The message does not stall before `due`, even if no symbol of it has arrived.
         self.since = self.since.max(due);
     }
 
@@ -262,8 +263,8 @@ impl Pulling {
     }
 
     /// Counts all outstanding symbols as lost, because nothing has arrived for too long. In further
-    /// stalls only one symbol counts as lost each time, so that a sender that returns has not been
-    /// asked for many times its window. Returns how many symbols are lost.
+    /// stalls only one symbol counts as lost each time, so that the credit of a sender that returns
+    /// is not many times its window. Returns how many symbols are lost.
     pub(super) fn on_stall(&mut self, now: Instant) -> u32 {
         let lost_before = self.lost();
         let most = if self.stalls == 0 { MAX_STALLED } else { 1 };
@@ -299,8 +300,8 @@ impl Pulling {
 }
 
 impl Block {
-    /// Of `unasked` symbols that the sender says it sends unasked, those that the block opens with. What
-    /// is added to them later are probes of paths and retries, which do not widen the window.
+    /// Of the `unasked` symbols that the sender announces, those that the block opens with. Later
+    /// additions are probes of paths and retries, which do not widen the window.
     const fn opening(&self, unasked: u32) -> u32 {
         if self.unasked == 0 { unasked } else { 0 }
     }
@@ -317,7 +318,7 @@ impl Block {
         if self.recent.is_full() {
             self.pass_first();
         }
-        // Paths differ in delay, so symbols may arrive in another order than they were sent in.
+        // Paths differ in delay, so symbols may arrive out of order.
         let at = self.recent.partition_point(|&(before, _)| before < number);
         self.recent.insert(at, (number, symbol));
     }
@@ -326,12 +327,12 @@ impl Block {
     /// unasked.
     fn on_sent(&mut self, sent: u32, unasked: u32) {
         self.unasked = self.unasked.max(unasked);
-        // If this receiver forgot the message, it begins in the middle: earlier symbols count as
-        // pulled.
+        // If this receiver has forgotten the message, the block begins in the middle: earlier
+        // symbols count as pulled.
         self.credit = self.credit.max(sent.saturating_sub(self.unasked));
     }
 
-    /// The first `sent` symbols of the block are no longer in flight.
+    /// Records that the first `sent` symbols of the block are no longer in flight.
     fn pass_all(&mut self, sent: u32) {
         while self.recent.first().is_some_and(|&(_, symbol)| symbol < sent) {
             self.pass_first();
@@ -339,7 +340,7 @@ impl Block {
         self.pass_up_to(sent);
     }
 
-    /// Symbols below `symbol` are no longer in flight.
+    /// Records that symbols below `symbol` are no longer in flight.
     fn pass_up_to(&mut self, symbol: u32) {
         let by = symbol.saturating_sub(self.passed);
         self.passed += by;
@@ -352,7 +353,7 @@ impl Block {
         place.map_or(0, |place| 1 << place)
     }
 
-    /// Symbols sent before packet `horizon` are no longer in flight.
+    /// Records that symbols sent before packet `horizon` are no longer in flight.
     fn pass(&mut self, horizon: u64) {
         while self.recent.first().is_some_and(|&(number, _)| number <= horizon) {
             self.pass_first();
@@ -366,12 +367,12 @@ impl Block {
         }
     }
 
-    /// Counts outstanding symbols as lost, `most` of them at the most.
+    /// Counts outstanding symbols as lost, at most `most` of them.
     fn give_up(&mut self, most: u32) {
         while !self.recent.is_empty() {
             self.pass_first();
         }
-        // Those that were trimmed may be among them, and are lost already.
+        // Trimmed symbols may be among them, and are already lost.
         let lost = self.outstanding().min(most) + self.trimmed.count_ones();
         let passed = self.passed.max(self.settled).saturating_add(lost);
         // A sender that repeats symbols has more arrivals than it has sent symbols.
@@ -391,7 +392,7 @@ impl Block {
         self.sent().saturating_sub(self.arrived).saturating_sub(self.lost())
     }
 
-    /// Whether the outstanding symbols do not complete the block.
+    /// Whether the outstanding symbols would not complete the block.
     const fn wants(&self) -> bool {
         self.outstanding() < self.needed
     }
@@ -414,7 +415,7 @@ mod tests {
         Instant::from_nanos(micros * 1_000)
     }
 
-    /// A symbol of a block of which `needed` are missing then, on the only path.
+    /// Handles the arrival of a symbol on the only path, after which its block needs `needed` more.
     fn arrive(pulling: &mut Pulling, symbol: u32, needed: u32) -> u32 {
         let number = symbol.into();
         let arrival = Arrival { block: 0, symbol, unasked: 4, number, horizon: number, needed };
@@ -427,7 +428,7 @@ mod tests {
         assert_eq!(arrive(&mut pulling, 0, 50), 0);
         let credit = |pulling: &mut Pulling| pulling.pull(at(9), &layout).map(|it| it.credit);
         assert_eq!([credit(&mut pulling), credit(&mut pulling)], [Some(1), None]);
-        // Symbols 1 and 2 were sent before, on the same path.
+        // Symbols 1 and 2 were sent before symbol 3, on the same path.
         assert_eq!(arrive(&mut pulling, 3, 49), 2);
         let more: Vec<_> = core::iter::from_fn(|| credit(&mut pulling)).collect();
         assert_eq!(more, [2, 3, 4]);
@@ -447,11 +448,11 @@ mod tests {
         assert_eq!(pulling.pull(at(2), &layout).map(|it| it.credit), Some(1));
         assert_eq!(pulling.pull(at(2), &layout), None);
         assert_eq!(trim(&mut pulling, 1), 1);
-        // Those that it had overtaken arrive, then the pulled one: nothing more is lost.
+        // The symbols that were overtaken arrive, then the pulled one: nothing more is lost.
         assert_eq!([arrive(&mut pulling, 0, 90), arrive(&mut pulling, 2, 89)], [0, 0]);
         assert_eq!([arrive(&mut pulling, 4, 88), pulling.lost()], [0, 2]);
         assert_eq!(trim(&mut pulling, 1), 0, "known already");
-        // The whole packet may come after all, if it was duplicated.
+        // The whole packet may arrive after all, if it was duplicated.
         arrive(&mut pulling, 3, 87);
         assert_eq!(pulling.lost(), 1);
         pulling.check_invariants(&layout);
@@ -488,7 +489,8 @@ mod tests {
         assert_eq!(pulling.stalls_at(rto, &layout), None, "others are pulled instead");
         while pulling.pull(at(600), &layout).is_some() {}
         assert_eq!([pulling.on_stall(at(1_100)), pulling.on_stall(at(2_100))], [1, 1]);
-        // What was pulled last comes: of four pulled anew, the one that had not been given up is lost.
+        // The symbol pulled last arrives: of four pulled anew, the one that had not been given up
+        // is lost.
         let before = pulling.credit(0).credit;
         assert_eq!(arrive(&mut pulling, 4 + before - 1, 49), 1);
         pulling.check_invariants(&layout);

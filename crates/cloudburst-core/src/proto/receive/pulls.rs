@@ -1,4 +1,4 @@
-//! The queue of pulls: of which message the next symbol is pulled, and when.
+//! The queue of pulls: it decides of which message the next symbol is pulled, and when.
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 
 /// One of this many pulls is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
-/// Packets that may wait in a tiny queue in front of a symbol that a probe overtakes, and the
-/// shortest grace period, which allows for imprecise timers of hosts.
+/// Packets that may wait in a tiny queue in front of a symbol that a probe overtakes.
 const GRACE_PACKETS: usize = 32;
+/// The shortest grace period, which allows for imprecise timers of hosts.
 const MIN_GRACE: Duration = Duration::from_micros(100);
-/// Bytes of an Ethernet frame beside the IP packet: header, checksum, preamble and gap. They count,
-/// because the pulled packets of all senders must fit the link.
+/// Bytes of an Ethernet frame besides the IP packet: header, checksum, preamble and gap. They
+/// count, because the pulled packets of all senders must fit the link.
 const FRAME: usize = 14 + 4 + 8 + 12;
 
 /// The name of a pulled message.
@@ -30,14 +30,14 @@ pub(super) type Key = (SessionId, MessageId);
 /// The place of a message in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Symbols that are missing from it.
+    /// The number of symbols missing from it.
     missing: u32,
-    /// When it entered the queue or last had its turn, by the queue's own count.
+    /// When it entered the queue or was last served, by the queue's own count.
     since: u64,
 }
 
-/// The messages of which a symbol may be pulled, of all sessions: one queue, because they share the
-/// link (SCDP, section IV-C).
+/// The messages of all sessions of which a symbol may be pulled. There is one queue, because they
+/// share the link (SCDP, section IV-C).
 #[derive(Debug)]
 pub(super) struct PullQueue {
     order: PullOrder,
@@ -46,7 +46,7 @@ pub(super) struct PullQueue {
     grace: Duration,
     shortest: BTreeSet<(u32, Key)>,
     waiting: BTreeSet<(u64, Key)>,
-    /// When a message stalls, or a probe of it is due.
+    /// When messages stall, or their probes are due.
     pub(super) timers: Timers<Key>,
     /// The next `since`.
     clock: u64,
@@ -78,12 +78,12 @@ impl PullQueue {
         self.grace
     }
 
-    /// When the next symbol may be pulled; `None` if none is wanted.
+    /// When the next symbol may be pulled; `None` if no message wants one.
     pub(super) fn ready_at(&self) -> Option<Instant> {
         (!self.waiting.is_empty()).then(|| self.downlink.ready_at())
     }
 
-    /// The message whose turn it is to be pulled.
+    /// The message of which the next symbol is pulled.
     fn next(&mut self) -> Option<Key> {
         let oldest = self.waiting.first().map(|&(_, key)| key)?;
         self.turns += 1;
@@ -95,8 +95,9 @@ impl PullQueue {
         }
     }
 
-    /// Moves the message at `place` to the place of one that misses `missing` symbols, or out of
-    /// the queue if no symbol of it may be pulled (`None`). `passed` says that it has had its turn.
+    /// Moves the message at `place` to the place of one from which `missing` symbols are missing,
+    /// or out of the queue if no symbol of it may be pulled (`None`). `passed` says that it has
+    /// just been served.
     fn set(&mut self, place: &mut Option<Place>, missing: Option<u32>, key: Key, passed: bool) {
         let old = place.take();
         if let Some(old) = old {
@@ -143,8 +144,8 @@ impl PullQueue {
         self.clock
     }
 
-    /// Panics unless the queue agrees with `messages`, all those that are pulled or have a probe to
-    /// answer.
+    /// Panics unless the queue agrees with `messages`, all messages that are pulled or have a probe
+    /// to answer.
     pub(super) fn check_invariants<'a>(&self, messages: impl Iterator<Item = (Key, &'a Incoming)>) {
         let (mut places, mut timers) = (0, 0);
         for (key, incoming) in messages {

@@ -1,4 +1,4 @@
-//! Room for messages that begin: quotas, and a place in line for those that were refused.
+//! Room for new messages: quotas, and a place in line for messages that were refused.
 
 use super::Receiver;
 use super::held::{Held, PeerKey};
@@ -11,15 +11,15 @@ use crate::time::Instant;
 use crate::wire::Role;
 use std::collections::BTreeMap;
 
-/// A message that was refused for want of room. Its sender asks again and again. After enough
-/// messages have overtaken it, room that becomes free is kept for it.
+/// A message that was refused for want of room. Its sender keeps retrying. Once enough messages
+/// have overtaken it, room that becomes free is kept for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     session: SessionId,
     id: MessageId,
     memory: usize,
     last_asked: Instant,
-    /// Messages of the peer, and of all peers, that had begun before.
+    /// How many messages of the peer, and of all peers, had begun before.
     before: [u64; 2],
     /// Its place in the queue for shared room.
     place: Option<u64>,
@@ -30,11 +30,11 @@ pub(super) struct Waiter {
 pub(super) struct RoomQueue {
     queue: BTreeMap<u64, PeerKey>,
     entered: u64,
-    /// Messages that have begun.
+    /// How many messages have begun.
     begun: u64,
 }
 
-/// A message that wants to begin.
+/// A message that is to begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Applicant {
     pub(super) peer: PeerKey,
@@ -43,7 +43,7 @@ pub(super) struct Applicant {
     pub(super) role: Role,
     /// Whether its sender has finished with all older messages of the session.
     pub(super) oldest: bool,
-    /// Bytes that it may take.
+    /// The number of bytes that it may take.
     pub(super) memory: usize,
 }
 
@@ -56,7 +56,7 @@ impl Waiter {
         now.saturating_since(self.last_asked) <= WAITER_PATIENCE
     }
 
-    /// The room that is kept for it when `begun` messages have overtaken it.
+    /// The room that is kept for it once `begun` messages have overtaken it.
     const fn kept(&self, begun: u64) -> usize {
         if begun >= MAX_OVERTAKEN { self.memory + ENDING_BYTES } else { 0 }
     }
@@ -90,7 +90,7 @@ impl RoomQueue {
 }
 
 impl Receiver {
-    /// Whether a message may begin. If not, it waits for room from now on.
+    /// Whether a message may begin. If there is no room, the message waits for room from now on.
     pub(super) fn admit(&mut self, now: Instant, applicant: &Applicant) -> bool {
         if !self.has_backlog_room(&applicant.peer, applicant.role) {
             return false;
@@ -102,8 +102,8 @@ impl Receiver {
             |waiter: Option<Waiter>, begun: [u64; 2], at: usize, held: &Held, limit: usize| {
                 let other = waiter.filter(|waiter| !waiter.is(applicant));
                 let kept = other.map_or(0, |waiter| waiter.kept(begun[at] - waiter.before[at]));
-                // Messages that the application does not take may stay for long. If they alone are
-                // in the waiter's way, keeping others out would not help it.
+                // Messages that the application does not take may stay for long. If they alone
+                // block the waiter, keeping others out would not help it.
                 if held.backlog.iter().sum::<usize>() + kept > limit { 0 } else { kept }
             };
         let begun = [peer.begun, self.room_queue.begun];
@@ -112,12 +112,12 @@ impl Receiver {
         let fits = |held: Held, kept: usize, limit: usize| {
             let (taken, endings) = (held.memory + kept, held.endings * ENDING_BYTES);
             // One message always fits, whatever its bookkeeping takes: otherwise it would never
-            // arrive. Endings go only when all older messages have ended, so the oldest fits however
-            // many there are.
+            // arrive. Endings are forgotten only when all older messages have ended, so the oldest
+            // message fits however many endings there are.
             taken == 0 && (endings < limit || applicant.oldest)
                 || taken + endings + applicant.memory + ENDING_BYTES <= limit
         };
-        // Many peers with much to remember must not keep out those with little.
+        // Many peers with many endings must not keep out peers with few.
         let endings = if peer.held.endings > MODEST_ENDINGS { self.held.endings } else { 0 };
         let all = Held { endings, ..self.held };
         let has_own = fits(peer.held, kept_own, self.config.decode_bytes_per_peer);
@@ -131,8 +131,8 @@ impl Receiver {
     }
 
     /// Whether more messages of a role may wait for the application. Each role has a share, so that
-    /// a role that nobody takes leaves room for the others. The share does not depend on a
-    /// message's length, because short messages must not overtake long ones.
+    /// a role whose messages are not taken leaves room for the others. The share does not depend on
+    /// a message's length, because short messages must not overtake long ones.
     pub(super) fn has_backlog_room(&self, peer: &PeerKey, role: Role) -> bool {
         let fits = |held: &Held, limit: usize| {
             let backlog = held.backlog[role as usize];
@@ -155,7 +155,7 @@ impl Receiver {
         None
     }
 
-    /// Handles a message that begins: it stops waiting, and overtakes those that wait.
+    /// Handles the admission of a message: it stops waiting, and overtakes those that wait.
     fn on_admitted(&mut self, applicant: &Applicant) {
         self.room_queue.begun += 1;
         let Some(peer) = self.peers.get_mut(&applicant.peer) else { return };
@@ -165,7 +165,8 @@ impl Receiver {
         }
     }
 
-    /// Handles a refusal for want of room. Of a peer's messages, the oldest of a session waits.
+    /// Handles a refusal for want of room. One message of each peer waits: the oldest refused one
+    /// of a session.
     fn on_refused(&mut self, now: Instant, applicant: &Applicant, has_shared: bool) {
         let Applicant { peer: key, session, id, memory, .. } = *applicant;
         let Some(peer) = self.peers.get_mut(&key) else { return };

@@ -1,4 +1,4 @@
-//! Return paths: answers to a peer take turns on the paths by which its symbols arrive.
+//! Return paths: answers to a peer rotate through the paths by which its symbols arrive.
 
 use crate::config::MAX_LEVELS;
 use crate::id::PathId;
@@ -9,22 +9,23 @@ use std::net::IpAddr;
 /// A route is quiet once this many symbols per route have arrived on other routes: one scheduling
 /// quantum of the sender, with the default packet trains.
 const QUIET_AFTER: u64 = 4;
-/// A quiet route takes one turn in this many.
+/// A quiet route is used in one of this many turns.
 const QUIET_TURNS: u32 = 16;
-/// Turns that each ACK request adds to a quiet route.
+/// Turns by which each ACK request advances a quiet route.
 const DOUBT: u32 = 2;
-/// Most ways to a peer that the sending half is told of: they are for where its own paths do not
-/// lead.
+/// The maximum number of routes to a peer that the sending half is told of. They serve where its
+/// own paths do not lead.
 pub(super) const TRIED_ROUTES: usize = 16;
-/// Most copies of an answer to a peer that has had none for long: one by a route, the others by
-/// paths of the receiver's own. Together they are no longer than the symbol that they answer.
+/// The maximum number of copies of an answer to a peer that has had none for long: one by a route,
+/// the others by the receiver's own paths. Together they are no longer than the symbol that they
+/// answer.
 const COPIES: usize = 4;
 
 /// Classes whose packets are counted: control, and those of symbols.
 const CLASSES: usize = 1 + MAX_LEVELS;
 
-/// How often to send an answer of `len` bytes to a peer that has had none for long: all of them
-/// together are no larger than what it sent, of `limit` bytes.
+/// The number of copies of an answer of `len` bytes to a peer that has had none for long. Together,
+/// several copies are no larger than the packet that they answer, of `limit` bytes.
 pub(super) fn copies(len: usize, limit: usize) -> usize {
     (limit / len.max(1)).clamp(1, COPIES)
 }
@@ -34,26 +35,26 @@ pub(super) fn copies(len: usize, limit: usize) -> usize {
 pub(super) struct Routes {
     routes: Vec<Route>,
     next: usize,
-    /// Symbols that came by any route.
+    /// The number of symbols that arrived by any route.
     symbols: u64,
-    /// Of these, the symbols of each class.
+    /// The same for each class.
     of_class: [u64; CLASSES],
-    /// Answers that did not take a route.
+    /// The number of answers that did not take a route.
     alternates: usize,
-    /// Symbols that others on their path have overtaken, and that have not come.
+    /// The number of symbols that have not arrived although later ones on their path have.
     missing: u64,
 }
 
 #[derive(Debug)]
 struct Route {
-    /// The peer's path whose symbols came by it.
+    /// The peer's path whose symbols arrive by it.
     path: PathId,
     via: Via,
-    /// `symbols` when the last one came.
+    /// The value of `symbols` when its last symbol arrived.
     last_symbol: u64,
-    /// Turns that it did not get since it went quiet, or was last taken.
+    /// Turns that it has missed since it was last taken.
     passed: u32,
-    /// Bytes that may leave by it, if nobody has shown that the peer receives there.
+    /// Bytes that may leave by it, as long as the peer's address is not validated.
     credit: usize,
     /// The newest symbol of each class; symbols of a more urgent class may overtake others.
     newest: [Option<Newest>; CLASSES],
@@ -76,19 +77,19 @@ struct Newest {
     path_number: u16,
     /// Its packet number, which counts all symbols of the peer.
     packet: u64,
-    /// How many of the class had come by any route.
+    /// How many symbols of the class had arrived by any route.
     at: u64,
 }
 
-/// Bytes that may be sent to an address for each byte that came from there, as long as nobody has shown
-/// that the peer receives there (RFC 9000, section 8.1).
+/// Bytes that may be sent to an address for each byte that arrived from it, as long as it is not
+/// validated (RFC 9000, section 8.1).
 const AMPLIFICATION: usize = 3;
 
 impl Routes {
-    /// Records that an authentic packet of `len` bytes of the peer's path `path` came by `via`;
-    /// `validated`: it is known that the peer receives there. Anybody could have sent it on from
-    /// elsewhere. `counted`: its place on the path, if it shows that what the path carried before it has
-    /// arrived or is lost. Returns whether the way is new.
+    /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
+    /// `validated` says that the peer is known to receive there: a third party could have forwarded
+    /// the packet from elsewhere. `counted` is its place on the path, if it shows that earlier
+    /// packets on the path have arrived or are lost. Returns whether the route is new.
     #[inline]
     pub(super) fn learn(
         &mut self,
@@ -145,7 +146,7 @@ impl Routes {
             self.missing += u64::from(ahead.cast_unsigned()) - 1;
             *last = Some(this);
         } else if ahead < 0 {
-            // It was missing, and is late.
+            // It counted as missing, but was only late.
             self.missing = self.missing.saturating_sub(1);
         }
     }
@@ -165,12 +166,12 @@ impl Routes {
         newest.min().unwrap_or(0)
     }
 
-    /// Whether others bring symbols, and this one does not any more.
+    /// Whether other routes bring symbols and this one no longer does.
     fn is_quiet(&self, route: &Route) -> bool {
         self.symbols - route.last_symbol >= QUIET_AFTER * self.routes.len() as u64
     }
 
-    /// Symbols that others on their path have overtaken, and that have not come.
+    /// The number of symbols that have not arrived although later ones on their path have.
     pub(super) const fn missing(&self) -> u64 {
         self.missing
     }
@@ -179,7 +180,7 @@ impl Routes {
         self.routes.len()
     }
 
-    /// The ways by which the peer's packets came last, each once, as far as they are of `ip`: a few,
+    /// The most recent routes by which the peer's packets arrived from `ip`, each once. Only a few,
     /// because a peer may move with every packet.
     pub(super) fn vias(&self, ip: IpAddr) -> Vec<Via> {
         let mut newest: Vec<&Route> =
@@ -194,14 +195,14 @@ impl Routes {
         vias
     }
 
-    /// The peer requests an ACK: what it was told may have been lost. Quiet routes are tried
-    /// sooner.
+    /// Handles an ACK request of the peer: earlier answers may have been lost. Quiet routes are
+    /// tried sooner.
     pub(super) fn doubt(&mut self) {
         self.routes.iter_mut().for_each(|route| route.passed += DOUBT);
     }
 
-    /// The next way back that is a path of our own, to the address of the next route: all ways by
-    /// which the peer's symbols come may be dead the other way.
+    /// The next alternate reverse path: a path of our own to the address of the next route. All
+    /// routes by which the peer's symbols arrive may be dead in reverse.
     pub(super) fn take_alternate(
         &mut self,
         len: usize,
@@ -211,13 +212,13 @@ impl Routes {
         let ways = own.paths(via.remote, 1);
         let way = ways.get(self.alternates % ways.len().max(1)).copied();
         self.alternates += 1;
-        // Firewalls let nothing else pass.
+        // Firewalls let only packets from this address pass.
         Some((path, way.map_or(via, |way| way.leaving_from(via.local))))
     }
 
-    /// The next route in turn, for an answer of `len` bytes at most. What brings no symbols any more
-    /// hardly takes answers back: such routes are passed over most of the time, but not always, for
-    /// one may work in one direction.
+    /// The next route in turn, for an answer of at most `len` bytes. A route that no longer brings
+    /// symbols is unlikely to carry answers back. Such routes are passed over most of the time, but
+    /// not always, because one may work in that direction only.
     pub(super) fn take(&mut self, len: usize) -> Option<(PathId, Via)> {
         let routes = self.routes.len();
         let quiet = QUIET_AFTER * routes as u64;
@@ -232,7 +233,8 @@ impl Routes {
                 return Some((PathId(turn as u16), route.via));
             }
         }
-        // Symbols come by a route that there was no room for, or others may take no more.
+        // Symbols arrive by a route that there was no room for, or the other routes have no credit
+        // left.
         let turn = (self.next..self.next + routes).map(|turn| turn % routes);
         let turn = turn.into_iter().find(|&turn| self.routes[turn].pay(len))?;
         self.next = turn + 1;

@@ -1,4 +1,4 @@
-//! One direction of messages from one incarnation of one peer.
+//! A session: messages in one direction, from one incarnation of one peer.
 
 use super::answers::{ArrivalCounts, Counted, Report};
 use super::deadlines::QUIET_GRAIN;
@@ -24,28 +24,29 @@ use std::net::SocketAddr;
 pub(super) struct Session {
     /// The name that the peer is known by: its address, or an alias.
     pub(super) peer: SocketAddr,
-    /// Where it is seen: its validated IP address, and the port where it takes messages and nobody
-    /// else does.
+    /// The address at which it is seen: its validated IP address, and the port at which it alone
+    /// accepts messages.
     pub(super) own: SocketAddr,
-    /// It is reached only where its packets come from: a translator is between.
+    /// Whether an address translator is in between, so that the peer is reachable only at the
+    /// addresses from which its packets arrive.
     pub(super) translated: bool,
-    /// What the sending half is told as soon as there is a way to the peer.
+    /// Given to the sending half as soon as there is a route to the peer.
     pub(super) unadopted: Option<Box<Peering>>,
     pub(super) incarnation: Incarnation,
-    /// What the peer can do beyond this version.
+    /// The peer's capabilities beyond this version.
     pub(super) capabilities: Capabilities,
     pub(super) opener: Opener,
     pub(super) sealer: Sealer,
     pub(super) digest: DigestKey,
     pub(super) last_heard: Instant,
-    /// Where the order of quiet sessions has it: no earlier than `QUIET_GRAIN` before it was heard last.
+    /// Its key in the order of quiet sessions: less than `QUIET_GRAIN` before `last_heard`.
     pub(super) quiet: Option<Instant>,
     pub(super) tally: ReceivedFrom,
     pub(super) window: Window,
     pub(super) routes: Routes,
     /// The round trip from a pull to the symbol that it requests.
     pub(super) pull_round_trip: RoundTrip,
-    /// Arrivals of the messages that were delivered last, for the STOPs that answer late symbols.
+    /// Arrivals of the messages delivered most recently, for the STOPs that answer late symbols.
     arrivals: VecDeque<(MessageId, ArrivalCounts)>,
 }
 
@@ -81,18 +82,18 @@ impl Session {
         }
     }
 
-    /// Whose quota it counts against.
+    /// The holder of the quota that it counts against.
     pub(super) const fn key(&self) -> PeerKey {
         PeerKey { incarnation: self.incarnation, ip: self.own.ip() }
     }
 
-    /// Bytes of the header tag of its symbols.
+    /// The length of the header tag of its symbols, in bytes.
     pub(super) const fn header_tag_len(&self) -> usize {
         if self.capabilities.has(Capabilities::TRIM) { HEADER_TAG_LEN } else { 0 }
     }
 
-    /// Records that something authentic arrived. The order of quiet sessions is `quiet`, where this one
-    /// is `name`.
+    /// Records that an authentic packet arrived. `quiet` is the order of quiet sessions, in which
+    /// this one is `name`.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant, name: SessionId, quiet: &mut Timers<SessionId>) {
         self.last_heard = now;
@@ -101,8 +102,9 @@ impl Session {
         }
     }
 
-    /// Records that an authentic packet of `len` bytes of the peer's path `path` came by `via`; `counted`:
-    /// the place that it has on its path. Returns what the sending half must know of that.
+    /// Records that an authentic packet of `len` bytes on the peer's path `path` arrived by `via`.
+    /// `counted` is its place on the path, if it counts there. Returns the routes if the sending
+    /// half must learn of them.
     #[inline]
     pub(super) fn learn_route(
         &mut self,
@@ -113,14 +115,15 @@ impl Session {
     ) -> Option<Discovery> {
         let validated = via.remote.ip() == self.own.ip();
         let is_new = self.routes.learn(path, via, len, validated, counted);
-        // Of a peer that has an address of its own, a few are enough to try.
+        // For a peer that has an address of its own, trying a few is enough.
         let counts = is_new && (self.translated || self.routes.len() <= TRIED_ROUTES);
         counts.then(|| {
             Discovery::Routes(self.peer, self.incarnation, self.routes.vias(self.own.ip()))
         })
     }
 
-    /// The next way back for an answer of `len` bytes to a peer that has had none for long.
+    /// The next alternate reverse path for an answer of `len` bytes to a peer that has had none for
+    /// long.
     pub(super) fn take_alternate(
         &mut self,
         len: usize,
@@ -129,7 +132,7 @@ impl Session {
         if self.translated { self.routes.take(len) } else { self.routes.take_alternate(len, own) }
     }
 
-    /// Appends an ANSWER with these reports, sealed, that leaves by `path` in `class`.
+    /// Appends a sealed ANSWER with these reports, which leaves by `path` in `class`.
     pub(super) fn write_answer<'a>(
         &mut self,
         reports: impl IntoIterator<Item = &'a Report>,
@@ -145,12 +148,12 @@ impl Session {
         self.tally.answers_sent += 1;
     }
 
-    /// What has come so far.
+    /// The traffic received so far.
     pub(super) const fn received(&self) -> ReceivedFrom {
         ReceivedFrom { missing_symbols: self.routes.missing(), ..self.tally }
     }
 
-    /// Keeps the arrivals of a message that was delivered, for a while.
+    /// Keeps the arrivals of a delivered message for a while.
     pub(super) fn keep_arrivals(&mut self, id: MessageId, arrivals: &ArrivalCounts) {
         let full = self.arrivals.len() == KEPT_ARRIVALS;
         let (_, mut kept) =
@@ -159,8 +162,8 @@ impl Session {
         self.arrivals.push_back((id, kept));
     }
 
-    /// The arrivals of a delivered message, if it was one of the last. Adds a late symbol by its path,
-    /// with a CE mark or without; a late probe has none, as it is no arrival.
+    /// The arrivals of a delivered message, if it was one of the last. First adds `late`, the path
+    /// of a late symbol and whether it had a CE mark; `None` for a late probe, which is no arrival.
     pub(super) fn count_late(&mut self, id: MessageId, late: Option<(PathId, bool)>) -> Counted {
         let Some((_, arrivals)) = self.arrivals.iter_mut().rev().find(|(kept, _)| *kept == id)
         else {

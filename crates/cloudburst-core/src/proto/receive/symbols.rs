@@ -1,4 +1,4 @@
-//! Symbols: whose they are, whether they are authentic, and how they are answered.
+//! Symbols: their sessions, their authentication, and the answers to them.
 
 use super::Receiver;
 use super::answers::{Answer, Verdict};
@@ -13,7 +13,7 @@ use crate::wire::seal::OpenError;
 use crate::wire::symbol::{SymbolView, TrimmedView};
 use crate::wire::{Capabilities, Prefix, SymbolHeader};
 
-/// An authentic symbol, and where it came from.
+/// An authentic symbol, and its session.
 pub(super) struct Symbol<'a> {
     pub(super) session: SessionId,
     pub(super) prefix: Prefix,
@@ -21,10 +21,10 @@ pub(super) struct Symbol<'a> {
     pub(super) index_set: &'a [u8],
     pub(super) payload: &'a [u8],
     pub(super) packet_len: usize,
-    /// It came with a CE mark, and its sender wants to know.
+    /// Whether it arrived with a CE mark and its sender wants to know.
     pub(super) ce: bool,
-    /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet that
-    /// has counted when it came trimmed.
+    /// Whether it counts as an arrival on its path: it is neither a probe nor a copy of a packet
+    /// that was already counted when it arrived trimmed.
     pub(super) is_arrival: bool,
 }
 
@@ -38,9 +38,9 @@ impl Receiver {
             })
     }
 
-    /// Takes a SYMBOL that arrived by `via`, with a CE mark or without. The packet is garbled afterwards.
-    /// Returns what the sending half must learn: a new peer, to which it needs no handshake, or new routes
-    /// to one.
+    /// Handles a SYMBOL that arrived by `via`; `ce` says whether it had a CE mark. The contents of
+    /// `packet` are unspecified afterwards. Returns what the sending half must learn: a new peer,
+    /// to which it needs no handshake, or new routes to one.
     pub(in crate::proto) fn handle_symbol(
         &mut self,
         now: Instant,
@@ -86,9 +86,9 @@ impl Receiver {
         found
     }
 
-    /// Notes an authentic packet of so many bytes; `counts`: it shows that what its path carried before it
-    /// has arrived or is lost. Returns what the sending half must learn; `None` if there was no room
-    /// for the session, which is answered by silence.
+    /// Records an authentic packet of `packet_len` bytes. `counts` says that it shows that earlier
+    /// packets on its path have arrived or are lost. Returns what the sending half must learn;
+    /// `None` if there was no room for the session, in which case there is no answer.
     #[inline]
     pub(super) fn hear(
         &mut self,
@@ -138,7 +138,7 @@ impl Receiver {
         self.count_opened(opened)
     }
 
-    /// Counts a packet that was not opened.
+    /// Counts a packet that could not be opened.
     pub(super) fn count_opened<T>(&mut self, opened: Option<Result<T, OpenError>>) -> Option<T> {
         let counter = match opened {
             Some(Ok(opened)) => return Some(opened),
@@ -150,7 +150,7 @@ impl Receiver {
         None
     }
 
-    /// The peer has finished with what is older than `low_watermark`.
+    /// Drops messages older than `low_watermark`, with which the peer has finished.
     fn raise_low_watermark(&mut self, name: SessionId, low_watermark: MessageId) {
         let dropped =
             self.update(name, |session| session.window.raise_low_watermark(low_watermark));
@@ -177,8 +177,8 @@ impl Receiver {
     }
 }
 
-/// What the sending half must know of a session in which a packet has come: the peer, as soon as
-/// there is a way to it.
+/// What the sending half must learn of a session in which a packet has arrived: the peer, as soon
+/// as there is a route to it.
 #[inline]
 pub(super) fn discovery(
     session: &mut Session,

@@ -1,4 +1,5 @@
-//! Symbols that switches have trimmed: lost, but known to be (NDP; SCDP, section IV-B).
+//! Symbols that switches have trimmed: they are lost, but the receiver knows it (NDP; SCDP, section
+//! IV-B).
 
 use super::Receiver;
 use super::answers::{Counted, Verdict};
@@ -13,8 +14,8 @@ use crate::wire::symbol::{PROBE_LEN, TrimmedView};
 use crate::wire::{Capabilities, Prefix, SymbolHeader};
 
 impl Receiver {
-    /// Whether a SYMBOL is of a session whose symbols carry header tags. Only asked where the
-    /// configuration allows it, since it looks up the session.
+    /// Whether a SYMBOL belongs to a session whose symbols carry header tags. Called only if the
+    /// configuration allows such tags, because it looks up the session.
     pub(super) fn has_header_tag(&self, packet: &[u8]) -> bool {
         let Some(name) = Prefix::session_of(packet) else { return false };
         let capabilities = match self.sessions.get(&name) {
@@ -45,7 +46,7 @@ impl Receiver {
             None => self.confirm(now, prefix.session, prefix.number, verify),
         };
         let ((), confirmed) = self.count_opened(opened)?;
-        // It may have overtaken what its path carried before it.
+        // It may have overtaken earlier packets on its path.
         let counts = false;
         let found = self.hear(now, via, (&prefix, &header, packet_len), counts, confirmed)?;
         self.counters.symbols_trimmed += 1;
@@ -55,7 +56,8 @@ impl Receiver {
             header,
             index_set: &[],
             payload: &[],
-            // No arrivals fit the answer: the sender would take those that did for all there are.
+            // Leaves no room for arrivals in the answer: the sender would take those that fit for
+            // all of them.
             packet_len: packet_len.min(PROBE_LEN),
             ce: false,
             is_arrival: true,
@@ -65,7 +67,7 @@ impl Receiver {
         found
     }
 
-    /// Handles an authentic trimmed symbol, which may be the first packet that arrives of its message.
+    /// Handles an authentic trimmed symbol, which may be the first packet of its message to arrive.
     fn take_trimmed(&mut self, now: Instant, symbol: &Symbol<'_>) {
         if !self.reach_message(now, symbol) {
             return;
@@ -83,7 +85,8 @@ impl Receiver {
         self.counters.symbols_lost += u64::from(symbols);
         self.pulls.update(incoming, rto, key);
         if symbol.prefix.ack_request {
-            // The packet may have overtaken symbols sent before it, so its ACK request is like a probe.
+            // The packet may have overtaken symbols sent before it, so its ACK request counts as a
+            // probe.
             self.note_probe(now, symbol, symbol.header.symbol.saturating_add(1));
         } else if let Some(Credit { credit, fin, .. }) = unfinished {
             let arrivals = Counted::new();
@@ -92,13 +95,13 @@ impl Receiver {
     }
 }
 
-/// What was lost with a trimmed symbol.
+/// The loss that a trimmed symbol reveals.
 #[derive(Default)]
 struct Loss {
-    /// How many more symbols.
+    /// How many more symbols are lost.
     symbols: u32,
-    /// The credit of the block, if its sender may have been told that no more will be pulled. It must not
-    /// take the wait for its turn in the queue of pulls for silence.
+    /// The credit of the block, if its sender may have been told that no more symbols will be
+    /// pulled. The sender must not mistake the wait in the queue of pulls for silence.
     unfinished: Option<Credit>,
 }
 

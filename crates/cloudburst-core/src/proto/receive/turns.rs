@@ -1,4 +1,4 @@
-//! Queues that take turns, so that items for one peer do not delay those for another.
+//! Queues served in turn, so that items for one peer do not delay those for another.
 
 use core::hash::Hash;
 use foldhash::{HashMap, HashMapExt};
@@ -14,7 +14,7 @@ const SPARE: usize = 64;
 #[derive(Debug)]
 pub(super) struct Turns<K, V> {
     queues: HashMap<K, VecDeque<V>>,
-    /// Keys of queues that hold something, in turn.
+    /// Keys of non-empty queues, in turn.
     ring: VecDeque<K>,
     spare: Vec<VecDeque<V>>,
     limit: usize,
@@ -51,7 +51,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         self.queues.get_mut(&key)
     }
 
-    /// The number of queues that hold something.
+    /// The number of non-empty queues.
     pub(super) fn len(&self) -> usize {
         self.ring.len()
     }
@@ -71,8 +71,8 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         }
     }
 
-    /// Removes, out of turn, the first item that `fits`, of a key that does. Examines only the
-    /// first `looks` keys and items.
+    /// Removes, out of turn, the first item for which `fits` holds, of a key for which `key_fits`
+    /// does. Examines only the first `looks` keys and items.
     pub(super) fn take_first(
         &mut self,
         looks: usize,
@@ -94,7 +94,7 @@ impl<K: Copy + Eq + Hash, V> Turns<K, V> {
         Some((key, item))
     }
 
-    /// Panics unless each queue holds something, has one turn, and respects the limit.
+    /// Panics unless each queue is non-empty, has one turn, and respects the limit.
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.queues.len(), self.ring.len(), "one turn for each queue");
         assert!(self.ring.len() <= self.limit, "{} queues", self.ring.len());

@@ -1,4 +1,4 @@
-//! What became of the messages of one session, from its low watermark on.
+//! The fate of the messages of one session, from its low watermark on.
 
 use super::held::Held;
 use super::incoming::Incoming;
@@ -15,21 +15,21 @@ pub(super) enum Ending {
     Rejected(RejectReason),
 }
 
-/// The messages of one session that are remembered: being received, whole, or ended.
+/// The messages of one session that are remembered: being received, complete, or ended.
 #[derive(Debug)]
 pub(super) struct Window {
     /// The low watermark: the peer has finished with all messages below.
     low_watermark: MessageId,
-    /// What became of messages from the watermark on.
+    /// How messages from the watermark on have ended.
     ended: BTreeMap<MessageId, Ending>,
     /// Messages from the watermark on of which symbols are missing.
     receiving: BTreeMap<MessageId, Incoming>,
-    /// Messages that are whole and wait for the application. The watermark may pass them: nothing
-    /// was promised of them, but they are delivered all the same.
+    /// Complete messages that wait for the application. The watermark may pass them: their delivery
+    /// was not promised, but they are delivered all the same.
     whole: HashMap<MessageId, Incoming>,
-    /// Bytes that messages which have not ended may take.
+    /// The number of bytes that messages that have not ended may take.
     memory: usize,
-    /// How many of them are of whole messages, by role.
+    /// How many of these bytes belong to complete messages, by role.
     backlog: [usize; Role::COUNT],
 }
 
@@ -49,12 +49,12 @@ impl Window {
         self.low_watermark
     }
 
-    /// What all of it takes.
+    /// The state that the window holds.
     pub(super) fn held(&self) -> Held {
         Held { memory: self.memory, backlog: self.backlog, endings: self.ended.len() }
     }
 
-    /// Messages whose fate must be remembered.
+    /// The number of messages whose fate must be remembered.
     pub(super) fn span(&self) -> usize {
         self.ended.len() + self.receiving.len() + self.whole.len()
     }
@@ -83,18 +83,18 @@ impl Window {
         self.receiving.get_mut(&id).or_else(|| self.whole.get_mut(&id))
     }
 
-    /// Bytes of a message that waits for the application.
+    /// The length of a message that waits for the application.
     pub(super) fn whole_length(&self, id: MessageId) -> Option<usize> {
         self.whole.get(&id).map(Incoming::length)
     }
 
-    /// A message has begun.
+    /// Adds a message that begins.
     pub(super) fn begin(&mut self, id: MessageId, incoming: Incoming) {
         self.memory += incoming.memory();
         self.receiving.insert(id, incoming);
     }
 
-    /// No symbol of `id` is missing any more: from now on it waits for the application.
+    /// Handles the completion of `id`: from now on, it waits for the application.
     pub(super) fn complete(&mut self, id: MessageId) {
         if let Some(incoming) = self.receiving.remove(&id) {
             self.backlog[incoming.role as usize] += incoming.memory();
@@ -102,7 +102,7 @@ impl Window {
         }
     }
 
-    /// Remembers how `id` ended, and returns what there is of it.
+    /// Remembers how `id` ended, and returns its state.
     pub(super) fn end(&mut self, id: MessageId, ending: Ending) -> Option<Incoming> {
         if id >= self.low_watermark {
             self.ended.entry(id).or_insert(ending);
@@ -110,7 +110,7 @@ impl Window {
         self.forget(id)
     }
 
-    /// Forgets `id`, as if it had never begun, and returns what there is of it.
+    /// Forgets `id`, as if it had never begun, and returns its state.
     pub(super) fn forget(&mut self, id: MessageId) -> Option<Incoming> {
         if let Some(incoming) = self.receiving.remove(&id) {
             self.memory -= incoming.memory();
@@ -122,8 +122,8 @@ impl Window {
         Some(incoming)
     }
 
-    /// The peer has finished with what is older than `low_watermark`: forgets how that ended, and
-    /// returns what was being received of it.
+    /// Forgets the endings of messages older than `low_watermark`, with which the peer has
+    /// finished. Returns those that were being received.
     pub(super) fn raise_low_watermark(
         &mut self,
         low_watermark: MessageId,
@@ -133,7 +133,7 @@ impl Window {
             return dropped;
         }
         self.low_watermark = low_watermark;
-        // Not by `split_off`, which counts what stays.
+        // `split_off` would count the remaining entries.
         while let Some(oldest) =
             self.ended.first_entry().filter(|oldest| *oldest.key() < low_watermark)
         {
@@ -159,7 +159,7 @@ impl Window {
         self.whole.iter().map(|(id, incoming)| (*id, incoming))
     }
 
-    /// Panics unless sums agree with messages, and only whole ones are below the watermark.
+    /// Panics unless sums agree with messages, and only complete ones are below the watermark.
     pub(super) fn check_invariants(&self) {
         let memory: usize = self.messages().map(|(_, incoming)| incoming.memory()).sum();
         assert_eq!(self.memory, memory, "memory of the messages held");

@@ -1,4 +1,4 @@
-//! What comes back: ANSWERs with reports on messages.
+//! Handles ANSWERs, with reports on messages.
 
 use super::peer::Peer;
 use super::recovery::Pull;
@@ -13,7 +13,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
-    /// Takes an answer that arrived. The packet is garbled afterwards.
+    /// Handles an ANSWER. The contents of `packet` are unspecified afterwards.
     pub(in crate::proto) fn handle_answer(&mut self, now: Instant, packet: &mut [u8]) {
         let Ok(prefix) = Prefix::parse(packet) else { return self.counters.malformed += 1 };
         let Some(&address) = self.sessions.get(&prefix.session) else {
@@ -29,14 +29,14 @@ impl Sender {
             Err(OpenError::Replayed) => return self.counters.replayed += 1,
             Err(OpenError::Forged) => return self.counters.forged += 1,
         }
-        // What strangers send is not worth reading further.
+        // Reports are parsed only after authentication.
         let Ok((_, reports)) = answer::reports(packet) else { return self.counters.malformed += 1 };
         peer.tally.answers_received += 1;
         let before = self.observer.as_ref().map(|_| path_states(peer.paths.stats()));
         let mut freshest = None;
         for report in reports.clone() {
             let Report::Message(answer) = report else { continue };
-            // Even if all is known of the message, this is news of the path.
+            // Even if it says nothing new about the message, it is news of the path.
             if let Some((path, rtt)) = peer.rtt.on_answer(now, answer.acknowledged) {
                 peer.paths.answered(now, path, rtt);
                 freshest = Some(freshest.map_or(rtt, |known: Duration| known.min(rtt)));
@@ -51,7 +51,7 @@ impl Sender {
         }
         if awaited {
             self.end_connects_to(address);
-            // Asked because of its silence, it has answered so.
+            // The handshake was begun because of the peer's silence, which this answer has ended.
             let settled = |peer: &Peer| peer.usable && peer.connects.is_empty();
             if self.peers.get(&address).is_some_and(settled) {
                 self.end_handshake(address);
@@ -66,19 +66,19 @@ impl Sender {
         if let (Some(before), Some(peer)) = (before, self.peers.get(&address)) {
             tell_paths(&self.observer, address, &before, peer.paths.stats());
         }
-        // What the reports say of messages comes before what the silence would make of them.
+        // Messages continue after the silence only once the reports on them have been handled.
         self.go_on(now, address, go_on);
         self.limit_rate(now, address, freshest);
     }
 
-    /// Takes in what an answer of a peer told of the rate. The packet that it acknowledges was sent `age`
-    /// ago, if that is known.
+    /// Updates the rate limit after an answer of a peer. The packet that it acknowledges was sent
+    /// `age` ago, if that is known.
     fn limit_rate(&mut self, now: Instant, address: SocketAddr, age: Option<Duration>) {
         let Some(limit) = &mut self.limit else { return };
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let (changes, changed_at) = limit.changed();
         if peer.rate_changes != changes {
-            // Packets were sent at another rate until then.
+            // Packets before the change were sent at another rate.
             peer.paths.clear_evidence();
             if age.is_none_or(|age| now - age >= changed_at) {
                 peer.rate_changes = changes;
@@ -97,7 +97,7 @@ impl Sender {
         self.follow_limit(now);
     }
 
-    /// Paces symbols as the limit says.
+    /// Paces symbols according to the limit.
     pub(super) fn follow_limit(&mut self, now: Instant) {
         let Some(limit) = &self.limit else { return };
         let (changes, _) = limit.changed();
@@ -109,7 +109,7 @@ impl Sender {
         }
     }
 
-    /// Takes an authentic answer of a peer that counts as heard.
+    /// Handles an authentic answer, whose peer already counts as heard from.
     fn take_answer(&mut self, now: Instant, address: SocketAddr, answer: Answer<ArrivalsView<'_>>) {
         match &answer.verdict {
             Verdict::BlockDone { .. } | Verdict::Delivered { .. } => {

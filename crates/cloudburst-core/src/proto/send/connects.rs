@@ -13,18 +13,18 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Connect {
     pub(super) peer: SocketAddr,
-    /// Its deadline, at which the timers have it.
+    /// Its deadline, which is its key in the timers.
     pub(super) timer_key: Option<Instant>,
 }
 
 impl Sender {
-    /// Opens a session with the peer at `address`, or checks the one there is as a message would.
-    /// The connect ends with a [`SenderEvent::Connected`]: at once if the session may be used and the
-    /// peer holds it for good.
+    /// Opens a session with the peer at `address`, or checks the existing one as a message would.
+    /// The connect ends with a [`SenderEvent::Connected`]: at once if the session is usable and
+    /// confirmed.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was begun then.
+    /// See [`SendError`]. On an error, no connect was started.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
@@ -66,8 +66,8 @@ impl Sender {
         self.end_connect(id, Err(rejection));
     }
 
-    /// Asks after a session that the peer may still forget for want of a packet, if connects wait for it.
-    /// The question is such a packet.
+    /// If connects wait for a session that the peer may still forget for want of a packet, checks
+    /// the session. The HELLO of the check is such a packet.
     pub(super) fn confirm_for_connects(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get(&address) else { return };
         if peer.usable && !peer.is_confirmed() && !peer.connects.is_empty() {
@@ -75,7 +75,7 @@ impl Sender {
         }
     }
 
-    /// Ends the connects to a peer whose session is there for good.
+    /// Ends the connects to a peer whose session is usable and confirmed.
     pub(super) fn end_connects_to(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|peer| peer.is_connected()) else {
             return;

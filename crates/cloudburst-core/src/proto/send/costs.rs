@@ -1,5 +1,5 @@
-//! What one event costs a sender with very many peers and messages: counted in peers and messages
-//! that are looked at, not in time.
+//! Tests of what one event costs a sender with very many peers and messages, counted in peers and
+//! messages that are visited, not in time.
 
 use crate::config::{Config, Security};
 use crate::error::SendError;
@@ -21,7 +21,7 @@ const MESSAGES_PER_PEER: u64 = 10;
 /// A peer, its messages, and the steps down a tree of all of them.
 const FEW: u64 = 2 * MESSAGES_PER_PEER + 17;
 
-/// A sender, and what it has asked of whom.
+/// A sender, and the handshakes that it has begun.
 struct Crowd {
     sender: Endpoint,
     now: Instant,
@@ -112,7 +112,7 @@ impl Crowd {
         self.sender.handle_datagram(self.now, via, packet);
     }
 
-    /// What `event` looks at.
+    /// The number of peers and messages that `event` visits.
     fn cost(&mut self, event: impl FnOnce(&mut Self)) -> u64 {
         let cost = steps_of(|| event(self));
         self.sender.check_invariants();

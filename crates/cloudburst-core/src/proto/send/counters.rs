@@ -1,6 +1,6 @@
 //! The counters of a sender.
 
-/// What a sender has done and seen since it was made.
+/// Counters of what a sender has done and seen since it was created.
 ///
 /// # Example
 ///
@@ -15,7 +15,7 @@
 /// # log(&SenderCounters::default());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each name says it; docs/spec.md lists them")]
+#[allow(missing_docs, reason = "the names are self-explanatory; docs/spec.md lists them")]
 #[non_exhaustive]
 pub struct SenderCounters {
     pub handshakes_sent: u64,

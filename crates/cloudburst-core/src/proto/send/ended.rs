@@ -4,19 +4,19 @@ use super::Outgoing;
 use crate::proto::idle::IdleTimer;
 use crate::time::Instant;
 
-/// Messages that are kept at most.
+/// The maximum number of messages kept.
 const MAX_KEPT: usize = 256;
 
 /// Messages without their bytes.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     messages: Vec<Outgoing>,
-    /// Nothing is kept while it does not run.
+    /// Messages are kept only while it runs.
     idle: IdleTimer,
 }
 
 impl Ended {
-    /// A message that has ended, if there is one, for the memory of a new one.
+    /// Takes a message that has ended, if there is one, whose memory a new one may use.
     pub(super) fn take(&mut self, now: Instant) -> Option<Outgoing> {
         self.idle.on_use(now);
         self.messages.pop()

@@ -23,11 +23,12 @@ impl Sender {
         }
     }
 
-    /// Stops all bursts and connects at once, except those that say of a call that it is over. Returns
-    /// the calls whose answers this cut off, with their callers and the deadlines of the answers.
+    /// Stops all bursts and connects at once, except messages that say that a call is over. Returns
+    /// the calls whose responses this cut off, with their callers and the deadlines of the
+    /// responses.
     pub(in crate::proto) fn cancel_all(&mut self) -> Vec<(SocketAddr, CallId, Instant)> {
         let mut messages: Vec<MessageId> = self.messages.keys().copied().collect();
-        // In an order that does not change from run to run.
+        // Sorted, so that the order does not change from run to run.
         messages.sort_unstable();
         let mut cut_off = Vec::new();
         for id in messages {

@@ -21,7 +21,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 
 impl Sender {
-    /// Takes in what the receiving half has found out.
+    /// Learns a discovery of the receiving half.
     pub(in crate::proto) fn learn(&mut self, now: Instant, found: Discovery) {
         match found {
             Discovery::Peer(peering) => self.adopt(now, *peering),
@@ -34,8 +34,8 @@ impl Sender {
         }
     }
 
-    /// Takes up a session that the receiver half accepted, so that messages to its initiator
-    /// need no handshake of their own.
+    /// Adopts a session that the receiving half accepted, so that messages to its initiator need no
+    /// handshake of their own.
     fn adopt(&mut self, now: Instant, peering: Peering) {
         let Peering { peer, incarnation, flow, capabilities, port, ports, local, routes } = peering;
         let entered = if is_alias(&peer) {
@@ -54,8 +54,8 @@ impl Sender {
                 self.learn_routes(peer, routes);
             }
             Some(session) if session.remote == incarnation => self.learn_ports(peer, port, ports),
-            // It restarted, or somebody else claims its port: whoever is at that address says.
-            // Until then nothing is begun in a session that may be dead.
+            // It restarted, or another endpoint claims its port. A handshake shows which one is at
+            // that address. Until then, nothing is begun in a session that may be dead.
             Some(_) => {
                 if let Some(known) = self.peers.get_mut(&peer) {
                     known.usable = false;
@@ -66,7 +66,7 @@ impl Sender {
         }
     }
 
-    /// Takes a RETRY that arrived: the peer is there, and an OPEN brings its token back at once.
+    /// Handles a RETRY: the peer is there, and an OPEN returns its token at once.
     pub(in crate::proto) fn handle_retry(&mut self, now: Instant, packet: &[u8]) {
         let retry = match Retry::parse(self.identity.hello_key(), packet) {
             Ok(Some(retry)) => retry,
@@ -99,13 +99,13 @@ impl Sender {
         if fresh.is_some() {
             opening.invitation = fresh;
         }
-        // Somebody there speaks this version.
+        // An endpoint there supports this version.
         opening.other_version = None;
         opening.invitation.as_mut()?.token = retry.token;
         if let Some(sample) = opening.round_trip(now, retry.path) {
             peer.rtt.sample(sample);
         }
-        // The packet got there.
+        // The path has delivered the packet.
         peer.paths.heard(now, retry.path, 0);
         let attempt = opening.on_retry(retry.path, retry.turn);
         let rank = Some(HelloRank { attempt, since: now });
@@ -114,8 +114,9 @@ impl Sender {
         Some(())
     }
 
-    /// Takes a VERSION that arrived: the peer speaks other versions. It may be a stranger's replay, or
-    /// one of several endpoints at a port, so the handshake goes on; but callers learn of it.
+    /// Handles a VERSION: the peer supports other versions. It may be a third party's replay, or
+    /// come from one of several endpoints at a port, so the handshake continues, but callers learn
+    /// of it.
     pub(in crate::proto) fn handle_versions(&mut self, packet: &[u8]) {
         let counter = match Versions::parse(self.identity.hello_key(), packet) {
             Ok(Some(known)) => match self.openings.get(&known.nonce) {
@@ -137,7 +138,7 @@ impl Sender {
         *counter += 1;
     }
 
-    /// What an OPEN to `address` says, and what its answer is opened with.
+    /// The contents of an OPEN to `address`, and the state that opens its answer.
     fn invite(
         &mut self,
         address: SocketAddr,
@@ -164,8 +165,8 @@ impl Sender {
         Some(Invitation { token: retry.token, initiation, session, translated })
     }
 
-    /// Takes an ACCEPT that arrived. Returns the peer, if it opens a session: the receiver half
-    /// accepts the other direction of it.
+    /// Handles an ACCEPT. Returns the peer if it opens a session: the receiving half adopts the
+    /// other direction.
     pub(in crate::proto) fn handle_accept(
         &mut self,
         now: Instant,
@@ -199,8 +200,8 @@ impl Sender {
         peer.paths.heard(now, accept.path, 0);
         let old = peer.session.as_ref().map(|session| (session.remote, peer.port));
         let port = if fields.port == 0 { opening.port } else { fields.port };
-        // The packets of an older session went to the port that this incarnation has now, so they
-        // came to it since it began.
+        // The packets of the older session went to the port that this incarnation now has, so they
+        // have reached it since it began.
         let same_port = old.is_some_and(|old| old.0 != fields.incarnation && old.1 == port);
         let began_at =
             fields.uptime_us.filter(|_| same_port).map(|age| now - Duration::from_micros(age));
@@ -222,8 +223,9 @@ impl Sender {
         })
     }
 
-    /// Ends the handshake that `responder` has answered, unless the answer is out of date or it was
-    /// not asked: then the handshake goes on under another nonce, if anything waits for it.
+    /// Ends the handshake that `responder` has answered, unless the answer is out of date or
+    /// `responder` is not the intended one. If anything waits for it, the handshake then continues:
+    /// after an outdated answer, under another nonce.
     fn take_opening(
         &mut self,
         now: Instant,
@@ -245,13 +247,13 @@ impl Sender {
             self.begin_handshake(now, address);
         } else if let Some(opening) = self.peers.get_mut(&address).and_then(|p| p.opening.as_mut())
         {
-            // Whoever is there now is not the one that is asked; the next attempt may meet it.
+            // The endpoint that answered is not the intended one, which the next attempt may reach.
             (opening.invitation, opening.other) = (None, None);
         }
         None
     }
 
-    /// Handles the word of a peer, in its session, that the session lives: an answer to the
+    /// Handles the report of a peer, in its session, that the session is alive: an answer to the
     /// handshake with `nonce`.
     pub(super) fn on_alive(&mut self, now: Instant, address: SocketAddr, nonce: u64) {
         let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
@@ -265,10 +267,11 @@ impl Sender {
         self.go_on(now, address, go_on);
     }
 
-    /// Uses a new session from now on, `confirmed` if the receiver holds it for good already.
+    /// Uses a new session from now on. `confirmed` says that the receiver already holds it for
+    /// good.
     ///
     /// Messages under way in the old one become indeterminate, except those first sent after
-    /// `began_at`, which start over: the new incarnation alone can have had them.
+    /// `began_at`, which start over: only the new incarnation can have received them.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -318,8 +321,8 @@ impl Sender {
         self.confirm_for_connects(now, address);
     }
 
-    /// Asks for a session with a peer for which something new waits, if there is none, and after the
-    /// one there is, if the peer was not heard for too long.
+    /// Begins a handshake with a peer for which something new waits, if there is no session, or if
+    /// the peer has not been heard from for too long.
     pub(super) fn seek_session(&mut self, now: Instant, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         let stops = peer.check_stale(now);
@@ -364,8 +367,8 @@ impl Sender {
         self.reschedule_peer(address);
     }
 
-    /// A handshake has lasted for so long that the answers to its first packets may be out of date: it
-    /// goes on under another nonce.
+    /// Continues a handshake under another nonce, because it has lasted for so long that the
+    /// answers to its first packets may be out of date.
     fn renew_handshake(&mut self, now: Instant, address: SocketAddr) {
         let nonce = self.draw_nonce(address);
         let Some(peer) = self.peers.get_mut(&address) else { return };
@@ -374,7 +377,7 @@ impl Sender {
         opening.renew(now, nonce);
     }
 
-    /// The nonce of a handshake with a peer, which is found by it from now on.
+    /// Draws the nonce of a handshake with a peer, under which the handshake is found from now on.
     fn draw_nonce(&mut self, address: SocketAddr) -> u64 {
         self.handshakes += 1;
         let drawn = self.identity.seed.derive("handshake nonce", self.handshakes);
@@ -383,8 +386,8 @@ impl Sender {
         nonce
     }
 
-    /// Ends the handshake with a peer, if one is under way: no more packet of it is sent, and no
-    /// answer taken.
+    /// Ends the handshake with a peer, if one is under way: no more packets of it are sent, and no
+    /// answers accepted.
     pub(super) fn end_handshake(&mut self, address: SocketAddr) -> Option<Opening> {
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.take()?;

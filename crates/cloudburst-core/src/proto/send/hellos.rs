@@ -1,5 +1,5 @@
-//! The queue of HELLOs and OPENs: which goes next, and when. First ones go at once, repeated ones
-//! within a small share of the link.
+//! The queue of HELLOs and OPENs: which is sent next, and when. First ones leave at once, repeated
+//! ones within a small share of the link.
 
 use crate::path::Pacer;
 use crate::time::Instant;
@@ -7,15 +7,15 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Bits a second that repeated ones may have, however fast the link: some 3,400 HELLOs or 1,900
-/// OPENs.
+/// The maximum rate of repeated ones in bits a second, however fast the link: about 3,400 HELLOs or
+/// 1,900 OPENs a second.
 const MAX_RETRY_RATE: f64 = 2_500_000.0;
 
 /// Bucket depth of repeated ones, in time at that rate: the HELLOs of five full attempts, or the
 /// OPENs of nearly three.
 const RETRY_BURST: Duration = Duration::from_millis(25);
 
-/// Rank of a peer among those to which HELLOs are due. The peer that was asked least often goes
+/// Rank of a peer among those to which HELLOs are due. The peer with the fewest attempts goes
 /// first, so a new peer does not wait for those that have not answered for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HelloRank {
@@ -78,7 +78,7 @@ impl Hellos {
         }
     }
 
-    /// Moves `peer` from the rank `key` to the rank `to`; `None`: no HELLO is due to it.
+    /// Moves `peer` from the rank `key` to the rank `to`. `None` means that no HELLO is due to it.
     pub(super) fn set(
         &mut self,
         key: &mut Option<HelloRank>,
@@ -127,7 +127,7 @@ mod tests {
             hellos.on_sent(now, retry, 100);
             sent += 1;
         }
-        // 2.5 Mb/s of the 8 there are: one in 320 us, and what 25 ms of it let catch up with.
+        // At 2.5 of the 8 Mb/s, one in 320 us: the bucket depth of 25 ms allows for 79.
         assert_eq!(sent, 79);
         hellos.set(&mut key, Some(HelloRank { attempt: 1, since: now }), peer(0));
         assert_eq!(hellos.ready_at(), Some(Instant::ZERO));

@@ -1,4 +1,4 @@
-//! What is always true of a sender between two calls.
+//! Invariants that hold between any two calls of a sender.
 
 use super::connects::Connect;
 use super::peer::Peer;
@@ -14,7 +14,7 @@ impl Sender {
     ///
     /// # Panics
     ///
-    /// Something does not hold; the message says what.
+    /// If an invariant does not hold; the message says which.
     pub(crate) fn check_invariants(&self) {
         self.check_totals();
         self.peers.iter().for_each(|(&address, peer)| self.check_peer(address, peer));
@@ -55,7 +55,7 @@ impl Sender {
         assert!(self.idle.has(peer.idle_key, at), "{at}: it is not among idle peers");
         assert!(self.hellos.has(peer.hello_key, at), "{at}: its HELLO is not in the queue");
         let attempt = peer.opening.as_ref().and_then(|opening| opening.attempt_to_send());
-        assert_eq!(peer.hello_key.map(|rank| rank.attempt), attempt, "{at}: HELLOs that it owes");
+        assert_eq!(peer.hello_key.map(|rank| rank.attempt), attempt, "{at}: pending HELLOs");
         if let Some(opening) = &peer.opening {
             assert_eq!(self.openings.get(&opening.nonce), Some(&at), "{at}: handshake not found");
         }
@@ -65,7 +65,7 @@ impl Sender {
         }
         assert!(peer.session.is_some() || !peer.usable, "{at}: usable without a session");
         let asked = peer.usable || peer.opening.is_some() || peer.is_idle();
-        assert!(asked, "{at}: something waits for a session that nobody asks for");
+        assert!(asked, "{at}: something waits for a session without a handshake");
         assert_eq!(peer.stats().unfinished, peer.unfinished().len(), "{at}: unfinished messages");
         for id in peer.unfinished() {
             let known = self.messages.get(&id).is_some_and(|message| message.leg.peer == at);

@@ -58,15 +58,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Repeated HELLOs, and probes of peers that have not answered for long, may each use one part in
-/// this many of the rate: thousands of those leave the link to peers that answer.
+/// this many of the rate: even thousands of such peers leave the link to peers that answer.
 const LIVENESS_SHARE: f64 = 16.0;
 
-/// What a sender tells its driver.
+/// An event for the driver of a sender.
 #[derive(Clone, Debug)]
 pub(crate) enum SenderEvent {
     /// The send has ended, and nothing more of it will go on the wire.
     Ended(MessageId, Role, Outcome),
-    /// The connect has ended: the session may be used, or did not come about.
+    /// The connect has ended: the session is ready for use, or was not established.
     Connected(ConnectId, Result<(), Rejection>),
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Sender {
     path_map: Arc<dyn PathMap>,
     rng: SplitMix64,
     peers: HashMap<SocketAddr, Peer>,
-    /// Which peer the answers of a session come from.
+    /// The peer whose answers carry the session id.
     sessions: HashMap<SessionId, SocketAddr>,
-    /// Which peer the handshake with a nonce is with.
+    /// The peer of the handshake with the nonce.
     openings: HashMap<u64, SocketAddr>,
-    /// Peers that nothing waits for, by when each was heard last.
+    /// Peers that nothing waits for, by when each was last heard from.
     idle: Timers<SocketAddr>,
     messages: HashMap<MessageId, Outgoing>,
     ended: Ended,
@@ -91,26 +91,26 @@ pub(crate) struct Sender {
     schedule: Schedule,
     timers: Timers<Timer>,
     pacer: Pacer,
-    /// The limit below the configured rate, if the configuration wants one.
+    /// The limit below the configured rate, if the configuration asks for one.
     limit: Option<Box<RateLimit>>,
-    /// How many of its changes the pacer follows.
+    /// The number of changes of the limit that the pacer has followed.
     rate_changes: u64,
     round: Option<Round>,
-    /// Trains sent so far, and which messages were in the last of them.
+    /// The number of trains sent so far.
     trains: u64,
+    /// The messages in the most recent trains.
     parts_sent: VecDeque<(u64, MessageId)>,
     /// Probes to be sent.
     probes_due: VecDeque<ProbeDue>,
     hellos: Hellos,
     /// Spaces probes of peers that have not answered for long.
     probes: Pacer,
-    /// What was sent last is a HELLO or such a probe: where other symbols are ready, it is their
-    /// turn.
+    /// Whether a HELLO or such a probe was sent last: if other symbols are ready, they are next.
     symbols_are_next: bool,
     next_id: u64,
     next_connect: u64,
     handshakes: u64,
-    /// OPENs that were made ready.
+    /// The number of OPENs that were prepared.
     invitations: u64,
     /// Secrets of the keys in OPENs.
     ephemeral: Ratchet,
@@ -201,11 +201,11 @@ impl Sender {
         }
     }
 
-    /// Takes a message to burst to `peer`.
+    /// Accepts a message to burst to `peer`.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; nothing was sent then.
+    /// See [`SendError`]. On an error, nothing was sent.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -261,7 +261,7 @@ impl Sender {
         Ok(id)
     }
 
-    /// Ends a message whose time is over before it begins.
+    /// Ends a message whose deadline has passed before it begins.
     fn refuse_late(&mut self, role: Role) -> Result<MessageId, SendError> {
         let id = self.take_id()?;
         self.counters.rejected += 1;
@@ -279,7 +279,7 @@ impl Sender {
         Ok(id)
     }
 
-    /// Enters a new message with its peer, which is met first if need be.
+    /// Enters a new message with its peer, after beginning a handshake if necessary.
     fn begin(&mut self, now: Instant, address: SocketAddr, id: MessageId) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.push_message(id);
@@ -293,18 +293,18 @@ impl Sender {
         }
     }
 
-    /// Uses other paths from now on: those that a peer no longer has get no more packets, and
-    /// new ones get theirs. Counts of those that stay go on.
+    /// Replaces the path map. Paths that a peer no longer has carry no more packets, and new ones
+    /// take their share. Counts of paths that stay continue.
     ///
-    /// What is under way to a peer that has no path any more stays on the old ones; new messages
+    /// If a peer has no path left, messages under way to it stay on the old paths, and new messages
     /// to it are refused.
     ///
     /// # Errors
     ///
-    /// The order does not fit the paths to some peer; nothing has changed then.
+    /// Returns an error if the order does not fit the paths to some peer. Nothing has changed then.
     pub(crate) fn set_path_map(&mut self, path_map: Arc<dyn PathMap>) -> Result<(), OrderError> {
         let mut changed = Vec::new();
-        // In an order that does not change from run to run: what is drawn does not either, then.
+        // Sorted, so that neither the order nor the random draws change from run to run.
         let mut addresses: Vec<SocketAddr> = self.peers.keys().copied().collect();
         addresses.sort_unstable();
         for address in addresses {
@@ -330,12 +330,12 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes no more connects, and no messages but responses and withdrawals.
+    /// Stops accepting connects, and all messages but responses and withdrawals.
     pub(crate) fn close(&mut self) {
         self.accepts = self.accepts.max(Accepts::LastWords);
     }
 
-    /// Takes nothing more.
+    /// Stops accepting anything.
     pub(super) fn stop(&mut self) {
         self.accepts = Accepts::Nothing;
     }
@@ -346,8 +346,8 @@ impl Sender {
         session.is_some_and(|session| session.capabilities.has(capabilities))
     }
 
-    /// Says a last word of a call to a peer that may wait for it until `until`. It goes before
-    /// everything else. Without room, the deadline of the call has to do.
+    /// Sends the last message of a call to a peer that may wait for it until `until`. It precedes
+    /// everything else. If there is no room for it, the call ends at its deadline.
     pub(super) fn say(
         &mut self,
         now: Instant,
@@ -360,7 +360,7 @@ impl Sender {
         let priority = SendOptions::MAX_PRIORITY;
         let options = SendOptions { deadline, priority, ..SendOptions::default() };
         if let Err(error) = self.send(now, peer, role, bytes, &options) {
-            tracing::debug!(%peer, %error, "a peer is not told of the end of a call");
+            tracing::debug!(%peer, %error, "cannot tell a peer that a call has ended");
         }
     }
 
@@ -375,7 +375,7 @@ impl Sender {
         messages.filter(|message| message.source.role == Role::Withdrawal).count()
     }
 
-    /// Whether a message of `len` bytes to `peer` has room.
+    /// Whether there is room for a message of `len` bytes to `peer`.
     pub(super) fn has_room(&self, peer: SocketAddr, len: usize) -> bool {
         self.unfinished() < self.config.send_messages
             && (self.bytes + len <= self.config.send_bytes || self.messages.is_empty())
@@ -386,7 +386,7 @@ impl Sender {
         SendError::Full { messages: self.unfinished(), bytes: self.bytes }
     }
 
-    /// What was done and seen so far.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> SenderCounters {
         SenderCounters {
             rate: self.pacer.bits_per_second(),
@@ -400,7 +400,7 @@ impl Sender {
         &self.latencies
     }
 
-    /// What was sent to each peer that is remembered, in no order.
+    /// The traffic sent to each peer that is remembered, in no particular order.
     pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, SentTo)> {
         self.peers.iter().map(|(&address, peer)| (address, peer.stats()))
     }
@@ -410,7 +410,7 @@ impl Sender {
         self.peers.get(&peer).map_or(&[], |peer| peer.paths.stats())
     }
 
-    /// Does what is due at `now`.
+    /// Handles everything that is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
@@ -438,12 +438,12 @@ impl Sender {
         [self.timers.next(), self.ended.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// The next thing that the driver should know.
+    /// The next event for the driver.
     pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
     }
 
-    /// Whether there is something that the driver should know.
+    /// Whether there are events for the driver.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }

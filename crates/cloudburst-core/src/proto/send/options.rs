@@ -23,14 +23,14 @@ pub struct SendOptions {
     pub deadline: Option<Duration>,
     /// The code to send it in.
     pub code: Option<Code>,
-    /// How it is burst.
+    /// The policy by which it is burst.
     pub policy: Option<BurstPolicy>,
     /// How urgent it is, from 0 to 7, the most urgent. Default 4.
     ///
-    /// Of this endpoint's messages that have something to send, the more urgent ones go first, the
-    /// shorter ones within a level. But every eighth scheduling quantum goes to the message that
-    /// has waited longest, so that none starves. Neither the network nor the receiver learns the
-    /// priority.
+    /// Of this endpoint's messages that have something to send, the more urgent ones go first, and
+    /// within a level the shorter ones. But every eighth scheduling quantum goes to the message
+    /// that has waited longest, so that none starves. Neither the network nor the receiver learns
+    /// the priority.
     pub priority: u8,
 }
 
@@ -53,7 +53,7 @@ impl SendOptions {
     /// The most urgent `priority`.
     pub const MAX_PRIORITY: u8 = 7;
 
-    /// Checks what the application asks for.
+    /// Checks the application's settings.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if let Some(policy) = &self.policy {
             policy.check()?;

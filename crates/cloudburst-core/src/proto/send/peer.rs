@@ -1,4 +1,4 @@
-//! What a sender knows of one peer: paths, session, handshake, round-trip time.
+//! The state of one peer at a sender: paths, session, handshake, round-trip time.
 
 use super::hellos::HelloRank;
 use super::leg::ArrivalLog;
@@ -24,43 +24,44 @@ pub(super) struct Peer {
     pub(super) paths: PathSet,
     /// Bytes of the IP, UDP and outer headers of a packet to it, whatever its path.
     pub(super) headers: usize,
-    /// The ways by which its packets come, if it has begun the session.
+    /// The routes by which its packets arrive, if it has opened the session.
     pub(super) routes: Vec<Via>,
-    /// It is reached by those alone, whatever the path map says.
+    /// Whether it is reached by those routes alone, regardless of the path map.
     pub(super) by_routes: bool,
-    /// The path map has paths to the peer.
+    /// Whether the path map has paths to the peer.
     pub(super) reachable: bool,
-    /// Where it takes messages: at the port that it is known by, or at that which it has said.
+    /// The port at which it accepts messages: the one that it is known by, or the one that it has
+    /// announced.
     pub(super) port: u16,
-    /// The address of this end that it knows, if that is one of several.
+    /// The address by which it knows this end, if this end has several.
     pub(super) local: Option<IpAddr>,
-    /// At how many ports it does, that one and those right after it, as far as it has said so.
+    /// The number of ports at which it does, as far as announced: `port` and those right after it.
     pub(super) ports: u16,
-    /// How often its paths were redrawn because it did not answer.
+    /// How many times its paths were redrawn because it did not answer.
     pub(super) draw: u32,
     pub(super) rtt: Rtt,
-    /// How often the rate had changed when what is evidence of the paths was sent.
+    /// The number of rate changes when the packets that are evidence about the paths were sent.
     pub(super) rate_changes: u64,
-    /// What was counted; the rest of it is filled in when asked for.
+    /// The counts; the rest of it is filled in by [`stats`](Self::stats).
     pub(super) tally: SentTo,
-    /// How many HELLOs there were when the host did not take one, and why.
+    /// The number of HELLOs sent when the host last did not take one, and why.
     pub(super) not_sent: Option<(u64, LocalError)>,
     pub(super) session: Option<OpenSession>,
     pub(super) opening: Option<Opening>,
-    /// The session may be used: it is there, and was heard of lately.
+    /// Whether the session may be used: it exists, and its peer was heard from recently.
     pub(super) usable: bool,
-    /// Unfinished messages, and how many were taken for the peer before each.
+    /// Unfinished messages, and how many messages to the peer were accepted before each.
     messages: BTreeMap<MessageId, usize>,
-    /// Messages that were ever taken for the peer.
+    /// The number of messages ever accepted for the peer.
     taken: usize,
-    /// Messages that were delivered last, of those of which packets were missing then.
+    /// The most recent messages of which packets were missing when they were delivered.
     missing: VecDeque<(MessageId, ArrivalLog, usize)>,
     /// Connects that wait for the session.
     pub(super) connects: BTreeSet<ConnectId>,
     last_heard: Instant,
     pub(super) silence: Silence,
-    /// Where the sender has this peer among the timers, among those that may be forgotten, and
-    /// among those whose HELLO is due.
+    /// The keys of this peer in the timers, among the peers that may be forgotten, and among those
+    /// to which a HELLO is due.
     pub(super) timer_key: Option<Instant>,
     pub(super) idle_key: Option<Instant>,
     pub(super) hello_key: Option<HelloRank>,
@@ -69,16 +70,17 @@ pub(super) struct Peer {
 #[derive(Debug)]
 pub(super) struct OpenSession {
     pub(super) remote: Incarnation,
-    /// What its receiving half can do beyond this version.
+    /// The capabilities of the peer's receiving half beyond this version.
     pub(super) capabilities: Capabilities,
     pub(super) sealer: Sealer,
     /// Makes the header tags, if symbols carry them.
     pub(super) header_key: Option<HeaderKey>,
     pub(super) opener: Opener,
     pub(super) digest: DigestKey,
-    /// The receiver holds the session for good: it has answered a packet of it, or sent one in it.
+    /// Whether the receiver holds the session for good: it has answered a packet of it, or sent one
+    /// in it.
     pub(super) confirmed: bool,
-    /// The receiver has answered a packet of it.
+    /// Whether the receiver has answered a packet of it.
     pub(super) answered: bool,
 }
 
@@ -115,13 +117,14 @@ impl Peer {
         }
     }
 
-    /// Who is to be asked in a handshake, and at which port, if the peer is known as
-    /// `name`. `in_vain`: the owner of the session was asked for long enough.
+    /// The port that a handshake goes to and the intended responder, if the peer is known as
+    /// `name`. `in_vain` says that enough attempts at the owner of the session have failed.
     ///
-    /// Where the session has a port of its own, its owner is asked there first, and nobody else may
-    /// answer: if it is gone, its port may be anybody's. After some attempts the handshake begins
-    /// anew, at the port that the peer is known by, with whoever answers there. A peer behind a
-    /// translator has no address of its own: whoever else answers is not the one that its alias names.
+    /// If the session has a port of its own, the handshake goes to its owner there first, and no
+    /// other endpoint may answer: once the owner is gone, another endpoint may have its port. After
+    /// some attempts the handshake starts over, at the port that the peer is known by, with any
+    /// endpoint that answers there. A peer behind an address translator has no address of its own:
+    /// an endpoint that answers in its place is not the one that its alias names.
     pub(super) fn whom_to_ask(
         &self,
         name: &SocketAddr,
@@ -135,7 +138,7 @@ impl Peer {
         }
     }
 
-    /// Uses a new session from now on. All that waits for the peer is to be scheduled.
+    /// Uses a new session from now on. The caller must schedule everything that waits for the peer.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -144,7 +147,7 @@ impl Peer {
         confirmed: bool,
     ) {
         self.tally.session_since = Some(now);
-        // Packet numbers begin anew.
+        // Packet numbers start over.
         self.missing.clear();
         self.session = Some(OpenSession {
             remote: incarnation,
@@ -159,12 +162,12 @@ impl Peer {
         let _ = self.heard(now);
     }
 
-    /// Handles an answer to a packet that was sent `age` ago, if that is known. Returns which messages
-    /// may go on because of it.
+    /// Handles an answer to a packet that was sent `age` ago, if that is known. Returns which
+    /// messages may continue because of it.
     ///
-    /// The answer may be old, above all if the process slept. It proves that the peer had the session
-    /// when the packet arrived, but the peer may have forgotten it since. Therefore it does not make
-    /// a session usable that a handshake checks.
+    /// The answer may be old, above all if the process slept. It proves that the peer had the
+    /// session when the packet arrived, but the peer may have forgotten it since. Therefore it does
+    /// not make a session usable while a handshake checks it.
     #[must_use]
     pub(super) fn answered(&mut self, now: Instant, age: Option<Duration>) -> GoOn {
         self.tally.last_heard = Some(now);
@@ -185,7 +188,8 @@ impl Peer {
         self.silence.end()
     }
 
-    /// The peer proved that it has the session. Returns which messages may go on because of that.
+    /// Records proof that the peer has the session. Returns which messages may continue because of
+    /// that.
     #[must_use]
     pub(super) fn heard(&mut self, now: Instant) -> GoOn {
         self.last_heard = now;
@@ -195,8 +199,8 @@ impl Peer {
         if self.usable && !was_usable { GoOn::All } else { after_silence }
     }
 
-    /// The peer said that it has had a packet of the session, which was sent after `asked_at`. Returns
-    /// which messages may go on because of that.
+    /// Records the peer's report that it has received a packet of the session that was sent after
+    /// `asked_at`. Returns which messages may continue because of that.
     #[must_use]
     pub(super) fn said_alive(&mut self, now: Instant, asked_at: Instant) -> GoOn {
         let go_on = self.heard(now);
@@ -207,8 +211,9 @@ impl Peer {
         go_on
     }
 
-    /// Marks a session that was not heard for too long as unusable until a handshake confirms it.
-    /// Returns whether it was usable until now: messages under way must wait, too.
+    /// Marks the session as unusable until a handshake confirms it, if the peer has not been heard
+    /// from for too long. Returns whether it was usable until now: messages under way must then
+    /// wait, too.
     pub(super) fn check_stale(&mut self, now: Instant) -> bool {
         let limit = if self.is_confirmed() { STALE_AFTER } else { UNCONFIRMED_STALE_AFTER };
         let stale = now.saturating_since(self.last_heard) > limit;
@@ -238,7 +243,7 @@ impl Peer {
         self.messages.remove(&id);
     }
 
-    /// Keeps in mind what was missing of a message when it was delivered.
+    /// Remembers which packets of a message were missing when it was delivered.
     pub(super) fn keep_missing(&mut self, id: MessageId, mut log: ArrivalLog, room: usize) {
         log.shrink();
         if self.missing.len() == KEPT_ARRIVALS {
@@ -247,7 +252,7 @@ impl Peer {
         self.missing.push_back((id, log, room));
     }
 
-    /// Takes in an answer to a packet of a message that was delivered before.
+    /// Handles an answer to a packet of a message that was already delivered.
     pub(super) fn on_late_arrivals(
         &mut self,
         now: Instant,
@@ -261,29 +266,29 @@ impl Peer {
         }
     }
 
-    /// The receiver holds the session for good.
+    /// Whether the receiver holds the session for good.
     pub(super) fn is_confirmed(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.confirmed)
     }
 
-    /// The session may be used and is there for good, and the peer has not been silent for long.
+    /// Whether the session is usable and confirmed, and the peer has not been silent for long.
     pub(super) fn is_connected(&self) -> bool {
         self.usable && self.is_confirmed() && !self.silence.is_lasting()
     }
 
-    /// Why no session came about by a deadline, as far as that is known.
+    /// Why no session was established by a deadline, as far as that is known.
     pub(super) fn why_unreached(&self) -> Rejection {
         let local = self.local_error().map(Rejection::Local);
         local.or_else(|| self.answer()).unwrap_or(Rejection::NoAnswer)
     }
 
-    /// Why the host did not take the last HELLO; `None`: it did.
+    /// Why the host did not take the last HELLO; `None` if it did.
     fn local_error(&self) -> Option<LocalError> {
         let (hellos, error) = self.not_sent?;
         (hellos == self.tally.handshakes_sent).then_some(error)
     }
 
-    /// What it has said in the handshake under way.
+    /// The rejection that its answers in the handshake under way amount to, if any.
     fn answer(&self) -> Option<Rejection> {
         let opening = self.opening.as_ref()?;
         match opening.other_version {
@@ -292,7 +297,7 @@ impl Peer {
         }
     }
 
-    /// What was sent to it, and what came of it.
+    /// The traffic sent to it, and the outcomes.
     pub(super) fn stats(&self) -> SentTo {
         SentTo { round_trip: self.rtt.smoothed(), ..self.tally }
     }
@@ -307,7 +312,7 @@ impl Peer {
         self.messages.keys().next().copied()
     }
 
-    /// Messages from the oldest unfinished on.
+    /// The number of messages, counted from the oldest unfinished one.
     pub(super) fn span(&self) -> usize {
         self.messages.values().next().map_or(0, |before| self.taken - before)
     }
@@ -316,13 +321,13 @@ impl Peer {
         self.messages.is_empty()
     }
 
-    /// Nothing waits for the peer: no message and no connect.
+    /// Whether nothing waits for the peer: no message and no connect.
     pub(super) fn is_idle(&self) -> bool {
         self.messages.is_empty() && self.connects.is_empty()
     }
 
-    /// Since when the peer was not heard, if nothing waits for it: who idled longest is forgotten
-    /// first.
+    /// When the peer was last heard from, if nothing waits for it. The peer that has been idle for
+    /// longest is forgotten first.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         self.is_idle().then_some(self.last_heard)
     }
@@ -335,18 +340,17 @@ impl Peer {
         }
     }
 
-    /// Whether the peer has not answered for so long that nothing but probes is to be sent any
-    /// more.
+    /// Whether the peer has not answered for so long that only probes may be sent from now on.
     pub(super) fn falls_silent_at(&self, now: Instant) -> bool {
         !self.silence.is_lasting() && self.lasts_at().is_some_and(|at| at <= now)
     }
 
-    /// When to look after the peer, or at what is remembered of it.
+    /// When the peer, or the state remembered of it, next needs attention.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         [self.liveness_at(), self.rtt.wake_at()].into_iter().flatten().min()
     }
 
-    /// When to look after the handshake, or at the peer's silence.
+    /// When the handshake, or the peer's silence, next needs attention.
     pub(super) fn liveness_at(&self) -> Option<Instant> {
         let attempt = self.opening.as_ref().and_then(Opening::wake_at);
         let known = self.opening.is_some() && self.silence.is_lasting();

@@ -16,7 +16,8 @@ impl Sender {
         peer.timer_key = None;
         peer.rtt.on_timeout(now);
         if peer.is_idle() {
-            // Nobody waits for an answer any more. A handshake has its attempt all the same.
+            // No caller waits for an answer any more. A handshake still completes its current
+            // attempt.
             peer.silence.end();
             if peer.opening.as_ref().is_some_and(|opening| opening.is_due(now)) {
                 self.end_handshake(address);
@@ -27,7 +28,7 @@ impl Sender {
             self.hold_all_of(now, address);
         }
         self.probe_peer(now, address);
-        // A retry is due, or silence has lasted: perhaps the peer is another by now.
+        // A retry is due, or silence has lasted: the peer may have been replaced.
         if self.peers.get(&address).is_some_and(|peer| peer.asks_at(now)) {
             let opening = self.peers.get(&address).and_then(|peer| peer.opening.as_ref());
             if opening.is_some_and(Opening::is_unanswered) {
@@ -40,8 +41,8 @@ impl Sender {
         }
     }
 
-    /// Learns at which ports the peer takes messages. There may be other paths to it, or more. If
-    /// the order does not fit that many, the first port has to do.
+    /// Learns at which ports the peer accepts messages, to which there may be other or more paths.
+    /// If the order does not fit that many, only the first port is used.
     pub(super) fn learn_ports(&mut self, address: SocketAddr, port: u16, ports: u16) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         if peer.by_routes || (peer.port, peer.ports) == (port, ports) {
@@ -63,8 +64,9 @@ impl Sender {
         }
     }
 
-    /// Uses paths of our own to the peer from `local` from now on: the peer has opened a session with that
-    /// address, and firewalls on the way let nothing else pass. Routes say theirs themselves.
+    /// From now on, our own paths to the peer leave from `local`: the peer has opened a session
+    /// with that address, and firewalls on the way let no other pass. Routes have local addresses
+    /// of their own.
     pub(super) fn learn_local(&mut self, address: SocketAddr, local: Option<IpAddr>) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
@@ -75,7 +77,7 @@ impl Sender {
         }
     }
 
-    /// Makes sure that `address` is among the peers. A new one is sent to from `local`.
+    /// Ensures that `address` is among the peers. Packets to a new one leave from `local`.
     pub(super) fn enter_peer(
         &mut self,
         address: SocketAddr,
@@ -84,7 +86,7 @@ impl Sender {
         match self.peers.get(&address) {
             Some(peer) if peer.reachable => return Ok(()),
             Some(_) => return Err(SendError::NoPath(address)),
-            // Whoever has its address now may be somebody else.
+            // Another endpoint may have its address by now.
             None if is_alias(&address) => return Err(SendError::Gone(address)),
             None => {}
         }
@@ -97,7 +99,7 @@ impl Sender {
         self.insert_peer(address, paths, local)
     }
 
-    /// Makes sure that `address` is among the peers, and is reached by `routes` alone.
+    /// Ensures that `address` is among the peers and is reached by `routes` alone.
     pub(super) fn enter_translated_peer(
         &mut self,
         address: SocketAddr,
@@ -115,7 +117,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Learns by which ways the packets of a peer come.
+    /// Learns by which routes the packets of a peer arrive.
     pub(super) fn learn_routes(&mut self, address: SocketAddr, routes: Vec<Via>) {
         let Some(peer) = self.peers.get_mut(&address) else { return };
         peer.routes = routes;
@@ -124,14 +126,14 @@ impl Sender {
         }
     }
 
-    /// Reaches a peer by the ways by which its packets come if nothing that was sent to it in this
-    /// session was answered: perhaps a firewall lets nothing else pass. Returns whether that is new.
+    /// Switches to the routes by which a peer's packets arrive, if no packet to it was answered in
+    /// this session: a firewall may let nothing else pass. Returns whether it has switched.
     pub(super) fn try_routes(&mut self, address: SocketAddr) -> bool {
         let Some(peer) = self.peers.get_mut(&address) else { return false };
         let answered = peer.session.as_ref().is_none_or(|session| session.answered);
         let tries = !answered && !peer.by_routes && !peer.routes.is_empty();
         if tries {
-            tracing::debug!(peer = %address, "no answer: using the ways by which its packets come");
+            tracing::debug!(peer = %address, "no answer: using the routes by which its packets arrive");
             peer.by_routes = true;
             self.use_routes(address);
         }
@@ -139,7 +141,7 @@ impl Sender {
     }
 
     /// Redraws the paths to a peer, if the path map has others: all that it had may be dead. Routes
-    /// by which its packets come are kept if anything sent by them was answered.
+    /// by which its packets arrive are kept if any packet sent by them was answered.
     fn redraw_paths(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
@@ -158,13 +160,13 @@ impl Sender {
     fn use_routes(&mut self, address: SocketAddr) {
         let start = self.rng.next_u64();
         let Some(peer) = self.peers.get_mut(&address) else { return };
-        // Without any, those that it had have to do.
+        // Without routes, the peer keeps the paths that it had.
         if peer.paths.replace(&peer.routes, &peer.routes, Order::default(), start).is_ok() {
             peer.headers = longest_headers(&peer.paths, &*self.path_map);
         }
     }
 
-    /// Reaches a peer by paths of our own again, unless a translator is between.
+    /// Switches back to our own paths to a peer, unless an address translator is in between.
     pub(super) fn use_own_paths(&mut self, address: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&address).filter(|_| !is_alias(&address)) else {
             return;
@@ -191,7 +193,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Forgets the peer that was not heard for the longest, of those that nothing waits for.
+    /// Forgets the peer that has been idle for longest. Returns whether there is one.
     fn forget_an_idle_peer(&mut self) -> bool {
         step();
         let Some(address) = self.idle.first() else { return false };
@@ -230,7 +232,7 @@ pub(super) fn longest_headers(paths: &PathSet, path_map: &dyn PathMap) -> usize 
     paths.stats().iter().filter(|path| !path.removed).map(of).max().unwrap_or_default()
 }
 
-/// What the order counts, and the paths, to `to` from `local`, redrawn `draw` times.
+/// The places that the order counts and the paths, to `to` from `local`, redrawn `draw` times.
 pub(super) fn ways(
     path_map: &dyn PathMap,
     to: SocketAddr,
@@ -250,7 +252,7 @@ pub(super) fn ways(
     (from(path_map.places(to, ports)), from(path_map.paths(to, ports)))
 }
 
-/// The address of a peer that takes messages at `port`.
+/// The address of a peer that accepts messages at `port`.
 pub(super) fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
     address.set_port(port);
     address

@@ -41,7 +41,7 @@ impl Sender {
         self.reschedule_peer(address);
     }
 
-    /// Continues what waited for this peer, which was heard.
+    /// Continues the messages that waited for this peer, which was heard from.
     pub(super) fn go_on(&mut self, now: Instant, address: SocketAddr, which: GoOn) {
         if which == GoOn::None {
             return;

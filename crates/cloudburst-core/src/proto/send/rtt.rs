@@ -18,8 +18,8 @@ impl Rtt {
     }
 
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, path: PathId) {
-        // A packet that an answer may still name must not be forgotten for this one: without
-        // samples, the RTO would stay as it was when the line was idle.
+        // A packet that an answer may still acknowledge must not be forgotten for this one: without
+        // samples, the RTO would stay as it was when the link was idle.
         let needed = || self.round_trip.rto() * 2;
         self.sent_times.on_sent(now, number, path, needed);
     }
@@ -29,14 +29,14 @@ impl Rtt {
         self.sent_times.wake_at()
     }
 
-    /// Forgets sending times that no answer will name any more, if it is time to.
+    /// Forgets send times that no answer will refer to any more, if that is due.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         let needed = self.rto() * 2;
         self.sent_times.on_timeout(now, needed);
     }
 
-    /// An answer to packet `number` came: that packet was sent once, so the sample is clean. Says
-    /// which path the packet took, and how long it was until the answer.
+    /// Handles an answer to packet `number`. Each packet is sent once, so the sample is
+    /// unambiguous. Returns the path that the packet took, and the time until the answer.
     pub(super) fn on_answer(&mut self, now: Instant, number: u64) -> Option<(PathId, Duration)> {
         let (at, path) = self.sent_times.get(number)?;
         let rtt = now.saturating_since(at);
@@ -53,7 +53,7 @@ impl Rtt {
         self.round_trip.smoothed()
     }
 
-    /// After how long an unanswered ACK request has probably been lost.
+    /// The time after which an unanswered ACK request was probably lost.
     pub(super) fn rto(&self) -> Duration {
         self.round_trip.rto()
     }

@@ -1,27 +1,27 @@
-//! Which message sends next.
+//! The schedule: it decides which message sends next.
 
 use crate::id::MessageId;
 use core::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Of so many scheduling quanta, one is for the message that has waited longest.
+/// One of this many scheduling quanta is for the message that has waited longest.
 const PATIENT_EVERY: u64 = 8;
 
-/// What decides a message's turn: the lowest goes first.
+/// The rank of a message: the lowest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// It has only probes to send, to a peer that has not answered for long.
+    /// Whether it has only probes to send, to a peer that has not answered for long.
     pub(super) probing: bool,
     pub(super) priority: Reverse<u8>,
-    /// Symbols to go.
+    /// The number of symbols still to be sent.
     pub(super) remaining: usize,
 }
 
-/// Where the schedule has a ready message: in the order of ranks, and in that of waiting.
+/// The place of a ready message in the schedule: in the order of ranks, and in that of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     rank: Rank,
-    /// When it became ready, or had its last turn, as a count of such events.
+    /// When it became ready or was last served, as a count of such events.
     since: u64,
 }
 
@@ -48,19 +48,19 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// No message has anything to send but probes.
+    /// Whether no message has anything to send but probes.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// The message that the next scheduling quantum is for: of the highest priority, the one with
-    /// the fewest symbols to go, the oldest of equals. But every eighth quantum is for the message
-    /// that has waited longest: one that finds k others ready is thus served within 8 (k + 1)
-    /// quanta, whatever comes after it.
+    /// The message that the next scheduling quantum is for: among those of the highest priority,
+    /// the one with the fewest symbols still to be sent, and among equals the oldest. But every
+    /// eighth quantum is for the message that has waited longest: one that finds k others ready is
+    /// thus served within 8 (k + 1) quanta, whatever messages follow it.
     ///
-    /// It must be [moved](Self::passed) to the end of those that wait.
+    /// The caller must [move](Self::passed) it to the end of those that wait.
     pub(super) fn next_round(&mut self) -> Option<MessageId> {
-        // Asking when nothing is ready must change nothing, however often a driver does.
+        // Calls when nothing is ready must change nothing, however often a driver makes them.
         if self.ready.is_empty() {
             return None;
         }
@@ -84,7 +84,7 @@ impl Schedule {
         self.probing.first().map(|&(_, id)| id)
     }
 
-    /// The message `id` has its round now: others have waited longer.
+    /// Moves the message `id`, which is served now, to the end of those that wait.
     pub(super) fn passed(&mut self, place: &mut Option<Place>, id: MessageId) {
         if let Some(place) = place {
             self.waiting.remove(&(place.since, id));
@@ -93,13 +93,13 @@ impl Schedule {
         }
     }
 
-    /// Gives `id`, which is at `place`, the rank `to`; `None`: it has nothing to send.
+    /// Gives `id`, which is at `place`, the rank `to`. `None` means that it has nothing to send.
     pub(super) fn set_ready(&mut self, place: &mut Option<Place>, to: Option<Rank>, id: MessageId) {
         if place.map(|old| old.rank) == to {
             return;
         }
         match (place.take(), to) {
-            // Whoever stays ready has waited for as long as before.
+            // A message that stays ready has waited for as long as before.
             (Some(Place { rank: old, since }), Some(rank)) if old.probing == rank.probing => {
                 if !rank.probing {
                     self.ready.remove(&(old, id));
@@ -136,13 +136,13 @@ impl Schedule {
         Place { rank, since }
     }
 
-    /// Messages that are ready.
+    /// The number of messages in the schedule.
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.ready.len(), self.waiting.len());
         self.ready.len() + self.probing.len()
     }
 
-    /// Whether `id` is at `place`, if that is one.
+    /// Whether `id` is at `place`. True if there is no place.
     pub(super) fn has(&self, place: Option<Place>, id: MessageId) -> bool {
         place.is_none_or(|Place { rank, since }| {
             let in_turn = if rank.probing { &self.probing } else { &self.waiting };
@@ -164,7 +164,7 @@ mod tests {
         Some(Rank { probing: false, priority: Reverse(priority), remaining })
     }
 
-    /// Whose rounds come, where each message goes on having something to send.
+    /// The messages of the next `count` quanta, if each always has something to send.
     fn rounds(schedule: &mut Schedule, places: &mut [Option<Place>], count: usize) -> Vec<u64> {
         let mut next = || {
             let id = schedule.next_round().unwrap();

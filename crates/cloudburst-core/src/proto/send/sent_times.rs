@@ -1,13 +1,13 @@
-//! Sending times and paths of the last packets to one peer. They are in a ring that grows with the
-//! packets under way and shrinks when these are over.
+//! Send times and paths of the most recent packets to one peer, in a ring that grows with the
+//! packets under way and shrinks afterwards.
 
 use crate::id::PathId;
 use crate::proto::limits::{MAX_SENT_TIMES, SENT_TIMES};
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How often a ring that has grown is checked for shrinking. Bursts that follow each other need not
-/// grow it anew.
+/// How often a ring that has grown is checked for shrinking. Successive bursts thus need not grow
+/// it again.
 const SHRINK_EVERY: Duration = Duration::from_secs(1);
 /// The factor by which the ring grows and shrinks.
 const FACTOR: usize = 4;
@@ -15,9 +15,9 @@ const _: () = assert!(SENT_TIMES.is_power_of_two() && FACTOR.is_power_of_two());
 
 #[derive(Debug)]
 pub(super) struct SentTimes {
-    /// Packet `number`, at [`at`](Self::at).
+    /// Packet `number` is at index [`at`](Self::at).
     ring: Vec<Option<(u64, Instant, PathId)>>,
-    /// The packet that was sent last.
+    /// The number of the packet that was sent last.
     newest: u64,
     /// When a ring that has grown is checked next.
     shrink_at: Option<Instant>,
@@ -28,8 +28,8 @@ impl SentTimes {
         Self { ring: vec![None; SENT_TIMES], newest: 0, shrink_at: None }
     }
 
-    /// Records that packet `number` is being sent. Other packets may still be answered for `needed`
-    /// after they were sent.
+    /// Records that packet `number` is being sent. Packets may still be answered for `needed` after
+    /// they were sent.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,
@@ -60,7 +60,7 @@ impl SentTimes {
         self.shrink_at
     }
 
-    /// Frees memory, when this is due, that answers within `needed` no longer require.
+    /// Frees memory that answers within `needed` no longer require, if that is due.
     pub(super) fn on_timeout(&mut self, now: Instant, needed: Duration) {
         if self.shrink_at.is_none_or(|at| at > now) {
             return;
@@ -77,7 +77,7 @@ impl SentTimes {
         oldest.is_some_and(|(sent_at, _)| now.saturating_since(sent_at) < needed)
     }
 
-    /// Replaces the ring by one of `len`, with the newest entries of the old one.
+    /// Replaces the ring with one of `len`, with the newest entries of the old one.
     fn resize(&mut self, len: usize) {
         let known = core::mem::replace(&mut self.ring, vec![None; len]);
         for sent in known.into_iter().flatten() {
@@ -88,7 +88,7 @@ impl SentTimes {
         }
     }
 
-    /// The index of packet `number`. Rings have a power of two as their length.
+    /// The index of packet `number`. The length of a ring is a power of two.
     const fn at(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)
     }
@@ -119,7 +119,7 @@ mod tests {
         let oldest = sent - MAX_SENT_TIMES as u64;
         assert_eq!(times.get(oldest - 1), None);
         assert_eq!(times.get(oldest), Some((at(oldest), PathId(0))));
-        // One a millisecond is few, however many have gone before.
+        // One packet a millisecond is few, however many were sent before.
         let mut times = SentTimes::new();
         (0..1_000).for_each(|n| times.on_sent(at(n * 1_000), n, PathId(0), || NEEDED / 4));
         assert_eq!(times.ring.len(), SENT_TIMES);
@@ -130,7 +130,7 @@ mod tests {
         let sent = 4 * MAX_SENT_TIMES as u64;
         let mut times = burst(sent);
         let end = times.wake_at().unwrap();
-        // 1,000 of the last 20 ms: one of four sizes less than all is enough.
+        // 1,000 packets in the last 20 ms: a ring of 1,024 is enough.
         let first = end.as_nanos() / 1_000 - 20_000;
         for n in 0..1_000 {
             times.on_sent(at(first + n * 20), sent + n, PathId(1), || NEEDED);

@@ -1,4 +1,4 @@
-//! The silence of a peer that does not answer, and what may be sent to it meanwhile.
+//! The silence of a peer that does not answer, and what may be sent to it in the meantime.
 
 use super::recovery::{backoff, probes};
 use crate::id::MessageId;
@@ -6,16 +6,16 @@ use crate::proto::timers::Timers;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How long a peer with messages under way may be silent before it is asked who it is, and before
-/// nothing but probes is sent to it.
+/// The minimum time that a peer with messages under way must be silent before a handshake checks
+/// it, and before only probes are sent to it.
 const MIN_SILENCE: Duration = Duration::from_millis(50);
-/// Messages that get probes in one period, at least. Two that lost all their symbols at once do not
-/// wait for each other.
+/// The minimum number of messages that get probes in one period. Two that lost all their symbols at
+/// once do not wait for each other.
 const PROBED_AT_ONCE: u32 = 2;
 
 /// The silence of one peer.
 ///
-/// Silence begins with the first ACK request since the peer was last heard. When an answer is
+/// Silence begins with the first ACK request since the peer was last heard from. When an answer is
 /// overdue, symbols that messages would repeat become probes. The peer has a credit of probes for
 /// each *period*, however many messages wait for it. Periods grow as the waits of a block do. When
 /// silence has *lasted*, all other symbols are held, too.
@@ -33,10 +33,10 @@ pub(super) struct Silence {
     waiting: Timers<MessageId>,
 }
 
-/// What may continue because a peer was heard.
+/// What may continue because a peer was heard from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GoOn {
-    /// None: no message waited for a probe, and all others have continued all the time.
+    /// Nothing: no message waited for a probe, so that none has paused.
     None,
     /// Those that waited for a probe.
     Waiting(Vec<MessageId>),
@@ -45,15 +45,15 @@ pub(super) enum GoOn {
 }
 
 impl Silence {
-    /// Handles a symbol that is being sent and requests an ACK. Returns whether silence begins with
-    /// it.
+    /// Records that a symbol that requests an ACK is being sent. Returns whether silence begins
+    /// with it.
     pub(super) fn on_asked(&mut self, now: Instant) -> bool {
         let begins = self.since.is_none();
         self.since.get_or_insert(now);
         begins
     }
 
-    /// Ends the silence: the peer was heard, or nothing waits for it any more.
+    /// Ends the silence: the peer was heard from, or nothing waits for it any more.
     pub(super) fn end(&mut self) -> GoOn {
         self.since = None;
         if !self.lasting && self.waiting.next().is_none() {
@@ -69,7 +69,7 @@ impl Silence {
         self.since.is_some_and(|since| since + wait <= now)
     }
 
-    /// When the silence will have lasted.
+    /// When the silence becomes lasting.
     pub(super) fn lasts_at(&self, wait: Duration) -> Option<Instant> {
         self.since.map(|since| since + (wait * 8).max(MIN_SILENCE))
     }
@@ -79,7 +79,7 @@ impl Silence {
         self.lasting
     }
 
-    /// Marks the silence as lasting: all messages are to be held.
+    /// Marks the silence as lasting: the caller must hold all messages.
     pub(super) fn set_lasting(&mut self) {
         self.lasting = true;
     }
@@ -156,7 +156,8 @@ mod tests {
         (silence, keys)
     }
 
-    /// Probes in 10 s, where each of so many messages takes 4 of them and waits again.
+    /// The number of probes in 10 s, if each of `messages` messages takes 4 of them and waits
+    /// again.
     fn probes_sent(messages: u64) -> u32 {
         let (mut silence, mut keys) = waiting(messages);
         let (mut sent, mut now) = (0, START + WAIT);

@@ -1,5 +1,5 @@
-//! What a message is made of: its bytes, and the symbols and digests made from them. Nothing here knows
-//! who receives it, or how far it is.
+//! The source of a message: its bytes, and the symbols and digests made from them. Nothing here
+//! depends on the receiver, or on its progress.
 
 use crate::code::{Code, Encoder, Kernel};
 use crate::id::{Digest, MessageId};
@@ -8,9 +8,11 @@ use crate::wire::Role;
 use crate::wire::keys::DigestKey;
 use bytes::Bytes;
 
-/// Digests for which a message that has ended leaves room to another one, which may have fewer.
+/// The capacity for digests, at most, that a message that has ended leaves to another, which may
+/// have fewer.
 const KEPT_DIGESTS: usize = 64;
-/// Bytes of a block's last symbols that such a message keeps room for: some 9,000 each.
+/// The capacity for a block's last symbols, in bytes, that it leaves at most: about 9,000 for each
+/// symbol.
 const KEPT_BYTES: usize = 18 << 10;
 
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub(super) struct Source {
     blocks: Vec<SourceBlock>,
     /// Digests of all blocks that were ever begun, by block number.
     digests: Vec<Digest>,
-    /// Memory of blocks that ended, for others.
+    /// Memory of blocks that have ended, for reuse.
     memory: Vec<Vec<u8>>,
 }
 
@@ -37,10 +39,10 @@ pub(super) struct SourceBlock {
 }
 
 impl SourceBlock {
-    /// The symbol to begin with.
+    /// The ESI to begin with.
     ///
-    /// Where symbols are drawn by their ids, blocks that all began with id 0 would all share its
-    /// luck, good or bad; the digest is as good as a random start.
+    /// If symbols are drawn by their ESIs, blocks that all began with ESI 0 would share its luck,
+    /// good or bad; the digest is as good as a random start.
     pub(super) fn first_symbol(&self) -> u32 {
         let [a, b, c, d, ..] = self.digest.0;
         if self.encoder.code().is_systematic() { 0 } else { u32::from_be_bytes([a, b, c, d]) }
@@ -61,19 +63,19 @@ impl Source {
         Self { id, role, layout, code, bytes, blocks, digests, memory }
     }
 
-    /// The length of what the application sends, without the header of a call.
+    /// The length of the application's data, without the header of a call.
     pub(super) const fn payload(&self) -> usize {
         self.layout.length().saturating_sub(self.role.header_len())
     }
 
-    /// Uses the memory of a message that has ended and was [cleared](Self::clear). This one has not
-    /// begun.
+    /// Reuses the memory of a message that has ended and was [cleared](Self::clear). This one has
+    /// not begun.
     pub(super) fn inherit(&mut self, ended: Self) {
         (self.blocks, self.digests) = (ended.blocks, ended.digests);
         self.memory = ended.memory;
     }
 
-    /// Forgets everything but the memory that another message may use.
+    /// Clears everything but the memory that another message may use.
     pub(super) fn clear(&mut self) {
         self.start_over();
         self.bytes = Bytes::new();
@@ -83,18 +85,18 @@ impl Source {
         }
     }
 
-    /// What the message says.
+    /// The bytes of the message.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes of the message.
+    /// The length of the message.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Makes block `index` ready. The first time, which comes in the order of blocks, its digest is
-    /// made with `key`.
+    /// Prepares block `index`. The first time, which comes in the order of blocks, computes its
+    /// digest with `key`.
     pub(super) fn begin(&mut self, index: u32, key: &DigestKey) -> Option<&SourceBlock> {
         let at = index as usize;
         let shape = self.layout.shape(at)?;
@@ -120,14 +122,14 @@ impl Source {
         self.blocks.iter().map(|block| block.index)
     }
 
-    /// Nobody needs block `index` any more, unless it is begun again.
+    /// Releases block `index`, which is not needed any more unless it is begun again.
     pub(super) fn end(&mut self, index: u32) {
         if let Some(at) = self.blocks.iter().position(|block| block.index == index) {
             self.memory.push(self.blocks.remove(at).encoder.into_memory());
         }
     }
 
-    /// Nothing has been begun: digests are of the session that sends them.
+    /// Forgets all blocks that were begun, and their digests, which depend on the session.
     pub(super) fn start_over(&mut self) {
         self.memory.extend(self.blocks.drain(..).map(|block| block.encoder.into_memory()));
         self.digests.clear();
@@ -138,7 +140,7 @@ impl Source {
         self.digests.get(index as usize) == Some(&digest)
     }
 
-    /// Whether `digest` is that of the whole message: only then has its receiver all of it.
+    /// Whether `digest` is that of the whole message: only then does its receiver have all of it.
     pub(super) fn is(&self, digest: Digest, key: &DigestKey) -> bool {
         self.digests.len() == self.layout.blocks() && key.message(self.id, &self.digests) == digest
     }

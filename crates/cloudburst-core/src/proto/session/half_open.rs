@@ -1,5 +1,5 @@
-//! Handshakes, half-open or recently confirmed, from the responder's side: each initiator has shown
-//! that it holds a key and receives at its address.
+//! Handshakes, half-open or recently confirmed, from the responder's side: each initiator has
+//! proved that it holds a key and receives at its address.
 
 use crate::id::{PathId, SessionId};
 use crate::proto::limits::{HALF_OPEN_FOR, MAX_HALF_OPEN};
@@ -9,21 +9,22 @@ use crate::wire::handshake::{ACCEPT_MESSAGE_LEN, Accept};
 use foldhash::HashMap;
 use std::net::IpAddr;
 
-/// The initiator of a handshake, as far as anybody can tell who holds no key.
+/// The IP address and nonce of an initiator, which identify a handshake before its OPEN is
+/// decrypted.
 pub(in crate::proto) type HandshakeKey = (IpAddr, u64);
 
 /// An OPEN that was accepted. `T` is the session that it opens.
 #[derive(Debug)]
 pub(in crate::proto) struct Pending<T> {
-    /// The session; `None` once it was confirmed.
+    /// The session; `None` once it has been confirmed.
     pub(in crate::proto) session: Option<Box<T>>,
-    /// The newest packet that was authentic, and for which there was no room.
+    /// The number of the newest authentic packet that was refused for want of room for the session.
     pub(in crate::proto) refused: Option<u64>,
     opened_by: HandshakeKey,
     message: [u8; ACCEPT_MESSAGE_LEN],
-    /// Which of the keys the handshake is under.
+    /// The index of the key that the handshake is under.
     key: usize,
-    /// Where the order has it: when it began, or when the newest packet was refused.
+    /// Its key in the order: when it began, or when the newest packet was refused.
     since: Option<Instant>,
 }
 
@@ -32,13 +33,13 @@ pub(in crate::proto) struct HalfOpen<T> {
     pending: HashMap<SessionId, Pending<T>>,
     /// By initiator and nonce, so that a repeated OPEN gets the same answer.
     by_handshake: HashMap<HandshakeKey, SessionId>,
-    /// The oldest first.
+    /// Oldest first.
     order: Timers<SessionId>,
 }
 
 impl<T> Pending<T> {
-    /// The ACCEPT that answers an OPEN that came on `path`, and its key; `None` if the session was
-    /// confirmed, because its initiator has had it then.
+    /// The ACCEPT that answers an OPEN that arrived on `path`, and its key. Returns `None` if the
+    /// session was confirmed, because its initiator then has an ACCEPT.
     pub(in crate::proto) fn accept(&self, path: PathId) -> Option<(usize, Accept)> {
         self.session.as_ref()?;
         let (_, nonce) = self.opened_by;
@@ -54,17 +55,17 @@ impl<T> Default for HalfOpen<T> {
 }
 
 impl<T> HalfOpen<T> {
-    /// The same OPEN that came before.
+    /// The handshake of an OPEN that has arrived before.
     pub(in crate::proto) fn known(&self, opened_by: HandshakeKey) -> Option<&Pending<T>> {
         self.pending.get(self.by_handshake.get(&opened_by)?)
     }
 
-    /// Whether a session is called so.
+    /// Whether a session has this name.
     pub(in crate::proto) fn contains(&self, name: SessionId) -> bool {
         self.pending.contains_key(&name)
     }
 
-    /// The session called so, unless it was confirmed.
+    /// The session of this name, unless it was confirmed.
     pub(in crate::proto) fn get(&self, name: SessionId) -> Option<&T> {
         self.pending.get(&name)?.session.as_deref()
     }
@@ -87,7 +88,8 @@ impl<T> HalfOpen<T> {
         self.pending.insert(name, pending);
     }
 
-    /// A handshake that can still be confirmed: a process that slept may be late to forget it.
+    /// A handshake that can still be confirmed. Checks its age, because a process that slept may be
+    /// late to forget it.
     pub(in crate::proto) fn get_mut(
         &mut self,
         now: Instant,
@@ -97,8 +99,8 @@ impl<T> HalfOpen<T> {
         self.pending.get_mut(&name).filter(|pending| pending.since.is_some_and(lives))
     }
 
-    /// A symbol newer than all before was authentic, but there was no room for its session: the
-    /// handshake is as good as new.
+    /// Records that an authentic packet, newer than all before, was refused for want of room for
+    /// the session. The handshake's lifetime starts over.
     pub(in crate::proto) fn refuse(&mut self, now: Instant, name: SessionId, number: u64) {
         if let Some(pending) = self.pending.get_mut(&name) {
             pending.refused = Some(number);
@@ -121,7 +123,7 @@ impl<T> HalfOpen<T> {
         self.pending.len()
     }
 
-    /// Panics unless each handshake is found by its OPEN, and is in order.
+    /// Panics unless each handshake can be found by its OPEN and has a place in the order.
     pub(in crate::proto) fn check_invariants(&self) {
         let handshakes = self.pending.len();
         assert!(handshakes <= MAX_HALF_OPEN, "{handshakes} handshakes");

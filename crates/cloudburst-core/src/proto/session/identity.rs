@@ -1,4 +1,4 @@
-//! Who this endpoint is, and whom it has met.
+//! The identity of an endpoint, and the peers that it has met.
 
 use crate::config::Security;
 use crate::id::{Incarnation, SessionId};
@@ -12,14 +12,14 @@ use crate::wire::keys::{FlowKeys, PresharedKey};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// One life of an endpoint: its incarnation and its secrets, shared by both its halves.
+/// The identity of one incarnation of an endpoint and its secrets, shared by both halves.
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Identity {
     pub(in crate::proto) incarnation: Incarnation,
     pub(in crate::proto) born_at: Instant,
     pub(in crate::proto) seed: Seed,
     pub(in crate::proto) token_key: TokenKey,
-    /// Of each pre-shared key; the first is the one for handshakes that this endpoint begins.
+    /// One for each pre-shared key; the first is for handshakes that this endpoint begins.
     pub(in crate::proto) hello_keys: Arc<[HelloKey]>,
     preshared: Arc<[PresharedKey]>,
 }
@@ -32,8 +32,8 @@ pub(in crate::proto) enum Chooser {
 }
 
 impl Identity {
-    /// A new life, which begins at `now`. `seed` must never have been used by another, and must not
-    /// be kept: ephemeral keys come from it.
+    /// A new incarnation, which begins at `now`. `seed` must never have been used by another and
+    /// must not be kept, because ephemeral keys are derived from it.
     pub(in crate::proto) fn new(now: Instant, security: &Security, seed: &Seed) -> Self {
         let seed = Seed::new(seed.derive("identity", 0));
         let preshared: Arc<[PresharedKey]> = security.keys().into();
@@ -81,47 +81,48 @@ impl Identity {
 pub(in crate::proto) struct Remote {
     /// The incarnation of the peer.
     pub(in crate::proto) incarnation: Incarnation,
-    /// What it can do beyond this version.
+    /// Its capabilities beyond this version.
     pub(in crate::proto) capabilities: Capabilities,
 }
 
-/// A peer that one half of an endpoint met, for the other half to talk to without a handshake.
+/// A peer that one half of an endpoint has met, to which the other half needs no handshake.
 #[derive(Clone, Debug)]
 pub(in crate::proto) struct Peering {
     /// The name that the peer is known by.
     pub(in crate::proto) peer: SocketAddr,
-    /// The peer's life.
+    /// The peer's incarnation.
     pub(in crate::proto) incarnation: Incarnation,
-    /// The keys of the direction that the other half takes up.
+    /// The keys of the other half's direction.
     pub(in crate::proto) flow: FlowKeys,
-    /// What the peer can do beyond this version.
+    /// The peer's capabilities beyond this version.
     pub(in crate::proto) capabilities: Capabilities,
-    /// The port at which it takes messages.
+    /// The port at which it accepts messages.
     pub(in crate::proto) port: u16,
-    /// At how many ports it does: that one and those right after it.
+    /// The number of ports at which it does: `port` and those right after it.
     pub(in crate::proto) ports: u16,
-    /// The address of this end that it knows, if that is one of several.
+    /// The address by which it knows this end, if this end has several.
     pub(in crate::proto) local: Option<IpAddr>,
-    /// The ways by which its packets have come.
+    /// The routes by which its packets have arrived.
     pub(in crate::proto) routes: Vec<Via>,
 }
 
-/// What one half of an endpoint has found out that the other must know.
+/// A discovery by one half of an endpoint that the other must learn.
 #[derive(Clone, Debug)]
 pub(in crate::proto) enum Discovery {
-    /// A peer, in a new session. Boxed: most packets bring no discovery, and none should pay for the
-    /// size of one.
+    /// A peer, in a new session. Boxed, because most packets bring no discovery and should not bear
+    /// its size.
     Peer(Box<Peering>),
-    /// The ways by which packets of an incarnation of a peer come, of which one is new.
+    /// The routes by which packets of an incarnation of a peer arrive, one of which is new.
     Routes(SocketAddr, Incarnation, Vec<Via>),
 }
 
-/// What an endpoint that takes messages at `ports` ports says of that: how many more than one.
+/// The wire encoding of the number of ports at which an endpoint accepts messages: how many more
+/// than one.
 pub(in crate::proto) fn more_ports(ports: u16) -> u8 {
     u8::try_from(ports.saturating_sub(1)).unwrap_or(u8::MAX)
 }
 
-/// At how many ports a peer takes messages that says that it has `more` than one.
+/// The number of ports at which a peer accepts messages that announces `more` than one.
 pub(in crate::proto) fn ports(more: u8) -> u16 {
     (u16::from(more) + 1).min(MAX_PORTS)
 }

@@ -1,4 +1,4 @@
-//! Who talks to whom: identities, and handshakes on their way to a session.
+//! Identities of endpoints, and handshakes that lead to sessions.
 
 mod half_open;
 mod identity;

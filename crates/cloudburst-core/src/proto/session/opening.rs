@@ -8,10 +8,10 @@ use core::time::Duration;
 
 const FIRST_RETRY: Duration = Duration::from_millis(1);
 const MAX_RETRY: Duration = Duration::from_millis(200);
-/// Attempts that ask the owner of a session with a port of its own, before others may answer: some
-/// 0.25 s.
+/// Attempts addressed only to the owner of a session at a port of its own, before other endpoints
+/// may answer: about 0.25 s.
 const ASK_OWNER: u32 = 8;
-/// Packets of one attempt at a handshake, at most.
+/// The maximum number of packets in one attempt at a handshake.
 const MAX_COPIES: usize = 16;
 
 /// A handshake under way.
@@ -20,44 +20,44 @@ pub(in crate::proto) struct Opening {
     pub(in crate::proto) nonce: u64,
     /// Where its packets go.
     pub(in crate::proto) port: u16,
-    /// Who is asked; `None`: whoever is there.
+    /// The intended responder; `None` for any endpoint at the address.
     pub(in crate::proto) asked: Option<Incarnation>,
-    /// What a responder has handed out, and what OPEN says with it.
+    /// The token that a responder has issued, and the OPEN that returns it.
     pub(in crate::proto) invitation: Option<Box<Invitation>>,
-    /// The same for the other answer to whether this end's address is translated: RETRYs may differ, and
-    /// the responder may have answered either.
+    /// The same for the opposite finding on whether this end's address is translated: RETRYs may
+    /// disagree, and the responder may have answered either OPEN.
     pub(in crate::proto) other: Option<Box<Invitation>>,
-    /// The newest version of those that the peer says it speaks, if this one is not among them.
+    /// The newest version that the peer supports, if it does not support this one.
     pub(in crate::proto) other_version: Option<u8>,
     began_at: Instant,
     next_at: Instant,
     attempts: u32,
     /// Packets of this attempt that are still to be sent.
     copies: usize,
-    /// The path on which the next packet goes, whatever the order says, and the way back that its
-    /// answer takes: both have worked.
+    /// The path that the next packet takes regardless of the order, and the turn that selects the
+    /// reverse path of its answer: both have worked.
     reply_on: Option<(PathId, u8)>,
-    /// The attempt that a RETRY was answered in.
+    /// The last attempt in which a RETRY was answered.
     replied_in: u32,
     /// Packets sent.
     count: u8,
-    /// The last packet on each path tried, and how many went that way.
+    /// For each path tried, when the last packet was sent on it and how many were.
     sent: Vec<(PathId, Instant, u32)>,
 }
 
-/// A token, and the OPEN that brings it back.
+/// A token, and the OPEN that returns it.
 #[derive(Debug)]
 pub(in crate::proto) struct Invitation {
     pub(in crate::proto) token: Token,
     pub(in crate::proto) initiation: Initiation,
-    /// What the session will be called here.
+    /// The id of the session at this end.
     pub(in crate::proto) session: SessionId,
-    /// The responder sees this endpoint at an address that is none of its own.
+    /// Whether the responder sees this endpoint at an address that is none of its own.
     pub(in crate::proto) translated: bool,
 }
 
 impl Opening {
-    /// A handshake with `asked`, or with whoever is there, that begins at `now`.
+    /// A handshake with `asked`, or with any endpoint at the address, that begins at `now`.
     pub(in crate::proto) fn new(
         now: Instant,
         nonce: u64,
@@ -87,30 +87,30 @@ impl Opening {
         self.began_at
     }
 
-    /// An answer may be to a packet that is too old to say anything about the responder's present
+    /// Whether an answer may be to a packet that is too old for it to show the responder's present
     /// state.
     pub(in crate::proto) fn is_outdated(&self, now: Instant) -> bool {
         now.saturating_since(self.began_at) > HANDSHAKE_FOR
     }
 
-    /// Goes on under another nonce: nothing that answers the HELLOs so far is taken any more.
+    /// Continues under another nonce: answers to earlier HELLOs are no longer accepted.
     pub(in crate::proto) fn renew(&mut self, now: Instant, nonce: u64) {
         (self.nonce, self.began_at, self.next_at) = (nonce, now, now);
         (self.invitation, self.other, self.reply_on) = (None, None, None);
         self.sent.clear();
     }
 
-    /// The owner of the session has been asked for long enough, and another attempt is due.
+    /// Whether enough attempts at the intended responder have failed, and another one is due.
     pub(in crate::proto) fn is_in_vain(&self, now: Instant) -> bool {
         self.asked.is_some() && self.attempts >= ASK_OWNER && self.next_at <= now
     }
 
-    /// The peer was asked for long enough.
+    /// Whether enough attempts have gone unanswered.
     pub(in crate::proto) fn is_unanswered(&self) -> bool {
         self.attempts >= ASK_OWNER
     }
 
-    /// Another attempt is due.
+    /// Whether another attempt is due.
     pub(in crate::proto) fn is_due(&self, now: Instant) -> bool {
         self.wake_at().is_some_and(|at| at <= now)
     }
@@ -120,28 +120,29 @@ impl Opening {
         (self.copies == 0).then_some(self.next_at)
     }
 
-    /// Attempts that were begun, as long as packets of the last one are still to be sent.
+    /// The number of attempts begun, while packets of the last one are still to be sent.
     pub(in crate::proto) fn attempt_to_send(&self) -> Option<u32> {
         (self.copies > 0).then_some(self.attempts)
     }
 
-    /// Begins another attempt, over `paths` paths. Two HELLOs at first, for one path may be a black
-    /// hole; more and more while nobody answers, for most may be, one way or the other, and each HELLO
-    /// may be answered another way.
+    /// Begins another attempt, over `paths` paths. The first attempts send two HELLOs, because one
+    /// path may be a black hole. Without an answer, later attempts send more and more, because most
+    /// paths may be black holes in one direction or the other, and each HELLO may be answered on
+    /// another reverse path.
     pub(in crate::proto) fn attempt(&mut self, paths: usize) {
         let copies = (self.attempts as usize).max(paths.min(2));
         self.copies = copies.min(MAX_COPIES).min(2 * paths);
         self.attempts += 1;
     }
 
-    /// Whether a RETRY is worth an OPEN: one is in each attempt, so that a responder which refuses
-    /// every token is asked no faster than one that does not answer.
+    /// Whether to answer a RETRY with an OPEN. Each attempt answers one, so that a responder that
+    /// refuses every token gets packets no faster than one that does not answer.
     pub(in crate::proto) const fn takes_retry(&self) -> bool {
         self.replied_in < self.attempts
     }
 
-    /// A RETRY to the packet on `path` came, in the responder's `turn`, and an OPEN leaves there at
-    /// once. Returns the attempt.
+    /// Handles a RETRY to the packet on `path`, in the responder's `turn`: an OPEN leaves on that
+    /// path at once. Returns the attempt.
     pub(in crate::proto) fn on_retry(&mut self, path: PathId, turn: u8) -> u32 {
         self.replied_in = self.attempts;
         self.reply_on = Some((path, turn));
@@ -149,12 +150,12 @@ impl Opening {
         self.attempts
     }
 
-    /// The path on which the next packet must go and its turn, if it answers a RETRY.
+    /// Takes the path and the turn of the next packet, if it answers a RETRY.
     pub(in crate::proto) const fn take_reply(&mut self) -> Option<(PathId, u8)> {
         self.reply_on.take()
     }
 
-    /// A packet is being sent on `path`. Returns how many went before.
+    /// Records that a packet is being sent on `path`. Returns how many were sent before.
     pub(in crate::proto) fn on_sent(&mut self, now: Instant, path: PathId) -> u8 {
         match self.sent.iter_mut().find(|(known, ..)| *known == path) {
             Some((_, at, times)) => (*at, *times) = (now, *times + 1),

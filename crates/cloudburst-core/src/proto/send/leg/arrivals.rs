@@ -1,4 +1,5 @@
-//! What one receiver says of a message's packets on each path, beside what was sent there.
+//! One receiver's reports on a message's packets on each path, compared with the packets sent
+//! there.
 
 use super::trail::Trail;
 use crate::id::PathId;
@@ -15,12 +16,12 @@ pub(in crate::proto::send) struct ArrivalLog {
 }
 
 impl ArrivalLog {
-    /// Symbols that arrived on each path, as far as the receiver has said so.
+    /// Symbols that arrived on each path, as far as the receiver has reported.
     pub(super) fn counts(&self) -> &[Arrivals] {
         &self.counts
     }
 
-    /// Forgets everything but the memory for it.
+    /// Clears the log but keeps its memory.
     pub(super) fn clear(&mut self) {
         self.counts.clear();
         self.trail.clear();
@@ -37,19 +38,20 @@ impl ArrivalLog {
         self.trail.is_missing_any()
     }
 
-    /// `packets` go on `path`, after all that went before. The packet after them has number `next`.
+    /// Records that `packets` packets are sent on `path`, after all earlier ones. The packet after
+    /// them has number `next`.
     pub(super) fn on_sent(&mut self, path: PathId, packets: usize, next: u64) {
         self.trail.on_sent(path, packets, next);
     }
 
-    /// Never counts as missing what was sent so far: the receiver may have had no room for it, or
-    /// what is sent next may overtake it.
+    /// Keeps the packets sent so far from ever counting as missing: the receiver may have had no
+    /// room for them, or later packets may overtake them.
     pub(super) fn forgive(&mut self) {
         self.trail.forgive_all();
     }
 
-    /// Takes in how many symbols the receiver has from each path, which it says in an answer to packet
-    /// `acknowledged` with `room` for so many paths, and tells `paths` what is new.
+    /// Records how many symbols have arrived on each path, according to an answer to packet
+    /// `acknowledged` that has room for `room` paths, and tells `paths` what is new.
     pub(in crate::proto::send) fn on_report(
         &mut self,
         now: Instant,
@@ -73,7 +75,7 @@ impl ArrivalLog {
                 paths.marked(path, marked_of(more, count, marked));
             }
         }
-        // A path that an answer had no room for has not missed anything.
+        // A path for which an answer had no room is not missing anything.
         let room = room.min(MAX_COUNTED_PATHS);
         if news && (listed >= paths.stats().len() || listed < room) {
             for account in self.trail.account(acknowledged, &self.counts) {
@@ -91,8 +93,8 @@ impl ArrivalLog {
     }
 }
 
-/// About how many of `more` symbols came with a CE mark, where `marked` of the last that are reported did,
-/// of `count` in all. At least one if any did.
+/// The approximate number of `more` new symbols that arrived with a CE mark, if `marked` of the
+/// most recent reported ones did, of `count` in all. At least one if any did.
 fn marked_of(more: u16, count: u16, marked: u8) -> u32 {
     let reported = u32::from(count.clamp(1, MARK_MEMORY));
     let marked = u32::from(marked).min(reported);

@@ -1,4 +1,4 @@
-//! A receiver that had no room: how long a message pauses before it asks again.
+//! The pauses of a message whose receiver had no room, before it tries again.
 
 use crate::proto::limits::MAX_PAUSE;
 use crate::time::Instant;
@@ -8,9 +8,9 @@ const FIRST_BUSY_WAIT: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Busy {
-    /// Until when there is a pause; `None`: there is none.
+    /// The end of the pause, if there is one.
     until: Option<Instant>,
-    /// How long the next one is.
+    /// The length of the next pause.
     wait: Duration,
 }
 
@@ -19,7 +19,7 @@ impl Busy {
         Self { until: None, wait: FIRST_BUSY_WAIT }
     }
 
-    /// Until when the message pauses, if it does.
+    /// The end of the pause, if there is one.
     pub(super) const fn until(&self) -> Option<Instant> {
         self.until
     }
@@ -30,13 +30,13 @@ impl Busy {
         self.wait = (self.wait * 2).min(MAX_PAUSE);
     }
 
-    /// The receiver works on the message. Says whether that ends a pause.
+    /// Records that the receiver works on the message. Returns whether that ends a pause.
     pub(super) fn end(&mut self) -> bool {
         self.wait = FIRST_BUSY_WAIT;
         self.until.take().is_some()
     }
 
-    /// Forgets a pause, and nothing else.
+    /// Ends a pause, but keeps the length of the next.
     pub(super) const fn cut_short(&mut self) {
         self.until = None;
     }

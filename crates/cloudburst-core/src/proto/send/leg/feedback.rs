@@ -1,4 +1,4 @@
-//! What a leg makes of what its receiver says.
+//! How a leg reacts to its receiver's reports.
 
 use super::{ArrivalLog, Leg};
 use crate::id::Incarnation;
@@ -13,9 +13,10 @@ use crate::wire::symbol::{MIN_SYMBOL_SIZE, SYMBOL_OVERHEAD};
 use core::time::Duration;
 
 impl Leg {
-    /// The receiver has no room for the message.
+    /// Handles BUSY: the receiver has no room for the message.
     pub(in crate::proto::send) fn on_busy(&mut self, now: Instant) {
-        // Without a block under way it is late, or there would be nothing to probe with.
+        // Without a block under way, the BUSY is out of date, and a pause would leave nothing to
+        // probe with.
         if self.busy.until().is_none() && !self.active.is_empty() {
             self.busy.pause(now);
             self.arrivals.forgive();
@@ -23,15 +24,16 @@ impl Leg {
         }
     }
 
-    /// The receiver works on the message, again if it was busy. `wait` is how long an answer takes.
+    /// Records that the receiver works on the message, again if it was busy. `wait` is how long an
+    /// answer takes.
     pub(in crate::proto::send) fn on_progress(&mut self, now: Instant, wait: Duration) {
         if self.busy.end() {
             self.active.iter_mut().for_each(|block| block.recovery.resume(now, wait));
         }
     }
 
-    /// The receiver needs `needed` symbols more of a block, it says in answer to packet
-    /// `acknowledged`.
+    /// Handles a NACK in answer to packet `acknowledged`: the receiver needs `needed` more symbols
+    /// of a block.
     pub(in crate::proto::send) fn on_feedback(
         &mut self,
         block: u32,
@@ -43,8 +45,8 @@ impl Leg {
         }
     }
 
-    /// The receiver pulls symbols of a block. `next` is the number of the next packet, and `wait` is how
-    /// long an answer takes.
+    /// Handles a PULL of symbols of a block. `next` is the number of the next packet, and `wait` is
+    /// how long an answer takes.
     pub(in crate::proto::send) fn on_pull(
         &mut self,
         now: Instant,
@@ -75,18 +77,18 @@ impl Leg {
         }
     }
 
-    /// Whether `remote` was sent packets of it in a session that is over.
+    /// Whether packets of the message were sent to `remote` in a session that has ended.
     pub(in crate::proto::send) fn has_tried(&self, remote: Incarnation) -> bool {
         self.tried.contains(&remote)
     }
 
-    /// Whether an answer to packet `acknowledged` is of the time before the message last began again.
+    /// Whether an answer to packet `acknowledged` is older than the last restart of the message.
     pub(in crate::proto::send) const fn is_outdated(&self, acknowledged: u64) -> bool {
         acknowledged < self.restarted_at
     }
 
-    /// The receiver has forgotten the blocks that were done: all begin again. `next` is the number of
-    /// the next packet.
+    /// Handles a report that the receiver has forgotten the blocks that were done: all start over.
+    /// `next` is the number of the next packet.
     pub(in crate::proto::send) fn on_forgotten(&mut self, next: u64, source: &mut Source) {
         if self.is_partial() && self.restarts < MAX_RESTARTS {
             self.restarts += 1;
@@ -99,9 +101,9 @@ impl Leg {
         }
     }
 
-    /// A new session takes the place of the one that the message began in, and nothing of it has been
-    /// delivered: it begins as if nothing had been sent. Returns whether it does; a peer is not
-    /// believed to restart again and again.
+    /// Starts the message over in a new session, as if nothing had been sent: the old session has
+    /// ended, and nothing of the message was delivered in it. Returns whether it does; a peer is
+    /// not believed to restart again and again.
     pub(in crate::proto::send) fn start_over(
         &mut self,
         old: Incarnation,
@@ -122,8 +124,8 @@ impl Leg {
         true
     }
 
-    /// The receiver has a block. If that were the last one, it would have the message: it has
-    /// forgotten others instead.
+    /// Handles a STOP for a block. If only that block had been missing, the receiver would have the
+    /// message: it has forgotten others instead.
     pub(in crate::proto::send) fn on_block_done(
         &mut self,
         block: u32,
@@ -139,8 +141,8 @@ impl Leg {
         self.done += 1;
     }
 
-    /// Takes in how many symbols the receiver has from each path, as an answer to packet
-    /// `acknowledged` says, and tells `paths` what is new.
+    /// Records how many symbols have arrived on each path, according to an answer to packet
+    /// `acknowledged`, and tells `paths` what is new.
     pub(in crate::proto::send) fn on_arrivals(
         &mut self,
         now: Instant,
@@ -155,15 +157,15 @@ impl Leg {
         self.arrivals.on_report(now, acknowledged, room, arrivals.iter(), paths);
     }
 
-    /// What is known of packets that were missing when the message was delivered, and of how many paths an
-    /// answer to a late one tells: they may only have been overtaken.
+    /// Takes what is known of packets that were missing when the message was delivered, because
+    /// they may only be late, and the number of paths for which an answer to one of them has room.
     pub(in crate::proto::send) fn take_missing(&mut self) -> Option<(ArrivalLog, usize)> {
         let room = room_for_arrivals(self.layout.symbol_size());
         self.arrivals.is_missing_any().then(|| (core::mem::take(&mut self.arrivals), room))
     }
 }
 
-/// Of how many paths an answer to a symbol of `symbol` bytes tells.
+/// The number of paths for which an answer to a symbol of `symbol` bytes has room.
 const fn room_for_arrivals(symbol: usize) -> usize {
     Answer::arrivals_within(SYMBOL_OVERHEAD + symbol)
 }

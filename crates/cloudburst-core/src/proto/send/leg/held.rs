@@ -4,13 +4,13 @@ use super::Leg;
 use crate::time::Instant;
 
 impl Leg {
-    /// The peer has not answered for long: nothing more is sent but what is granted by
-    /// [`probe`](Self::probe).
+    /// Holds the message, because the peer has not answered for long: only what
+    /// [`probe`](Self::probe) grants is sent.
     pub(in crate::proto::send) const fn hold(&mut self) {
         self.held = Some(0);
     }
 
-    /// Lets at most `limit` symbols go to a peer that does not answer, and says how many.
+    /// Grants at most `limit` symbols to a peer that does not answer, and returns how many.
     pub(in crate::proto::send) fn probe(
         &mut self,
         now: Instant,
@@ -34,17 +34,17 @@ impl Leg {
         granted
     }
 
-    /// The peer has not answered for long.
+    /// Whether the message is held, because the peer has not answered for long.
     pub(in crate::proto::send) const fn is_held(&self) -> bool {
         self.held.is_some()
     }
 
-    /// How many symbols may go now, as far as the peer's silence is concerned.
+    /// How many symbols may be sent now, as far as the peer's silence is concerned.
     pub(in crate::proto::send) fn held(&self) -> u32 {
         self.held.unwrap_or(u32::MAX)
     }
 
-    /// Probes have been sent. Says whether the message waits for others.
+    /// Records that probes have been sent. Returns whether the message waits for others.
     pub(in crate::proto::send) fn on_probed(&mut self, packets: usize) -> bool {
         let Some(held) = self.held else { return false };
         self.held = Some(held.saturating_sub(packets as u32));
@@ -54,7 +54,8 @@ impl Leg {
         self.held == Some(0)
     }
 
-    /// The peer was heard: what it was held for, or waited for, goes on at once.
+    /// Continues the message at once if it was held or waited for a probe, because the peer was
+    /// heard from.
     pub(in crate::proto::send) fn go_on(&mut self, now: Instant, all_well: bool) {
         let waited = self.probe_key.take().is_some();
         if self.held.take().is_some() && self.busy.until().is_none() {

@@ -1,4 +1,4 @@
-//! One receiver of a source: how far its blocks are, what it has said, and how it ends.
+//! One receiver of a source: the progress of its blocks, its reports, and its ending.
 
 mod arrivals;
 mod busy;
@@ -30,17 +30,17 @@ pub(super) struct Leg {
     pub(super) deadline: Instant,
     pub(super) started_at: Option<Instant>,
     pub(super) packets: usize,
-    /// The number of the train that its last packet went with.
+    /// The number of the train of its last packet.
     pub(super) last_train: u64,
-    /// How many packets there were when the host did not take the last of them, and why.
+    /// The number of packets sent when the host last did not take one, and why.
     pub(super) not_sent: Option<(usize, LocalError)>,
-    /// The receiver has said something of this message. It stays so.
+    /// Whether the receiver has reported on this message. Reset only if the message starts over.
     pub(super) answered: bool,
     arrivals: ArrivalLog,
     /// The class of the last packet, counted from the most urgent one.
     level: u8,
-    /// A block had no answer for several waits in a row: more urgent classes may leave nothing to
-    /// the message's own. It stays so.
+    /// Whether a block ever had no answer for several waits in a row: more urgent classes may
+    /// starve the message's own.
     starved: bool,
     layout: Layout,
     /// The length of the message without the header of a call, which thresholds of classes exclude.
@@ -57,23 +57,25 @@ pub(super) struct Leg {
     /// Blocks begun, since the receiver last forgot them.
     begun: usize,
     done: usize,
-    /// The receiver had no room: nothing but a probe at this moment, until it has.
+    /// The pause while the receiver has no room: only probes are sent until it has.
     busy: Busy,
-    /// How often the receiver forgot what it had, and the number of the next packet when it last did.
+    /// How many times the message has started over.
     restarts: u32,
-    /// Who was sent packets of it in sessions that are over, and may have delivered it for all that.
+    /// The incarnations to which packets of it were sent in sessions that have ended. They may
+    /// still have delivered it.
     tried: Vec<Incarnation>,
+    /// The number of the next packet when the receiver last forgot its blocks.
     restarted_at: u64,
-    /// The peer has not answered for long: so many symbols may be sent, and no others.
+    /// If the peer has not answered for long, the number of symbols that may still be sent.
     held: Option<u32>,
-    /// Where the schedule has this leg: among the ready, and among the timers.
+    /// The keys of this leg in the schedule and in the timers.
     pub(super) place: Option<Place>,
     pub(super) timer_key: Option<Instant>,
-    /// Where the silence of its peer has it, among those that wait for a probe.
+    /// Its key among the messages that wait for a probe of their silent peer.
     pub(super) probe_key: Option<Instant>,
 }
 
-/// The state of pulls of a message, beside the credit of its blocks.
+/// The state of pulls of a message, besides the credit of its blocks.
 #[derive(Debug)]
 struct Pulls {
     /// Symbols that may still be sent unasked, for blocks that have not begun.
@@ -146,13 +148,13 @@ impl Leg {
         }
     }
 
-    /// Uses the memory of a leg that has ended and was [cleared](Self::clear). This one has not
+    /// Reuses the memory of a leg that has ended and was [cleared](Self::clear). This one has not
     /// begun.
     pub(super) fn inherit(&mut self, ended: Self) {
         (self.active, self.arrivals) = (ended.active, ended.arrivals);
     }
 
-    /// Forgets everything but the memory that another leg may use.
+    /// Clears everything but the memory that another leg may use.
     pub(super) fn clear(&mut self) {
         self.active.clear();
         self.arrivals.clear();
@@ -163,7 +165,7 @@ impl Leg {
         self.held != Some(0) && self.has_more()
     }
 
-    /// Whether there is a symbol to send, if the peer's silence let it.
+    /// Whether there is a symbol to send, regardless of the peer's silence.
     fn has_more(&self) -> bool {
         self.may_begin() || self.active.iter().any(|block| block.recovery.allowance() > 0)
     }
@@ -179,13 +181,14 @@ impl Leg {
         self.busy.until().is_none() && has_place && self.begun < self.layout.blocks()
     }
 
-    /// What decides its turn.
+    /// Its rank in the schedule.
     pub(super) fn rank(&self) -> Rank {
         let probing = self.held.is_some();
         Rank { probing, priority: Reverse(self.priority), remaining: self.remaining() }
     }
 
-    /// Symbols that are still to be sent if nothing more is lost: what the shortest have least of.
+    /// The number of symbols still to be sent if nothing more is lost. The schedule prefers
+    /// messages with the fewest.
     fn remaining(&self) -> usize {
         let granted: usize =
             self.active.iter().map(|block| block.recovery.allowance() as usize).sum();
@@ -218,7 +221,7 @@ impl Leg {
         left as u64 * self.payload as u64 / symbols as u64
     }
 
-    /// The number of the block whose turn it is, if that has not waited for an answer in vain.
+    /// The number of the block to send next, if it has not waited for an answer in vain.
     pub(super) fn next_block(&self) -> Option<u32> {
         match self.active.iter().find(|block| block.recovery.allowance() > 0) {
             Some(block) => (block.recovery.unanswered() == 0).then_some(block.index),
@@ -226,7 +229,7 @@ impl Leg {
         }
     }
 
-    /// The block whose turn it is; begins the next block of `source` where none may send.
+    /// The block to send next. Begins the next block of `source` if no other may send.
     pub(super) fn turn(
         &mut self,
         source: &mut Source,
@@ -286,8 +289,8 @@ impl Leg {
         self.pulls_of(capabilities).is_some()
     }
 
-    /// `packets` are sent on `path` in the class `level`, after all others. The packet after them
-    /// has number `next`.
+    /// Records that `packets` packets are sent on `path` in the class `level`, after all others.
+    /// The packet after them has number `next`.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,
@@ -317,12 +320,12 @@ impl Leg {
         self.active.iter().map(|block| block.index)
     }
 
-    /// Whether the receiver has said of some blocks, but not of all, that they are done.
+    /// Whether the receiver has reported some blocks, but not all, as done.
     pub(super) const fn is_partial(&self) -> bool {
         self.done > 0
     }
 
-    /// The next moment at which the message itself wants something done.
+    /// The next moment at which the message itself needs attention.
     pub(super) fn wake_at(&self) -> Instant {
         if self.held.is_some() || self.probe_key.is_some() {
             return self.deadline;
@@ -335,8 +338,8 @@ impl Leg {
         self.busy.until().or_else(recovery).map_or(self.deadline, |at| at.min(self.deadline))
     }
 
-    /// Grants what is due, at most `limit` symbols, and says how many; the deadline is the caller's
-    /// business. `all_well`: see [`PathSet::all_well`](crate::path::PathSet::all_well).
+    /// Grants the symbols that are due, at most `limit`, and returns how many. The caller handles
+    /// the deadline. For `all_well`, see [`PathSet::all_well`](crate::path::PathSet::all_well).
     pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
         let Some(until) = self.busy.until() else {
             if let Some(pulls) = &mut self.pulls
@@ -357,24 +360,24 @@ impl Leg {
         self.probe_one()
     }
 
-    /// One symbol: it is answered by BUSY again, or by whatever is true by now.
+    /// Grants one symbol, which is answered with BUSY again or with the current state.
     fn probe_one(&mut self) -> u32 {
         let Some(block) = self.active.first_mut() else { return 0 };
         block.recovery.probe();
         1
     }
 
-    /// Whether a pause, if there is one, ends by itself: by probes of a block that is under way.
+    /// Whether a pause, if there is one, can end through probes of a block that is under way.
     pub(super) fn is_pause_probed(&self) -> bool {
         self.busy.until().is_none() || !self.active.is_empty()
     }
 
-    /// Whether the receiver had no room when it spoke last.
+    /// Whether the receiver had no room when it last reported.
     pub(super) fn is_busy(&self) -> bool {
         self.busy.until().is_some()
     }
 
-    /// Why the host did not take its last packets; `None`: it did.
+    /// Why the host did not take its last packets; `None` if it did.
     pub(super) fn local_error(&self) -> Option<LocalError> {
         let (packets, error) = self.not_sent?;
         (packets == self.packets).then_some(error)

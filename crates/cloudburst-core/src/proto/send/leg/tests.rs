@@ -1,4 +1,4 @@
-//! Messages that begin again, and pauses.
+//! Tests of messages that start over, and of pauses.
 
 use super::*;
 use crate::id::{MessageId, SessionId};
@@ -46,7 +46,7 @@ fn a_message_that_begins_again_is_still_known_by_its_digest() {
         }
     }
     assert!(leg.is_partial());
-    // The news is late: meanwhile the receiver has collected all blocks again.
+    // The report is late: the receiver has since collected all blocks again.
     leg.on_forgotten(7, &mut source);
     assert!(!leg.is_partial());
     assert!(source.is(key.message(MessageId(9), &digests), &key));
@@ -62,7 +62,7 @@ fn a_late_busy_does_not_stop_a_message_that_begins_again() {
     leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap();
     leg.on_block_done(0, 7, &mut source);
     leg.on_forgotten(7, &mut source);
-    // It is of symbols that were sent before the news that all begins again.
+    // It answers symbols that were sent before the sender learned that all blocks start over.
     leg.on_busy(Instant::ZERO);
     assert!(leg.is_pause_probed() && leg.is_ready());
 }
@@ -78,11 +78,11 @@ fn a_message_begins_again_when_its_receiver_lacks_a_block_that_was_done() {
             leg.on_block_done(index, 7, &mut source);
         }
     }
-    // It has the last block, and not the message: it has forgotten the others.
+    // It has the last block but not the message: it has forgotten the others.
     leg.on_block_done(blocks - 1, 7, &mut source);
     assert!(!leg.is_partial());
     assert_eq!(leg.turn(&mut source, &key, &paths(), Capabilities::default()).unwrap().index, 0);
-    // What answers packets from before that tells nothing of what the receiver has now.
+    // Answers to earlier packets say nothing about what the receiver has now.
     assert!(leg.is_outdated(6) && !leg.is_outdated(7));
 }
 

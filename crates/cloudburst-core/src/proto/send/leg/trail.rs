@@ -1,4 +1,4 @@
-//! What of one message went on which path, until its receiver's counts account for it.
+//! The packets of one message by path, until its receiver's counts account for them.
 
 use crate::id::PathId;
 use crate::proto::limits::MAX_TURNS;
@@ -8,24 +8,24 @@ use std::collections::VecDeque;
 
 /// The transmit opportunities of one message that are not accounted for, oldest first.
 ///
-/// Counts of arrivals say how many packets came on a path, not which. But if `a` came on one path,
-/// then its `a`-th packet, or a later one, did; and so did the packet that the answer acknowledges.
-/// Whatever was sent before that packet on any path was sent before one that arrived, and is
-/// accounted for: it has arrived, or it is missing. What was sent after it is left for later, however
+/// Counts of arrivals say how many packets arrived on a path, not which. But if `a` arrived on one
+/// path, then its `a`-th packet, or a later one, did; and so did the packet that the answer
+/// acknowledges. Every packet sent earlier, on any path, was sent before one that arrived, and is
+/// accounted for: it has arrived, or it is missing. Packets sent later are left for later, however
 /// many round trips or answers that takes.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     turns: VecDeque<Turn>,
-    /// In the order of paths.
+    /// Ordered by path.
     tallies: Vec<(PathId, Tally)>,
 }
 
-/// Packets in a row on one path, with consecutive numbers.
+/// Successive packets on one path, with consecutive numbers.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     path: PathId,
     packets: u32,
-    /// The number after that of the last one.
+    /// The number after that of the last packet.
     end: u64,
 }
 
@@ -34,11 +34,11 @@ struct Turn {
 struct Tally {
     /// Packets accounted for.
     due: u32,
-    /// Of these, those that were missing when somebody looked last.
+    /// Of these, those that were missing at the last report.
     missing: u32,
-    /// `due` at that time.
+    /// The value of `due` at the last report.
     seen: u32,
-    /// Packets that gave way before anybody accounted for them.
+    /// Packets that were forgiven before they were accounted for.
     forgiven: u32,
 }
 
@@ -46,14 +46,14 @@ struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) path: PathId,
-    /// Packets more that are accounted for.
+    /// How many more packets are accounted for.
     pub(super) due: u32,
-    /// Packets more that are missing; fewer if some were only late.
+    /// How many more packets are missing; negative if some were only late.
     pub(super) missing: i64,
 }
 
 impl Trail {
-    /// Forgets everything but the memory for it.
+    /// Clears the trail but keeps its memory.
     pub(super) fn clear(&mut self) {
         self.turns.clear();
         self.tallies.clear();
@@ -70,7 +70,8 @@ impl Trail {
         self.tallies.iter().any(|(_, tally)| tally.missing > 0)
     }
 
-    /// `packets` go on `path`, after all that went before. The packet after them has number `next`.
+    /// Records that `packets` packets are sent on `path`, after all earlier ones. The packet after
+    /// them has number `next`.
     pub(super) fn on_sent(&mut self, path: PathId, packets: usize, next: u64) {
         let packets = packets as u32;
         match self.turns.back_mut() {
@@ -84,19 +85,19 @@ impl Trail {
         }
     }
 
-    /// Never counts as missing what was sent so far.
+    /// Keeps the packets sent so far from ever counting as missing.
     pub(super) fn forgive_all(&mut self) {
         self.forgive(self.turns.len());
     }
 
-    /// The oldest `turns` give way before anybody accounts for them.
+    /// Forgives the oldest `turns`, which are then never accounted for.
     fn forgive(&mut self, turns: usize) {
         for turn in self.turns.drain(..turns) {
             tally(&mut self.tallies, turn.path).forgiven += turn.packets;
         }
     }
 
-    /// Says of each path what is new about it, now that `arrivals` are all that came on each, packet
+    /// Returns what is new about each path, given the counts in `arrivals` of all arrivals, packet
     /// `acknowledged` among them.
     pub(super) fn account(
         &mut self,
@@ -128,16 +129,17 @@ impl Trail {
         })
     }
 
-    /// The turn of packet `number`, and how many packets up to that one.
+    /// The turn of packet `number`, and the number of its packets up to and including that one.
     fn place_of(&self, number: u64) -> Option<(usize, u32)> {
         let at = self.turns.iter().position(|turn| number < turn.end)?;
         let Turn { packets, end, .. } = self.turns[at];
-        // Numbers between those of two turns are of other messages.
+        // Numbers between those of two turns belong to other messages.
         let first = end.checked_sub(packets.into())?;
         number.checked_sub(first).map(|before| (at, before as u32 + 1))
     }
 
-    /// The last turn of which a packet must have arrived, and how many packets up to that one.
+    /// The last turn of which a packet must have arrived, and the number of its packets up to and
+    /// including that one.
     fn horizon(&self, arrived: impl Fn(PathId) -> u32) -> Option<(usize, u32)> {
         let mut paths = ArrayVec::<(PathId, u32), MAX_TURNS>::new();
         let mut horizon = None;
@@ -187,7 +189,7 @@ mod tests {
             self.0.on_sent(PathId(path), packets, self.1);
         }
 
-        /// Path, packets due, packets missing: what is not zero of each account.
+        /// Path, packets due and packets missing of each account that is not zero.
         fn account(&mut self, counts: &[(u16, u16)]) -> Vec<(u16, u32, i64)> {
             self.answer(NONE_ACKNOWLEDGED, counts)
         }
@@ -214,7 +216,7 @@ mod tests {
         let mut trail = sent(&[(0, 2), (1, 2), (2, 2), (0, 2), (1, 2), (2, 2)]);
         assert_eq!(trail.account(&[]), []);
         assert_eq!(trail.account(&[(1, 1)]), [(0, 2, 2), (1, 1, 0)]);
-        // The third on path 1 is of its second turn.
+        // The third packet on path 1 is of its second turn.
         assert_eq!(trail.account(&[(1, 3)]), [(0, 2, 2), (1, 2, 0), (2, 2, 2)]);
         assert_eq!(trail.account(&[(1, 3)]), []);
         assert_eq!(trail.account(&[(1, 3), (0, 1)]), [(0, 0, -1)], "that was only late");

@@ -1,5 +1,5 @@
-//! Bursts that ask: as many symbols as a block needs and a margin, then as many as the receiver
-//! says are missing (section III-D).
+//! Bursts that request ACKs: as many symbols as a block needs plus a margin, then as many as the
+//! receiver reports missing (section III-D).
 
 use arrayvec::ArrayVec;
 
@@ -8,7 +8,7 @@ const REMEMBERED: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Budgeted {
-    /// Symbols on top of those that are needed, as a share of the block's.
+    /// Symbols beyond those that are needed, as a fraction of them.
     margin: f32,
     source_symbols: u32,
     /// Packet numbers of symbols that requested an ACK, and how many symbols had been sent with
@@ -21,12 +21,13 @@ impl Budgeted {
         Self { margin, source_symbols, requests: ArrayVec::new_const() }
     }
 
-    /// Symbols that a block opens with which decodes from `expected` symbols if nothing is lost.
+    /// The number of symbols that a block opens with if it decodes from `expected` symbols without
+    /// loss.
     pub(super) fn opening(&self, expected: u32) -> u32 {
         expected + (self.source_symbols as f32 * self.margin) as u32
     }
 
-    /// Packet `number` requests an ACK; with it, `sent` symbols have been sent.
+    /// Records that packet `number` requests an ACK. `sent` symbols have been sent, including it.
     pub(super) fn on_ack_request(&mut self, number: u64, sent: u32) {
         if self.requests.is_full() {
             self.requests.remove(0);
@@ -34,13 +35,14 @@ impl Budgeted {
         self.requests.push((number, sent));
     }
 
-    /// The receiver said, answering packet `acknowledged`, that it needs `needed` symbols more.
-    /// Says how many should have been sent in all, unless that packet is not known to have asked.
+    /// Handles a NACK in answer to packet `acknowledged`: the receiver needs `needed` more symbols.
+    /// Returns how many should have been sent in all, or `None` if that packet is not known to have
+    /// requested an ACK.
     pub(super) fn on_feedback(&self, acknowledged: u64, needed: u32) -> Option<u32> {
-        // What was sent after the question may still be on its way, and counts.
+        // Symbols sent after the ACK request may still be in flight, and count.
         let &(_, sent_then) = self.requests.iter().find(|(number, _)| *number == acknowledged)?;
         let needed = needed.clamp(1, 2 * self.source_symbols);
-        // What was lost once is lost again: send as much more as went missing before.
+        // Loss is assumed to continue: adds symbols for the share that was lost before.
         let lost = lost_share(sent_then, self.source_symbols, needed);
         let margin = (needed as f32 * self.margin) as u32;
         Some(sent_then + (needed as f32 / (1.0 - lost)).ceil() as u32 + margin)
@@ -48,7 +50,7 @@ impl Budgeted {
 }
 
 /// The share of `sent` symbols that cannot have arrived if `needed` of `source` are missing, at
-/// most half: some of what is missing may only be late, on a slower path than the question was.
+/// most half: some missing symbols may only be late, on a slower path than the ACK request.
 fn lost_share(sent: u32, source: u32, needed: u32) -> f32 {
     let arrived = source.saturating_sub(needed) as f32;
     (1.0 - arrived / sent.max(1) as f32).clamp(0.0, 0.5)

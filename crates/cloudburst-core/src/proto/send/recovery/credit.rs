@@ -1,4 +1,4 @@
-//! How many symbols of a block went out, and how many may.
+//! How many symbols of a block were sent, and how many may be.
 
 /// The count of one block's symbols: sent <= granted <= cap.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Credit {
         self.sent
     }
 
-    /// All symbols that may ever be sent have been.
+    /// Whether all symbols that may ever be sent have been sent.
     pub(super) const fn is_exhausted(&self) -> bool {
         self.sent >= self.cap
     }
@@ -62,24 +62,24 @@ impl Credit {
         self.granted
     }
 
-    /// Takes back what was granted and not sent.
+    /// Takes back symbols that were granted but not sent.
     pub(super) const fn revoke(&mut self) {
         self.granted = self.sent;
     }
 
-    /// Grants one symbol on top of what is granted, which the cap does not count.
+    /// Grants one more symbol, which does not count towards the cap.
     pub(super) const fn spare(&mut self) {
         self.cap = self.cap.saturating_add(1);
         self.granted = self.granted.saturating_add(1);
     }
 
-    /// Lets one symbol be sent, which the cap does not count.
+    /// Ensures that one symbol may be sent, which does not count towards the cap.
     pub(super) fn probe(&mut self) {
         self.cap = self.cap.saturating_add(1);
         self.grant(1);
     }
 
-    /// Grants as much as at first, from here.
+    /// Grants as many symbols as at first, from here on.
     pub(super) fn resume(&mut self) {
         self.grant(self.opening);
     }

@@ -1,8 +1,9 @@
-//! How a block is brought through: what policies and silences make of a few facts.
+//! Recovery of a block: how many symbols policies and silences grant.
 //!
-//! A [`Recovery`] is told when a symbol is sent, what the receiver needs, and that nobody answered
-//! in time. It says how many symbols may go now, and when it wants to be woken. Policies differ in
-//! what they open with and in what they make of feedback; what silence grants is the same for all.
+//! A [`Recovery`] is told when a symbol is sent, what the receiver needs, and that no answer has
+//! arrived in time. It determines how many symbols may be sent now, and when it must be woken.
+//! Policies differ in their opening and in their reaction to feedback; the grants after silence are
+//! the same for all.
 
 mod backoff;
 mod budgeted;
@@ -19,12 +20,12 @@ use crate::config::BurstPolicy;
 use crate::time::Instant;
 use core::time::Duration;
 
-/// Waits in a row without an answer that are no longer bad luck.
+/// The number of waits in a row without an answer that is no longer bad luck.
 pub(super) const LASTING: u32 = 3;
 /// Symbols at the end of a grant that request an ACK: their answers take different paths.
 const ACK_REQUESTS: u32 = 2;
-/// The fewest symbols after which a burst that nobody answers slows to a trickle: several for each
-/// of several paths. Long blocks send more.
+/// The fewest symbols after which an unanswered burst slows to a trickle: several for each of
+/// several paths. Long blocks send more.
 const MIN_BURST: u32 = 32;
 
 /// A PULL for one block.
@@ -35,11 +36,11 @@ pub(super) struct Pull {
     pub(super) acknowledged: u64,
     /// Symbols requested in all.
     pub(super) credit: u32,
-    /// No more are requested unless symbols are lost.
+    /// Whether no more are requested unless symbols are lost.
     pub(super) fin: bool,
 }
 
-/// The sending side of one block: how far it went and how far it may go.
+/// The sending side of one block: how many symbols were sent, and how many may be.
 #[derive(Debug)]
 pub(super) struct Recovery {
     policy: Policy,
@@ -47,13 +48,13 @@ pub(super) struct Recovery {
     /// Symbols that the receiver needs, by its last report.
     needed: u32,
     credit: Credit,
-    /// Symbols that are granted after a silence that is not mere lateness.
+    /// The number of symbols granted after a silence, unless an answer is probably only late.
     probes: u32,
-    /// Grants in a row that nobody answered.
+    /// The number of grants in a row without an answer.
     unanswered: u32,
-    /// When to grant more if nobody answers.
+    /// When to grant more if no answer arrives.
     wake_at: Option<Instant>,
-    /// Part of the opening is still to be sent.
+    /// Whether part of the opening is still to be sent.
     opening: bool,
 }
 
@@ -70,8 +71,9 @@ enum Policy {
 
 impl Recovery {
     /// A block of `source_symbols` that decodes from `expected` symbols if nothing is lost, for a
-    /// peer to which there are `paths` paths. `is_clean`: nothing is lost on them, as far as is known.
-    /// The window of a pulled message is what earlier blocks left for this one.
+    /// peer to which there are `paths` paths. `is_clean` says that nothing is lost on them, as far
+    /// as is known. The window of a pulled message is the part that earlier blocks have left for
+    /// this one.
     pub(super) fn new(
         policy: BurstPolicy,
         source_symbols: usize,
@@ -85,7 +87,7 @@ impl Recovery {
             BurstPolicy::Oblivious => (Policy::Oblivious, oblivious::opening(n)),
             BurstPolicy::Budgeted { margin } => {
                 let policy = Budgeted::new(margin, n);
-                // No repair symbols where nothing is lost (SCDP, section IV-G).
+                // No repair symbols if nothing is lost (SCDP, section IV-G).
                 let opening =
                     if is_clean { expected as u32 } else { policy.opening(expected as u32) };
                 (Policy::Budgeted(policy), opening)
@@ -135,12 +137,13 @@ impl Recovery {
         last || self.unanswered > 0
     }
 
-    /// How many grants in a row nobody answered.
+    /// The number of grants in a row without an answer.
     pub(super) const fn unanswered(&self) -> u32 {
         self.unanswered
     }
 
-    /// The symbol with packet number `number` is being sent; `wait` is how long an answer takes.
+    /// Records that the symbol with packet number `number` is being sent. `wait` is how long an
+    /// answer takes.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, wait: Duration) {
         let requests_ack = self.requests_ack();
         self.credit.on_sent();
@@ -167,7 +170,7 @@ impl Recovery {
         }
     }
 
-    /// The receiver said, answering packet `acknowledged`, that it needs `needed` symbols more.
+    /// Handles a NACK in answer to packet `acknowledged`: the receiver needs `needed` more symbols.
     pub(super) fn on_feedback(&mut self, acknowledged: u64, needed: u32) {
         self.unanswered = 0;
         self.needed = needed.min(self.source_symbols);
@@ -219,8 +222,8 @@ impl Recovery {
         }
     }
 
-    /// Nobody answered in time: grants a few symbols more, at most `limit`, if that is due. Says
-    /// how many. `all_well`: nothing is wrong with any path, as far as is known.
+    /// Grants a few more symbols, at most `limit`, if an answer is overdue. Returns how many.
+    /// `all_well` says that nothing is wrong with any path, as far as is known.
     pub(super) fn on_timeout(&mut self, now: Instant, all_well: bool, limit: u32) -> u32 {
         if limit == 0 || self.next_wake().is_none_or(|at| at > now) {
             return 0;
@@ -228,25 +231,25 @@ impl Recovery {
         self.grant_probes(all_well, limit)
     }
 
-    /// Grants a few symbols more, at most `limit`, without waiting any longer. Says how many.
+    /// Grants a few more symbols, at most `limit`, without waiting any longer. Returns how many.
     pub(super) fn grant_probes(&mut self, all_well: bool, limit: u32) -> u32 {
         self.wake_at = None;
         self.unanswered = self.unanswered.saturating_add(1);
         let much = oblivious::opening(self.source_symbols).max(MIN_BURST);
-        // Where paths are well, the first silence is mostly an answer that is late.
+        // If all paths are well, the first silence is mostly a late answer.
         let late = all_well && self.unanswered == 1;
         let few = if late || self.credit.sent() > much { ACK_REQUESTS } else { self.probes };
         self.credit.grant(few.min(limit))
     }
 
-    /// The receiver has no room: what was granted and not sent is not to be sent.
+    /// Takes back symbols that were granted but not sent, because the receiver has no room.
     pub(super) const fn revoke(&mut self) {
         self.credit.revoke();
         self.wake_at = None;
     }
 
-    /// Grants one symbol, so that a receiver which had no room can be asked again. Probes are
-    /// slow and end with the deadline: they do not count towards the cap.
+    /// Grants one symbol, so that a receiver that had no room can be probed again. Probes are slow
+    /// and end with the deadline, so they do not count towards the cap.
     pub(super) fn probe(&mut self) {
         self.credit.probe();
     }
@@ -259,13 +262,13 @@ impl Recovery {
         }
     }
 
-    /// Grants one symbol more, for one that is not counted on: a probe of a path.
+    /// Grants one more symbol, in place of one that may well be lost: a probe of a path.
     pub(super) const fn spare(&mut self) {
         self.credit.spare();
     }
 
-    /// The receiver has room again: the burst goes on as if it began. A pulled message waits for a
-    /// PULL instead, which takes `wait`.
+    /// Continues the burst as if it began, because the receiver has room again. A pulled message
+    /// waits for a PULL instead, which takes `wait`.
     pub(super) fn resume(&mut self, now: Instant, wait: Duration) {
         self.wake_at = None;
         if matches!(self.policy, Policy::Pulled(_)) {

@@ -12,9 +12,9 @@ pub(super) struct Pulled {
     credit: u32,
     /// The number of the next packet when the credit last rose.
     raised_at: u64,
-    /// The receiver has the message, and requests what it misses.
+    /// Whether the receiver has begun to receive the message, and requests what it needs.
     known: bool,
-    /// It requests no more unless symbols are lost.
+    /// Whether it requests no more unless symbols are lost.
     fin: bool,
 }
 

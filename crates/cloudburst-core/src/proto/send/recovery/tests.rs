@@ -1,4 +1,4 @@
-//! Both policies, and what silence makes of them.
+//! Tests of policies, and of their grants after silence.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn opens_with_the_margin_asks_at_the_end_and_sends_what_is_missing() {
         .collect();
     assert_eq!(asks.iter().filter(|asks| **asks).count(), 2);
     assert_eq!(recovery.next_wake(), Some(Instant::ZERO + WAIT));
-    // The last packet asked; 8 of 10 arrived, 2 of them repaired nothing yet: 2 missing.
+    // The last packet requested an ACK; 8 of 10 arrived, 2 of them repaired nothing yet: 2 missing.
     recovery.on_feedback(9, 2);
     assert_eq!(recovery.allowance(), 4, "2 needed, 6 of 10 arrived: 2 / 0.6, rounded up");
     assert_eq!(recovery.next_wake(), None);
@@ -50,7 +50,7 @@ fn an_answer_to_an_early_question_counts_what_was_sent_since() {
     let granted = recovery.allowance();
     assert_eq!(granted, 8, "4 needed, half lost");
     send_all(&mut recovery, Instant::ZERO, next);
-    // The other question of the first burst is answered late: its answer asks for no more.
+    // The other ACK request of the first burst is answered late: its answer grants no more.
     recovery.on_feedback(next - 2, 4);
     assert_eq!(recovery.allowance(), 0);
     recovery.on_feedback(12_345, 8);

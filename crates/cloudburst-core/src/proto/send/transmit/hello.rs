@@ -10,7 +10,7 @@ use crate::wire::handshake::{ANY_TURN, Hello};
 use std::net::SocketAddr;
 
 impl Sender {
-    /// The peer whose HELLO may go now.
+    /// The peer whose HELLO may be sent now.
     fn next_hello(&mut self, now: Instant) -> Option<(HelloRank, SocketAddr)> {
         while self.hellos.ready_at()? <= now {
             let (rank, address) = self.hellos.next()?;
@@ -18,14 +18,14 @@ impl Sender {
             if waited_for || !rank.is_retry() {
                 return Some((rank, address));
             }
-            // Whoever wanted to talk to it has given up meanwhile.
+            // Everything that waited for it has ended in the meantime.
             self.end_handshake(address);
             self.reschedule_peer(address);
         }
         None
     }
 
-    /// The next HELLO that may go now, if there is one.
+    /// Writes the next HELLO that may be sent now, if there is one.
     pub(super) fn transmit_hello(
         &mut self,
         now: Instant,
@@ -34,8 +34,8 @@ impl Sender {
         let (rank, address) = self.next_hello(now)?;
         let peer = self.peers.get_mut(&address)?;
         let opening = peer.opening.as_mut()?;
-        // Each attempt takes another path: the last may have led through a black hole. Of
-        // several ports only the first is asked: the peer may be back without the others.
+        // Each attempt takes another path: the last may have led through a black hole. Of several
+        // ports only the first is tried: the peer may have restarted without the others.
         let (port, by_routes) = (peer.port, peer.by_routes);
         let first = |via: &Via| by_routes || via.remote.port() == port;
         let reply = opening.take_reply();
@@ -46,7 +46,7 @@ impl Sender {
         if !by_routes {
             via.remote.set_port(opening.port);
         } else if !is_alias(&address) && count.is_multiple_of(2) {
-            // Perhaps those ways were made up, or are gone.
+            // The routes may have been forged, or may be gone.
             via.remote = with_port(address, opening.port);
         }
         if opening.attempt_to_send().is_none() {

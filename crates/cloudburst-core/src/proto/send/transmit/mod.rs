@@ -17,18 +17,20 @@ use crate::time::Instant;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-/// How long a scheduling quantum may take at the allowed rate, but for the train that exceeds it:
-/// what comes up meanwhile waits as long, behind it and in the queue of this host.
+/// How long a scheduling quantum may take at the allowed rate, except for the train that exceeds
+/// it. Packets that become ready in the meantime wait that long, behind it and in the queue of this
+/// host.
 const ROUND_TIME: Duration = Duration::from_micros(200);
-/// Bytes in a train at most: what one system call takes (a UDP datagram), but for an answer that leaves
-/// with it.
+/// The maximum number of bytes in a train: what one system call takes (a UDP datagram), less an
+/// answer that leaves with it.
 const MAX_TRAIN_BYTES: usize = 65_507 - 1_472;
-/// Parts of trains that are remembered, for trains that the host does not take: those of eight trains at least.
+/// The number of parts of trains that are remembered, for trains that the host does not take: those
+/// of at least eight trains.
 pub(super) const MAX_PARTS: usize = 512;
-/// Messages that are examined for one that goes with a train.
+/// Messages that are examined for one that fits a train.
 const LOOK_AHEAD: usize = 32;
 
-/// IP and UDP headers, which a packet on the wire has beside its payload.
+/// Bytes of the IP and UDP headers that a packet on the wire has besides its payload.
 pub(in crate::proto) const fn headers(via: &Via) -> usize {
     headers_to(&via.remote)
 }
@@ -38,7 +40,7 @@ pub(in crate::proto) const fn headers_to(remote: &SocketAddr) -> usize {
     if remote.is_ipv4() { 28 } else { 48 }
 }
 
-/// The marking of what a message sends next.
+/// The marking of the packets that a message sends next.
 fn marking_of(config: &Config, Outgoing { leg, .. }: &Outgoing) -> Marking {
     marking::symbols(config, leg.level(&config.classes), leg.answered)
 }
@@ -59,7 +61,7 @@ impl Sender {
         if self.pacer.ready_at() > now {
             return None;
         }
-        // HELLOs and probes go first, but no two of them while other symbols wait.
+        // HELLOs and probes go first, but not two in a row while other symbols wait.
         if !self.symbols_are_next
             && let Some(transmit) = self.transmit_liveness(now, buffer)
         {
@@ -73,7 +75,8 @@ impl Sender {
         }
     }
 
-    /// What finds out whether a peer answers: a HELLO, or a probe of one that has not for long.
+    /// Writes a packet that checks whether a peer answers: a HELLO, or a probe of a peer that has
+    /// not answered for long.
     fn transmit_liveness(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.transmit_hello(now, buffer).or_else(|| self.transmit_probe(now, buffer))
     }
@@ -89,13 +92,13 @@ impl Sender {
         Some(transmit)
     }
 
-    /// Bytes on the wire that a packet by `via` has beside its payload.
+    /// Bytes on the wire that a packet by `via` has besides its payload.
     fn overhead(&self, via: &Via) -> usize {
         headers(via) + self.path_map.overhead(*via)
     }
 
-    /// The host has not taken what `transmit` was. To the protocol that is a loss like any other;
-    /// if nothing was sent since when a message fails, its caller is told.
+    /// Records that the host did not take `transmit`. To the protocol, this is a loss like any
+    /// other. If a message fails and nothing was sent since, its caller learns of the error.
     pub(crate) fn not_sent(&mut self, transmit: &Transmit, error: LocalError) {
         match transmit.contents {
             Contents::Symbols { train } => {
@@ -116,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// The next train of a round.
+    /// Writes the next train of a round.
     fn transmit_turn(
         &mut self,
         now: Instant,
@@ -124,14 +127,15 @@ impl Sender {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let transmit = self.transmit_train(now, round.message, buffer)?;
-        // A round that takes long on the wire gives way early, to whatever is more urgent by then.
+        // A round that takes long on the wire gives way early, to messages that are more urgent by
+        // then.
         let is_long = self.pacer.ready_at() > now + ROUND_TIME;
         let turns = if is_long { 0 } else { round.turns - 1 };
         self.round = (turns > 0).then_some(Round { turns, ..round });
         Some(transmit)
     }
 
-    /// A round of the message whose turn it is.
+    /// Begins a round of the message that the schedule chooses.
     fn begin_round(&mut self) -> Option<Round> {
         let id = self.schedule.next_round()?;
         let Outgoing { leg, .. } = self.messages.get_mut(&id)?;
@@ -140,7 +144,8 @@ impl Sender {
         Some(Round { message: id, turns: peer.paths.len() })
     }
 
-    /// A train of `id` on the next path, and of others to the same peer where it has room.
+    /// Writes a train of `id` on the next path, with packets of other messages to the same peer if
+    /// it has room.
     fn transmit_train(
         &mut self,
         now: Instant,
@@ -151,7 +156,8 @@ impl Sender {
         let message = self.messages.get_mut(&id)?;
         let address = message.leg.peer;
         let peer = self.peers.get_mut(&address)?;
-        // Until it is known that the receiver listens, others' packets go first (Aeolus).
+        // Until it is known that the receiver is listening, packets of other messages take
+        // precedence (Aeolus).
         let marking = marking_of(&self.config, message);
         let (mut train, first) = Train::begin(now, message, peer, limits, marking)?;
         self.trains += 1;
@@ -177,7 +183,8 @@ impl Sender {
         })
     }
 
-    /// How long a train may be: what one system call carries, and no more than the link sends meanwhile.
+    /// How long a train may be: what one system call carries, and no more than the link sends
+    /// within [`ROUND_TIME`].
     fn train_limits(&self) -> Limits {
         let in_time = self.pacer.bytes_within(ROUND_TIME).max(SHORTEST_TRAIN * self.config.mtu);
         Limits { packets: self.config.train, bytes: in_time.min(MAX_TRAIN_BYTES) }
@@ -198,7 +205,8 @@ impl Sender {
         Some((id, part))
     }
 
-    /// Puts one part of a train into `buffer`. Says whether the peer is to be woken at another time.
+    /// Puts one part of a train into `buffer`. Returns whether the peer must be woken at another
+    /// time.
     fn put_part(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Probes: packets without a symbol, which request a report on those sent before (Aeolus).
+//! Probes: packets without a symbol, which request a report on the symbols sent before them
+//! (Aeolus).
 
 use super::super::{Outgoing, Sender};
 use super::train::header;
@@ -20,7 +21,7 @@ pub(in crate::proto::send) struct ProbeDue {
 }
 
 impl Sender {
-    /// Writes the next probe that is due. It does not wait for the rate, because it belongs to
+    /// Writes the next probe that is due. It does not wait for the pacer, because it belongs to
     /// packets that were just sent.
     pub(super) fn transmit_probe_due(
         &mut self,

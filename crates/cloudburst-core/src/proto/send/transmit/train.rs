@@ -17,7 +17,7 @@ use crate::wire::seal::Sealer;
 use crate::wire::symbol::{NO_AGE, SYMBOL_OVERHEAD, UNASKED_LEN};
 use crate::wire::{Capabilities, Kind, Prefix, SymbolHeader};
 
-/// The path of a train, and what is the same of all of its packets.
+/// The path of a train, and what all of its packets have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
     path: PathId,
@@ -25,9 +25,9 @@ pub(super) struct Train {
     /// Bytes of each packet.
     pub(super) packet_len: usize,
     pub(super) marking: Marking,
-    /// Packets that it still takes.
+    /// The number of packets that it still has room for.
     pub(super) room: usize,
-    /// What the peer can do beyond the version.
+    /// The peer's capabilities beyond this version.
     capabilities: Capabilities,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Train {
 pub(super) struct Part {
     block: u32,
     pub(super) packets: usize,
-    /// They follow a silence.
+    /// Whether they follow a silence.
     is_retry: bool,
-    /// They find out about the path, and are on top of what the block was granted.
+    /// Whether they probe the path, besides the symbols that the block was granted.
     probe: bool,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Part {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) packets: usize,
-    /// Bytes of its packets.
+    /// Bytes of all its packets.
     pub(super) bytes: usize,
 }
 
 impl Train {
-    /// The next train of a message, and its first part; begins a block where that is needed.
+    /// The next train of a message, and its first part. Begins a block if necessary.
     pub(super) fn begin(
         now: Instant,
         Outgoing { source, leg }: &mut Outgoing,
@@ -76,26 +76,27 @@ impl Train {
         if probe {
             block.recovery.spare();
         }
-        // What follows a silence goes alone: little is known of the path.
+        // Packets that follow a silence are sent alone, because little is known of the path.
         let room = if unanswered > 0 || held < u32::MAX { 0 } else { room };
         let part = Part { block: block.index, packets, is_retry: unanswered > 0, probe };
         Some((Self { path, via, packet_len, marking, room, capabilities }, part))
     }
 
-    /// Its class, counted from the most urgent one of symbols.
+    /// Its class, counted from the most urgent class of symbols.
     const fn level(&self) -> u8 {
         self.marking.class.0 - Class::DATA.0
     }
 
     /// Whether packets of a message are as long as those of the train.
     pub(super) fn fits(&self, Outgoing { source, leg }: &Outgoing) -> bool {
-        // Asked without beginning a block, because a block that is begun must be sent from in this session.
+        // Checked without beginning a block, because a block that has begun must be sent in this
+        // session.
         let pulled = leg.is_pulled(self.capabilities);
         leg.next_block().and_then(|block| packet_len(source, block, pulled, self.capabilities))
             == Some(self.packet_len)
     }
 
-    /// What a message that [fits](Self::fits) adds to the train; begins a block where that is needed.
+    /// What a message that [fits](Self::fits) adds to the train. Begins a block if necessary.
     pub(super) fn join(
         &mut self,
         Outgoing { source, leg }: &mut Outgoing,
@@ -109,8 +110,8 @@ impl Train {
         Some(Part { block: block.index, packets, is_retry: false, probe: false })
     }
 
-    /// Puts the sealed packets of a part into `buffer`. Says whether any of them requests an ACK of the
-    /// block.
+    /// Puts the sealed packets of a part into `buffer`. Returns whether any of them requests an ACK
+    /// for the block.
     pub(super) fn fill(
         &self,
         now: Instant,
@@ -152,7 +153,7 @@ impl Train {
         Some(requested)
     }
 
-    /// What an observer is told of a part that was put into the train.
+    /// The observation of a part that was put into the train.
     pub(super) fn observation(
         &self,
         part: Part,
@@ -184,8 +185,8 @@ impl Train {
         (is_wanted && ends).then_some(ProbeDue { message: source.id, block: part.block, path, via })
     }
 
-    /// Books a part with its message and its peer; `requested`: it requests an ACK. Says whether the
-    /// peer is to be woken at another time because of it.
+    /// Records a part with its message and its peer. `requested` says that it requests an ACK.
+    /// Returns whether the peer must be woken at another time because of it.
     pub(super) fn account_for(
         &self,
         now: Instant,
@@ -198,7 +199,7 @@ impl Train {
         leg.on_sent(now, self.path, self.level(), part.packets, next);
         peer.tally.symbols_sent += part.packets as u64;
         peer.tally.retries += if part.is_retry { part.packets as u64 } else { 0 };
-        // An answer is due from the first question on.
+        // An answer is due from the first ACK request on.
         let falls_silent = requested && peer.silence.on_asked(now);
         let waits = leg.on_probed(part.packets);
         if waits {
@@ -208,7 +209,7 @@ impl Train {
     }
 }
 
-/// The path that a train goes on, and how many packets of `ready` it has.
+/// The path that a train takes, and how many of the `ready` packets it carries.
 fn take_opportunity(
     now: Instant,
     peer: &mut Peer,
@@ -216,7 +217,7 @@ fn take_opportunity(
     longest: usize,
     unanswered: u32,
 ) -> Opportunity {
-    // A few symbols go over many paths rather than many over one, if that may be dead.
+    // A few symbols take many paths rather than one, which may be dead.
     let few = (ready / peer.paths.len()).clamp(1, SHORTEST_TRAIN.min(longest));
     // After silence, all that is known of the paths may be wrong; if it lasts, few may be alive.
     match unanswered {
@@ -240,8 +241,8 @@ fn packet_len(
     Some(SYMBOL_OVERHEAD + unasked + header_tag + index_set + source.layout.symbol_size())
 }
 
-/// What all symbols of a block have in common, where `low_watermark` is the oldest unfinished
-/// message.
+/// The header fields that all symbols of a block have in common. `low_watermark` is the oldest
+/// unfinished message.
 pub(super) fn header(source: &Source, block: &SourceBlock, low_watermark: u64) -> SymbolHeader {
     let age = source.id.0.saturating_sub(low_watermark);
     SymbolHeader {
