@@ -1,5 +1,5 @@
-//! The arguments of the programs. Checks that need several arguments, or the system, happen when a
-//! plan is made of them.
+//! The arguments of the programs. Checks that involve several arguments, or the system, are made when
+//! the arguments become a plan.
 
 use crate::pairing::CodeFrom;
 use clap::{Args, Parser};
@@ -10,18 +10,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const SEND_HELP: &str = "\
-Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
-  cbrst-recv without --key-file draws one and prints the command to run here, with the key in
-  CBRST_KEY: all users can read arguments, but only this user and root the environment. The
-  shell's history may keep it, but it is void when that receiver ends. For a key that lasts:
+Security: both ends must have the same 32-byte key, written as 64 hexadecimal digits.
+  Without --key-file, cbrst-recv generates a key and prints the command to run here, with the key in
+  CBRST_KEY: all users can read a command's arguments, but only its user and root its environment.
+  The shell's history may keep the key, but it is void once that receiver ends. For a permanent key:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
-  Or without one: cbrst-recv --pair shows a code of six digits, which --pair - asks for here and turns
-  into a key for that run. With --pair 123-456, other users of this host can read the code among the
-  arguments and get the key first.
+  Without a shared key: cbrst-recv --pair shows a six-digit code, and --pair - asks for it here and
+  agrees on a key for that run. With --pair 123-456, other users of this host can read the code among
+  the arguments and use it first.
 
 Exit codes:
   0    every file is at the receiver, verified, durable and under its name
-  1    at least one is not, or may not be: no answer, a refusal, no room, another version of the
+  1    at least one file is not, or may not be: no answer, a refusal, no room, another version of the
        protocol, or an ADDR that the receiver does not know as its own; the message says which
   2    the command line is invalid, or names a file that cannot be read; nothing was sent
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
@@ -33,34 +33,35 @@ Examples:
   pg_dump db | cbrst-send --key-file k --name db.sql host:7000 -";
 
 const RECV_HELP: &str = "\
-Security: both ends must hold the same key of 32 bytes, written as 64 hexadecimal digits.
-  Without --key-file and CBRST_KEY a key is made for this run. It is never stored, and is printed
-  as part of the line to run at the sender: anybody who can read this screen can send to this
-  receiver.
-  For a key that lasts:
+Security: both ends must have the same 32-byte key, written as 64 hexadecimal digits.
+  Without --key-file and CBRST_KEY, a key is generated for this run. It is never stored, and is
+  printed as part of the command to run at the sender: anyone who can read this screen can send to
+  this receiver.
+  For a permanent key:
     (umask 077; od -An -vtx1 -N32 /dev/urandom | tr -d ' \\n' > KEYFILE)
-  With --pair a code of six digits is shown instead, and whoever types it at cbrst-send gets the key. A wrong
-  code makes it void, and another is shown; after three wrong ones, or ten minutes, this exits.
-  To replace it while senders go on: start this with --key-file OLD --also-accept NEW; then have all
-  senders use NEW; then start this with --key-file NEW.
+  With --pair, a six-digit code is shown instead, and the cbrst-send that is given it gets the key. A
+  wrong code makes it void, and another is shown; after three wrong codes, or ten minutes, cbrst-recv
+  exits.
+  To replace a key while senders continue: start cbrst-recv with --key-file OLD --also-accept NEW, then
+  have all senders use NEW, then start cbrst-recv with --key-file NEW.
 
-Files are written in a hidden directory .cbrst-XXXXXX inside DIR and get their names when size and
-BLAKE3 are verified and they are durable. What arrived of a file before an interruption is kept
-for seven days in a directory .cbrst-partial.UID inside DIR, unless --no-resume is given or the
-size of the file was not known: when the file is sent again, only the rest is transferred. A file
-that is there already, with the same bytes, is not transferred. SIGKILL or a loss of power may
-leave a directory .cbrst-XXXXXX, which can be deleted when no cbrst-recv runs.
+Files are written to a hidden directory .cbrst-XXXXXX inside DIR. A file gets its name once its size
+and BLAKE3 digest are verified and it is durable. If a transfer is interrupted, the part that has
+arrived is kept for seven days in a directory .cbrst-partial.UID inside DIR, unless --no-resume is
+given or the size of the file was not known: when the file is sent again, only the rest is
+transferred. A file that already exists with the same bytes is not transferred. SIGKILL or a power
+failure may leave a directory .cbrst-XXXXXX behind, which can be deleted when no cbrst-recv is running.
 Directories that a sender names are created inside DIR, which must exist. Symbolic links there are
-never followed, so nothing is written elsewhere. Missing entries are added to a directory that
-exists; without --overwrite, its permissions and times stay as they are.
+never followed, so nothing is written elsewhere. Missing entries are added to an existing directory;
+without --overwrite, its permissions and times stay as they are.
 
-With systemd's socket activation (LISTEN_FDS), the UDP sockets that are handed over are used: that of
---listen and, with --paths ecmp:NxM, those of the M-1 ports after it. Packets wait in them while this
-restarts, and low ports need no privilege.
+With systemd socket activation (LISTEN_FDS), cbrst-recv uses the UDP sockets that it is passed: that of
+--listen and, with --paths ecmp:NxM, those of the M-1 ports after it. Packets wait in them while
+cbrst-recv restarts, and low ports need no privilege.
 
 Exit codes:
-  0    with --once or --stdout: all files of the one sender were received
-  1    with --once or --stdout: not all of them; or the receiver could not start
+  0    with --once, --stdout or --pair: all files of the one sender were received
+  1    with --once, --stdout or --pair: not all of them; or the receiver could not start
   2    the command line is invalid
   130  stopped by Ctrl-C, SIGTERM or SIGHUP
 
@@ -71,35 +72,36 @@ Examples:
 
 const DOCTOR_HELP: &str = "\
 What is measured, and how:
-  addresses   The address that this end has for the receiver, and whether the receiver knows ADDR as
-              its own. This reveals source NAT, destination NAT and virtual addresses. The receiver
+  addresses   The address from which the receiver sees this end, and whether the receiver knows ADDR
+              as its own. This reveals source NAT, destination NAT and virtual addresses. The receiver
               also sends one answer to a port that has sent nothing: stateful firewalls drop it.
   paths       Probes with a short TTL from each source port. Routers that answer (ICMP time exceeded)
               reveal the forward route of that port; the return route stays unknown. Routes that
               differ only where a router is silent (*) count as one, so there may be more. Routers
-              limit how often they answer.
-  lost        Of single packets of full size, one after the other: those that this end sent and the
-              receiver did not get, and answers that the receiver sent and this end did not get.
+              limit the rate of these answers.
+  lost        Of full-size packets sent one at a time, those that the receiver did not get; of its
+              answers, those that this end did not get.
   round trip  From a packet to its answer, smoothed.
   DSCP        Whether packets arrive at the receiver, and back here, with the DSCP that they were
               sent with: changed, if more than a quarter arrive with another. The receiver counts
-              the packets of all senders: run this when nobody else sends.
-  buffers     Bytes that the systems at both ends have granted, of those asked for.
-  GSO, GRO    Whether batches are cut by the system or its device, and datagrams of a burst of
-              60 kB were joined at the receiver.
-  Only source ports are examined, not other maps of --paths.
+              the packets of all senders: run this while no other sender is active.
+  buffers     Bytes of socket buffers that the systems at both ends granted, of those requested.
+  GSO, GRO    Whether the system or its device segments batches, and whether the datagrams of a 60 kB
+              burst were coalesced at the receiver.
+  Only source ports are examined, not the other kinds of --paths.
 
-With --mesh, each receiver is examined from this host. No receiver can be asked to examine others, because
-whoever has the key could have it send to anybody. For all pairs, run it at each host:
+With --mesh, each receiver is examined from this host. A receiver cannot be asked to examine others: any
+holder of the key could make it send to arbitrary hosts. To examine all pairs, run this on each host:
   for h in a b c; do ssh $h cbrst-doctor --mesh a:7000,b:7000,c:7000; done
-Its lines have: the source ports that work; paths that differ (+: at least), ? where no router answers; what is lost
-each way; the round trip of the fastest port; whether the DSCP is kept, changed on the way, or differs at the ends.
+Each line has the source ports that work; the number of distinct paths (+: at least; ?: no router answers);
+the loss each way; the round trip of the fastest port; and whether the DSCP is kept, changed on the way, or
+differs between the ends.
 
 Security: the key is that of the receiver, as for cbrst-send.
 
 Exit codes:
   0    nothing is wrong
-  1    there is a problem, which the report names; or nobody answers
+  1    a problem was found, which the report names; or the examination failed: the message says why
   2    the command line is invalid
   130  stopped by Ctrl-C
 
@@ -131,8 +133,8 @@ pub struct SendArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Agree on a key by the code that cbrst-recv --pair shows, instead of holding the same one; - asks for the
-    /// code on the terminal, or reads a line of standard input, so that nobody else sees it
+    /// Agree on a key by the code that cbrst-recv --pair shows, instead of sharing one beforehand; - asks for
+    /// the code on the terminal, or reads it from a line of standard input, so that no other user sees it
     #[arg(long, value_name = "CODE|-", conflicts_with_all = ["key_file", "insecure"])]
     pub pair: Option<CodeFrom>,
 
@@ -146,7 +148,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub rate: f64,
 
-    /// The link's bits a second, such as 100M or 10G; auto is what the interface reports
+    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = capacity)]
     pub capacity: Capacity,
 
@@ -182,8 +184,8 @@ pub struct RecvArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub also_accept: Vec<PathBuf>,
 
-    /// Show a short code by which one sender gets a key for this run, and exit when it has sent all its
-    /// files. Pairing takes TCP at the port of --listen
+    /// Show a short code that gives one sender a key for this run, and exit when it has sent all its
+    /// files. Pairing uses TCP at the port of --listen
     #[arg(long, conflicts_with_all = ["key_file", "insecure", "also_accept"])]
     pub pair: bool,
 
@@ -209,8 +211,8 @@ pub struct RecvArgs {
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<Bytes>,
 
-    /// Serve metrics for Prometheus at http://ADDR/metrics [without ADDR: 127.0.0.1:9464]. Whoever
-    /// reaches ADDR can read them
+    /// Serve metrics for Prometheus at http://ADDR/metrics [without ADDR: 127.0.0.1:9464]. Anyone who
+    /// can reach ADDR can read them
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
     pub metrics: Option<SocketAddr>,
 
@@ -237,7 +239,7 @@ pub struct DoctorArgs {
     pub mesh: Vec<String>,
 
     /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
-    /// TOML in which long options are keys, such as dscp = 43. What the command line says wins
+    /// TOML in which long options are keys, such as dscp = 43. The command line takes precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -263,7 +265,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Option<u8>,
 
-    /// The link's bits a second, such as 100M or 10G; auto is what the interface reports
+    /// The link's capacity in bits per second, such as 100M or 10G; auto is what the interface reports
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = capacity)]
     pub capacity: Capacity,
 
@@ -276,11 +278,11 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// Options of both programs.
+/// Options of both `cbrst-send` and `cbrst-recv`.
 #[derive(Args, Debug)]
 pub struct CommonArgs {
     /// File with settings instead of /etc/cloudburst/config.toml and ~/.config/cloudburst/config.toml:
-    /// TOML in which long options are keys, such as dscp = 43. What the command line says wins
+    /// TOML in which long options are keys, such as dscp = 43. The command line takes precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -288,7 +290,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 
-    /// Use no key: anybody who reaches the receiver can send, and anybody who can change packets on
+    /// Use no key: anyone who can reach the receiver can send, and anyone who can change packets on
     /// the route can read and forge them. Set it at both ends
     #[arg(long, conflicts_with = "key_file")]
     pub insecure: bool,
@@ -299,21 +301,21 @@ pub struct CommonArgs {
 
     /// Paths to spread packets over, 1 to 64: ecmp:N for N source ports, ecmp:NxM for these with M
     /// ports of the other end; flowlabel:N for N IPv6 flow labels; xpath:ADDR,... for addresses of
-    /// the other end, each with a route of its own; file:PATH for a TOML file with a map for each
+    /// the other end, each with its own route; file:PATH for a TOML file with a map for each
     /// destination prefix. With CAP_NET_RAW also bounce:ADDR,... for spine switches that
     /// decapsulate, and xpath-ipip:ID,... for destinations of an outer IP header
     #[arg(long, value_name = "MAP", default_value = "ecmp:16")]
     pub paths: PathMap,
 
-    /// DSCP of all packets, 0 to 63 [default: 43]. A list of up to 8 has that of answers first,
-    /// then one for each of --classes
+    /// DSCP of all packets, 0 to 63 [default: 43]. In a list of up to 8, the first is that of answers,
+    /// and one for each of --classes follows
     #[arg(long, value_name = "N,...", value_delimiter = ',',
         value_parser = clap::value_parser!(u8).range(0..64))]
     pub dscp: Vec<u8>,
 
-    /// Classes of packets for switches to serve in order of priority, by bytes of a message left to
-    /// send: left:20000 makes two classes, left:20000/100000 three, each with a DSCP of its own. Or
-    /// by bytes sent: sent:10000
+    /// Divide packets into classes for switches to serve in order of priority, by the bytes of a message
+    /// left to send: left:20000 makes two classes, left:20000/100000 three, each with its own DSCP. Or
+    /// by the bytes sent: sent:10000
     #[arg(long, value_name = "BY", default_value_t)]
     pub classes: Classes,
 
@@ -326,18 +328,18 @@ pub struct CommonArgs {
     #[arg(long)]
     pub ecn: bool,
 
-    /// Lower the rate while packets get lost on all paths to all peers and a lower rate loses fewer: for
+    /// Lower the rate while packets are lost on all paths to all peers and a lower rate loses fewer: for
     /// hosts whose link is slower than its interface reports
     #[arg(long)]
     pub adaptive_rate: bool,
 
     /// Record each message, train, report and loss in a new qlog file in DIR, which docs/qlog.html of the
-    /// project draws. No bytes of files are in it, but addresses are
+    /// project draws. It contains addresses, but no bytes of files
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
 
-    /// Transfer files from their beginning. By default, what the receiver kept of an interrupted transfer
-    /// is verified by BLAKE3, and only the rest is sent. With this option, cbrst-recv keeps nothing
+    /// Transfer files from their beginning. By default, the part that the receiver kept of an interrupted
+    /// transfer is verified by BLAKE3, and only the rest is sent. With this option, cbrst-recv keeps nothing
     #[arg(long)]
     pub no_resume: bool,
 
@@ -346,14 +348,14 @@ pub struct CommonArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Print errors only, and the line with a new key
+    /// Print only errors, and the command with a new key
     #[arg(long, short)]
     pub quiet: bool,
 }
 
 /// Arguments that may name a file with settings.
 pub trait Configured {
-    /// The file.
+    /// The file that `--config` names.
     fn config(&self) -> Option<&Path>;
 }
 
@@ -375,7 +377,7 @@ impl Configured for DoctorArgs {
     }
 }
 
-/// The capacity of a link: `auto`, or bits a second.
+/// Parses the capacity of a link: `auto`, or bits per second.
 fn capacity(text: &str) -> Result<Capacity, &'static str> {
     if text == "auto" {
         return Ok(Capacity::Auto);

@@ -1,5 +1,5 @@
-//! Settings from files: an option of the command line that is said once for all runs. They take effect as defaults of
-//! the options, so whatever the command line says wins, and options that exclude each other do so there alone.
+//! Settings files: options of the command line, given once for all runs. Settings become defaults of the options, so
+//! the command line takes precedence, and only options on the command line conflict with each other.
 
 use crate::args::{DoctorArgs, RecvArgs, SendArgs};
 use clap::{Arg, ArgAction, Command, CommandFactory};
@@ -12,7 +12,7 @@ use toml::{Table, Value};
 const SYSTEM: &str = "/etc/cloudburst/config.toml";
 const OF_USER: &str = "cloudburst/config.toml";
 
-/// Options that concern one run, or that a user must see on the command line.
+/// Options that cannot be settings: they concern one run, or must be visible on the command line.
 const NOT_SETTINGS: [&str; 10] = [
     "config",
     "help",
@@ -26,13 +26,13 @@ const NOT_SETTINGS: [&str; 10] = [
     "version",
 ];
 
-/// Settings below a table with the name of a program, without `cbrst-`, are for it alone.
+/// Settings in a table with the name of a program, without `cbrst-`, apply to that program only.
 const PROGRAMS: [&str; 3] = ["send", "recv", "doctor"];
 
-/// What is wrong with a file of settings. The user is to blame.
+/// Why a settings file is invalid. The user is to blame.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    #[error("cannot read the settings {}: {source}", path.display())]
+    #[error("cannot read the settings file {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{}: line {line}: {reason}", path.display())]
     Syntax { path: PathBuf, line: usize, reason: String },
@@ -42,12 +42,12 @@ pub(crate) enum ConfigError {
     Value { path: PathBuf, key: String, value: String, reason: String },
 }
 
-/// A program with the settings of `given`, or else of the system and the user, as defaults. `holds` are settings that
-/// have been made elsewhere.
+/// Sets the defaults of `command` from the file `given`, or else from those of the system and the user. Ignores the
+/// settings in `holds`, which have been made elsewhere.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with a file.
+/// The first error in a file.
 pub(crate) fn with_settings(
     command: Command,
     given: Option<&Path>,
@@ -72,7 +72,7 @@ pub(crate) fn with_settings(
     })
 }
 
-/// The files that are read if none is given, those that win last.
+/// Returns the files that are read if none is given. Later files take precedence.
 fn usual() -> Vec<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|at| at.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".config"));
@@ -80,7 +80,7 @@ fn usual() -> Vec<PathBuf> {
     [PathBuf::from(SYSTEM)].into_iter().chain(user).collect()
 }
 
-/// Adds the settings in `text` that `command` has.
+/// Adds the settings in `text` that apply to `command`.
 fn read(
     command: &Command,
     path: &Path,
@@ -117,7 +117,7 @@ fn read(
     Ok(())
 }
 
-/// The option that a setting is of.
+/// Returns the option that a setting belongs to.
 fn option<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
     settings(command).find(|option| option.get_long() == Some(key))
 }
@@ -128,14 +128,14 @@ fn settings(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(is_setting)
 }
 
-/// Checks that one of the programs has the setting.
+/// Checks that at least one of the programs has the setting.
 fn known(path: &Path, programs: &[Command], key: &str, of: &str) -> Result<(), ConfigError> {
     if programs.iter().any(|program| option(program, key).is_some()) {
         return Ok(());
     }
     let whose = if of.is_empty() { String::new() } else { format!(" of cbrst-{of}") };
     let advice = if NOT_SETTINGS.contains(&key) {
-        ": it can be given on the command line alone".into()
+        ": it can be given only on the command line".into()
     } else {
         let names = programs.iter().flat_map(settings).filter_map(Arg::get_long);
         let close = names.map(|name| (strsim::jaro_winkler(key, name), name));
@@ -149,7 +149,7 @@ fn known(path: &Path, programs: &[Command], key: &str, of: &str) -> Result<(), C
     Err(ConfigError::Unknown { path: path.to_owned(), key: key.to_owned(), whose, advice })
 }
 
-/// The value as the command line would have it, each word checked.
+/// Returns the value as words of the command line, each of them checked.
 fn words(option: &Arg, path: &Path, key: &str, value: &Value) -> Result<Vec<String>, ConfigError> {
     let wrong = |value: &Value, reason: &str| ConfigError::Value {
         path: path.to_owned(),
@@ -187,7 +187,7 @@ fn words(option: &Arg, path: &Path, key: &str, value: &Value) -> Result<Vec<Stri
     Ok(words)
 }
 
-/// A value as TOML has it, as far as it helps.
+/// Formats a value as in TOML, and tables as `{...}`.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text:?}"),
@@ -208,7 +208,7 @@ mod tests {
     use clap::Parser;
     use cloudburst_net::Capacity;
 
-    /// The arguments of a program by a file with `text`, and by `line`.
+    /// Parses the command line `line` of a program, with a settings file that holds `text`.
     fn parse<A: Parser>(text: &str, line: &str) -> Result<A, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.toml");
@@ -269,7 +269,7 @@ capacity = \"10G\"
             ("dcsp = 43", "no setting \"dcsp\": did you mean \"dscp\"?"),
             ("key_file = \"k\"", "did you mean \"key-file\"?"),
             ("[send]\nlisten = \"h:1\"", "no setting \"listen\" of cbrst-send"),
-            ("insecure = true", "\"insecure\": it can be given on the command line alone"),
+            ("insecure = true", "\"insecure\": it can be given only on the command line"),
             ("[recv]\nxyzzy = 1", "the long options that --help lists are settings"),
             ("dscp = 64", "c.toml: dscp = 64: 64 is not in 0..64"),
             ("ecn = 1", "ecn = 1: expected true or false"),

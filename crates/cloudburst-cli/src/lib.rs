@@ -1,4 +1,4 @@
-//! Files over Cloudburst: what `cbrst-send`, `cbrst-recv` and `cbrst-doctor` are made of.
+//! The implementation of `cbrst-send`, `cbrst-recv` and `cbrst-doctor`: file transfer over Cloudburst.
 //!
 //! ```text
 //!   args  ->  plan  ->  sender    source, transfer      ui, progress, signals
@@ -8,9 +8,9 @@
 //!                           protocol (no I/O)        cloudburst-net
 //! ```
 //!
-//! [`args`] has the command lines, and `config` their defaults. A plan is a command line that was checked, and
-//! a run is one loop on the main thread that waits for the network, the disk and the user at once.
-//! [`protocol`] specifies what the two programs say to each other.
+//! [`args`] defines the command lines, and `config` reads settings files, which override their defaults. A plan
+//! is a validated command line. A run is one loop on the main thread, which waits for the network, the disk and
+//! the user at once. [`protocol`] specifies the messages between the programs.
 
 pub mod args;
 mod config;
@@ -29,7 +29,7 @@ mod ui;
 
 use std::process::ExitCode;
 
-/// How the programs end; each code is in their `--help`.
+/// The exit codes, which `--help` of each program documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Done = 0,
@@ -44,17 +44,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// All of `cbrst-send`.
+/// Runs `cbrst-send` from its command line to its exit code.
 pub fn send_main() -> ExitCode {
     start::run("cbrst-send", plan::SendPlan::new, |plan| sender::run(&plan)).into()
 }
 
-/// All of `cbrst-recv`.
+/// Runs `cbrst-recv` from its command line to its exit code.
 pub fn recv_main() -> ExitCode {
     start::run("cbrst-recv", plan::ReceivePlan::new, receiver::run).into()
 }
 
-/// All of `cbrst-doctor`.
+/// Runs `cbrst-doctor` from its command line to its exit code.
 pub fn doctor_main() -> ExitCode {
     start::run("cbrst-doctor", plan::DoctorPlan::new, |plan| doctor::run(&plan)).into()
 }

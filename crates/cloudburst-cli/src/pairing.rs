@@ -1,15 +1,15 @@
-//! Agrees on a key by a short code: SPAKE2 over TCP, at the port number that the receiver has in UDP, too.
+//! Agrees on a key by a short code: SPAKE2 over TCP, at the number of the receiver's UDP port.
 //!
 //! ```text
 //!   cbrst-send --pair -                                cbrst-recv --pair
 //!        | -- MAGIC (12), SPAKE2 message (33) ------------> |
 //!        | <------------------- MAGIC (12), SPAKE2 message (33) -- |
-//!        | -- confirmation (32) --------------------------> |  one guess: another code is void now
+//!        | -- confirmation (32) --------------------------> |  one guess: a wrong one voids the code
 //!        | <-------------------------- confirmation (32) -- |
 //! ```
 //!
-//! Both then derive the pre-shared key of the session. Who does not know the code can guess it once for each that the
-//! receiver shows; nothing that either says allows guesses to be tried offline.
+//! Both then derive the pre-shared key of the session. An attacker that does not know the code has one guess for each
+//! code that the receiver shows; no message of either end allows guesses to be tried offline.
 
 use crate::signals::Interrupts;
 use core::fmt;
@@ -25,67 +25,68 @@ use std::time::Instant;
 /// Names the protocol and its version.
 const MAGIC: [u8; 12] = *b"cbrst-pair 1";
 const SPAKE2_LEN: usize = 33;
-/// A code with separators and a line end is shorter.
+/// The most bytes to read for a code, which is shorter with separators and a line end.
 const MAX_LINE: u64 = 64;
-/// Codes are below it.
+/// The number of codes.
 const CODES: u32 = 1_000_000;
-/// Codes that a receiver shows, each after a wrong guess.
+/// The most codes that a receiver shows, each after a wrong guess.
 pub(crate) const MAX_CODES: u32 = 3;
-/// How long a receiver waits for the right one.
+/// How long a receiver waits for the right code.
 const EXPIRY: Duration = Duration::from_secs(600);
-/// How long a connection may take at the receiver, where others wait meanwhile.
+/// How long a connection may take at the receiver, while others wait.
 const AT_RECEIVER: Duration = Duration::from_secs(1);
-/// The same at the sender, which may be one of those that wait.
+/// The same at the sender, which may have to wait for others.
 const AT_SENDER: Duration = Duration::from_secs(15);
-/// How often to look for signals.
+/// How often to check for signals.
 const TICK_MS: u16 = 200;
 
-/// Six digits, said from one person to another.
+/// A pairing code: six digits that one person tells another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Code(u32);
 
-/// Where `cbrst-send` has its code from.
+/// Where `cbrst-send` gets its code from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeFrom {
-    /// The command line.
+    /// The argument itself.
     Argument(Code),
     /// Standard input: `-`.
     StandardInput,
 }
 
-/// Text that is no code.
+/// The text is not a code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected the six digits that cbrst-recv --pair shows, such as 123-456")]
 pub struct CodeError;
 
-/// Why there is no key.
+/// Why the ends could not agree on a key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PairingError {
     #[error("cannot listen on TCP {addr} for the pairing: {source}")]
     Listen { addr: SocketAddr, source: io::Error },
     #[error(
-        "{MAX_CODES} wrong codes were tried, the last from {0}: somebody guesses, or see that the code is typed as shown"
+        "{MAX_CODES} wrong codes were tried, the last from {0}: check that the code is typed as shown; if it was, \
+         somebody is guessing"
     )]
     Guessed(SocketAddr),
-    #[error("nobody came with the code in {} minutes", EXPIRY.as_secs() / 60)]
+    #[error("no sender gave the code within {} minutes", EXPIRY.as_secs() / 60)]
     Expired,
     #[error("interrupted")]
     Interrupted,
     #[error(
-        "cannot reach cbrst-recv --pair at TCP {peer}: {source}; it must be waiting there, and no firewall may drop TCP \
-         to the port in between"
+        "cannot reach cbrst-recv --pair at TCP {peer}: {source}; check that it is waiting there, and that no \
+         firewall in between drops TCP to the port"
     )]
     Unreachable { peer: SocketAddr, source: io::Error },
     #[error(
-        "what listens at TCP {0} is not a cbrst-recv --pair of this version, or has just ended: see whether it still \
+        "the program at TCP {0} is not a cbrst-recv --pair of this version, or has just ended: check whether it still \
          shows a code"
     )]
     Stranger(SocketAddr),
-    #[error("what listens at TCP {0} is busy with other connections or says nothing: try again")]
+    #[error("the program at TCP {0} is busy with other connections or says nothing: try again")]
     Silent(SocketAddr),
     #[error(
-        "{0} has another code: if cbrst-recv shows a new one, type that; if it still shows the same, somebody else \
-         answered, and it must be started again"
+        "{0} has another code: if cbrst-recv shows a new one, type that; if it still shows the same one, another \
+         program answered, and cbrst-recv must be restarted"
     )]
     WrongCode(SocketAddr),
 }
@@ -99,7 +100,7 @@ pub(crate) struct Pairing {
 }
 
 impl Code {
-    /// A new one.
+    /// Draws a random code.
     fn draw() -> Self {
         Self(rand::random_range(0..CODES))
     }
@@ -140,11 +141,11 @@ impl FromStr for CodeFrom {
 }
 
 impl Code {
-    /// The line on standard input; if that is a terminal, after a question.
+    /// Reads a line of standard input, with a prompt if that is a terminal.
     ///
     /// # Errors
     ///
-    /// What the system says, or [`CodeError`].
+    /// The system's error, or [`CodeError`].
     pub(crate) fn read() -> io::Result<Self> {
         let stdin = io::stdin();
         if stdin.is_terminal() {
@@ -157,11 +158,11 @@ impl Code {
 }
 
 impl Pairing {
-    /// Listens.
+    /// Listens at `addr`.
     ///
     /// # Errors
     ///
-    /// When the port is not free, in TCP or in UDP.
+    /// If the port is not free in TCP and UDP.
     pub(crate) fn listen(addr: SocketAddr) -> Result<Self, PairingError> {
         let failed = |source| PairingError::Listen { addr, source };
         let listener = TcpListener::bind(addr).map_err(failed)?;
@@ -171,12 +172,12 @@ impl Pairing {
         Ok(Self { listener, _reserved: reserved, listening })
     }
 
-    /// Where it listens, and where the endpoint will.
+    /// Returns the address at which it listens, and at which the endpoint will.
     pub(crate) const fn local_addr(&self) -> SocketAddr {
         self.listening
     }
 
-    /// Waits for a sender with the right code. `show` is told each code.
+    /// Waits for a sender with the right code. Calls `show` with each code.
     ///
     /// # Errors
     ///
@@ -196,7 +197,7 @@ impl Pairing {
                 match answer(stream, code) {
                     Ok(Some(key)) => return Ok(key),
                     Ok(None) => break from,
-                    // Whoever did not get as far as a guess has learnt nothing.
+                    // A peer that did not get as far as a guess has learnt nothing.
                     Err(_) => {}
                 }
             };
@@ -223,13 +224,13 @@ impl Pairing {
                 return Ok(accepted);
             }
             let mut ready = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
-            // A signal that interrupts it is as good as its time.
+            // The loop checks for signals and the time, whatever ended the wait.
             let _ = poll(&mut ready, PollTimeout::from(TICK_MS));
         }
     }
 }
 
-/// The receiver's part, for one connection: the key, or none if the other end has another code.
+/// Handles one connection at the receiver. Returns the key, or `None` if the sender has another code.
 fn answer(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
     stream.set_nonblocking(false)?;
     let mut stream = Timed::new(stream, AT_RECEIVER);
@@ -245,11 +246,11 @@ fn answer(stream: TcpStream, code: Code) -> io::Result<Option<[u8; 32]>> {
     Ok(Some(keys.pre_shared))
 }
 
-/// The sender's part.
+/// Connects to the receiver at `peer` and returns the key.
 ///
 /// # Errors
 ///
-/// When nobody is there, in `within`, or has another code.
+/// If there is no connection in the time `within`, or the receiver has another code: see [`PairingError`].
 pub(crate) fn ask(
     peer: SocketAddr,
     code: Code,
@@ -285,7 +286,7 @@ fn receiver() -> Identity {
     Identity::new(b"cbrst-recv")
 }
 
-/// What comes of the secret that both ends have, which both messages are part of. Hashes are compared in constant time.
+/// Keys derived from the shared secret, which covers both messages. Hashes are compared in constant time.
 struct Keys {
     of_sender: blake3::Hash,
     of_receiver: blake3::Hash,
@@ -302,7 +303,7 @@ impl Keys {
     }
 }
 
-/// A connection that must be done soon.
+/// A connection and the time at which it must be done.
 struct Timed(TcpStream, Instant);
 
 impl Timed {
@@ -331,7 +332,7 @@ impl Timed {
         self.read()
     }
 
-    /// So few bytes never wait for room.
+    /// So few bytes always fit the send buffer.
     fn write_first(&mut self, message: &[u8]) -> io::Result<()> {
         self.0.write_all(&[&MAGIC, message].concat())
     }
@@ -342,7 +343,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// The receiver's end of a connection, and the sender's address to ask.
+    /// The receiver's listener, and its address.
     fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -381,7 +382,7 @@ mod tests {
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             assert!(answer(listener.accept().unwrap().0, Code(1)).is_err(), "{bytes:?}");
         }
-        // A point that is on no curve.
+        // A point that is not on the curve.
         let (listener, addr) = listener();
         let mut stream = TcpStream::connect(addr).unwrap();
         stream.write_all(&[&MAGIC[..], b"A", &[0xff; 32]].concat()).unwrap();

@@ -1,16 +1,16 @@
-//! What a receiver has of a file from an earlier attempt.
+//! Prefixes of a file that a receiver has from an earlier attempt.
 
 use crate::protocol::{MAX_PREFIXES, Prefix};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
-/// Bytes to read at once: blocks for the widest kernels of BLAKE3.
+/// Bytes to read at once: enough for the widest kernels of BLAKE3.
 const BLOCK: usize = 1 << 18;
 
 /// Hashes the next `len` bytes.
 ///
 /// # Errors
 ///
-/// When there are fewer, or they cannot be read.
+/// If there are fewer bytes, or they cannot be read.
 pub(crate) fn hash_exactly(
     mut input: impl Read,
     len: u64,
@@ -32,14 +32,14 @@ pub(crate) fn hash_exactly(
     Ok(())
 }
 
-/// A prefix of `len` bytes, and the hasher that has seen it.
+/// The length of a prefix, and the state of the hasher after it.
 pub(crate) type Known = (u64, blake3::Hasher);
 
-/// Hashes prefixes of the lengths `lens`, which are in order.
+/// Hashes the prefixes of the lengths `lens`, which are in ascending order.
 ///
 /// # Errors
 ///
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub(crate) fn hash_all(mut file: impl Read + Seek, lens: &[u64]) -> io::Result<Vec<Known>> {
     file.seek(SeekFrom::Start(0))?;
     let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
@@ -51,15 +51,15 @@ pub(crate) fn hash_all(mut file: impl Read + Seek, lens: &[u64]) -> io::Result<V
     lens.iter().map(hash).collect()
 }
 
-/// The prefixes as ACCEPT has them.
+/// Returns the prefixes in the form of ACCEPT.
 pub(crate) fn prefixes(known: &[Known]) -> Vec<Prefix> {
     let prefix = |(len, hasher): &Known| Prefix { len: *len, digest: hasher.finalize().into() };
     known.iter().map(prefix).collect()
 }
 
-/// Which prefixes to tell of where `have` bytes of a file of `size` are there. Of a receiver that was killed, up to
-/// `window` of the last chunks may be holes, so these are told of one by one, and what is before them at even
-/// distances: the file may have changed since.
+/// Returns the lengths of the prefixes to list in ACCEPT if `have` bytes of a file of `size` are present. After a
+/// receiver was killed, up to `window` of the last chunks may be holes, so each of these has a prefix. The file may
+/// also have changed since, so the part before them has prefixes at even distances.
 pub(crate) fn lengths(have: u64, size: u64, chunk: u64, window: u16) -> Vec<u64> {
     let have = have.min(size);
     let whole = have / chunk;

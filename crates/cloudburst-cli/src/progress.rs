@@ -1,4 +1,4 @@
-//! The line on the terminal for a file under way.
+//! The progress line of a file in transfer.
 
 use crate::ui;
 use core::time::Duration;
@@ -6,17 +6,17 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// What the rate is an average over; when nothing moves for so long, the line says so.
+/// The time over which the rate is averaged. When nothing has moved for this long, the line says so.
 const WINDOW: Duration = Duration::from_secs(2);
-/// How often the line is drawn.
+/// The least time between two redraws of the line.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// 80 columns leave 24 for the name, which takes all that is left and is cut.
+/// The name takes the remaining columns, 24 of 80, and is cut to fit.
 const WITH_SIZE: &str =
     "{wide_msg} {bar:12} {decimal_bytes:>9}/{decimal_total_bytes:9} {prefix:20}";
 const WITHOUT_SIZE: &str = "{wide_msg} {spinner} {decimal_bytes:>9} {prefix:20}";
 
-/// One line for one file. It costs nothing where nobody sees it.
+/// The progress line of one file. It costs next to nothing while it is not shown.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bars: MultiProgress,
@@ -25,14 +25,14 @@ pub(crate) struct Progress {
     position: u64,
     rate: Rate,
     drawn: Option<Instant>,
-    /// What is being done instead of moving bytes.
+    /// Shown instead of the rate, while no bytes move.
     other: Option<&'static str>,
 }
 
 impl Progress {
-    /// A line among `bars` for a file whose name may have any characters.
+    /// Adds a line to `bars` for a file whose name may have any characters.
     pub(crate) fn new(bars: &MultiProgress, now: Instant, name: &str, size: Option<u64>) -> Self {
-        // Hidden until it has its style and belongs to the others: each change would leave a line.
+        // Hidden until it is styled and added: each change before would leave a line on the screen.
         let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
         let template = if size.is_some() { WITH_SIZE } else { WITHOUT_SIZE };
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -45,33 +45,33 @@ impl Progress {
         Self { bars, bar, is_shown, position: 0, rate, drawn: None, other: None }
     }
 
-    /// Whether anybody sees the line.
+    /// Whether the line is shown.
     pub(crate) const fn is_shown(&self) -> bool {
         self.is_shown
     }
 
-    /// So many bytes are there from an earlier attempt.
+    /// Starts at `position`: the bytes before it are left from an earlier attempt.
     pub(crate) fn resume(&mut self, now: Instant, position: u64) {
         self.position = position;
         self.rate = Rate::new(now, position);
     }
 
-    /// So many bytes of the file are there.
+    /// Sets the number of bytes transferred.
     pub(crate) const fn set_position(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// Part of a chunk has arrived, which the position does not show.
+    /// Notes that part of a chunk has arrived, which the position does not show.
     pub(crate) const fn stir(&mut self, now: Instant) {
         self.rate.moved = now;
     }
 
-    /// From here on the line says `what` instead of a rate.
+    /// Shows `what` instead of a rate from now on.
     pub(crate) const fn wait_for(&mut self, what: &'static str) {
         self.other = Some(what);
     }
 
-    /// Draws the line again if it is time to.
+    /// Redraws the line if it is due.
     pub(crate) fn tick(&mut self, now: Instant) {
         if !self.is_shown || self.drawn.is_some_and(|drawn| now.duration_since(drawn) < EVERY) {
             return;
@@ -88,17 +88,17 @@ impl Progress {
     /// Removes the line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
-        // Else those that nobody sees are kept for ever when they do not end in the order in which they began.
+        // Otherwise hidden bars would be kept forever if they do not end in the order in which they began.
         self.bars.remove(&self.bar);
     }
 }
 
-/// How fast bytes have come recently.
+/// The recent rate of bytes.
 #[derive(Debug)]
 struct Rate {
-    /// The times of the last [`WINDOW`] and the positions then; never empty.
+    /// The positions during the last [`WINDOW`], with their times; never empty.
     samples: VecDeque<(Instant, u64)>,
-    /// When something was seen to move.
+    /// When something last moved.
     moved: Instant,
 }
 
@@ -112,13 +112,13 @@ impl Rate {
             self.moved = now;
         }
         self.samples.push_back((now, position));
-        // The oldest one is as old as the window, or older.
+        // The oldest sample kept is at least as old as the window.
         while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
             self.samples.pop_front();
         }
     }
 
-    /// Bytes a second and the time that is left at this rate; or since when nothing has moved.
+    /// Formats the bytes per second and the time left at this rate, or for how long nothing has moved.
     fn text(&self, now: Instant, size: Option<u64>) -> String {
         let still = now.duration_since(self.moved);
         if still >= WINDOW {
@@ -140,7 +140,7 @@ impl Rate {
     }
 }
 
-/// Minutes and seconds, with hours where there are any.
+/// Formats minutes and seconds, with hours if there are any.
 fn clock(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match hours {

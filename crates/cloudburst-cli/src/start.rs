@@ -1,4 +1,5 @@
-//! Starts a program: from its command line to its plan. Reports errors as text and, with `--json`, as an object.
+//! Starts a program: makes a plan of its command line and runs it. Errors are printed as text and, with `--json`,
+//! as an object.
 
 use crate::args::Configured;
 use crate::plan::{PlanError, key};
@@ -9,14 +10,14 @@ use cloudburst_program::NotRun;
 use std::env;
 use std::ffi::OsString;
 
-/// Runs a program whose arguments make up a plan.
+/// Parses the arguments of a program, makes a plan of them, and runs it.
 pub(crate) fn run<A: Parser + Configured, P>(
     program: &str,
     plan: impl FnOnce(A, Option<OsString>) -> Result<P, PlanError>,
     run: impl FnOnce(P) -> Exit,
 ) -> Exit {
     let key = env::var_os(key::VARIABLE);
-    // The environment is nearer to the user than a file.
+    // The environment takes precedence over settings files.
     let holds: &[&str] = if key.is_some() { &["key-file"] } else { &[] };
     let args = cloudburst_program::parse::<A>().and_then(|args| {
         let command = config::with_settings(A::command(), args.config(), holds).map_err(|error| {
@@ -43,8 +44,8 @@ pub(crate) fn run<A: Parser + Configured, P>(
     }
 }
 
-/// Prints the object of a run that did not begin, if the command line asks for JSON. Where it cannot be parsed
-/// there is nothing else to go by than its words.
+/// Prints the object of a run that did not begin, if the command line asks for JSON. The command line may be
+/// unparsable, so its raw words are searched.
 fn tell_programs(error: &str) {
     let options = || env::args_os().skip(1).take_while(|arg| arg != "--");
     if !options().any(|arg| arg == "--json") {

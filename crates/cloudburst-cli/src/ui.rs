@@ -1,4 +1,4 @@
-//! What the user sees: status and progress on standard error, results on standard output.
+//! Output for the user: status and progress on standard error, results on standard output.
 
 use crate::plan::CommonPlan;
 use crate::progress::Progress;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Where lines and bars go. Bars are drawn on a terminal only.
+/// The output of one program. Bars are drawn only on a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
     program: &'static str,
@@ -21,47 +21,47 @@ pub(crate) struct Ui {
     bars: MultiProgress,
 }
 
-/// Where the JSON objects go.
+/// The stream that JSON objects are written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonTo {
     StandardOutput,
     StandardError,
 }
 
-/// One file, as `--json` prints it; or a run that ended before there was any.
+/// The result of one file, as `--json` prints it, or of a run that ended before its first file.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report<'a> {
-    /// The path: of the file that was sent, or of the one that was stored. None: there was no file.
+    /// The path of the file that was sent or stored. None: there was no file.
     pub(crate) file: Option<String>,
     /// Its name at the receiver.
     pub(crate) name: Option<&'a str>,
     /// The other end.
     pub(crate) peer: Option<String>,
-    /// "done", "failed" or, for an end that cannot tell, "unknown".
+    /// "done", "failed", or "unknown" where this end cannot tell.
     pub(crate) outcome: &'static str,
     /// What went wrong.
     pub(crate) error: Option<String>,
-    /// Bytes that arrived.
+    /// Bytes that arrived in this run.
     pub(crate) bytes: u64,
-    /// Bytes that were there from an earlier attempt.
+    /// Bytes that the receiver had from an earlier attempt.
     pub(crate) resumed: u64,
-    /// From the offer to the end.
+    /// Time from the offer to the end.
     pub(crate) seconds: f64,
     /// BLAKE3 of the file, if all of it was read or written.
     pub(crate) digest: Option<String>,
-    /// Packets that were sent for it.
+    /// Packets that were sent for the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) packets: Option<u64>,
-    /// Packets for each one that a link without loss would have needed.
+    /// Packets sent for each one that a link without loss would have needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redundancy: Option<f64>,
 }
 
-/// Prints an object, for whoever is there to read it.
+/// Prints an object. A closed stream is not an error.
 pub(crate) fn print_json(to: JsonTo, report: &Report<'_>) {
     let Ok(mut line) = serde_json::to_vec(report) else { return };
     line.push(b'\n');
-    // A reader that has gone needs no report.
+    // If the stream is closed, no reader is left to tell.
     let _ = match to {
         JsonTo::StandardOutput => {
             let mut out = io::stdout().lock();
@@ -72,13 +72,13 @@ pub(crate) fn print_json(to: JsonTo, report: &Report<'_>) {
 }
 
 impl Report<'_> {
-    /// The object of a run that ended with `error` before there was any file.
+    /// Returns the object of a run that ended with `error` before its first file.
     pub(crate) fn of_no_file(error: String) -> Self {
         Self { outcome: "failed", error: Some(error), ..Self::default() }
     }
 }
 
-/// An error and its causes, on one line.
+/// Formats an error and its causes on one line.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |cause| (*cause).source());
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
@@ -92,7 +92,7 @@ impl Ui {
         }
         let ui = Self { program, quiet: plan.quiet, json: plan.json.then_some(json), bars };
         let level = if plan.quiet { LevelFilter::ERROR } else { LevelFilter::WARN };
-        // It fails where somebody else has installed one: then theirs it is.
+        // Fails if a subscriber is installed already, which then stays.
         let _ = tracing_subscriber::fmt()
             .with_max_level(level)
             .with_writer(ui.clone())
@@ -103,44 +103,44 @@ impl Ui {
         ui
     }
 
-    /// Says in one line how things go, unless the user wants it quiet.
+    /// Prints a status line, unless `--quiet` is given.
     pub(crate) fn status(&self, line: &str) {
         if !self.quiet {
             self.notice(line);
         }
     }
 
-    /// Says in one line what the user cannot do without.
+    /// Prints a line even if `--quiet` is given.
     pub(crate) fn notice(&self, line: &str) {
         self.bars.suspend(|| complain(line));
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub(crate) fn error(&self, line: &str) {
         self.notice(&format!("{}: {line}", self.program));
     }
 
-    /// Prints what became of a file, if the user wants it as JSON.
+    /// Prints the result of a file if `--json` is given.
     pub(crate) fn report(&self, report: &Report<'_>) {
         if let Some(to) = self.json {
             self.bars.suspend(|| print_json(to, report));
         }
     }
 
-    /// A line for a file.
+    /// Creates the progress line of a file.
     pub(crate) fn progress(&self, name: &str, size: Option<u64>) -> Progress {
         Progress::new(&self.bars, Instant::now(), name, size)
     }
 }
 
-/// What the library calls its settings, and what they are called here.
+/// The names of settings in the library, and of the options that set them here.
 const OPTIONS: [(&str, &str); 3] = [
     ("`Builder::capacity`", "--capacity"),
     ("`Builder::dscp`", "--dscp"),
     ("`Security::trusted_network`", "--insecure"),
 ];
 
-/// Warnings of the libraries go the same way, so that bars do not garble them.
+/// Warnings of the libraries take this way, so that bars do not garble them.
 impl MakeWriter<'_> for Ui {
     type Writer = LineWriter;
 
@@ -170,7 +170,7 @@ impl Write for LineWriter {
     }
 }
 
-/// A number of bytes with a unit, in powers of 1000.
+/// Formats a number of bytes with a unit, in powers of 1000.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     let mut value = count as f64;
@@ -185,7 +185,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Says of how many bytes an earlier attempt has left, if any.
+/// Returns the note on bytes that an earlier attempt has left; empty if there are none.
 pub(crate) fn besides(resumed: u64) -> String {
     if resumed == 0 {
         return String::new();

@@ -1,4 +1,4 @@
-//! Parses command lines, and answers `--help`, `--version` and `--generate`.
+//! Parses command lines, and handles `--help`, `--version` and `--generate`.
 
 use crate::escaped;
 use crate::generate;
@@ -8,12 +8,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::{env, io, iter};
 
-/// Why a program does not run: it has told its user.
+/// Why a program does not run. The user has been told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRun {
-    /// It was asked for help, its version, a manual page or completions, and has printed them.
+    /// Help, the version, a manual page or completions were requested, and have been printed.
     Answered,
-    /// The command line is invalid, for this reason on one line.
+    /// The command line is invalid. The reason is on one line.
     Invalid(String),
 }
 
@@ -26,23 +26,23 @@ impl From<NotRun> for ExitCode {
     }
 }
 
-/// The arguments of the program.
+/// Parses the arguments of the program.
 ///
-/// With `--generate man|bash|zsh|fish` as the first argument, prints the manual page or the completions instead, for
-/// packages to install. Help does not mention it.
+/// If the first argument is `--generate man|bash|zsh|fish`, prints the manual page or the completions instead, for
+/// packages to install. Help does not mention this option.
 ///
 /// # Errors
 ///
-/// When the program is not to run. What there is to say was printed.
+/// If the program is not to run. The output or the error has been printed.
 pub fn parse<A: Parser>() -> Result<A, NotRun> {
     parse_by(A::command())
 }
 
-/// The arguments of the program, by a command made of its own: with other defaults, for example.
+/// Parses the arguments of the program with a modified `command`, such as one with other defaults.
 ///
 /// # Errors
 ///
-/// Like [`parse`].
+/// As [`parse`].
 pub fn parse_by<A: Parser>(command: Command) -> Result<A, NotRun> {
     let args: Vec<OsString> = env::args_os().collect();
     let parsed = match generate::wanted(&command, &args) {
@@ -52,7 +52,7 @@ pub fn parse_by<A: Parser>(command: Command) -> Result<A, NotRun> {
     match parsed {
         Ok(Ok(arguments)) => Ok(arguments),
         Ok(Err(form)) => {
-            // A reader that has gone has seen enough.
+            // A closed stream is not an error: its reader has seen enough.
             let _ = generate::write(command, form, &mut io::stdout().lock());
             Err(NotRun::Answered)
         }
@@ -63,7 +63,8 @@ pub fn parse_by<A: Parser>(command: Command) -> Result<A, NotRun> {
             Err(NotRun::Answered)
         }
         Err(error) => {
-            // An error quotes arguments as they are. Those that terminals would act on are as wrong when escaped.
+            // Errors quote arguments verbatim. Parsing them again with control characters escaped gives the same
+            // error, safe for terminals.
             let escaped: Vec<OsString> =
                 args.iter().map(|arg| OsString::from(&*escaped(&arg.to_string_lossy()))).collect();
             let again = match generate::wanted(&command, &escaped) {
@@ -82,7 +83,7 @@ fn arguments<A: Parser>(mut command: Command, args: &[OsString]) -> Result<A, cl
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// What clap has against a command line, on one line and without usage.
+/// Returns the reason in a clap error, on one line and without the usage.
 pub fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let mut lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);

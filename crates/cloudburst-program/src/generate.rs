@@ -1,4 +1,4 @@
-//! Manual pages and completions, which packages of the programs install.
+//! Generates manual pages and completions, for packages to install.
 
 use clap::{Arg, Command, ValueEnum};
 use clap_complete::Shell;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 const OPTION: &str = "generate";
 
-/// What to write.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     Man,
@@ -18,7 +18,8 @@ pub(crate) enum Form {
     Fish,
 }
 
-/// What `--generate FORM` asks for, if that is the command line: it stands instead of all that `command` requires.
+/// Returns the form that `--generate FORM` requests, if that is the command line. It replaces all arguments that
+/// `command` requires.
 pub(crate) fn wanted(command: &Command, args: &[OsString]) -> Option<Result<Form, clap::Error>> {
     let first = args.get(1)?.to_str()?.strip_prefix("--")?;
     if first.split('=').next() != Some(OPTION) {
@@ -31,11 +32,11 @@ pub(crate) fn wanted(command: &Command, args: &[OsString]) -> Option<Result<Form
     matches.map(|matches| matches.get_one(OPTION).copied()).transpose()
 }
 
-/// Writes it.
+/// Writes the manual page or the completions of `command`.
 ///
 /// # Errors
 ///
-/// When `out` cannot be written to.
+/// If `out` cannot be written to.
 pub(crate) fn write(mut command: Command, form: Form, out: &mut dyn Write) -> io::Result<()> {
     let name = command.get_name().to_owned();
     let mut text = Vec::new();
@@ -48,7 +49,7 @@ pub(crate) fn write(mut command: Command, form: Form, out: &mut dyn Write) -> io
     out.write_all(&text)
 }
 
-/// One page with the options of the subcommands, too.
+/// Writes one manual page, which includes the options of the subcommands.
 fn man(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
     command.build();
     let subcommands: Vec<Command> =
@@ -74,7 +75,7 @@ fn man(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
     }
     let mut roff = Roff::new();
     for line in more.lines() {
-        // What `--help` says after the options: headings, and lines as they are.
+        // The text after the options in `--help`: headings, and preformatted lines.
         match line.split_once(':') {
             Some((heading, rest))
                 if line.starts_with(|c: char| c.is_ascii_uppercase()) && rest.is_empty() =>

@@ -1,5 +1,5 @@
-//! What the command-line programs share: command lines and what is generated of them, numbers with units, signals that
-//! stop them, standard output, text on terminals, and exit codes.
+//! Code that the command-line programs share: command lines with their manual pages and completions, numbers with
+//! units, signals that stop a program, standard output, text on terminals, and exit codes.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use core::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// An error that ends a program, and who is to blame for it.
+/// An error that ends a program.
 pub trait FatalError: Display {
     /// Whether a signal stopped the program.
     fn is_interruption(&self) -> bool;
@@ -33,7 +33,7 @@ pub fn exit(program: &str, result: Result<(), impl FatalError>) -> ExitCode {
     let Err(failure) = result else {
         return ExitCode::SUCCESS;
     };
-    // The lines of a failure are its own; all else that acts on terminals comes from arguments and names.
+    // Line breaks are the failure's own. Other characters that act on terminals come from arguments and names.
     format!("{program}: {failure}").lines().for_each(complain);
     ExitCode::from(match failure {
         failure if failure.is_interruption() => 130,
@@ -42,10 +42,10 @@ pub fn exit(program: &str, result: Result<(), impl FatalError>) -> ExitCode {
     })
 }
 
-/// Prints a line on standard error. What a name or an argument has in it for terminals to act on is
+/// Prints a line on standard error. Characters that act on terminals, from names or arguments, are
 /// [escaped].
 pub fn complain(line: &str) {
-    // Without a standard error there is nowhere to report that it is gone.
+    // If standard error is closed, there is nowhere to report that.
     let _ = writeln!(io::stderr(), "{}", escaped(line));
 }
 
@@ -53,7 +53,7 @@ pub fn complain(line: &str) {
 ///
 /// # Errors
 ///
-/// When the line cannot be written for any other reason.
+/// If the line cannot be written for any other reason.
 pub fn print_line(line: &str) -> io::Result<()> {
     match writeln!(io::stdout(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),

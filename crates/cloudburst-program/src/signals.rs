@@ -1,17 +1,17 @@
-//! SIGINT, SIGTERM and SIGHUP, which stop a program in order.
+//! Handles SIGINT, SIGTERM and SIGHUP, so that they stop a program in an orderly way.
 
 use nix::sys::signal::{SigSet, Signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io, thread};
 
-/// A flag that becomes true at the first SIGINT, SIGTERM or SIGHUP, which then do not end the process.
+/// Returns a flag that becomes true at the first SIGINT, SIGTERM or SIGHUP. These signals no longer end the process.
 ///
 /// Must be called before other threads are started: see [`block_signals`].
 ///
 /// # Errors
 ///
-/// When the kernel refuses the signal mask, or the thread that waits cannot be started.
+/// If the kernel refuses the signal mask, or the waiting thread cannot be started.
 pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let signals = block_signals()?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -24,18 +24,18 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
-/// Blocks SIGINT, SIGTERM and SIGHUP, for a thread to wait for. Returns those that are blocked: signals that the
-/// process was started to ignore stay ignored.
+/// Blocks SIGINT, SIGTERM and SIGHUP, so that a thread can wait for them. Returns the blocked signals: those that were
+/// ignored when the process started stay ignored.
 ///
 /// Must be called before other threads are started: they inherit the signal mask, and so do child processes.
 ///
 /// # Errors
 ///
-/// When the kernel refuses the signal mask.
+/// If the kernel refuses the signal mask.
 pub fn block_signals() -> io::Result<SigSet> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // `nohup`, and shells that start background jobs, have some ignored.
+        // `nohup`, and shells that start background jobs, ignore some.
         if !is_ignored(signal) {
             signals.add(signal);
         }
@@ -44,8 +44,8 @@ pub fn block_signals() -> io::Result<SigSet> {
     Ok(signals)
 }
 
-/// Whether the process was started with the signal ignored: waiting for a blocked signal would return it all the
-/// same.
+/// Whether the signal was ignored when the process started. This must be checked, since waiting for a blocked signal
+/// returns even an ignored one.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

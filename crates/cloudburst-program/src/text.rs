@@ -1,17 +1,17 @@
-//! Escapes text of others, such as names of files, for terminals.
+//! Escapes text from outside, such as names of files, for terminals.
 
 use core::fmt::Write;
 use std::borrow::Cow;
 
-/// Whether terminals act on the character instead of showing it: control characters, line and paragraph
+/// Whether terminals act on a character instead of showing it: control characters, line and paragraph
 /// separators, and marks that change the direction of the text.
 pub fn acts_on_terminals(c: char) -> bool {
     let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
     is_mark || c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text with each character that [acts on terminals](acts_on_terminals) replaced by its escape sequence in
-/// Rust, such as `\n` or `\u{1b}`.
+/// Replaces each character that [acts on terminals](acts_on_terminals) by its escape sequence in Rust, such as `\n`
+/// or `\u{1b}`.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(acts_on_terminals) {
         return text.into();

@@ -1,10 +1,10 @@
-//! Numbers with units, as people write them.
+//! Numbers with units, as users write them.
 
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-/// Bits a second.
+/// A rate in bits per second, at least 8000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits(pub u64);
 
@@ -12,11 +12,11 @@ pub struct Bits(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub u64);
 
-/// A time of at least a tenth of a second, and at most a day.
+/// A duration, from a tenth of a second to a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(pub Duration);
 
-/// Text that is no such number.
+/// The text is not a valid number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnitError(&'static str);
@@ -54,7 +54,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A number with k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024) behind it.
+/// Parses a number with an optional suffix: k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024).
 fn scaled(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);

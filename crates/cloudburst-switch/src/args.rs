@@ -7,15 +7,15 @@ use std::path::PathBuf;
 const HELP: &str = "\
 PARAMS is a TOML file for one switch; switch-configs/example.toml has every key, explained.
 
-What `check` reads as one configuration are all FILEs together: give the rendered ones, or what the
-switch has now (show running-config, config_db.json, nv config show -o commands, ...). Files named
-verify.* or rollback.*, and OpenConfig's ecmp.txt, are for people and are passed over.
+`check` reads all FILEs together as one configuration: give the rendered files, or the current
+configuration of the switch (show running-config, config_db.json, nv config show -o commands, ...).
+Files named verify.* or rollback.*, and OpenConfig's ecmp.txt, are for operators and are skipped.
 
 Exit codes:
-  0    done; of check: nothing was found
-  1    check has found something, and says file, line, what came, what was expected, what to do;
+  0    done; for check: no findings
+  1    check has findings, each with file, line, what was found, what was expected, and what to do;
        or a file cannot be read or written
-  2    the command line or the parameters make no sense; nothing was written
+  2    the command line or the parameters are invalid; nothing was written
 
 Examples:
   cbrst-switch platforms
@@ -24,7 +24,7 @@ Examples:
   cbrst-switch check --params leaf1.toml leaf1/*
   cbrst-switch --check running-config.txt --params leaf1.toml";
 
-/// Renders the tiny queue's configuration for a switch, and checks one against what was meant
+/// Renders the configuration of the tiny queue for a switch, and checks configurations against parameters
 #[derive(Debug, Parser)]
 #[command(name = "cbrst-switch", version, after_help = HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct SwitchArgs {
@@ -36,7 +36,7 @@ pub(crate) struct SwitchArgs {
     #[arg(long, value_name = "FILE", requires = "params")]
     pub(crate) check: Option<PathBuf>,
 
-    /// What the switch is
+    /// File with the parameters of the switch
     #[arg(long, value_name = "PARAMS")]
     pub(crate) params: Option<PathBuf>,
 }
@@ -46,26 +46,26 @@ pub(crate) struct SwitchArgs {
 pub(crate) enum SwitchCommand {
     /// Write the files for one switch into a directory
     Render {
-        /// What the switch is
+        /// File with the parameters of the switch
         #[arg(long, value_name = "PARAMS")]
         params: PathBuf,
 
-        /// Directory to write to; it is made
+        /// Directory to write to; it is created if missing
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
 
-        /// Write over files there that differ, and remove those that are no longer part of it
+        /// Replace files there that differ, and remove those that are no longer rendered
         #[arg(long)]
         force: bool,
 
-        /// What takes precedence over PARAMS.
+        /// Options that take precedence over PARAMS.
         #[command(flatten)]
         overrides: Box<Overrides>,
     },
 
-    /// Compare a configuration, rendered or edited, with what PARAMS mean
+    /// Check a configuration, rendered or edited, against PARAMS
     Check {
-        /// What the switch is
+        /// File with the parameters of the switch
         #[arg(long, value_name = "PARAMS")]
         params: PathBuf,
 
@@ -73,7 +73,7 @@ pub(crate) enum SwitchCommand {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
 
-        /// What takes precedence over PARAMS.
+        /// Options that take precedence over PARAMS.
         #[command(flatten)]
         overrides: Box<Overrides>,
     },
@@ -82,10 +82,10 @@ pub(crate) enum SwitchCommand {
     Platforms,
 }
 
-/// What takes precedence over the file of parameters.
+/// Options that take precedence over the file of parameters.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Overrides {
-    /// One of those that `cbrst-switch platforms` lists
+    /// Platform: one of those that `cbrst-switch platforms` lists
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
 
@@ -93,11 +93,11 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Where it stands
+    /// Place of the switch in the fabric, for comments
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<RoleArg>,
 
-    /// A port, or a range such as swp[1-32]; instead of all ports in PARAMS
+    /// Port, or range of ports such as swp[1-32], instead of all ports in PARAMS
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Vec<String>,
 
@@ -105,19 +105,19 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "N")]
     pub(crate) dscp: Option<u8>,
 
-    /// DSCPs of several classes of Cloudburst's packets, the most urgent first, such as 43,45,47
+    /// DSCPs of several classes of Cloudburst's packets, such as 43,45,47, the most urgent first
     #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "dscp")]
     pub(crate) dscps: Vec<u8>,
 
-    /// The queue for them; of several DSCPs for the first, and the others have those below it
+    /// Queue of these packets; with several DSCPs that of the first, and the others have the queues below it
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u8>,
 
-    /// What it holds: '8 packets', '10192 bytes' or '1 %' of the buffer
+    /// Limit of each such queue: '8 packets', '10192 bytes' or '1 %' of the buffer
     #[arg(long, value_name = "LIMIT")]
     pub(crate) limit: Option<String>,
 
-    /// The switch's chip, which fills in buffer, cell and MMUs: trident2, tomahawk, ...
+    /// The switch's chip, which sets defaults for buffer, cell and MMUs: trident2, tomahawk, ...
     #[arg(long, value_name = "NAME")]
     pub(crate) chip: Option<String>,
 
@@ -133,7 +133,7 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "BYTES")]
     pub(crate) cell: Option<u32>,
 
-    /// A port's bits a second, such as 10G
+    /// Rate of a port in bits per second, such as 10G
     #[arg(long, value_name = "BITS")]
     pub(crate) rate: Option<String>,
 
@@ -141,16 +141,16 @@ pub(crate) struct Overrides {
     #[arg(long, value_name = "TINY:DEFAULT")]
     pub(crate) weights: Option<Weights>,
 
-    /// Seed of the ECMP hash, another one for each switch
+    /// Seed of the ECMP hash, different for each switch
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u32>,
 
-    /// From how much on new messages' packets are dropped first, such as '6144 bytes'
+    /// Queue length from which packets of new messages are dropped, such as '6144 bytes'
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) aeolus: Option<String>,
 }
 
-/// Where a switch stands.
+/// The place of a switch in the fabric.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum RoleArg {
     /// With hosts below it.

@@ -1,18 +1,18 @@
-//! Switch chips, and the packet buffers they have.
+//! Switch chips and their packet buffers.
 
 use super::error::Refusal;
 
 /// A chip of the table in the slides of the Cloudburst paper, whose buffers are in megabytes.
 #[derive(Debug)]
 pub(crate) struct Chip {
-    /// As the parameters name it.
+    /// Its name in the parameters.
     pub(crate) name: &'static str,
-    /// Bytes, of all its MMUs together.
+    /// Bytes of buffer, of all its MMUs together.
     pub(crate) buffer: u64,
-    /// Memory management units, each of which has an equal part of the buffer to itself.
+    /// The number of memory management units (MMUs), each of which has an equal part of the buffer to itself.
     pub(crate) mmus: u64,
-    /// Bytes of a cell, which are not in the slides: from Broadcom's public SDK. None where no public
-    /// source says.
+    /// Bytes of a cell. They are not in the slides, but from Broadcom's public SDK. None if no public
+    /// source has them.
     pub(crate) cell: Option<u64>,
 }
 
@@ -25,9 +25,11 @@ static ALL: [Chip; 5] = [
 ];
 
 impl Chip {
+    /// Returns the chip with this name.
+    ///
     /// # Errors
     ///
-    /// For a name that is not in the table; the error lists those that are.
+    /// If the name is not in the table; the error lists those that are.
     pub(crate) fn find(name: &str) -> Result<&'static Self, Refusal> {
         ALL.iter().find(|chip| chip.name == name).ok_or_else(|| Refusal::Chip {
             came: name.into(),

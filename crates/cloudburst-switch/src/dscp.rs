@@ -1,7 +1,7 @@
-//! Code points with names: RFC 2474 (class selectors), RFC 2597 (AF), RFC 3246 (EF), RFC 5865
+//! Named code points: RFC 2474 (class selectors), RFC 2597 (AF), RFC 3246 (EF), RFC 5865
 //! (VOICE-ADMIT), RFC 8622 (LE).
 
-/// Of Cloudburst's packets, where nothing else is said: that of the library, which is not needed otherwise.
+/// The default DSCP of Cloudburst's packets: that of the library, on which this crate does not depend.
 pub(crate) const DEFAULT: u8 = 43;
 
 const NAMES: [(u8, &str); 22] = [
@@ -29,12 +29,12 @@ const NAMES: [(u8, &str); 22] = [
     (56, "cs7"),
 ];
 
-/// The name of a code point, if it has one.
+/// Returns the name of a code point, if it has one.
 pub(crate) fn name(dscp: u8) -> Option<&'static str> {
     NAMES.iter().find(|(value, _)| *value == dscp).map(|(_, name)| *name)
 }
 
-/// A code point by number or name.
+/// Parses a code point, given as a number or a name.
 pub(crate) fn parse(text: &str) -> Option<u8> {
     let by_name = || NAMES.iter().find(|(_, name)| *name == text).map(|(value, _)| *value);
     match text {

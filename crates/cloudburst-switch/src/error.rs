@@ -1,11 +1,11 @@
-//! What is wrong with parameters, and with files.
+//! Why parameters or files are refused.
 
 use super::platform::Platform;
 use std::io;
 use std::path::PathBuf;
 
-/// Why nothing was rendered or checked. The user is to blame, but for files that cannot be read or
-/// written, and each line names the remedy.
+/// Why nothing was rendered or checked. The user is to blame, except for files that cannot be read or
+/// written. Each text names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("{}: {source}", path.display())]
@@ -13,7 +13,7 @@ pub(crate) enum Refusal {
     #[error("{}: {reason}", path.display())]
     Toml { path: PathBuf, reason: String },
     #[error(
-        "{} is there and is not what would be rendered: it was edited, or is of other parameters; give \
+        "{} exists and is not what would be rendered: it was edited, or belongs to other parameters; give \
          another directory, or --force to replace all such files there",
         path.display()
     )]
@@ -21,7 +21,7 @@ pub(crate) enum Refusal {
     #[error("{came}: expected a platform that `cbrst-switch platforms` lists")]
     Platform { came: String },
     #[error(
-        "chip = {came}: expected one of {known}; or leave it away, and give `buffer`, `mmus` and `cell`"
+        "chip = {came}: expected one of {known}; or omit it, and give `buffer`, `mmus` and `cell`"
     )]
     Chip { came: String, known: String },
     #[error("{0} is not given: write it into the parameters, or give it as a flag")]
@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
     #[error("{field} = {came}: expected {expected}")]
     Value { field: &'static str, came: String, expected: String },
     #[error(
-        "limit = {asked} are {bytes} bytes after rounding down to whole {unit}, but a packet of MTU \
+        "limit = {asked} is {bytes} bytes after rounding down to whole {unit}, but a packet of MTU \
          {mtu} takes {least}: the queue would drop everything; give at least {least} bytes"
     )]
     BelowMtu { asked: String, bytes: u64, unit: String, mtu: u64, least: u64 },
@@ -44,30 +44,30 @@ pub(crate) enum Refusal {
     )]
     NoBuffer(String),
     #[error(
-        "cumulus4 is told limits as a share of the buffer: add its size as `buffer`, such as \
+        "cumulus4 takes limits as shares of the buffer: add its size as `buffer`, such as \
          buffer = \"4M\", or `chip`"
     )]
     BufferOfCumulus4,
-    #[error("limit = {asked} are {bytes} bytes, more than the whole buffer of {buffer}")]
+    #[error("limit = {asked} is {bytes} bytes, more than the whole buffer of {buffer}")]
     AboveBuffer { asked: String, bytes: u64, buffer: u64 },
     #[error(
-        "limit = {asked} are {bytes} bytes: no tiny queue; give at most {most} bytes, or a few packets"
+        "limit = {asked} is {bytes} bytes, which is no tiny queue: give at most {most} bytes, or a few packets"
     )]
     NotTiny { asked: String, bytes: u64, most: u64 },
     #[error(
         "dscp = {dscp} is in use already: `classes` puts it into traffic class {class}; choose one \
-         that no other traffic has"
+         that no other traffic uses"
     )]
     DscpInUse { dscp: u8, class: u8 },
-    #[error("dscp = 0 is what all packets have that are not marked: choose another, such as 43")]
+    #[error("dscp = 0 is the DSCP of all unmarked packets: choose another, such as 43")]
     DscpOfAll,
     #[error(
-        "dscp = {dscp} has a name, {name}, and {platform} shows it by that: the configuration would \
+        "dscp = {dscp} has a name, {name}, and {platform} prints the name: the configuration would \
          never compare equal, and other traffic may use it; choose one without a name, such as 43"
     )]
     DscpName { dscp: u8, name: &'static str, platform: Platform },
     #[error(
-        "queue = {queue} is {whose}: choose another, 1 to 7; several DSCPs have the queues below `queue` too"
+        "queue = {queue} is {whose}: choose another, 1 to 7; several DSCPs also use the queues below `queue`"
     )]
     Queue { queue: u8, whose: &'static str },
     #[error(
@@ -76,12 +76,12 @@ pub(crate) enum Refusal {
     )]
     QueueShared { queue: u8, dscp: u8 },
     #[error(
-        "queue = {queue} has PFC: a sender that is paused cannot burst, and a queue without loss \
-         cannot be tiny; take {queue} out of `pfc` on the switch and here, or choose another queue"
+        "queue = {queue} has PFC: a paused sender cannot burst, and a lossless queue cannot be tiny; \
+         remove {queue} from PFC on the switch and from `pfc` here, or choose another queue"
     )]
     Pfc { queue: u8 },
     #[error(
-        "class {class} has PFC, but no entry of `classes` is {class}: {platform} is told the class of \
+        "class {class} has PFC, but no entry of `classes` is {class}: {platform} is given the class of \
          all 64 DSCPs, and that traffic would fall into class 0, which drops; add its DSCPs to \
          `classes`"
     )]
@@ -91,7 +91,7 @@ pub(crate) enum Refusal {
     )]
     Weights { tiny: u32, default: u32, platform: Platform, expected: String },
     #[error(
-        "weights = {tiny}:{default}: {platform} is told whole percent, and this is {percent} %; give \
+        "weights = {tiny}:{default}: {platform} takes whole percent, and this is {percent} %; give \
          each queue at least 1 %"
     )]
     Percent { tiny: u32, default: u32, platform: Platform, percent: u64 },
@@ -107,24 +107,24 @@ pub(crate) enum Refusal {
     Seed { seed: u32, platform: Platform, largest: u32 },
     #[error("route to {to}: port {port} is not among `ports`")]
     RoutePort { to: String, port: String },
-    #[error("route to {to} is listed twice: a path has one way")]
+    #[error("route to {to} is listed twice: a path has one next hop")]
     RouteTwice { to: String },
     #[error("route to {to}: expected an IPv4 prefix of 32 bits, such as 10.101.2.5/32")]
     RouteTo { to: String },
     #[error(
-        "{platform} has no template for {what}: leave {field} away here, and set it up by hand or on \
+        "{platform} has no template for {what}: omit {field} here, and set it up by hand or on \
          another switch"
     )]
     Cannot { platform: Platform, what: &'static str, field: &'static str },
     #[error(
-        "aeolus = {came} are {bytes} bytes: expected at least a packet, {least} bytes, and less than \
+        "aeolus = {came} is {bytes} bytes: expected at least a packet, {least} bytes, and less than \
          the queue's limit, {limit}"
     )]
     Aeolus { came: String, bytes: u64, least: u64, limit: u64 },
     #[error("the template {name} is broken: {reason}; this is a bug")]
     Template { name: &'static str, reason: String },
     #[error(
-        "none of the files is a configuration: verify.* and rollback.* are for people, give the others"
+        "none of the files is a configuration: verify.* and rollback.* are for operators; give the others"
     )]
     NothingToCheck,
 }

@@ -1,5 +1,5 @@
-//! What the parameters mean for one switch: checked, rounded, and complete. Templates are filled
-//! with it, and configurations are judged by it.
+//! The intended configuration of one switch: the parameters, checked, rounded and complete. Templates are filled
+//! from it, and configurations are judged by it.
 
 use super::chip::Chip;
 use super::error::Refusal;
@@ -18,12 +18,12 @@ use std::net::Ipv4Addr;
 pub(crate) struct Tiny {
     pub(crate) dscp: u8,
     pub(crate) queue: u8,
-    /// Of the link as the platform is told it: its own part where queues are weighted, or what all have
-    /// together.
+    /// The share of the link, in the platform's terms: that of the class where queues are weighted, or that of all
+    /// classes together.
     pub(crate) share: u64,
 }
 
-/// The most DSCPs: switches have eight queues, and others need some.
+/// The most DSCPs: switches have eight queues, and other traffic needs some.
 const MOST_DSCPS: usize = 4;
 
 #[derive(Clone, Debug)]
@@ -34,26 +34,26 @@ pub(crate) struct Intent {
     pub(crate) ports: Vec<String>,
     /// All classes, the most urgent first.
     pub(crate) tiny: Vec<Tiny>,
-    /// Of the first class, or of the one that is looked at: see `of_each`.
+    /// Those of the first class, or of the current one: see `of_each`.
     pub(crate) dscp: u8,
     pub(crate) queue: u8,
     pub(crate) asked: Asked,
     pub(crate) limit: Limit,
     pub(crate) chip: Option<&'static Chip>,
     pub(crate) buffer: Buffer,
-    /// Bits a second.
+    /// Bits per second.
     pub(crate) rate: u64,
     pub(crate) weights: Weights,
-    /// The same as the platform is told them: weights, or percent. The first is that of all classes together,
-    /// or of the one that is looked at.
+    /// The same in the platform's terms: weights, or percent. The first is that of all classes together, or of the
+    /// current one.
     pub(crate) shares: (u64, u64),
-    /// Other classes that have one percent each, of what the default queue had.
+    /// The number of other classes, each of which takes one percent from the default queue.
     pub(crate) others: u64,
-    /// None where the configuration has no place for it.
+    /// `None` if the configuration cannot set it.
     pub(crate) seed: Option<u32>,
     /// The class of each DSCP that has one.
     pub(crate) classes: BTreeMap<u8, u8>,
-    /// Bytes, whole cells.
+    /// The threshold in bytes, in whole cells.
     pub(crate) aeolus: Option<u64>,
     pub(crate) trim: Option<Trim>,
     pub(crate) decapsulate: Option<Ipv4Addr>,
@@ -63,14 +63,16 @@ pub(crate) struct Intent {
 }
 
 impl Intent {
+    /// Checks and completes the parameters.
+    ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the parameters.
+    /// The first error in the parameters.
     pub(crate) fn new(parameters: Parameters) -> Result<Self, Refusal> {
         let platform: Platform =
             parameters.platform.ok_or(Refusal::Missing("platform"))?.parse()?;
         let name = parameters.name.unwrap_or_else(|| "switch".into());
-        // It ends up in comments, which Ansible renders with Jinja again.
+        // It becomes part of comments, which Ansible renders with Jinja again.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || !name.chars().all(is_plain) {
             let expected = "letters, digits, dots, dashes and underscores".into();
@@ -108,7 +110,7 @@ impl Intent {
         };
         let asked = parsed("limit", parameters.limit)?.ok_or(Refusal::Missing("limit"))?;
         let mut limit = Limit::new(asked, platform, buffer)?;
-        // The thresholds of dropping early have the unit of the limit, and are bytes.
+        // Thresholds of early dropping must have the unit of the limit, and are bytes.
         limit.in_packets &= platform != Platform::IosXe || parameters.aeolus.is_none();
         let rate: Option<Bits> = parsed("rate", parameters.rate)?;
         let rate = within("rate", rate.ok_or(Refusal::Missing("rate"))?.0, 8_000, LARGEST_RATE)?;
@@ -131,7 +133,7 @@ impl Intent {
         };
         let aeolus = aeolus(parameters.aeolus, platform, buffer, limit)?;
         if parameters.decapsulate.is_some() && !platform.decapsulates() {
-            let (what, field) = ("taking IP-in-IP packets out of their wrapping", "decapsulate");
+            let (what, field) = ("decapsulating IP-in-IP packets", "decapsulate");
             return Err(Refusal::Cannot { platform, what, field });
         }
         check_senders(&parameters.decapsulate_from, parameters.decapsulate, platform)?;
@@ -162,7 +164,8 @@ impl Intent {
         })
     }
 
-    /// One for each class, which is then the one that is looked at: each queue is judged as the only one.
+    /// Returns one intent for each class, with that class as the current one: each queue is judged as if it were the
+    /// only one.
     pub(crate) fn of_each(&self) -> impl Iterator<Item = Self> {
         self.tiny.iter().map(|&Tiny { dscp, queue, share }| Self {
             dscp,
@@ -177,9 +180,9 @@ impl Intent {
         self.tiny.iter().any(|tiny| tiny.queue == queue)
     }
 
-    /// Seconds that a class's full queue takes to empty: with the link to itself, and beside other queues that
-    /// never are empty. The second is the most that a packet can wait, unless classes before it have packets
-    /// and are strict.
+    /// Returns the seconds that a class's full queue takes to drain: with the link to itself, and beside other queues
+    /// that are never empty. The second is the longest that a packet can wait, unless strict classes before it have
+    /// packets.
     pub(crate) fn delays(&self, tiny: &Tiny) -> (f64, f64) {
         let bytes = if self.limit.in_packets {
             self.limit.packets * self.buffer.frame()
@@ -191,23 +194,24 @@ impl Intent {
         (alone, alone * (together + default + self.others) as f64 / tiny.share as f64)
     }
 
-    /// The class that a DSCP should have.
+    /// Returns the intended class of a DSCP.
     pub(crate) fn class_of(&self, dscp: u8) -> u8 {
         let tiny = self.tiny.iter().find(|tiny| tiny.dscp == dscp).map(|tiny| tiny.queue);
         match tiny.or(self.classes.get(&dscp).copied()) {
             Some(class) => class,
-            // Where platforms start with eight DSCPs for each class, the others must leave these.
+            // Platforms that map eight DSCPs to each class by default have others in the tiny queue's class:
+            // these must leave it.
             None if self.is_tiny(self.start_of(dscp)) => self.platform.default_queue(),
             None => self.start_of(dscp),
         }
     }
 
-    /// The class that a DSCP has before anything is configured.
+    /// Returns the default class of a DSCP.
     pub(crate) fn start_of(&self, dscp: u8) -> u8 {
         self.platform.class_unless_told(dscp)
     }
 
-    /// What the platform is told of the limit: a number, and its unit.
+    /// Returns the limit in the platform's terms: a number and its unit.
     pub(crate) fn cap(&self) -> (u64, &'static str) {
         if self.limit.in_packets {
             (self.limit.packets, "packets")
@@ -216,13 +220,13 @@ impl Intent {
         }
     }
 
-    /// Bits a second that the tiny queue and the default one are sure of.
+    /// Returns the guaranteed bits per second of the tiny queue and the default one.
     pub(crate) fn rates(&self) -> (u64, u64) {
         let (tiny, default) = self.shares;
         (self.rate * tiny / (tiny + default), self.rate * default / (tiny + default))
     }
 
-    /// All of it in a line.
+    /// Summarizes the intent in a line.
     pub(crate) fn summary(&self) -> String {
         let limit = self.limit;
         let list = |of: fn(&Tiny) -> u8| {
@@ -295,7 +299,7 @@ fn check_classes(
     }
 }
 
-/// The DSCP of each class.
+/// Returns the DSCP of each class.
 fn dscps(one: Option<u8>, several: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     let wrong = |expected: &str| {
         let (came, expected) = (format!("{several:?}"), expected.into());
@@ -312,7 +316,7 @@ fn dscps(one: Option<u8>, several: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// The queue of each class: a switch that is strict between queues serves higher numbers first.
+/// Returns the queue of each class. A switch with strict priority serves higher numbers first.
 fn queues(first: u8, count: usize, platform: Platform) -> Vec<u8> {
     let below = (0..=first).rev().chain(core::iter::repeat(0)).take(count);
     match platform.order() {
@@ -353,10 +357,11 @@ fn check_queue(
     if pfc.contains(&queue) { Err(Refusal::Pfc { queue }) } else { Ok(()) }
 }
 
-/// Bits a second; faster than any port, and small enough to multiply.
+/// The largest rate in bits per second: faster than any port, and small enough to multiply.
 const LARGEST_RATE: u64 = 10_000_000_000_000;
 
-/// How many classes need a percent of their own: NX-OS names all eight queues and gives them all of the link.
+/// Returns the number of other classes that need a percent of their own: NX-OS names all eight queues, whose shares
+/// add up to the whole link.
 fn others(platform: Platform, classes: &BTreeMap<u8, u8>) -> u64 {
     if platform != Platform::Nxos {
         return 0;
@@ -364,10 +369,10 @@ fn others(platform: Platform, classes: &BTreeMap<u8, u8>) -> u64 {
     classes.values().filter(|class| **class != 0).collect::<HashSet<_>>().len() as u64
 }
 
-/// Linux takes a class's turn in bytes, and complains above this.
+/// The largest quantum of a class in bytes. Linux warns above this.
 const LARGEST_QUANTUM: u64 = 200_000;
 
-/// What each class has, and the default queue.
+/// Returns the share of each class, and that of the default queue.
 fn shares(
     weights: Weights,
     platform: Platform,
@@ -378,7 +383,7 @@ fn shares(
     let Weights { tiny, default } = weights;
     let wrong = |expected| Err(Refusal::Weights { tiny, default, platform, expected });
     let (larger, smaller) = (tiny.max(default), tiny.min(default));
-    // Parts of the share, which are strict to each other, or each twice the next.
+    // Parts of the share: all of it where order is strict, or else each twice the next.
     let parts: Vec<u64> = match platform.order() {
         Order::Weighted => (0..count).rev().map(|place| 1 << place).collect(),
         Order::Strict | Order::OneQueue => vec![1; count],
@@ -411,14 +416,14 @@ fn shares(
             }
             let mut parts: Vec<u64> =
                 parts.iter().map(|part| (percent * part / sum).max(1)).collect();
-            // What is left by rounding is the first one's, which has most.
+            // The rest from rounding goes to the first, which has most.
             parts[0] = percent - parts[1..].iter().sum::<u64>();
             Ok((parts, 100 - percent - others))
         }
     }
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 fn common(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { common(other, one % other) }
 }
@@ -455,7 +460,7 @@ fn aeolus(
     Err(Refusal::Aeolus { came: asked.to_string(), bytes, least, limit: limit.bytes })
 }
 
-/// Checks what only trimmed packets must keep to.
+/// Checks the parameters of trimmed packets.
 fn check_trim(trim: &Trim, platform: Platform, dscps: &[u8], queues: &[u8]) -> Result<(), Refusal> {
     let Some((least, most)) = platform.trims() else {
         let (what, field) = ("packet trimming", "trim");
@@ -469,10 +474,10 @@ fn check_trim(trim: &Trim, platform: Platform, dscps: &[u8], queues: &[u8]) -> R
         return refuse("trim.bytes", bytes, "a multiple of 4");
     }
     if dscps.contains(&trim.dscp) {
-        return refuse("trim.dscp", trim.dscp.into(), "another than those of whole packets");
+        return refuse("trim.dscp", trim.dscp.into(), "one that whole packets do not use");
     }
     if queues.contains(&trim.queue) {
-        return refuse("trim.queue", trim.queue.into(), "another than those of whole packets");
+        return refuse("trim.queue", trim.queue.into(), "one that whole packets do not use");
     }
     Ok(())
 }
@@ -484,7 +489,7 @@ fn check_senders(
 ) -> Result<(), Refusal> {
     let field = "decapsulate_from";
     if !from.is_empty() && platform != Platform::Linux {
-        let what = "taking IP-in-IP packets of some senders alone out of their wrapping";
+        let what = "decapsulating IP-in-IP packets of only some senders";
         return Err(Refusal::Cannot { platform, what, field });
     }
     if !from.is_empty() && decapsulate.is_none() {

@@ -1,4 +1,4 @@
-//! `cbrst-switch`: the tiny queue, for the switches that people have. It opens no connection.
+//! `cbrst-switch`: renders and checks configurations of the tiny queue for common switches. It opens no connections.
 //!
 //! ```text
 //!   params (TOML, flags)  ->  intent: checked, rounded  ->  template  ->  files
@@ -7,10 +7,10 @@
 //!   files  ->  lint/PLATFORM: facts  -> lint/judge  ->  findings
 //! ```
 //!
-//! The templates are in `switch-configs`, one directory a platform, and are part of the program. What
-//! a configuration says is read by a small parser for each platform into the same facts, and one
-//! judge compares these with the intent: so a configuration that was edited, or that a switch
-//! prints, is held to the same as one that was rendered.
+//! The templates are in `switch-configs`, one directory for each platform, and are compiled into the program. A
+//! small parser for each platform reads a configuration into the same facts, and one judge compares these
+//! with the intent. So a configuration that was edited, or that a switch prints, is held to the same standard
+//! as one that was rendered.
 
 mod args;
 mod chip;
@@ -37,7 +37,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How the program ends; each code is in its `--help`.
+/// The exit codes, which `--help` documents.
 #[derive(Clone, Copy, Debug)]
 enum Exit {
     Done = 0,
@@ -45,7 +45,7 @@ enum Exit {
     Usage = 2,
 }
 
-/// All of `cbrst-switch`.
+/// Runs `cbrst-switch` from its command line to its exit code.
 pub fn main() -> ExitCode {
     match cloudburst_program::parse() {
         Ok(args) => ExitCode::from(run(args) as u8),
@@ -106,8 +106,8 @@ fn render(intent: &Intent, out: &Path, force: bool) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Files of `out` that were edited, or that belong to other parameters: of all names that a template
-/// has, those that exist with other contents than what is to be written.
+/// Returns the files of `out` that were edited or belong to other parameters: those with the name of any
+/// template whose contents differ from what is to be written.
 fn stale(out: &Path, files: &[(&str, String)]) -> Result<Vec<PathBuf>, Refusal> {
     let names: BTreeSet<&str> =
         Platform::ALL.into_iter().flat_map(template::all).map(|template| template.file).collect();
@@ -126,7 +126,7 @@ fn stale(out: &Path, files: &[(&str, String)]) -> Result<Vec<PathBuf>, Refusal> 
     Ok(stale)
 }
 
-/// What was made of the parameters, for people to agree with.
+/// Reports what the parameters mean, for the user to confirm.
 fn report(intent: &Intent) -> String {
     let Intent { limit, buffer, asked, .. } = intent;
     let (alone, beside) = intent.delays(&intent.tiny[0]);
@@ -154,13 +154,13 @@ fn report(intent: &Intent) -> String {
     );
     if let [.., last] = intent.tiny[1..] {
         said += &match intent.platform.order() {
-            Order::Strict => "a queue waits besides while one before it has packets\n".into(),
+            Order::Strict => "a queue also waits while one before it has packets\n".into(),
             Order::Weighted => format!(
                 "no strict order is possible within a share: each queue weighs twice the next, and the last \
                  one's worst case is {}\n",
                 us(intent.delays(&last).1)
             ),
-            Order::OneQueue => "one queue is all that there is for them: no order\n".into(),
+            Order::OneQueue => "they share one queue, and so have no order\n".into(),
         };
     }
     for dscp in intent.tiny.iter().map(|tiny| tiny.dscp) {
@@ -170,7 +170,7 @@ fn report(intent: &Intent) -> String {
     }
     if let (Some(address), true) = (intent.decapsulate, intent.decapsulate_from.is_empty()) {
         said += &format!(
-            "IP-in-IP packets to {address} are unwrapped whoever sends them, and what is inside can claim any source: \
+            "IP-in-IP packets to {address} are decapsulated from any sender, and the inner packet can claim any source: \
              have the edge of the fabric drop protocol 4 from elsewhere{}\n",
             if intent.platform == Platform::Linux { ", or give `decapsulate_from`" } else { "" }
         );
@@ -181,7 +181,7 @@ fn report(intent: &Intent) -> String {
     said
 }
 
-/// What a chip has filled in, and what was given instead.
+/// Reports the values that the chip sets, and those that were given instead.
 fn chip(intent: &Intent) -> String {
     let Intent { chip: Some(chip), buffer, platform, .. } = intent else { return String::new() };
     let (name, total, mmus) = (chip.name, buffer.total.unwrap_or(0), buffer.mmus);
@@ -194,7 +194,7 @@ fn chip(intent: &Intent) -> String {
     let known = [("buffer", total, chip.buffer), ("mmus", mmus, chip.mmus)];
     let known = known.into_iter().chain(chip.cell.map(|cell| ("cell", buffer.cell, cell)));
     for (field, given, of_chip) in known.filter(|(_, given, of_chip)| given != of_chip) {
-        said += &format!("{field} = {given} is given: it counts, not {name}'s {of_chip}\n");
+        said += &format!("{field} = {given} is given, and replaces {name}'s {of_chip}\n");
     }
     if chip.cell.is_none() && buffer.cell == platform.cell() {
         said +=
@@ -223,13 +223,13 @@ fn check(intent: &Intent, files: &[PathBuf]) -> Result<Exit, Refusal> {
     let lines: Vec<String> = findings.iter().map(|finding| format!("{finding}\n")).collect();
     print(&lines.concat());
     if findings.is_empty() {
-        print(&format!("{}: {} files say so\n", intent.summary(), files.len()));
+        print(&format!("{}: confirmed by {} files\n", intent.summary(), files.len()));
         return Ok(Exit::Done);
     }
     Ok(Exit::Failed)
 }
 
-/// To standard output, where there may be nobody to read it.
+/// Writes to standard output. A closed stream is not an error.
 fn print(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }

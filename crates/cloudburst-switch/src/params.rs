@@ -1,4 +1,4 @@
-//! The TOML file of one switch, and the flags that take precedence over it.
+//! The parameters of one switch: a TOML file, and the options that take precedence over it.
 
 use super::args::Overrides;
 use super::error::Refusal;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// Everything that can be said of a switch; nothing is checked yet.
+/// All parameters of a switch, not checked yet.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parameters {
@@ -17,22 +17,22 @@ pub(crate) struct Parameters {
     #[serde(default)]
     pub(crate) ports: Vec<String>,
     pub(crate) dscp: Option<u8>,
-    /// In place of `dscp`: one for each class of Cloudburst's packets, the most urgent first.
+    /// Instead of `dscp`: one for each class of Cloudburst's packets, the most urgent first.
     #[serde(default)]
     pub(crate) dscps: Vec<u8>,
     pub(crate) queue: Option<u8>,
     pub(crate) limit: Option<String>,
-    /// Fills in what is not given of buffer, MMUs and cell.
+    /// Sets those of `buffer`, `mmus` and `cell` that are not given.
     pub(crate) chip: Option<String>,
     pub(crate) buffer: Option<String>,
-    /// Parts of the buffer that no packets of the others' ports can use.
+    /// The number of parts of the buffer, each of which only its own ports can use.
     pub(crate) mmus: Option<u32>,
     pub(crate) mtu: Option<u32>,
     pub(crate) cell: Option<u32>,
     pub(crate) rate: Option<String>,
     pub(crate) weights: Option<Weights>,
     pub(crate) seed: Option<u32>,
-    /// Which traffic class each DSCP that is in use has; all others have class 0.
+    /// The traffic class of each DSCP in use. All others have class 0.
     #[serde(default)]
     pub(crate) classes: BTreeMap<String, u8>,
     /// Traffic classes with priority flow control.
@@ -40,16 +40,16 @@ pub(crate) struct Parameters {
     pub(crate) pfc: Vec<u8>,
     pub(crate) aeolus: Option<String>,
     pub(crate) trim: Option<Trim>,
-    /// Where IP-in-IP packets to this address are taken out of their wrapping.
+    /// The address at which IP-in-IP packets are decapsulated.
     pub(crate) decapsulate: Option<Ipv4Addr>,
-    /// The prefixes that such packets may come from; none: any.
+    /// The prefixes that such packets may come from; empty: any.
     #[serde(default)]
     pub(crate) decapsulate_from: Vec<String>,
     #[serde(default)]
     pub(crate) routes: Vec<Route>,
 }
 
-/// Where a switch stands. Said in comments only: both have the same queue.
+/// The place of a switch in the fabric. Used only in comments: both have the same queue.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -66,32 +66,34 @@ pub(crate) struct Weights {
     pub(crate) default: u32,
 }
 
-/// How packets that find the tiny queue full are trimmed.
+/// How packets that meet a full tiny queue are trimmed.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Trim {
-    /// Bytes that are left of a packet.
+    /// Bytes that remain of a packet.
     pub(crate) bytes: u32,
-    /// What trimmed packets are marked with.
+    /// The DSCP of trimmed packets.
     pub(crate) dscp: u8,
     /// Their queue and traffic class.
     pub(crate) queue: u8,
 }
 
-/// One explicit path: an address of a host, and the one way there.
+/// One explicit path: an address of a host, and its only next hop.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Route {
-    /// A prefix of 32 bits.
+    /// The address, as a prefix of 32 bits.
     pub(crate) to: String,
     pub(crate) via: Ipv4Addr,
     pub(crate) port: String,
 }
 
 impl Parameters {
+    /// Reads the parameters in a file.
+    ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is not TOML of this kind.
+    /// If the file cannot be read, or is not TOML of this form.
     pub(crate) fn read(path: &Path) -> Result<Self, Refusal> {
         let file = |source| Refusal::File { path: path.into(), source };
         let text = std::fs::read_to_string(path).map_err(file)?;
@@ -102,7 +104,7 @@ impl Parameters {
         })
     }
 
-    /// With what the command line says instead.
+    /// Returns the parameters with `flags`, which take precedence.
     pub(crate) fn with(self, flags: Overrides) -> Self {
         let is_told = flags.dscp.is_some() || !flags.dscps.is_empty();
         let (dscp, dscps) =

@@ -1,10 +1,10 @@
-//! The platforms, and what differs between them that is not a matter of wording.
+//! The platforms, and their differences other than syntax.
 
 use super::error::Refusal;
 use core::fmt;
 use core::str::FromStr;
 
-/// Whose language a configuration is in.
+/// The platform whose language a configuration is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Platform {
     Picos,
@@ -19,16 +19,16 @@ pub(crate) enum Platform {
     Linux,
 }
 
-/// How a platform is told the shares of a link.
+/// How a platform expresses the shares of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shares {
-    /// As weights, from 1 to this.
+    /// As weights, from 1 to this value.
     Weights(u32),
     /// As percent of the link, 1 to 99.
     Percent,
 }
 
-/// What a queue's limit must be a multiple of, beyond whole cells.
+/// The unit of a queue's limit, which is also a number of whole cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Bytes(u64),
@@ -36,15 +36,15 @@ pub(crate) enum Step {
     Permille,
 }
 
-/// What several classes of Cloudburst's packets are to each other, within the share that they have together.
+/// The order among several classes of Cloudburst's packets, within the share that they have together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// A queue is served when all before it are empty.
+    /// Strict: a queue is served only when all before it are empty.
     Strict,
-    /// Each queue weighs twice the next one: what is strict there goes before all other traffic too, and is
-    /// in no share.
+    /// Each queue has twice the weight of the next one: on these platforms a strict queue would also precede all
+    /// other traffic, without any share.
     Weighted,
-    /// They have one queue.
+    /// All classes share one queue.
     OneQueue,
 }
 
@@ -62,7 +62,7 @@ impl Platform {
         Self::Linux,
     ];
 
-    /// As the parameters name it, and the directory of its templates.
+    /// Returns its name in the parameters, which is also that of the directory of its templates.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Picos => "picos",
@@ -93,12 +93,12 @@ impl Platform {
         }
     }
 
-    /// Bytes of a cell of the buffer, unless the parameters say otherwise.
+    /// Returns the default number of bytes of a cell of the buffer.
     pub(crate) const fn cell(self) -> u64 {
         if self.has_chip() { 208 } else { 1 }
     }
 
-    /// Whether its queues are in a switch's chip.
+    /// Whether its queues are in a switch chip.
     pub(crate) const fn has_chip(self) -> bool {
         !matches!(self, Self::IosXe | Self::Linux)
     }
@@ -111,7 +111,7 @@ impl Platform {
         }
     }
 
-    /// Whether a limit that was asked for in packets is written in packets.
+    /// Whether a limit that was requested in packets is written in packets.
     pub(crate) const fn counts_packets(self) -> bool {
         matches!(self, Self::IosXe | Self::Linux)
     }
@@ -128,19 +128,19 @@ impl Platform {
     pub(crate) const fn order(self) -> Order {
         match self {
             Self::Linux => Order::Strict,
-            // A priority group has one weight and one limit, and there is one group to have.
+            // A priority group has one weight and one limit, and only one group is available.
             Self::Cumulus4 => Order::OneQueue,
             _ => Order::Weighted,
         }
     }
 
-    /// Whether a DSCP that has a name is printed back by it, so that the configuration that the
-    /// switch shows is never the one that was sent.
+    /// Whether the switch prints a named DSCP by its name, so that the configuration it shows always differs
+    /// from the one that was sent.
     pub(crate) const fn renames_dscps(self) -> bool {
         matches!(self, Self::Nxos | Self::IosXe)
     }
 
-    /// Queues that are not for users.
+    /// Returns what a queue is reserved for, if it is.
     pub(crate) const fn reserves(self, queue: u8) -> Option<&'static str> {
         match (self, queue) {
             (_, 0) => Some("the queue of everything else"),
@@ -151,7 +151,7 @@ impl Platform {
         }
     }
 
-    /// The queue of packets without a class.
+    /// Returns the queue of packets without a class.
     pub(crate) const fn default_queue(self) -> u8 {
         match self {
             Self::Eos => 1,
@@ -159,8 +159,8 @@ impl Platform {
         }
     }
 
-    /// The class that a DSCP has where the configuration does not say: on some platforms, the tiny
-    /// queue's number is the class of eight DSCPs from the start.
+    /// Returns the default class of a DSCP: on some platforms, the tiny queue's number is the class of eight
+    /// DSCPs by default.
     pub(crate) const fn class_unless_told(self, dscp: u8) -> u8 {
         match (self, dscp / 8) {
             (Self::Eos, 0) => 1,
@@ -170,17 +170,17 @@ impl Platform {
         }
     }
 
-    /// Whether the templates say the class of all 64 DSCPs, and not of those alone that move.
+    /// Whether the templates set the class of all 64 DSCPs, and not only of those that differ from the default.
     pub(crate) const fn maps_all(self) -> bool {
         matches!(self, Self::Sonic | Self::Cumulus4)
     }
 
-    /// Whether the templates have a place for the classes of other DSCPs.
+    /// Whether the templates can set the classes of other DSCPs.
     pub(crate) const fn has_classes(self) -> bool {
         !matches!(self, Self::OpenConfig | Self::IosXe | Self::Linux)
     }
 
-    /// A port's name, the same for all ways to write it: some take `ethernet1` and `Ethernet1`.
+    /// Returns the normal form of a port's name: some platforms take both `ethernet1` and `Ethernet1`.
     pub(crate) fn same_port(self, name: &str) -> String {
         match self {
             Self::Os10 | Self::Eos | Self::Nxos | Self::IosXe => name.to_ascii_lowercase(),
@@ -188,7 +188,7 @@ impl Platform {
         }
     }
 
-    /// The largest seed of the ECMP hash; none where the configuration has no place for one.
+    /// Returns the largest seed of the ECMP hash; `None` if the configuration cannot set one.
     pub(crate) const fn largest_seed(self) -> Option<u32> {
         match self {
             Self::Picos | Self::Sonic | Self::OpenConfig => None,
@@ -202,7 +202,7 @@ impl Platform {
         !matches!(self, Self::Picos | Self::Cumulus4)
     }
 
-    /// The fewest and the most bytes that may be left of a trimmed packet, if there is a template for
+    /// Returns the fewest and the most bytes that may remain of a trimmed packet, if there is a template for
     /// trimming. With fewer than 112, a symbol over IPv6 would lose the tag of its header.
     pub(crate) const fn trims(self) -> Option<(u64, u64)> {
         match self {
@@ -212,7 +212,7 @@ impl Platform {
         }
     }
 
-    /// Whether IP-in-IP packets can be taken out of their wrapping.
+    /// Whether there is a template for decapsulating IP-in-IP packets.
     pub(crate) const fn decapsulates(self) -> bool {
         matches!(self, Self::Sonic | Self::Eos | Self::Nxos | Self::Linux)
     }

@@ -1,17 +1,17 @@
-//! Lists of ports as people write them: `swp[1-32]`, `Ethernet[0-124/4]`, `ge-1/1/[1-48]`.
+//! Lists of ports as users write them: `swp[1-32]`, `Ethernet[0-124/4]`, `ge-1/1/[1-48]`.
 
 use super::error::Refusal;
 use super::platform::Platform;
 use std::collections::HashSet;
 
-/// More than any switch has; a bound on what one short text can ask for.
+/// The most ports: more than any switch has, and a bound on the work that a short text can cause.
 const MOST: usize = 1024;
 
-/// All ports of `list`, in order.
+/// Expands the ranges of `list`, in order.
 ///
 /// # Errors
 ///
-/// For a text that is no name or range, and for a port that is listed twice.
+/// If a text is not a name or range, or a port is listed twice.
 pub(crate) fn expand(list: &[String], platform: Platform) -> Result<Vec<String>, Refusal> {
     let mut ports = Vec::new();
     for text in list {
@@ -45,7 +45,8 @@ fn range(text: &str) -> Option<Vec<String>> {
     (is_fine && names().all(|name| is_name(&name))).then(|| names().collect())
 }
 
-/// Names end up in commands of a switch, and in a shell: they may hold nothing that ends a word.
+/// Whether the text is a port's name. Names become part of switch and shell commands, so they must not contain
+/// characters that end a word.
 fn is_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/.-_:".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_plain)

@@ -1,4 +1,4 @@
-//! How long the tiny queue is: as it was asked for, and as the switch can do it.
+//! The limit of the tiny queue: as requested, and as the switch can set it.
 
 use super::error::Refusal;
 use super::platform::{Platform, Step};
@@ -7,7 +7,7 @@ use core::fmt;
 use core::str::FromStr;
 use serde::Serialize;
 
-/// A limit as people write it: "8 packets", "10192 bytes", "1 %" of the buffer.
+/// A limit as users write it: "8 packets", "10192 bytes", "1 %" of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Asked {
     Packets(u64),
@@ -15,50 +15,50 @@ pub(crate) enum Asked {
     Percent(f64),
 }
 
-/// A limit as the switch has it: rounded down, so never more than was asked for.
+/// A limit as the switch has it: rounded down, and so never more than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Limit {
-    /// Packets of the MTU that it holds.
+    /// Packets of the MTU that the queue holds.
     pub(crate) packets: u64,
     /// Bytes, in whole cells.
     pub(crate) bytes: u64,
     pub(crate) cells: u64,
     pub(crate) kilobytes: u64,
-    /// Thousandths of one MMU's buffer, where its size is known.
+    /// Thousandths of one MMU's buffer, if its size is known.
     pub(crate) permille: u64,
-    /// Whether the switch is told packets instead of bytes.
+    /// Whether the configuration counts packets instead of bytes.
     pub(crate) in_packets: bool,
 }
 
-/// What packets are like, and where they wait.
+/// The sizes of packets and of the buffer in which they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buffer {
     pub(crate) mtu: u64,
     pub(crate) cell: u64,
     /// Bytes of all MMUs together.
     pub(crate) total: Option<u64>,
-    /// Memory management units, which do not share.
+    /// The number of memory management units, which do not share memory.
     pub(crate) mmus: u64,
 }
 
-/// Ethernet's header, which queues hold with the packet.
+/// Bytes of the Ethernet header, which counts in queues.
 const ETHERNET: u64 = 14;
 
-/// Bytes. The paper's whole buffer has as many; every platform's range for a queue's limit is larger.
+/// The largest limit, in bytes: the paper's whole buffer. Every platform's range for a queue's limit is larger.
 const MOST: u64 = 4_000_000;
 
 impl Buffer {
-    /// Bytes of the largest frame.
+    /// Returns the bytes of the largest frame.
     pub(crate) const fn frame(self) -> u64 {
         self.mtu + ETHERNET
     }
 
-    /// Bytes that a queue's share is a share of: one MMU's, if the size is known.
+    /// Returns the bytes of one MMU, of which a queue can have a share, if the size is known.
     pub(crate) fn memory(self) -> Option<u64> {
         self.total.map(|total| total / self.mmus)
     }
 
-    /// Bytes that it takes in the buffer.
+    /// Returns the bytes that the largest frame takes in the buffer.
     pub(crate) const fn frame_in_cells(self) -> u64 {
         self.frame().div_ceil(self.cell) * self.cell
     }
@@ -96,14 +96,15 @@ impl fmt::Display for Asked {
 }
 
 impl Limit {
+    /// Rounds the limit `asked` down to one that the platform can set.
+    ///
     /// # Errors
     ///
-    /// When nothing would fit in, when the buffer is smaller, or when its size must be known and
-    /// is not.
+    /// If no packet would fit, if the buffer is smaller, or if its size must be known and is not.
     pub(crate) fn new(asked: Asked, platform: Platform, buffer: Buffer) -> Result<Self, Refusal> {
         let said = || asked.to_string();
         let least = match platform {
-            // Its queue-len is one kilobyte less than the limit, and must not be 0.
+            // OS10's queue-len is one kilobyte less than the limit, and must not be 0.
             Platform::Os10 => buffer.frame_in_cells().max(2048),
             _ => buffer.frame_in_cells(),
         };

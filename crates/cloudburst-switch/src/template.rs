@@ -1,4 +1,4 @@
-//! The templates, and what they are filled with.
+//! The templates and their variables.
 
 use super::error::Refusal;
 use super::intent::{Intent, Tiny};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// A template: the name of the file that comes of it, and its text.
+/// A template: the name of the file that is rendered from it, and its text.
 pub(crate) struct Template {
     pub(crate) file: &'static str,
     text: &'static str,
@@ -29,7 +29,7 @@ macro_rules! templates {
     };
 }
 
-/// All templates of a platform.
+/// Returns all templates of a platform.
 pub(crate) const fn all(platform: Platform) -> &'static [Template] {
     match platform {
         Platform::Picos => templates!("picos":
@@ -58,11 +58,11 @@ pub(crate) const fn all(platform: Platform) -> &'static [Template] {
     }
 }
 
-/// All files for a switch: names and contents.
+/// Renders all files for a switch. Returns their names and contents.
 ///
 /// # Errors
 ///
-/// When a template is broken, which is a bug.
+/// If a template is broken, which is a bug.
 pub(crate) fn render(intent: &Intent) -> Result<Vec<(&'static str, String)>, Refusal> {
     let filling = Filling::of(intent);
     let is_wanted = |template: &&Template| match template.file.split('.').next() {
@@ -83,12 +83,12 @@ pub(crate) fn render(intent: &Intent) -> Result<Vec<(&'static str, String)>, Ref
 
 fn fill(template: &Template, filling: &Filling<'_>) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
-    // A name that is mistyped in a template must not become an empty word in a configuration.
+    // A mistyped name in a template must not become an empty word in a configuration.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     let mut syntax = SyntaxConfig::builder();
     syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
     environment.set_syntax(syntax.build()?);
-    // Never by the name of a file: nothing here is HTML, and JSON is written as it stands.
+    // Nothing here is HTML, and JSON is written as it is.
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.add_template("template", template.text)?;
     environment.get_template("template")?.render(Serde(filling))
@@ -105,7 +105,7 @@ struct Filling<'a> {
     port_kinds: Vec<Kind<'a>>,
     /// Cloudburst's classes, the most urgent first.
     tiny: Vec<TinyFilling>,
-    /// Of the first of them.
+    /// Those of the first class.
     dscp: u8,
     queue: u8,
     default_queue: u8,
@@ -127,13 +127,13 @@ struct Filling<'a> {
     seed_hex: String,
     /// Every DSCP and its class.
     dscps: Vec<Mapped>,
-    /// The classes of DSCPs in use, but those of class 0.
+    /// The classes of DSCPs in use, except class 0.
     classes: Vec<Class>,
-    /// DSCPs whose class is not what the platform starts with.
+    /// DSCPs whose class is not the platform's default.
     moved: Vec<Mapped>,
-    /// Those of them that are not in `classes`: what a rollback may take back.
+    /// Those of `moved` that are not in `classes`, which a rollback may take back.
     freed: Vec<u8>,
-    /// DSCPs that moved, by class.
+    /// The DSCPs of `moved`, by class.
     moved_classes: Vec<Class>,
     aeolus: Option<Aeolus>,
     trim: Option<Trim>,
@@ -145,11 +145,11 @@ struct Filling<'a> {
 #[derive(Serialize)]
 struct TinyFilling {
     dscp: u8,
-    /// The upper six bits of the byte, as hexadecimal digits.
+    /// The DSCP as the upper six bits of the TOS byte, in hexadecimal.
     tos: String,
     queue: u8,
     share: u64,
-    /// Of names: nothing for the first, then `-2`, `-3`, ...
+    /// The suffix of names: nothing for the first class, then `-2`, `-3`, ...
     suffix: String,
 }
 
@@ -157,11 +157,11 @@ struct TinyFilling {
 struct LimitFilling {
     #[serde(flatten)]
     limit: Limit,
-    /// Of the buffer, with one digit.
+    /// Percent of the buffer, with one decimal.
     percent: String,
 }
 
-/// The limit as the platform is told it.
+/// The limit in the platform's terms.
 #[derive(Serialize)]
 struct Cap {
     value: u64,
@@ -186,7 +186,7 @@ struct Class {
     dscps: Vec<u8>,
 }
 
-/// Ports of a kind: `GigabitEthernet` and `1`, `2`, ...
+/// Ports of one kind: `GigabitEthernet` and `1`, `2`, ...
 #[derive(Serialize)]
 struct Kind<'a> {
     kind: &'a str,
@@ -197,7 +197,7 @@ struct Kind<'a> {
 struct Aeolus {
     bytes: u64,
     kilobytes: u64,
-    /// Packets that RED forgives, at least what it asks for.
+    /// The burst of RED in packets, at least the minimum that RED requires.
     burst: u64,
 }
 
@@ -247,7 +247,7 @@ impl<'a> Filling<'a> {
             cell: buffer.cell,
             rate: intent.rate,
             rates: Pair { tiny: rate_tiny, default: rate_default },
-            // What a timer that is late by 100 us must be able to make up for.
+            // Makes up for a timer that is late by 100 us.
             burst: 2 * frame + intent.rate / 8 / 10_000,
             quanta: Pair {
                 tiny: u64::from(weights.tiny) * frame,

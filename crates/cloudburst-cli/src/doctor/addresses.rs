@@ -1,4 +1,4 @@
-//! By which addresses the ends know each other, and what lies between them.
+//! The addresses by which the ends know each other, and the translators and firewalls between them.
 
 use super::exam::Examiner;
 use super::report::Problem;
@@ -9,25 +9,24 @@ use cloudburst_net::Naming;
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// The addresses of one exchange between two ports.
+/// The addresses in one exchange between two ports.
 #[derive(Debug, Serialize)]
 pub(super) struct Addresses {
-    /// Where this end sent from, and to.
+    /// The addresses that this end sent from, and to.
     pub(super) local: SocketAddr,
     #[serde(skip)]
     pub(super) peer: SocketAddr,
-    /// `local`, as the receiver knows it.
+    /// `local`, as the receiver sees it.
     pub(super) seen: Option<SocketAddr>,
-    /// What the receiver listens on.
+    /// The address that the receiver listens on.
     pub(super) listens: Option<SocketAddr>,
     /// What `peer` is to the receiver.
     pub(super) naming: Option<Named>,
-    /// Whether packets come from the receiver that nobody here has asked for; `None`: not tried,
-    /// or not known.
+    /// Whether unsolicited packets from the receiver arrive; `None`: not tried, or not known.
     pub(super) unasked_arrive: Option<bool>,
 }
 
-/// [`Naming`] in a report.
+/// [`Naming`], as a report has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Named {
@@ -37,7 +36,7 @@ pub(super) enum Named {
 }
 
 impl Addresses {
-    /// Asks by one port, and has the receiver answer to another one; with what it says of itself.
+    /// Asks from one port, and has the receiver answer to another one. Returns the receiver's state, too.
     pub(super) fn find_out(
         plan: &DoctorPlan,
         local: SocketAddr,
@@ -58,7 +57,7 @@ impl Addresses {
             naming: vitals.naming.map(named),
             unasked_arrive: None,
         };
-        // What is sent to the address of a translator is for the translator.
+        // Behind a translator, an answer to another port would go to the translator itself.
         if addresses.source_nat().is_none() {
             let other = Examiner::new(plan, local, peer, 1)?;
             addresses.unasked_arrive = asker.is_answered_at(&other)?;
@@ -66,7 +65,7 @@ impl Addresses {
         Ok(Some((addresses, vitals)))
     }
 
-    /// The address that this end has beyond a translator, if there is one.
+    /// Returns the address of this end beyond a translator, if there is one.
     fn source_nat(&self) -> Option<SocketAddr> {
         let is_other = |seen: &SocketAddr| {
             (seen.ip(), seen.port()) != (self.local.ip().to_canonical(), self.local.port())
@@ -74,14 +73,14 @@ impl Addresses {
         self.seen.filter(is_other)
     }
 
-    /// What is so, and wrong only where somebody wants it otherwise.
+    /// Returns findings that are not problems in themselves.
     pub(super) fn notes(&self) -> Vec<String> {
         let Self { local, peer, .. } = self;
         let mut notes = Vec::new();
         if let Some(seen) = self.source_nat() {
             notes.push(format!(
                 "this host is behind source NAT: the peer sees {local} as {seen}, and can send \
-                 here only where this host has sent to it"
+                 here only on pairs of ports that this host has used before"
             ));
         }
         if self.naming == Some(Named::Translated) {
@@ -93,15 +92,15 @@ impl Addresses {
         }
         if self.unasked_arrive == Some(false) {
             notes.push(
-                "a stateful firewall drops packets that nobody here asked for: peers can send to \
-                 this host only where it has sent to them"
+                "a stateful firewall drops unsolicited packets: peers can send to this host only \
+                 on pairs of ports that it has used before"
                     .into(),
             );
         }
         notes
     }
 
-    /// What is wrong.
+    /// Returns the problems.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let Self { peer, .. } = self;
         let foreign = || Problem {
@@ -116,7 +115,7 @@ impl Addresses {
     }
 
     fn listening(&self) -> String {
-        self.listens.map_or("where it listens, it does not say".into(), |listens| {
+        self.listens.map_or("it does not say where it listens".into(), |listens| {
             format!("it listens on {listens}")
         })
     }

@@ -1,4 +1,4 @@
-//! What becomes of the packets of one source port: one at a time, so that no queue fills up.
+//! Examines one source port with single packets, one at a time, so that no queue fills up.
 
 use super::{ExamError, FULL};
 use crate::plan::DoctorPlan;
@@ -10,17 +10,17 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// How often to ask until a question needs one packet.
+/// How often to ask until a question takes only one packet.
 const TRIES: usize = 32;
 
-/// An endpoint that asks a receiver how it is.
+/// An endpoint that asks a receiver for its state.
 pub(super) struct Examiner {
     pub(super) endpoint: blocking::Endpoint,
     peer: SocketAddr,
     session: InvocationId,
     asked: u32,
     deadline: Duration,
-    /// Why nobody has got the last question, for all that is known.
+    /// Why the last question was not delivered, as far as is known.
     silence: Option<SendError>,
 }
 
@@ -33,24 +33,26 @@ enum Answer {
     At(u16),
 }
 
-/// What became of the packets of one source port.
+/// The findings for one source port.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Findings {
-    /// SYMBOL packets sent, and how many of them the receiver did not get.
+    /// SYMBOL packets sent.
     pub(super) sent: u64,
+    /// SYMBOL packets that the receiver did not get.
     pub(super) lost_there: u64,
-    /// Answers that the receiver sent to this port, and how many of them did not come.
+    /// Answers that the receiver sent to this port.
     pub(super) answers: u64,
+    /// Answers that did not arrive.
     pub(super) lost_back: u64,
     pub(super) round_trip: Option<Duration>,
-    /// Packets that came to the receiver meanwhile with another DSCP than it has, from anybody.
+    /// Packets with a DSCP other than the receiver's that it got meanwhile, from any sender.
     pub(super) foreign_there: u64,
-    /// Packets that came back with another DSCP than was sent.
+    /// Packets that came back with a DSCP other than that of this end.
     pub(super) foreign_back: u64,
     pub(super) first_foreign_back: Option<u8>,
 }
 
-/// What both ends had counted when nothing was on its way.
+/// The counters of both ends when nothing was in flight.
 #[derive(Clone, Copy)]
 struct Moment {
     vitals: Vitals,
@@ -59,14 +61,14 @@ struct Moment {
 }
 
 impl Examiner {
-    /// An endpoint of `paths` source ports, the first of them that of `local`.
+    /// Creates an endpoint with `paths` source ports, the first of them that of `local`.
     pub(super) fn new(
         plan: &DoctorPlan,
         local: SocketAddr,
         peer: SocketAddr,
         paths: u16,
     ) -> Result<Self, ExamError> {
-        // One packet at a time takes no capacity; a burst should fit the link.
+        // Single packets need no capacity; a burst should fit the link.
         let capacity = match plan.capacity {
             Capacity::Auto if paths == 1 => Capacity::FALLBACK,
             capacity => capacity,
@@ -82,14 +84,14 @@ impl Examiner {
         Ok(Self { endpoint, peer, session, asked: 0, deadline: plan.deadline, silence: None })
     }
 
-    /// Asks with `padding` bytes; how many packets that took, and the answer. `None`: no answer.
+    /// Asks with `padding` bytes. Returns the number of packets sent, and the answer. `None`: not delivered.
     pub(super) fn ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
         let Some((transfer, packets)) = self.send(Answer::Here, padding)? else { return Ok(None) };
         let vitals = self.answer_to(transfer)?.ok_or(ExamError::NoVitals)?;
         Ok(Some((packets, vitals)))
     }
 
-    /// The same, where it is no error that the question arrives and the answer does not.
+    /// As [`ask`](Self::ask), but a delivered question without an answer is `None`, not an error.
     pub(super) fn try_ask(&mut self, padding: usize) -> Result<Option<(usize, Vitals)>, ExamError> {
         match self.ask(padding) {
             Err(ExamError::NoVitals) => Ok(None),
@@ -97,15 +99,15 @@ impl Examiner {
         }
     }
 
-    /// Asks for an answer to `other`, which has sent nothing yet; whether it comes. `None`: nobody
-    /// has got the question, for all that is known.
+    /// Asks for an answer to `other`, which has sent nothing yet. Returns whether it arrives; `None`: the
+    /// question was not delivered, as far as is known.
     pub(super) fn is_answered_at(&mut self, other: &Self) -> Result<Option<bool>, ExamError> {
         let port = other.endpoint.local_addr().port();
         let Some((transfer, _)) = self.send(Answer::At(port), FULL)? else { return Ok(None) };
         Ok(Some(other.answer_to(transfer)?.is_some()))
     }
 
-    /// Waits for the answer to a question. `None`: it does not come.
+    /// Waits for the answer to a question. `None`: it did not arrive.
     fn answer_to(&self, transfer: TransferId) -> Result<Option<Vitals>, ExamError> {
         let until = Instant::now() + self.deadline;
         loop {
@@ -124,7 +126,7 @@ impl Examiner {
         }
     }
 
-    /// Sends a question, with how many packets. `None`: nobody has got it, for all that is known.
+    /// Sends a question. Returns the number of packets that took; `None`: not delivered, as far as is known.
     fn send(
         &mut self,
         answer: Answer,
@@ -138,7 +140,7 @@ impl Examiner {
             addressed: Some(self.peer),
             padding: Bytes::from(vec![0; padding]),
         };
-        // Not one packet more than is needed: each should be accounted for.
+        // No packet more than is needed: each is accounted for.
         let policy = Some(BurstPolicy::Budgeted { margin: 0.0 });
         let options =
             SendOptions { deadline: Some(self.deadline), policy, ..SendOptions::default() };
@@ -162,18 +164,18 @@ impl Examiner {
         }
     }
 
-    /// Why nobody has got the last question.
+    /// Explains why the last question was not delivered.
     pub(super) fn explain_silence(&self) -> Failure {
         let known = |error| Failure::of_peer(self.peer, self.deadline, error);
         let known = self.silence.as_ref().and_then(known);
         known.unwrap_or_else(|| address::explain_silence(self.peer, self.deadline))
     }
 
-    /// Sends `packets` single packets, and compares what both ends have counted; `None`: the port
-    /// does not work, one way or the other.
+    /// Sends `packets` single packets and compares the counters of both ends. `None`: the port does not
+    /// work, in one direction or both.
     ///
-    /// Nothing is answered by a message meanwhile: messages of the receiver come by other ways, and
-    /// would be counted among what comes by this one.
+    /// The receiver answers none of these packets with a message: its messages take other paths, and
+    /// would be counted among the packets on this one.
     pub(super) fn examine(mut self, packets: u32) -> Result<Option<Findings>, ExamError> {
         let Some(first) = self.moment()? else { return Ok(None) };
         let foreign_before = self.endpoint.counters().io.foreign_dscp;
@@ -195,7 +197,7 @@ impl Examiner {
             sent,
             lost_there: sent.saturating_sub(since(|vitals| vitals.symbols)),
             answers,
-            // A receiver may count before the STOP of the question leaves, and the other time after it.
+            // The receiver may take one count before the STOP of the question leaves, and the other after.
             lost_back: answers.saturating_sub(came + 1),
             round_trip: paths.first().and_then(|path| path.round_trip),
             foreign_there: since(|vitals| vitals.foreign_dscp),
@@ -204,11 +206,11 @@ impl Examiner {
         }))
     }
 
-    /// Asks until a question took one packet: that one has come and has been answered, and nothing
-    /// else is on its way. What one end has sent by then, and the other has not had, is lost.
+    /// Asks until a question takes only one packet. That one has arrived and has been answered, so nothing
+    /// is in flight, and any packet that one end has sent and the other has not received is lost.
     fn moment(&mut self) -> Result<Option<Moment>, ExamError> {
         for _ in 0..TRIES {
-            // By other ports it has answered: on the way back, much is lost here.
+            // The receiver has answered other ports, so this port loses many packets on the way back.
             let Some((took, vitals)) = self.try_ask(FULL)? else { return Ok(None) };
             if took == 1 {
                 let peer = self.endpoint.peer(self.peer);

@@ -5,10 +5,10 @@ use crate::ui::escaped;
 use core::fmt;
 use core::time::Duration;
 
-/// What was found of each receiver: its name on the command line, and the report or why there is none.
+/// The result for each receiver: its name on the command line, and its report or the error.
 pub(super) struct Mesh(pub(super) Vec<(String, Result<Report, String>)>);
 
-/// What all source ports to one receiver have found, in sum.
+/// The findings for one receiver, summed over all source ports.
 #[derive(Default)]
 struct Sum {
     working: usize,
@@ -16,19 +16,19 @@ struct Sum {
     lost_there: u64,
     answers: u64,
     lost_back: u64,
-    /// Of the fastest port.
+    /// The round trip of the fastest port.
     round_trip: Option<Duration>,
     rewritten: bool,
 }
 
 impl Mesh {
-    /// Whether there is nothing to do anywhere.
+    /// Whether every receiver was examined without a problem.
     pub(super) fn is_healthy(&self) -> bool {
         let healthy = |report: &Report| report.problems.is_empty();
         self.0.iter().all(|(_, found)| found.as_ref().is_ok_and(healthy))
     }
 
-    /// One object, on one line, with those of all receivers.
+    /// Formats one object, on one line, that has the objects of all receivers.
     pub(super) fn to_json(&self) -> String {
         let objects = self.0.iter().map(|(host, found)| match found {
             Ok(report) => report.to_json(),
@@ -88,7 +88,7 @@ impl fmt::Display for Mesh {
 fn line(f: &mut fmt::Formatter<'_>, host: &str, width: usize, report: &Report) -> fmt::Result {
     let sum = Sum::of(report);
     let ports = format!("{}/{}", sum.working, report.ports.len());
-    // As far as routers answer: there may be more.
+    // Routers that do not answer may hide more.
     let paths = report.paths.as_ref().map_or("?".into(), |paths| format!("{}+", paths.len()));
     let there = percent(sum.lost_there, sum.sent);
     let back = percent(sum.lost_back, sum.answers);

@@ -1,13 +1,13 @@
-//! `cbrst-doctor`: what is between this host and a `cbrst-recv`.
+//! `cbrst-doctor`: examines the network between this host and a `cbrst-recv`.
 //!
-//! 1. TTL-limited probes from each source port: which routers its packets pass ([`trace`]).
+//! 1. TTL-limited probes from each source port find the routers that its packets pass ([`trace`]).
 //! 2. An endpoint with one source port asks the receiver for its state, and to answer once to another
-//!    port: whether it answers, which addresses it sees, and what comes unasked ([`addresses`]).
-//! 3. One endpoint with all source ports asks, too, and bursts once: how large buffers are, whether
-//!    batches are cut and joined.
-//! 4. An endpoint for each of the same source ports asks, one packet at a time: what is lost each
-//!    way, how long it takes, and with which DSCP packets arrive ([`exam`]). Its packets take one way
-//!    there and one way back, so what is found is true of these.
+//!    port: whether it answers, which addresses it sees, and whether unsolicited packets arrive ([`addresses`]).
+//! 3. One endpoint with all source ports asks, too, and sends one burst: the sizes of buffers, and whether
+//!    batches are segmented and coalesced.
+//! 4. For each of the same source ports, an endpoint asks with one packet at a time: the loss each way, the
+//!    round trip, and the DSCP with which packets arrive ([`exam`]). Its packets take one path there and one
+//!    path back, so the findings are those of these paths.
 //! 5. [`report`] prints the findings, the problems and their remedies; [`mesh`] prints one line for each of
 //!    several receivers.
 
@@ -32,9 +32,9 @@ use cloudburst_net::{BuildError, SendError};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
-/// Bytes of a question, so that it fills a packet.
+/// Bytes of padding with which a question fills a packet.
 const FULL: usize = 1_280;
-/// Bytes of the one that is a burst.
+/// Bytes of padding in the question that is a burst.
 const BURST: usize = 60_000;
 const _: () = assert!(BURST < MAX_CHUNK);
 
@@ -54,16 +54,16 @@ enum ExamError {
     #[error(transparent)]
     Send(#[from] SendError),
     #[error(
-        "the receiver got the question, and no answer came here: it is not a cbrst-recv of this \
-         version, or something on the way drops what it sends by itself, such as source NAT that \
-         changes ports, or a firewall"
+        "the receiver got the question, but no answer arrived: it is not a cbrst-recv of this \
+         version, or a device on the way, such as source NAT that changes ports or a firewall, drops \
+         packets that the receiver sends on its own"
     )]
     NoVitals,
     #[error(transparent)]
     Refused(Reason),
 }
 
-/// Examines as the plan says.
+/// Runs the examinations of the plan.
 pub(crate) fn run(plan: &DoctorPlan) -> Exit {
     match &plan.target {
         Target::One(host) => examine_one(plan, host),
@@ -97,7 +97,7 @@ fn examine_one(plan: &DoctorPlan, host: &str) -> Exit {
 
 fn print(text: &str) {
     let mut out = io::stdout().lock();
-    // A reader that has gone needs no report.
+    // If the stream is closed, no reader is left to tell.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
@@ -126,8 +126,8 @@ fn examine(plan: &DoctorPlan, host: &str) -> Result<Report, ExamError> {
     Ok(Report::new(addresses, here, there, &ways, ports, by_all.is_some(), after.is_some()))
 }
 
-/// Asks by one source port after the other, until there is an answer: a port may lead into a black
-/// hole. Only if all of them together get no question through is there nobody.
+/// Asks from one source port after the other until one gets an answer: a port may lead into a black
+/// hole. The receiver counts as absent only if all ports together cannot deliver a question.
 fn first_answer(
     plan: &DoctorPlan,
     local: SocketAddr,
@@ -150,7 +150,7 @@ fn first_answer(
     Err(ExamError::Silence(address::explain_silence(peer, plan.deadline)))
 }
 
-/// What this end's endpoint has.
+/// Returns the state of this end.
 fn here(plan: &DoctorPlan, examiner: &Examiner) -> End {
     let (io, granted) = (examiner.endpoint.counters().io, examiner.endpoint.granted_buffers());
     End {
@@ -167,7 +167,7 @@ fn here(plan: &DoctorPlan, examiner: &Examiner) -> End {
     }
 }
 
-/// What the receiver said of itself, before and after the burst.
+/// Returns the state of the receiver's end, from its answers before and after the burst.
 fn there(before: &Vitals, after: Option<&Vitals>) -> End {
     let vitals = after.unwrap_or(before);
     let joined = |after: &Vitals| {

@@ -1,12 +1,12 @@
-//! What is wrong, and what to do about it.
+//! Finds problems in a report, and their remedies.
 
 use super::report::{Buffers, Found, Port, Problem, Report, routers};
 use std::net::IpAddr;
 
-/// Lost packets of a thousand that are a problem.
+/// The loss that counts as a problem, in packets per thousand.
 const MUCH_PERMILLE: u64 = 50;
 
-/// Everything that is wrong.
+/// Returns all problems of a report.
 pub(super) fn of(report: &Report) -> Vec<Problem> {
     let mut problems = report.addresses.problems();
     dead_ports(report, &mut problems);
@@ -21,13 +21,13 @@ pub(super) fn of(report: &Report) -> Vec<Problem> {
                     "{} datagrams were dropped {name}: receive buffers were full",
                     end.kernel_drops
                 ),
-                "let senders be slower (--rate, --capacity), or allow larger buffers: \
+                "slow senders down (--rate, --capacity), or allow larger buffers: \
                  sysctl -w net.core.rmem_max=16777216",
             ));
         }
         if !end.gso {
             problems.push(problem(
-                format!("the system cannot cut batches {name} (GSO): sending takes more of a processor"),
+                format!("the system cannot segment batches {name} (GSO): sending takes more processor time"),
                 "allow the device to compute checksums: ethtool -K DEVICE tx on tx-udp-segmentation on",
             ));
         }
@@ -39,7 +39,7 @@ fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
     Problem { what: what.into(), remedy: remedy.into() }
 }
 
-/// The ports of which that is true: how many, and which.
+/// Returns the ports for which `is_so` is true, and a text that names them; `None` if there are none.
 fn ports_of(report: &Report, is_so: impl Fn(&Found) -> bool) -> Option<(String, Vec<&Port>)> {
     let is_so = |port: &&Port| port.found.as_ref().is_some_and(&is_so);
     let so: Vec<&Port> = report.ports.iter().filter(is_so).collect();
@@ -48,7 +48,7 @@ fn ports_of(report: &Report, is_so: impl Fn(&Found) -> bool) -> Option<(String, 
     (!so.is_empty()).then_some((text, so))
 }
 
-/// The first few.
+/// Joins the first few.
 fn list(all: impl Iterator<Item = String>) -> String {
     const FEW: usize = 8;
     let mut all: Vec<String> = all.collect();
@@ -59,8 +59,8 @@ fn list(all: impl Iterator<Item = String>) -> String {
     all.join(", ")
 }
 
-/// Routers on the way there that all of `so` may pass, as far as routers tell, and no other port
-/// that works does.
+/// Names the routers on the way there that all of `so` may pass, judging by the routers that answer, and that no
+/// other working port passes.
 fn suspects(report: &Report, so: &[&Port]) -> String {
     let others = || report.ports.iter().filter(|port| port.found.is_some());
     let hop = |port: &Port, at: usize| port.hops.get(at).copied().flatten();
@@ -80,7 +80,7 @@ fn suspects(report: &Report, so: &[&Port]) -> String {
     }
 }
 
-/// Whether more of the packets had another DSCP than a stray answer would explain.
+/// Whether more packets had another DSCP than stray answers would explain.
 const fn is_rewritten(foreign: u64, of: u64) -> bool {
     foreign.saturating_mul(4) > of
 }
@@ -97,16 +97,16 @@ fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
                 report.ports.len(),
                 ports
             ),
-            "look behind the last router that answers, and at the way back; meanwhile transfers go \
-             around it, at the price of some packets",
+            "look beyond the last router that answers, and at the way back; meanwhile transfers use \
+             the other ports, at the cost of some packets",
         ));
     }
     if !report.all_ports_answered {
         problems.push(problem(
             format!(
-                "the receiver's answer does not come to an endpoint with {} source ports, though it \
-                 does to one with a single port: something on the way drops what comes to ports \
-                 that have not sent",
+                "the receiver's answer does not reach an endpoint with {} source ports, though it \
+                 reaches one with a single port: a device on the way drops packets to ports that \
+                 have not sent",
                 report.ports.len()
             ),
             "send with --paths ecmp:1, or have firewalls let UDP in from the receiver",
@@ -115,7 +115,7 @@ fn dead_ports(report: &Report, problems: &mut Vec<Problem>) {
     if !report.burst_arrived {
         problems.push(problem(
             "a message of 60 kB did not arrive, though single packets do",
-            "if the link is slow, say so by --capacity",
+            "if the link is slow, state its capacity with --capacity",
         ));
     }
 }
@@ -125,22 +125,22 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
     if here.dscp != there.dscp {
         return problems.push(problem(
             format!(
-                "the ends have different DSCPs: {} here and {} at the receiver; whether they survive \
-                 cannot be told",
+                "the ends have different DSCPs: {} here and {} at the receiver, so it is not known \
+                 whether they survive",
                 here.dscp, there.dscp
             ),
-            "give both the same --dscp, and ask again",
+            "give both the same --dscp, and run this again",
         ));
     }
     let first = |dscp: Option<u8>| dscp.map_or("another".into(), |dscp| dscp.to_string());
-    let remedy = "have the switches trust the DSCP of hosts (and of each other): else these packets \
-                  miss the shallow queue";
+    let remedy = "have the switches trust the DSCP of hosts (and of each other): otherwise these \
+                  packets miss the shallow queue";
     if let Some((ports, so)) = ports_of(report, Found::is_rewritten_there) {
         let (first, suspects) = (first(there.first_foreign_dscp), suspects(report, &so));
         problems.push(problem(
             format!(
-                "DSCP {} does not survive the way there, from {ports}{suspects}: the first other one \
-                 that the receiver ever saw was {first}",
+                "DSCP {} does not survive the way there, from {ports}{suspects}: the first other \
+                 DSCP that the receiver ever saw was {first}",
                 here.dscp
             ),
             remedy,
@@ -150,7 +150,10 @@ fn marks(report: &Report, problems: &mut Vec<Problem>) {
         let found = so.iter().filter_map(|port| port.found.as_ref());
         let first = first(found.filter_map(|found| found.first_foreign_dscp_back).next());
         problems.push(problem(
-            format!("DSCP {} does not survive the way back, to {ports}: it is {first}", here.dscp),
+            format!(
+                "DSCP {} does not survive the way back, to {ports}: it becomes {first}",
+                here.dscp
+            ),
             remedy,
         ));
     }
@@ -160,7 +163,7 @@ fn losses(report: &Report, problems: &mut Vec<Problem>) {
     let much = |lost: u64, of: u64| {
         lost > 0 && lost.saturating_mul(1000) >= of.saturating_mul(MUCH_PERMILLE)
     };
-    let remedy = "look at the error and drop counters of the routers on these ways";
+    let remedy = "check the error and drop counters of the routers on these paths";
     if let Some((ports, so)) = ports_of(report, |found| much(found.lost_there, found.sent)) {
         let suspects = suspects(report, &so);
         problems.push(problem(
@@ -192,7 +195,7 @@ fn paths(report: &Report, problems: &mut Vec<Problem>) {
     let Some(paths) = &report.paths else { return };
     if report.ports.len() > 1 && paths.len() == 1 {
         problems.push(problem(
-            "all source ports take the same way, as far as routers tell",
+            "all source ports take the same path, as far as routers tell",
             "have the switches hash UDP ports (ECMP, \"layer 4\"); where they cannot, use --paths \
              xpath:... or bounce:...; with one path, TCP is faster",
         ));
@@ -207,7 +210,7 @@ fn buffers(buffers: &Buffers, name: &str, problems: &mut Vec<Problem>) {
         if granted < wanted {
             problems.push(problem(
                 format!(
-                    "{what} buffers {name} have {granted} bytes of {wanted}: bursts overflow them"
+                    "{what} buffers {name} have {granted} of the {wanted} bytes requested: bursts overflow them"
                 ),
                 format!("{name}: sysctl -w {sysctl}={wanted}"),
             ));

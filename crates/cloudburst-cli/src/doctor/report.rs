@@ -1,4 +1,4 @@
-//! What was found, as text and as JSON.
+//! The report, as text and as JSON.
 
 use super::addresses::Addresses;
 use super::exam::Findings;
@@ -8,7 +8,7 @@ use core::fmt;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 
-/// All that was found.
+/// All findings of an examination.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) peer: SocketAddr,
@@ -16,14 +16,14 @@ pub(super) struct Report {
     pub(super) addresses: Addresses,
     pub(super) here: End,
     pub(super) there: End,
-    /// Whether the receiver could answer an endpoint with all these source ports.
+    /// Whether the receiver's answer reached an endpoint with all these source ports.
     pub(super) all_ports_answered: bool,
     /// Whether a message of many packets arrived.
     pub(super) burst_arrived: bool,
     pub(super) ports: Vec<Port>,
-    /// Ways that certainly differ, of the ports that work; `None` if no router answers.
+    /// Distinct paths of the ports that work; `None` if no router answers.
     pub(super) paths: Option<Vec<Path>>,
-    /// What is no problem, and good to know.
+    /// Findings that are not problems in themselves.
     pub(super) notes: Vec<String>,
     pub(super) problems: Vec<Problem>,
 }
@@ -32,17 +32,17 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 pub(super) struct End {
     pub(super) dscp: u8,
-    /// The first other DSCP that came.
+    /// The first other DSCP that was received.
     pub(super) first_foreign_dscp: Option<u8>,
     pub(super) buffers: Buffers,
-    /// Whether the device cuts batches, as far as was tried.
+    /// Whether the system segments batches, as far as was tried.
     pub(super) gso: bool,
-    /// Whether datagrams came joined; `None`: not known.
+    /// Whether received datagrams were coalesced; `None`: not known.
     pub(super) gro: Option<bool>,
     pub(super) kernel_drops: u64,
 }
 
-/// Bytes of each socket buffer.
+/// The sizes of each socket's buffers, in bytes.
 #[derive(Debug, Serialize)]
 pub(super) struct Buffers {
     pub(super) wanted: u64,
@@ -56,11 +56,11 @@ pub(super) struct Port {
     pub(super) port: u16,
     /// Routers on the way there, in order; null where none answered.
     pub(super) hops: Vec<Option<IpAddr>>,
-    /// `None`: no answer, or none any more.
+    /// `None`: no answer, or no longer any.
     pub(super) found: Option<Found>,
 }
 
-/// What became of a port's packets.
+/// The findings for one port.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
     pub(super) sent: u64,
@@ -73,21 +73,21 @@ pub(super) struct Found {
     pub(super) first_foreign_dscp_back: Option<u8>,
 }
 
-/// Routers that some ports have in common.
+/// A path, and the ports that take it.
 #[derive(Debug, Serialize)]
 pub(super) struct Path {
     pub(super) hops: Vec<Option<IpAddr>>,
     pub(super) ports: Vec<u16>,
 }
 
-/// What is wrong, and what to do.
+/// A problem and its remedy.
 #[derive(Debug, Serialize)]
 pub(super) struct Problem {
     pub(super) what: String,
     pub(super) remedy: String,
 }
 
-/// The JSON of an examination that did not come about.
+/// Returns the JSON of an examination that failed.
 pub(super) fn no_report(peer: &str, error: &str) -> String {
     format!("{}\n", serde_json::json!({ "peer": peer, "error": error }))
 }
@@ -141,11 +141,11 @@ impl Report {
         report
     }
 
-    /// One object, on one line.
+    /// Formats one object, on one line.
     pub(super) fn to_json(&self) -> String {
         match serde_json::to_string(self) {
             Ok(json) => json + "\n",
-            // It has only values that JSON can express.
+            // Unreachable: JSON can express all its values.
             Err(error) => no_report(&self.peer.to_string(), &error.to_string()),
         }
     }
@@ -161,11 +161,9 @@ impl fmt::Display for Report {
         }
         writeln!(f)?;
         match &self.paths {
-            None => {
-                writeln!(f, "paths    not known: no router answers probes whose TTL has run out")?
-            }
+            None => writeln!(f, "paths    not known: no router answers probes whose TTL expires")?,
             Some(paths) => {
-                writeln!(f, "paths    {} at least, by the routers that answer", paths.len())?;
+                writeln!(f, "paths    at least {}, by the routers that answer", paths.len())?;
                 for Path { hops, ports } in paths {
                     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
                     writeln!(f, "         {}: ports {}", routers(hops), ports.join(" "))?;
@@ -176,16 +174,16 @@ impl fmt::Display for Report {
             let Buffers { wanted, receive, send } = end.buffers;
             writeln!(
                 f,
-                "{name:<8} buffers: {receive} bytes to receive, {send} to send, of {wanted}"
+                "{name:<8} buffers: {receive} bytes to receive, {send} to send, of {wanted} requested"
             )?;
             let gso = if end.gso { "works" } else { "does not work" };
             let gro = match end.gro {
-                Some(true) => "; GRO joins datagrams",
-                Some(false) => "; GRO has joined none of a burst",
+                Some(true) => "; GRO coalesces datagrams",
+                Some(false) => "; GRO coalesced no datagrams of a burst",
                 None => "",
             };
             let drops = end.kernel_drops;
-            writeln!(f, "         GSO {gso}{gro}; {drops} datagrams dropped for want of buffer")?;
+            writeln!(f, "         GSO {gso}{gro}; {drops} datagrams dropped: buffers were full")?;
         }
         for note in &self.notes {
             writeln!(f, "note     {note}")?;
@@ -226,7 +224,7 @@ impl Report {
     }
 }
 
-/// Routers in a row, a star for each that is silent.
+/// Lists routers in order, with a star for each that is silent.
 pub(super) fn routers(hops: &[Option<IpAddr>]) -> String {
     if hops.is_empty() {
         return "no router".into();

@@ -1,5 +1,5 @@
-//! Which routers the packets of each source port pass: TTL-limited probes, and the ICMP messages
-//! that they cause. Needs no privilege: the socket's error queue has them (IP_RECVERR).
+//! Finds the routers that the packets of each source port pass, by TTL-limited probes and the ICMP messages
+//! that they cause. Needs no privilege: the messages come by the socket's error queue (IP_RECVERR).
 
 use core::time::Duration;
 use nix::cmsg_space;
@@ -13,16 +13,16 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Instant;
 
-/// Routers to look for at most: a data centre has five between hosts.
+/// The most routers to look for: a data centre has five between hosts.
 const MAX_HOPS: u8 = 8;
-/// How often to ask a router that does not answer: many limit how many answers they give.
+/// How often to probe a router that does not answer: many limit the rate of their answers.
 const ROUNDS: usize = 3;
 /// How long to wait for an answer.
 const WAIT: Duration = Duration::from_millis(300);
 /// ICMP's "time exceeded in transit" (RFC 792), and ICMPv6's (RFC 4443).
 const TIME_EXCEEDED: [(u8, u8); 2] = [(libc::SO_EE_ORIGIN_ICMP, 11), (libc::SO_EE_ORIGIN_ICMP6, 3)];
 
-/// The way of one source port, as far as routers tell.
+/// The path of one source port, as far as routers answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) port: u16,
@@ -31,13 +31,13 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Whether both may be one way, as far as routers tell.
+    /// Whether both may be the same path, as far as routers answer.
     fn agrees(&self, other: &Self) -> bool {
         let both = self.hops.iter().zip(&other.hops);
         both.into_iter().all(|(one, other)| one.is_none() || other.is_none() || one == other)
     }
 
-    /// Adds the routers that `other`, which agrees, knows in addition.
+    /// Adds the routers that only `other`, which agrees, knows.
     fn learn(&mut self, other: &Self) {
         self.hops.resize(self.hops.len().max(other.hops.len()), None);
         for (known, more) in self.hops.iter_mut().zip(&other.hops) {
@@ -46,11 +46,11 @@ impl Way {
     }
 }
 
-/// The ways that certainly differ, each with its ports: those that differ nowhere but where a router
-/// is silent count as one. A port whose way may be any of several is with none.
+/// Returns the distinct paths, each with its ports. Paths that differ only where a router is silent count
+/// as one. A port whose path may be any of several is left out.
 pub(super) fn distinct(ways: &[Way]) -> Vec<(Way, Vec<u16>)> {
     let mut groups: Vec<(Way, Vec<u16>)> = Vec::new();
-    // Those that know most first: they tell the others where they belong.
+    // The most complete paths come first, so that the others can be matched with them.
     let mut by_knowledge: Vec<&Way> = ways.iter().collect();
     by_knowledge.sort_by_key(|way| way.hops.iter().filter(|hop| hop.is_none()).count());
     for way in by_knowledge {
@@ -67,11 +67,11 @@ pub(super) fn distinct(ways: &[Way]) -> Vec<(Way, Vec<u16>)> {
     groups
 }
 
-/// Finds the ways of `ports` source ports of `local` to `peer`, marked with `dscp`.
+/// Finds the paths to `peer` of `ports` source ports of `local`, with probes marked `dscp`.
 ///
 /// # Errors
 ///
-/// When the system refuses sockets or their options, or knows no route.
+/// If the system refuses sockets or their options, or has no route.
 pub(super) fn trace(
     local: SocketAddr,
     peer: SocketAddr,
@@ -112,7 +112,7 @@ fn open(local: SocketAddr, peer: SocketAddr, dscp: u8) -> io::Result<UdpSocket> 
     Ok(socket)
 }
 
-/// Sends a datagram that no router passes on after `ttl` of them. Its byte is no packet's first, so
+/// Sends a datagram that expires at the router number `ttl`. Its byte is not the first of any packet, so
 /// a receiver that it reaches drops it.
 fn probe(socket: &UdpSocket, peer: SocketAddr, ttl: u8) -> io::Result<()> {
     if peer.is_ipv4() {
@@ -120,11 +120,11 @@ fn probe(socket: &UdpSocket, peer: SocketAddr, ttl: u8) -> io::Result<()> {
     } else {
         setsockopt(socket, sockopt::Ipv6Ttl, &ttl.into())?;
     }
-    // An ICMP message about an earlier one is reported here as well, instead of sending.
+    // The first call may report an ICMP message about an earlier probe, instead of sending.
     socket.send_to(&[ttl], peer).or_else(|_| socket.send_to(&[ttl], peer)).map(drop)
 }
 
-/// Reads which routers answered, until all have or the time is over.
+/// Reads the routers' answers until all have come or the time is over.
 fn listen(sockets: &[UdpSocket], ttl: u8, hops: &mut [Option<IpAddr>]) -> io::Result<()> {
     let deadline = Instant::now() + WAIT;
     while hops.contains(&None) {
@@ -150,8 +150,8 @@ fn listen(sockets: &[UdpSocket], ttl: u8, hops: &mut [Option<IpAddr>]) -> io::Re
     Ok(())
 }
 
-/// The next ICMP message: the TTL of the probe that it answers, if it says so, and its sender, if it
-/// is of the wanted kind.
+/// Reads the next ICMP message. Returns the TTL of the probe that it answers, if it quotes the probe, and its
+/// sender, if it is a "time exceeded".
 fn answer(socket: &UdpSocket) -> Option<(Option<u8>, Option<IpAddr>)> {
     let mut payload = [0; 1];
     let mut room = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
@@ -196,7 +196,7 @@ mod tests {
         ];
         let groups = distinct(&ways);
         let ports: Vec<&[u16]> = groups.iter().map(|(_, ports)| &ports[..]).collect();
-        // The way of port 4 may be that of 1 or of 2.
+        // The path of port 4 may be that of 1 or of 2.
         assert_eq!(ports, [&[1, 5, 3][..], &[2], &[6]]);
         assert_eq!(groups[0].0.hops, way(0, &[1, 2, 4]).hops);
     }

@@ -1,4 +1,4 @@
-//! What a `cbrst-doctor` is going to do.
+//! The plan of a `cbrst-doctor`.
 
 use super::{Key, PlanError, check_address};
 use crate::args::DoctorArgs;
@@ -18,11 +18,11 @@ pub(crate) struct DoctorPlan {
     pub(crate) json: bool,
 }
 
-/// Hosts and ports, not resolved yet.
+/// The receivers to examine, as hosts and ports that are not resolved yet.
 #[derive(Debug)]
 pub(crate) enum Target {
     One(String),
-    /// Several, with a line for each.
+    /// Several, reported in a line each.
     Mesh(Vec<String>),
 }
 

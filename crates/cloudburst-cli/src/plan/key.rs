@@ -1,4 +1,4 @@
-//! Which key to use, and where it comes from.
+//! The key, and where it comes from.
 
 use super::PlanError;
 use cloudburst_net::{PresharedKey, Security};
@@ -10,24 +10,24 @@ use std::{fs, io};
 /// The environment variable that may hold the key.
 pub(crate) const VARIABLE: &str = "CBRST_KEY";
 
-/// A key file has 64 digits and a line end; nobody gains from more.
+/// The most bytes to read of a key file, which has 64 digits and a line end.
 const MAX_KEY_FILE: u64 = 4096;
 
-/// How this end tells its peers from strangers.
+/// The key of this end, by which it authenticates its peers.
 #[derive(Clone)]
 pub(crate) enum Key {
     /// From a file.
     File(PathBuf, PresharedKey),
     /// From the environment.
     Environment(PresharedKey),
-    /// Made for this run.
+    /// Generated for this run.
     Made([u8; 32]),
     /// None: `--insecure`.
     Insecure,
 }
 
 impl Key {
-    /// What the options and the environment say; `None` if they say nothing.
+    /// Returns the key that the options or the environment give; `None` if they give none.
     pub(super) fn given(
         key_file: Option<&Path>,
         insecure: bool,
@@ -47,7 +47,7 @@ impl Key {
         Ok(Some(Self::Environment(key)))
     }
 
-    /// The one in a file.
+    /// Reads the key in a file.
     pub(super) fn in_file(path: &Path) -> Result<Self, PlanError> {
         match read(path)?.parse() {
             Ok(key) => Ok(Self::File(path.to_owned(), key)),
@@ -55,7 +55,7 @@ impl Key {
         }
     }
 
-    /// One that nobody has, until both ends have agreed on another by a code.
+    /// Returns a random key, to be replaced by the one that both ends agree on by a code.
     pub(super) fn to_agree_on(environment: Option<OsString>) -> Result<Self, PlanError> {
         match environment {
             Some(_) => Err(PlanError::KeyAndPair),
@@ -63,17 +63,17 @@ impl Key {
         }
     }
 
-    /// A new one.
+    /// Generates a key.
     pub(super) fn make() -> Self {
         Self::Made(rand::random())
     }
 
-    /// For the endpoint.
+    /// Returns the endpoint's security settings for this key.
     pub(crate) fn security(&self) -> Security {
         self.preshared().map_or_else(Security::trusted_network, Security::pre_shared)
     }
 
-    /// For an endpoint that accepts the keys of `others`, too.
+    /// As [`security`](Self::security), and accepts the keys of `others` as well.
     pub(crate) fn security_with(&self, others: &[Self]) -> Security {
         let keys = others.iter().filter_map(Self::preshared);
         keys.fold(self.security(), Security::also_accept)
@@ -87,7 +87,7 @@ impl Key {
         }
     }
 
-    /// The file that others can read too, if it is so.
+    /// Returns the key file if other users can access it.
     pub(crate) fn exposed_file(&self) -> Option<&Path> {
         use std::os::unix::fs::PermissionsExt;
         let Self::File(path, _) = self else { return None };
@@ -107,7 +107,7 @@ impl core::fmt::Debug for Key {
     }
 }
 
-/// The digits of a key.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

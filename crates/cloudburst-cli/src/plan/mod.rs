@@ -1,5 +1,5 @@
-//! From arguments to validated plans: whatever is wrong with a command line is found here, before
-//! anything is sent, listened on or written.
+//! Makes validated plans of arguments: an invalid command line is rejected here, before anything is
+//! sent, listened on or written.
 
 mod doctor;
 pub(crate) mod key;
@@ -19,13 +19,13 @@ use core::time::Duration;
 use std::io;
 use std::path::PathBuf;
 
-/// What both programs want of their user's terminal, their peers and their packets.
+/// The settings that `cbrst-send` and `cbrst-recv` share.
 #[derive(Clone, Debug)]
 pub(crate) struct CommonPlan {
     pub(crate) key: Key,
     pub(crate) deadline: Duration,
     pub(crate) paths: PathMap,
-    /// In the order of classes; empty for the library's default.
+    /// In the order of `--dscp`; empty for the library's default.
     pub(crate) dscps: Vec<u8>,
     pub(crate) classes: Classes,
     pub(crate) aeolus: bool,
@@ -34,31 +34,29 @@ pub(crate) struct CommonPlan {
     pub(crate) adaptive_rate: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
-    /// Where a qlog file is written.
+    /// The directory of the qlog file.
     pub(crate) qlog: Option<PathBuf>,
 }
 
-/// Checks that `addr` is a host and a port, without asking for its address.
+/// Checks that `addr` is a host and a port, without resolving the host.
 fn check_address(addr: String) -> Result<String, PlanError> {
     let port = addr.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     if matches!(port, Some(Ok(1..))) { Ok(addr) } else { Err(PlanError::Address { addr }) }
 }
 
-/// What is wrong with a command line. The user is to blame, and each line names the remedy.
+/// Why a command line is invalid. The user is to blame, and each text names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
     #[error(
-        "no key: run the line that cbrst-recv printed, which has CBRST_KEY=... before the \
-         command, or give --key-file FILE, or --insecure at both ends"
+        "no key: run the command that cbrst-recv printed, which begins with CBRST_KEY=..., or \
+         give --key-file FILE, or --insecure at both ends"
     )]
     NoKey,
     #[error("CBRST_KEY is set, but --insecure says to use no key: unset it, or drop --insecure")]
     KeyAndInsecure,
     #[error("CBRST_KEY is set, but --pair makes a new key: unset it, or drop --pair")]
     KeyAndPair,
-    #[error(
-        "--pair - reads the code from standard input, and FILE - its data: give the code as --pair CODE"
-    )]
+    #[error("--pair - and FILE - would both read standard input: give the code as --pair CODE")]
     CodeAndData,
     #[error("no code on standard input for --pair -: {0}")]
     Code(io::Error),
@@ -80,9 +78,9 @@ pub(crate) enum PlanError {
         "{} is a directory: add --recursive to send it", path.display()
     )]
     Directory { path: PathBuf },
-    #[error("{} cannot be stored by that name, for {source}: choose another by --name", path.display())]
+    #[error("{} cannot be stored under that name: {source}; choose another with --name", path.display())]
     Name { path: PathBuf, source: NameError },
-    #[error("{} and {} would have the same name at the receiver: send them one by one", first.display(), second.display())]
+    #[error("{} and {} would have the same name at the receiver: send them one by one, with --name", first.display(), second.display())]
     SameName { first: PathBuf, second: PathBuf },
     #[error("--name is for a single FILE, not for {0}")]
     NameOfMany(usize),
@@ -92,7 +90,7 @@ pub(crate) enum PlanError {
     OutNoDirectory { path: PathBuf },
 }
 
-/// What to do about a directory that files cannot be put in.
+/// Returns the remedy for an error of `--out`; empty if there is none.
 fn after_out(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::NotFound { "; create it first, with mkdir -p" } else { "" }
 }

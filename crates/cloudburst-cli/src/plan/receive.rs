@@ -1,4 +1,4 @@
-//! What a `cbrst-recv` is going to do.
+//! The plan of a `cbrst-recv`.
 
 use super::{CommonPlan, Key, PlanError};
 use crate::args::RecvArgs;
@@ -11,16 +11,16 @@ use std::path::PathBuf;
 pub(crate) struct ReceivePlan {
     pub(crate) listen: SocketAddr,
     pub(crate) known_as: Vec<SocketAddr>,
-    /// Further keys that senders may have.
+    /// Further keys that senders may use.
     pub(crate) also_accept: Vec<Key>,
     pub(crate) destination: Destination,
-    /// Whether one sender gets the key by a code.
+    /// Whether one sender gets the key by a code: `--pair`.
     pub(crate) pair: bool,
-    /// Exit after one sender.
+    /// Whether to exit after one sender.
     pub(crate) once: bool,
-    /// Bytes in a file at most.
+    /// The most bytes in a file.
     pub(crate) max_size: u64,
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) common: CommonPlan,
 }
@@ -42,7 +42,7 @@ impl ReceivePlan {
             Destination::StandardOutput
         } else {
             let out = |source| PlanError::Out { path: args.out.clone(), source };
-            // Absolute, so that a link on the way there cannot be changed under us.
+            // Resolved now, so that links in the path cannot be changed later.
             let dir = fs::canonicalize(&args.out).map_err(out)?;
             if !dir.is_dir() {
                 return Err(PlanError::OutNoDirectory { path: args.out });
@@ -56,7 +56,7 @@ impl ReceivePlan {
             Key::given(common.key_file.as_deref(), common.insecure, environment)?
                 .unwrap_or_else(Key::make)
         };
-        // A file of settings may have further keys, also for a run without any.
+        // A settings file may name further keys even where this run uses none.
         let no_further = args.pair || matches!(key, Key::Insecure);
         let further = args.also_accept.iter().filter(|_| !no_further);
         let also_accept: Result<_, _> = further.map(|path| Key::in_file(path)).collect();
@@ -66,7 +66,7 @@ impl ReceivePlan {
             also_accept: also_accept?,
             destination,
             pair: args.pair,
-            // A pipe ends with its data, and a code is for one.
+            // Standard output takes the files of one sender, and a code pairs one sender.
             once: args.once || args.stdout || args.pair,
             max_size: args.max_size.map_or(u64::MAX, |bytes| bytes.0),
             metrics: args.metrics,

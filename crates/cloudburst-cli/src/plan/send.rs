@@ -1,4 +1,4 @@
-//! What a `cbrst-send` is going to do.
+//! The plan of a `cbrst-send`.
 
 use super::tree::walk;
 use super::{CommonPlan, Key, PlanError, check_address};
@@ -17,13 +17,13 @@ pub(crate) struct SendPlan {
     /// Host and port, not resolved yet.
     pub(crate) host: String,
     pub(crate) inputs: Vec<Input>,
-    /// What is in the directories and cannot be sent: devices, pipes and sockets.
+    /// Entries of directories that cannot be sent: devices, pipes and sockets.
     pub(crate) skipped: Vec<PathBuf>,
     pub(crate) order: Order,
     pub(crate) rate: f64,
     pub(crate) capacity: Capacity,
     pub(crate) pull: bool,
-    /// The key comes of it.
+    /// The code that the key is derived from.
     pub(crate) pair: Option<PairingCode>,
     pub(crate) code: Option<Code>,
     pub(crate) common: CommonPlan,
@@ -32,31 +32,30 @@ pub(crate) struct SendPlan {
 /// A file to send.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
-    /// As the user wrote it.
+    /// Its path as the user wrote it.
     pub(crate) given: PathBuf,
     /// Its name at the receiver.
     pub(crate) name: FilePath,
     pub(crate) source: Source,
-    /// The attributes that the receiver sets on it, if it was found in a directory.
+    /// The attributes to set at the receiver, if it was found in a directory.
     pub(crate) attributes: Option<Attributes>,
 }
 
-/// Where the bytes come from.
+/// Where the bytes of a file come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     StandardInput,
-    /// A file on the command line, or where a link there leads.
+    /// A file on the command line, or the target of a link there.
     Path(PathBuf),
-    /// A file that was found in a directory: this one, and nothing that takes its place. The path is absolute,
-    /// and no link is on it.
+    /// A file that was found in a directory: exactly this inode. The path is absolute and has no links.
     Found {
         path: PathBuf,
         device: u64,
         inode: u64,
     },
-    /// A directory has none.
+    /// A directory, which has no bytes.
     Directory,
-    /// Where a link leads.
+    /// The target of a symbolic link.
     Link(Vec<u8>),
 }
 
@@ -98,7 +97,7 @@ impl SendPlan {
             None => Key::given(common.key_file.as_deref(), common.insecure, environment)?
                 .ok_or(PlanError::NoKey)?,
         };
-        // The last one: nobody is asked in vain.
+        // Last, so that the user is asked only if all else is valid.
         let pair = match args.pair {
             Some(CodeFrom::StandardInput) => Some(PairingCode::read().map_err(PlanError::Code)?),
             Some(CodeFrom::Argument(code)) => Some(code),
@@ -145,7 +144,7 @@ impl Input {
         Ok(Self { given: given.to_owned(), name, source, attributes: None })
     }
 
-    /// What the receiver is to make of it.
+    /// Returns the type of entry that the receiver creates.
     pub(crate) const fn entry(&self) -> Entry {
         match self.source {
             Source::StandardInput | Source::Path(_) | Source::Found { .. } => Entry::File,
@@ -155,7 +154,7 @@ impl Input {
     }
 }
 
-/// Finds out what opening a pipe would have to wait for.
+/// Checks that the file can be read. Does not open pipes, which would wait for a writer.
 fn check_readable(path: &Path) -> Result<(), PlanError> {
     let failed = |source: io::Error| PlanError::Input { path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! What is in a directory. Its owner may change it meanwhile, and must not be able to lead whoever sends it out of it:
-//! so everything is opened by descriptors, and no link is followed.
+//! Walks a directory that is to be sent. Its owner may change it meanwhile, and must not be able to have files
+//! outside it sent: everything is opened relative to descriptors, and no link is followed.
 
 use super::{Input, PlanError, Source};
 use crate::protocol::{Attributes, FilePath};
@@ -13,15 +13,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Everything in the directory `given`, and each directory after what is in it. At the receiver it is called `name`,
-/// or as it is here.
+/// Lists everything in the directory `given`, each directory after its contents. Its name at the receiver is `name`,
+/// or else its own.
 pub(super) fn walk(
     given: &Path,
     name: Option<&OsStr>,
     skipped: &mut Vec<PathBuf>,
 ) -> Result<Vec<Input>, PlanError> {
     let failed = |source| PlanError::Input { path: given.to_owned(), source };
-    // Of `.`, of `x/..`, and of a link, which the user has named.
+    // Resolves `.`, `x/..` and links that the user has named.
     let real = fs::canonicalize(given).map_err(failed)?;
     let root = name.or(real.file_name()).unwrap_or_default().to_owned();
     let directory = open_without_links(&real, OFlag::O_DIRECTORY).map_err(|e| failed(e.into()))?;
@@ -30,9 +30,9 @@ pub(super) fn walk(
     Ok(tree.inputs)
 }
 
-/// Opens an absolute path for reading if there is no link on it, its end included.
+/// Opens an absolute path for reading, unless any component, the last one included, is a link.
 pub(crate) fn open_without_links(path: &Path, flags: OFlag) -> Result<OwnedFd, Errno> {
-    // Other than reading, searching takes no permission to list what is on the way.
+    // O_PATH needs only search permission for the directories on the way.
     let on_the_way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut at = open("/", on_the_way, Mode::empty())?;
     let mut names = path.components().filter(|component| *component != Component::RootDir);
@@ -47,19 +47,19 @@ pub(crate) fn open_without_links(path: &Path, flags: OFlag) -> Result<OwnedFd, E
 struct Tree<'a> {
     /// As the user wrote it.
     given: &'a Path,
-    /// Without links.
+    /// Its resolved path, without links.
     real: PathBuf,
     /// Its name at the receiver.
     root: OsString,
     inputs: Vec<Input>,
-    /// What cannot be sent.
+    /// Entries that cannot be sent.
     skipped: &'a mut Vec<PathBuf>,
 }
 
 impl Tree<'_> {
-    /// Adds the directory `below` the given one, after all that is in it.
+    /// Adds the directory at `below`, relative to the given one, after its contents.
     fn add_directory(&mut self, directory: OwnedFd, below: &Path) -> Result<(), PlanError> {
-        // The limit on names is one on depth, too.
+        // The limit on names limits the depth, too.
         self.name(below)?;
         let stat = fstat(&directory).map_err(|error| self.failed(below, error))?;
         let mut directory = Dir::from_fd(directory).map_err(|error| self.failed(below, error))?;
@@ -69,7 +69,7 @@ impl Tree<'_> {
         self.push(below, Source::Directory, &stat)
     }
 
-    /// Adds what is called `name` in a directory.
+    /// Adds the entry `name` of a directory.
     fn add(&mut self, within: &Dir, name: &OsStr, below: &Path) -> Result<(), PlanError> {
         let failed = |error| self.failed(below, error);
         let stat = fstatat(within, name, AtFlags::AT_SYMLINK_NOFOLLOW).map_err(failed)?;
@@ -103,7 +103,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// The name at the receiver of the entry at `below`.
+    /// Returns the name at the receiver of the entry at `below`.
     fn name(&self, below: &Path) -> Result<FilePath, PlanError> {
         let mut name = self.root.as_bytes().to_vec();
         for component in below.components() {
@@ -114,7 +114,7 @@ impl Tree<'_> {
         FilePath::from_bytes(&name).map_err(failed)
     }
 
-    /// The path of what is `below`, as the user would write it.
+    /// Returns the path of the entry at `below`, as the user would write it.
     fn path(&self, below: &Path) -> PathBuf {
         // Joining nothing would add a slash.
         if below == Path::new("") { self.given.to_owned() } else { self.given.join(below) }
@@ -125,7 +125,7 @@ impl Tree<'_> {
     }
 }
 
-/// The names in a directory, in order.
+/// Lists the names in a directory, sorted.
 fn names(directory: &mut Dir) -> Result<Vec<OsString>, Errno> {
     let mut names = Vec::new();
     for entry in directory.iter() {

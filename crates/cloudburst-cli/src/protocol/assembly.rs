@@ -2,28 +2,28 @@
 
 use super::{MAX_WINDOW, Offer, Reason};
 
-/// The receiver's account of one file. It bounds what a sender can make the receiver do: a chunk
-/// comes once, inside the window, with the length that its number demands.
+/// The receiver's record of one file. It limits the load that a sender can put on the receiver: each chunk
+/// is accepted once, inside the window, and with the length that its number requires.
 #[derive(Debug)]
 pub struct Assembly {
     chunk: u64,
     declared: Option<u64>,
     max_size: u64,
     window: u64,
-    /// All chunks below have arrived.
+    /// All chunks below this one have arrived.
     next: u64,
-    /// Which of those from `next` on have arrived, the lowest bit first.
+    /// Which chunks from `next` on have arrived: the lowest bit stands for `next`.
     ahead: u64,
-    /// The first chunk that was shorter than a full one, and its length.
+    /// The chunk that was shorter than a full one, and its length.
     short: Option<(u64, u64)>,
     /// Bytes of all chunks that have arrived.
     received: u64,
-    /// The highest chunk that was there, plus one.
+    /// The highest chunk that has arrived, plus one.
     highest: u64,
 }
 
 impl Assembly {
-    /// Nothing is there yet.
+    /// Creates the record of a file of which no bytes have arrived.
     pub fn new(offer: &Offer, window: u16, max_size: u64) -> Self {
         Self {
             chunk: u64::from(offer.chunk).max(1),
@@ -38,7 +38,7 @@ impl Assembly {
         }
     }
 
-    /// Goes on from the first `len` bytes, which are whole chunks or the whole file. To be called before the
+    /// Counts the first `len` bytes, which are whole chunks or the whole file, as arrived. Call it before the
     /// first chunk.
     pub fn resume(&mut self, len: u64) {
         self.next = len.div_ceil(self.chunk);
@@ -49,7 +49,7 @@ impl Assembly {
         }
     }
 
-    /// Bytes before the first missing chunk.
+    /// Returns the number of bytes before the first missing chunk.
     pub fn contiguous(&self) -> u64 {
         match self.short {
             Some((last, len)) if last < self.next => last * self.chunk + len,
@@ -57,11 +57,11 @@ impl Assembly {
         }
     }
 
-    /// Takes note of a chunk, and says at which offset it belongs.
+    /// Records a chunk and returns its offset in the file.
     ///
     /// # Errors
     ///
-    /// [`Reason::TooLarge`], or [`Reason::Protocol`] for what no honest sender does.
+    /// [`Reason::TooLarge`], or [`Reason::Protocol`] if the chunk violates the protocol.
     pub fn admit(&mut self, number: u64, len: usize) -> Result<u64, Reason> {
         let broken = Reason::Protocol(number);
         let (len, place) = (len as u64, number.checked_sub(self.next).ok_or(broken)?);
@@ -71,7 +71,7 @@ impl Assembly {
         if len == 0 || len > self.chunk {
             return Err(broken);
         }
-        // A short chunk is the last one, whichever of the two comes first.
+        // A short chunk must be the last one, whatever the order of arrival.
         let is_short = len < self.chunk;
         if self.short.is_some_and(|(last, _)| is_short || number > last)
             || (is_short && number + 1 < self.highest)
@@ -111,14 +111,14 @@ impl Assembly {
         Some((number, number * self.chunk, len as usize))
     }
 
-    /// Whether the file is whole if it has `size` bytes.
+    /// Whether all bytes have arrived of a file of `size` bytes.
     pub fn is_whole(&self, size: u64) -> bool {
         self.ahead == 0
             && self.received == size
             && self.declared.is_none_or(|declared| declared == size)
     }
 
-    /// Bytes that have arrived.
+    /// Returns the number of bytes that have arrived.
     pub const fn received(&self) -> u64 {
         self.received
     }

@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// An address, unless its port is 0.
+    /// Reads an address; `None` if its port is 0.
     pub(super) fn address(&mut self) -> Result<Option<SocketAddr>, FrameError> {
         let ip = IpAddr::from(self.array::<16>()?).to_canonical();
         let port = self.u16()?;
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// Everything that is left.
+    /// Takes all bytes that are left.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.rest)
     }

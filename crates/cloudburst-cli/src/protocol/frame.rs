@@ -1,4 +1,4 @@
-//! Frames and their bytes.
+//! Frames and their encoding.
 
 use super::cursor::{Cursor, put_address};
 use super::{
@@ -11,55 +11,55 @@ use std::net::SocketAddr;
 
 const MAGIC: [u8; 3] = *b"CBF";
 const HEAD_LEN: usize = 25;
-/// Bytes before those of the file in a CHUNK.
+/// Bytes in a CHUNK before those of the file.
 pub(super) const CHUNK_HEAD_LEN: usize = HEAD_LEN + 8;
-/// The size of a file that is not known beforehand.
+/// The size field of a file whose size is not known beforehand.
 const UNKNOWN_SIZE: u64 = u64::MAX;
-/// What a regular file with holes is, where others are an [`Entry`].
+/// The entry type of a regular file with holes. Other types are those of [`Entry`].
 const SPARSE: u8 = 3;
-/// Permissions of what has no attributes.
+/// The permissions field of an entry without attributes.
 const NO_ATTRIBUTES: u16 = u16::MAX;
 
-/// A frame: valid whenever it was decoded.
+/// A frame. A decoded frame is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is about.
+    /// The transfer that it belongs to.
     pub transfer: TransferId,
-    /// What it says.
+    /// The kind of frame and its fields.
     pub body: Body,
 }
 
-/// What a frame says. See the [module](super) for who says it when.
+/// The kind of a frame and its fields. The [module](super) says which end sends it, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// "Here is a file."
     Offer(Offer),
     /// "Send it."
     Accept {
-        /// Chunks ahead of the first missing one that the receiver takes.
+        /// Chunks that the receiver takes, counted from the first missing one.
         window: u16,
         /// How long the receiver waits for a sign of life.
         patience: Duration,
-        /// What it has of the file from an earlier attempt, the shortest first; empty: nothing.
+        /// Prefixes of the file that it has from an earlier attempt, the shortest first.
         prefixes: Vec<Prefix>,
     },
-    /// "I go on from there." The answer to an ACCEPT with prefixes.
+    /// "I continue from there." The answer to an ACCEPT with prefixes.
     Resume {
-        /// Bytes of the prefix that is right; 0: none is.
+        /// Bytes of the longest prefix that matches the file; 0 if none does.
         len: u64,
     },
     /// A piece of the file.
     Chunk {
-        /// From 0; each is as long as the OFFER said, but for the last.
+        /// Its number, from 0. All but the last chunk have the length in the OFFER.
         number: u64,
-        /// The piece: never empty.
+        /// Its bytes, never empty.
         bytes: Bytes,
     },
     /// "That was all."
     Finish {
         /// Bytes in the file.
         size: u64,
-        /// BLAKE3 of them.
+        /// BLAKE3 digest of the file.
         digest: [u8; 32],
     },
     /// "The file is safe under its name."
@@ -72,100 +72,100 @@ pub enum Body {
     Bye,
     /// "How are you?"
     Examine {
-        /// Whether an answer is wanted: else it is only there to be counted.
+        /// Whether an answer is wanted. Otherwise the frame is only counted.
         answer: bool,
-        /// The port of the asker's IP address to answer to; 0: to the asker.
+        /// The port to answer to, at the requester's IP address; 0: the port it came from.
         answer_to: u16,
-        /// Where the asker sends this.
+        /// The address that the requester sends this to.
         addressed: Option<SocketAddr>,
-        /// What makes it longer.
+        /// Padding, which is ignored.
         padding: Bytes,
     },
-    /// "So."
+    /// "This is my state."
     Vitals(Vitals),
 }
 
-/// A file that the sender has.
+/// The description of a file that the sender offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Files in the session, at least one more than this file's number.
+    /// Files in the session: more than this file's number.
     pub files: u32,
-    /// Bytes in each chunk but the last, 1 to [`MAX_CHUNK`].
+    /// Bytes in each chunk except the last, 1 to [`MAX_CHUNK`].
     pub chunk: u32,
-    /// Bytes in the file; `None` if only its end will tell.
+    /// Bytes in the file; `None` if not known beforehand.
     pub size: Option<u64>,
     /// How long the sender waits for a sign of life.
     pub patience: Duration,
-    /// What it is.
+    /// The type of the file.
     pub entry: Entry,
     /// Whether it is a regular file with holes. All its bytes are sent.
     pub sparse: bool,
-    /// What to set on it besides its bytes.
+    /// The attributes to set on it.
     pub attributes: Option<Attributes>,
-    /// The name to store it by, or what is wrong with it: that must be answered too.
+    /// The name to store it under. An invalid one is kept as an error, since the OFFER must be answered.
     pub name: Result<FilePath, NameError>,
 }
 
-/// What an OFFER is of.
+/// The type of a file in an OFFER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A regular file.
     File,
-    /// A directory: it has no bytes.
+    /// A directory, which has no bytes.
     Directory,
-    /// A symbolic link: its bytes are where it leads, 1 to [`MAX_LINK`] of them.
+    /// A symbolic link, whose bytes are its target: 1 to [`MAX_LINK`] of them.
     Link,
 }
 
 /// The beginning of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// Its bytes: whole chunks, or all of the file.
+    /// Its length in bytes: whole chunks, or the whole file.
     pub len: u64,
-    /// BLAKE3 of them.
+    /// Its BLAKE3 digest.
     pub digest: [u8; 32],
 }
 
 /// Attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Who may do what: the lowest nine bits of the mode.
+    /// Permissions: the lowest nine bits of the mode.
     pub permissions: u16,
-    /// When it was last modified: seconds since 1970.
+    /// The time of the last modification, in seconds since 1970-01-01 UTC.
     pub seconds: i64,
-    /// Nanoseconds beyond, less than 10^9.
+    /// Nanoseconds to add to `seconds`, less than 10^9.
     pub nanoseconds: u32,
 }
 
 /// Why bytes are not a frame. The peer is to blame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Its fields need more.
+    /// The frame is shorter than its fields.
     #[error("a frame of {got} bytes ends before its fields do")]
     TooShort {
         /// Bytes in the frame.
         got: usize,
     },
-    /// Its fields need fewer.
-    #[error("a frame of {got} bytes has fields for {expected}")]
+    /// The frame is longer than its fields.
+    #[error("a frame of {got} bytes has fields for only {expected}")]
     TooLong {
         /// Bytes in the frame.
         got: usize,
-        /// What its fields need.
+        /// Bytes in its fields.
         expected: usize,
     },
-    /// It does not begin as a frame does.
+    /// The frame does not begin with `CBF`.
     #[error("not a frame of the file protocol")]
     Magic,
-    /// The peer speaks another version. Its head can be read, so it can be told.
+    /// The frame has another version. Its head can be read, so the peer can be told.
     #[error("version {got} of the file protocol, expected {VERSION}")]
     Version {
-        /// What the frame is about.
+        /// The transfer that the frame belongs to.
         transfer: TransferId,
         /// The version of the frame.
         got: u8,
     },
-    /// A field has a value that means nothing.
+    /// A field has an invalid value.
     #[error("field `{field}` is {got}")]
     Undefined {
         /// The field.
@@ -176,12 +176,12 @@ pub enum FrameError {
 }
 
 impl Frame {
-    /// The frame's bytes.
+    /// Encodes the frame.
     pub fn encode(&self) -> Bytes {
         self.encode_as(VERSION)
     }
 
-    /// The frame's bytes as one of `version`. A FAILED is the same in all versions, so that a peer can be refused
+    /// Encodes the frame as one of `version`. FAILED is the same in all versions, so that a peer can be refused
     /// in its own.
     pub fn encode_as(&self, version: u8) -> Bytes {
         let mut out = Vec::with_capacity(64);
@@ -235,7 +235,7 @@ impl Frame {
         out.into()
     }
 
-    /// The beginning of a CHUNK, for the bytes of the file to be read in behind it.
+    /// Returns the beginning of a CHUNK, to which the bytes of the file are appended.
     pub fn begin_chunk(transfer: TransferId, number: u64, chunk: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(CHUNK_HEAD_LEN + chunk);
         Kind::Chunk.write_head(VERSION, transfer, &mut out);
@@ -243,16 +243,16 @@ impl Frame {
         out
     }
 
-    /// Bytes of the file in the frame of a CHUNK.
+    /// Returns the number of bytes of the file in an encoded CHUNK.
     pub fn chunk_len(frame: &[u8]) -> u64 {
         frame.len().saturating_sub(CHUNK_HEAD_LEN) as u64
     }
 
-    /// Reads a receiver's answer. Any answer in another version of the protocol is a refusal.
+    /// Decodes a receiver's answer. An answer in another version of the protocol counts as a refusal.
     ///
     /// # Errors
     ///
-    /// Whatever else is wrong with the bytes: see [`FrameError`].
+    /// As [`decode`](Self::decode), but for [`FrameError::Version`].
     pub fn decode_answer(bytes: &Bytes) -> Result<Self, FrameError> {
         match Self::decode(bytes) {
             Err(FrameError::Version { transfer, got }) => {
@@ -262,11 +262,11 @@ impl Frame {
         }
     }
 
-    /// Reads a frame; a chunk's bytes are shared with `bytes`, not copied.
+    /// Decodes a frame. A chunk's bytes are shared with `bytes`, not copied.
     ///
     /// # Errors
     ///
-    /// Whatever is wrong with the bytes: see [`FrameError`].
+    /// The first field that is invalid: see [`FrameError`].
     pub fn decode(bytes: &Bytes) -> Result<Self, FrameError> {
         let mut cursor = Cursor::new(bytes);
         if cursor.array()? != MAGIC {
@@ -428,12 +428,12 @@ impl Kind {
     }
 }
 
-/// A patience on its way out.
+/// Encodes a patience in milliseconds.
 fn millis(patience: Duration) -> u32 {
     u32::try_from(patience.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// A patience on its way in.
+/// Decodes a patience in milliseconds.
 fn patience(millis: u32) -> Result<Duration, FrameError> {
     within("patience", millis.into(), 1, u32::MAX.into())?;
     Ok(Duration::from_millis(millis.into()))

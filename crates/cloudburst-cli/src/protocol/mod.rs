@@ -1,14 +1,14 @@
-//! What `cbrst-send` and `cbrst-recv` say to each other: the file protocol, version 2.
+//! The file protocol between `cbrst-send` and `cbrst-recv`, version 2.
 //!
-//! Nothing here does I/O or reads a clock. Each frame is one Cloudburst message, which arrives
-//! once and unaltered, or not at all; frames under way together may change places. Answers go to
-//! the peer that Cloudburst names as the sender of the frame they answer.
+//! This module does no I/O and reads no clock. Each frame is one Cloudburst message, which arrives
+//! once and unaltered, or not at all; frames in flight together may be reordered. An answer goes to
+//! the peer that Cloudburst reports as the sender of the frame it answers.
 //!
 //! # Frames
 //!
-//! Integers are big-endian. Every frame begins with a head of 25 bytes. No later version may change it,
-//! nor FAILED: a receiver refuses a frame of another version by a FAILED of that version, and a frame of
-//! another version that comes to a sender is a refusal.
+//! Integers are big-endian. Every frame begins with a head of 25 bytes. No later version may change the head
+//! or FAILED: a receiver refuses a frame of another version by a FAILED of that version, and a sender takes a
+//! frame of another version as a refusal.
 //!
 //! | at | bytes | field |
 //! |----|-------|-------|
@@ -20,59 +20,59 @@
 //!
 //! | kind | frame | from | fields after the head |
 //! |------|--------|----------|----|
-//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), what it is (1): 0 a file, 1 a directory, 2 a symbolic link, 3 a file with holes; permissions (2; 65535: no attributes), seconds since 1970 of the last modification (8, signed), nanoseconds (4), name (the rest) |
-//! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4), then what the receiver has of the file, up to [`MAX_PREFIXES`] times, shortest first: bytes (8), BLAKE3 of them (32) |
+//! | 1 | OFFER  | sender   | files in the session (4), bytes in a chunk (4), size (8; 2^64-1: not known), patience in milliseconds (4), type (1): 0 a file, 1 a directory, 2 a symbolic link, 3 a file with holes; permissions (2; 65535: no attributes), seconds since 1970 of the last modification (8, signed), nanoseconds (4), name (the rest) |
+//! | 2 | ACCEPT | receiver | window in chunks (2), patience in milliseconds (4), then the prefixes that the receiver has of the file, up to [`MAX_PREFIXES`], shortest first: length in bytes (8), BLAKE3 digest (32) |
 //! | 3 | CHUNK  | sender   | number (8), bytes (the rest) |
-//! | 4 | FINISH | sender   | size (8), BLAKE3 of the whole file (32) |
+//! | 4 | FINISH | sender   | size (8), BLAKE3 digest of the whole file (32) |
 //! | 5 | DONE   | receiver | - |
 //! | 6 | FAILED | both     | reason (1), number (8): see [`Reason`] |
 //! | 7 | ALIVE  | both     | - |
 //! | 8 | BYE    | sender   | - |
-//! | 9 | EXAMINE | doctor  | whether an answer is wanted (1): 0 or 1; port to answer to (2; 0: to the asker), address that the asker sent this to (18), padding (the rest), ignored |
-//! | 10 | VITALS | receiver | DSCP (1), first other DSCP that came (1; 255: none), then 8 each: packets with another DSCP, SYMBOLs from the asker, answers to the asker, datagrams received, buffers that they came in, datagrams dropped for want of a buffer, sockets without GSO, bytes wanted for each buffer, bytes to receive, bytes to send; the address of the asker as it is known here (18), the one that the receiver listens on (18), and what the one in EXAMINE is to it (1): 0 not said, 1 its own, 2 one that it is known as, 3 neither: see [`Vitals`] |
-//! | 11 | RESUME | sender  | bytes that the receiver has rightly (8) |
+//! | 9 | EXAMINE | doctor  | whether an answer is wanted (1): 0 or 1; port to answer to (2; 0: the port it came from), address that the requester sent this to (18), padding (the rest), ignored |
+//! | 10 | VITALS | receiver | DSCP (1), first other DSCP received (1; 255: none), then 8 each: packets with another DSCP, SYMBOLs from the requester, answers to the requester, datagrams received, buffers that they came in, datagrams dropped because a receive buffer was full, sockets without GSO, bytes requested for each buffer, bytes of the receive buffer, bytes of the send buffer; the address of the requester as the receiver sees it (18), the address that the receiver listens on (18), and what the address in EXAMINE is to the receiver (1): 0 not given, 1 its own, 2 one that it is known as, 3 neither: see [`Vitals`] |
+//! | 11 | RESUME | sender  | bytes of the prefix that matches the file (8) |
 //!
-//! An address is an IPv6 one, or a mapped IPv4 one (`::ffff:a.b.c.d`), and a port; port 0: not said.
+//! An address is an IPv6 address, or an IPv4-mapped one (`::ffff:a.b.c.d`), and a port; port 0: not given.
 //!
-//! Bytes that are missing, or left over, make a frame invalid; invalid frames are ignored.
+//! A frame with missing or extra bytes is invalid. Invalid frames are ignored.
 //!
 //! # A transfer
 //!
-//! 1. OFFER. The receiver answers ACCEPT, or FAILED: it refuses the file.
-//!    A receiver that kept part of such a file says in ACCEPT what it has: the digests of beginnings of it,
-//!    each of whole chunks, or of all of the file. The sender compares them with its own file and answers
-//!    RESUME, with the longest one that is right, or 0. It sends the chunks from there on, when that is
-//!    delivered.
-//! 2. CHUNK, numbered from 0, each as long as the OFFER said; only the last one is shorter, and
+//! 1. OFFER. The receiver answers ACCEPT, or FAILED to refuse the file.
+//!    A receiver that kept part of the file lists prefixes of it in ACCEPT, with their digests: each prefix
+//!    is of whole chunks, or the whole file. The sender compares them with its own file and answers
+//!    RESUME, with the length of the longest prefix that matches, or 0. When RESUME is delivered, it sends
+//!    the chunks that follow the prefix.
+//! 2. CHUNK, numbered from 0, each of the length in the OFFER; only the last one may be shorter, and
 //!    none is empty. Chunk `k` is sent only when all up to `k - window` were delivered, so that
 //!    the receiver need not look further ahead than its window.
 //! 3. FINISH, when all chunks were delivered. The receiver compares size and digest, makes the
-//!    file durable, gives it its name, and answers DONE. Until then it says ALIVE, every quarter
+//!    file durable, gives it its name, and answers DONE. Until then it sends ALIVE, every quarter
 //!    of the shorter patience.
-//! 4. A directory is offered after all that is in it: it has no bytes, and FINISH creates it where it is
-//!    missing and, unless it was there before, gives it its attributes. The bytes of a symbolic link are where it leads. Directories on
-//!    the way to a name are created; what is there and is no directory, such as a link, is not followed.
-//! 5. Of a file with holes all bytes are sent. The receiver makes holes of blocks of zeros in it.
-//! 6. BYE ends the session, and whatever of it is under way, on both sides.
+//! 4. A directory is offered after everything in it. It has no bytes. FINISH creates it if it is missing and,
+//!    unless it existed before, sets its attributes. The bytes of a symbolic link are its target. Missing parent
+//!    directories of a name are created; an existing parent that is not a directory, such as a link, is not
+//!    followed.
+//! 5. All bytes of a file with holes are sent. The receiver turns blocks of zeros in it into holes.
+//! 6. BYE ends the session on both sides, with all its transfers.
 //!
-//! Either side may say FAILED at any time: the transfer is over, and nothing remains of it but what the
-//! receiver may keep to resume. Not so
-//! after a FINISH that was right: what the receiver stores, it stores to the end, whatever its
-//! sender says, and a sender that has not heard DONE does not know. A sender that delivers nothing
-//! else for a quarter of the receiver's patience says ALIVE; a receiver that hears nothing of a
-//! transfer for the whole of it gives the transfer up.
+//! Either side may send FAILED at any time: the transfer is over, and nothing remains of it except the part that
+//! the receiver may keep to resume. The exception is a valid FINISH: from then on the receiver stores the file,
+//! whatever the sender sends, and a sender that has not received DONE does not know the outcome. A sender that
+//! has delivered nothing else for a quarter of the receiver's patience sends ALIVE; a receiver that hears nothing
+//! of a transfer for the whole of its patience gives the transfer up.
 //!
 //! # An examination
 //!
-//! A receiver answers an EXAMINE that wants an answer with VITALS, about the same session and file,
-//! and does nothing else about it: it is no transfer, and no sender. Where the EXAMINE names a port,
-//! the answer goes there, at the IP address of the asker: whether it comes tells what a firewall on
-//! the way does with packets that nobody there has asked for.
+//! A receiver answers an EXAMINE that wants an answer with VITALS, with the same session and file,
+//! and does nothing else: an EXAMINE begins no transfer. If it names a port, the answer goes to that port
+//! at the requester's IP address: whether it arrives shows how a firewall on the way treats unsolicited
+//! packets.
 //!
 //! # Limits
 //!
-//! A chunk has 1 byte to [`MAX_CHUNK`], a window 1 chunk to [`MAX_WINDOW`], a link 1 byte to [`MAX_LINK`],
-//! a directory none, a name what [`FilePath`] allows; permissions are at most 0777.
+//! A chunk has 1 to [`MAX_CHUNK`] bytes, a window 1 to [`MAX_WINDOW`] chunks, the target of a link 1 to
+//! [`MAX_LINK`] bytes, and a directory none. [`FilePath`] limits names. Permissions are at most 0777.
 
 mod assembly;
 mod cursor;
@@ -95,22 +95,22 @@ use core::time::Duration;
 /// The shortest pause between two signs of life.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// The version that this crate speaks.
+/// The version of the protocol that this crate implements.
 pub const VERSION: u8 = 2;
 
-/// Bytes in a chunk at most.
+/// The most bytes in a chunk.
 pub const MAX_CHUNK: usize = 1 << 20;
 
-/// Bytes in where a symbolic link leads at most: what Linux takes.
+/// The most bytes in the target of a symbolic link: the limit of Linux.
 pub const MAX_LINK: u64 = 4095;
 
-/// Prefixes in an ACCEPT at most.
+/// The most prefixes in an ACCEPT.
 pub const MAX_PREFIXES: usize = 64;
 
-/// Chunks in a window at most: what fits the bit set of [`Assembly`].
+/// The most chunks in a window: the size of the bit set of [`Assembly`].
 pub const MAX_WINDOW: u16 = 64;
 
-/// Bytes in a frame at most: a full chunk with its head and its number.
+/// The most bytes in a frame: a full chunk with its head and its number.
 pub const MAX_FRAME: usize = MAX_CHUNK + frame::CHUNK_HEAD_LEN;
 
 /// One run of `cbrst-send`.

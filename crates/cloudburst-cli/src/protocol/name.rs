@@ -1,22 +1,22 @@
-//! Names that a receiver may store files by.
+//! Names that a receiver may store files under.
 
 use cloudburst_program::acts_on_terminals;
 use core::fmt;
 
-/// Where a file goes below the receiver's directory: harmless components of a path, separated by `/`.
+/// The path of a file below the receiver's directory: harmless components, separated by `/`.
 ///
-/// UTF-8 of 1 to [`FilePath::MAX`] bytes in components of 1 to [`FilePath::MAX_COMPONENT`]. None is `.` or `..`
-/// or one of the receiver's own temporary names, and none has backslashes or control characters.
+/// It is UTF-8 of 1 to [`FilePath::MAX`] bytes, in components of 1 to [`FilePath::MAX_COMPONENT`] bytes. No
+/// component is `.` or `..` or one of the receiver's own temporary names, or has backslashes or control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilePath(String);
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NameError {
-    /// There is none, or none between two `/`.
+    /// The name or one of its components is empty.
     #[error("it is empty, or has an empty component")]
     Empty,
-    /// File systems do not take it.
+    /// The name or a component is too long for file systems.
     #[error("it has {len} bytes, more than {max}")]
     TooLong {
         /// Bytes in the name or in a component of it.
@@ -27,28 +27,28 @@ pub enum NameError {
     /// A component is `.` or `..`.
     #[error("it leads through . or ..")]
     Directory,
-    /// It has a `\`.
+    /// It contains a `\`.
     #[error("it has a backslash")]
     Separator,
-    /// It has a character that is not seen, but obeyed.
+    /// It contains a character that terminals act on instead of showing it.
     #[error("it has the control character {0:?}")]
     Control(char),
     /// It is not UTF-8.
     #[error("it is not UTF-8")]
     Encoding,
-    /// A component begins as the receiver's temporary directories do.
-    #[error("names in {} are the receiver's own", FilePath::TEMPORARY)]
+    /// A component begins like the receiver's temporary directories.
+    #[error("names that begin with {} are reserved for the receiver", FilePath::TEMPORARY)]
     Temporary,
 }
 
 impl FilePath {
-    /// Bytes at most. With the receiver's directory in front, systems take 4095.
+    /// The most bytes in a name. Linux takes 4095, which include the receiver's directory.
     pub const MAX: usize = 2048;
 
-    /// Bytes in a component at most.
+    /// The most bytes in a component.
     pub const MAX_COMPONENT: usize = 255;
 
-    /// How the receiver's temporary directories begin.
+    /// The prefix of the names of the receiver's temporary directories.
     pub const TEMPORARY: &str = ".cbrst-";
 
     /// Checks a name.
@@ -64,7 +64,7 @@ impl FilePath {
         Ok(Self(name.to_owned()))
     }
 
-    /// Checks a name that is bytes, as the wire and the file system have it.
+    /// Checks a name given as bytes, as on the wire and in the file system.
     ///
     /// # Errors
     ///
@@ -76,12 +76,12 @@ impl FilePath {
         Self::new(core::str::from_utf8(name).map_err(|_| NameError::Encoding)?)
     }
 
-    /// The name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The directories on the way, from the outermost on, and the last component.
+    /// Splits the name into its directories, the outermost first, and its last component.
     pub fn split(&self) -> (impl Iterator<Item = &str>, &str) {
         let (directories, last) = match self.0.rsplit_once('/') {
             Some((directories, last)) => (Some(directories), last),

@@ -1,7 +1,7 @@
 //! The sender's side of one transfer, as a state machine.
 //!
-//! 1. Hand in one input: a `handle_*`, or a chunk when [`Outbound::wants_chunk`].
-//! 2. Drain [`Outbound::poll_transmit`], then look at [`Outbound::ending`].
+//! 1. Hand in one input: call a `handle_*`, and hand in a chunk only if [`Outbound::wants_chunk`].
+//! 2. Drain [`Outbound::poll_transmit`], then check [`Outbound::ending`].
 //! 3. Wait until [`Outbound::poll_timeout`] or the next input, whichever comes first.
 
 use super::{Body, Frame, MIN_PAUSE, Offer, Prefix, Reason, TransferId};
@@ -10,12 +10,12 @@ use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
-/// Which frame it is whose delivery the driver reports.
+/// The frame whose delivery the driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum What {
     /// The OFFER.
     Offer,
-    /// The CHUNK of this number.
+    /// The CHUNK with this number.
     Chunk(u64),
     /// The FINISH.
     Finish,
@@ -34,11 +34,11 @@ pub enum Ending {
     Refused(Reason),
     /// The receiver gave up.
     Failed(Reason),
-    /// The receiver gave up, but had been asked to store the file: it may have.
+    /// The receiver gave up after FINISH, and may have stored the file.
     Doubtful(Reason),
-    /// Nothing moved for so long, when the receiver had been asked, or sent chunks.
+    /// Nothing moved for this long, while an answer to OFFER or the delivery of chunks was due.
     Stalled(Duration),
-    /// The receiver has all of the file, and did not say for so long whether it stored it.
+    /// The receiver has all of the file, but has not confirmed for this long that it is stored.
     Unconfirmed(Duration),
 }
 
@@ -50,36 +50,36 @@ enum Phase {
     Ended(Ending),
 }
 
-/// One file on its way.
+/// The sender's state of one transfer.
 #[derive(Debug)]
 pub struct Outbound {
     transfer: TransferId,
     phase: Phase,
-    /// How long nothing may move.
+    /// How long the transfer may go without progress.
     patience: Duration,
-    /// Chunks to have under way at most.
+    /// The most chunks in flight.
     window: u64,
-    /// The next chunk that the driver will be asked for.
+    /// The number of the next chunk to hand in.
     next: u64,
     under_way: BTreeSet<u64>,
-    /// Whether OFFER or FINISH is under way: its own deadline watches over it.
+    /// Whether OFFER or FINISH is in flight: its own deadline limits it.
     is_asking: bool,
     is_alive_under_way: bool,
-    /// Whether RESUME is under way: chunks must not overtake it.
+    /// Whether RESUME is in flight: chunks must not overtake it.
     is_resuming: bool,
     pause: Duration,
-    /// When something was last delivered: the receiver knows that this side lives.
+    /// When a frame was last delivered, and so told the receiver that this side is alive.
     last_delivered: Instant,
     last_progress: Instant,
-    /// What the receiver has of the file, until the driver has said how much of it is right.
+    /// The prefixes that the receiver has, until the driver has reported which of them matches.
     prefixes: Option<Vec<Prefix>>,
-    /// The file ended so, and FINISH waits for the last chunks.
+    /// The size and digest of the whole file. FINISH waits for the last chunks.
     finish: Option<(u64, [u8; 32])>,
     transmits: VecDeque<(What, Bytes)>,
 }
 
 impl Outbound {
-    /// Offers a file. At most `window` chunks will be under way, or fewer if the receiver says so.
+    /// Offers a file. At most `window` chunks will be in flight, or fewer if the receiver's window is smaller.
     pub fn new(now: Instant, transfer: TransferId, offer: Offer, window: u16) -> Self {
         let patience = offer.patience;
         let bytes = Frame { transfer, body: Body::Offer(offer) }.encode();
@@ -112,17 +112,17 @@ impl Outbound {
             && self.next - first < self.window
     }
 
-    /// What the receiver has of the file, once it has accepted it: the driver compares it with the file and calls
-    /// [`handle_resume`](Self::handle_resume), before which no chunk is wanted.
+    /// Returns the prefixes that the receiver has, once it has accepted the file. The driver compares them with the
+    /// file and calls [`handle_resume`](Self::handle_resume); until then no chunk is wanted.
     pub fn prefixes(&self) -> Option<&[Prefix]> {
         self.prefixes.as_deref()
     }
 
-    /// The first `len` bytes are right, which are the `chunks` first chunks.
+    /// Handles the result of the comparison: the first `len` bytes match, which are the first `chunks` chunks.
     pub fn handle_resume(&mut self, now: Instant, len: u64, chunks: u64) {
         let Some(prefixes) = self.prefixes.take() else { return };
         self.next = chunks;
-        // It asked for nothing where it has nothing.
+        // An ACCEPT without prefixes expects no RESUME.
         if !prefixes.is_empty() {
             self.is_resuming = true;
             self.last_progress = now;
@@ -130,11 +130,11 @@ impl Outbound {
         }
     }
 
-    /// Takes the frame of the next chunk.
+    /// Handles the encoded frame of the next chunk.
     pub fn handle_chunk(&mut self, now: Instant, frame: Bytes) {
         debug_assert!(self.wants_chunk());
         if self.under_way.is_empty() {
-            // Until now the file was to blame for the pause.
+            // The pause before was due to the file, not to the network.
             self.last_progress = now;
         }
         self.under_way.insert(self.next);
@@ -142,14 +142,14 @@ impl Outbound {
         self.next += 1;
     }
 
-    /// The file has ended.
+    /// Handles the end of the file.
     pub fn handle_end(&mut self, now: Instant, size: u64, digest: [u8; 32]) {
         debug_assert!(self.wants_chunk());
         self.finish = Some((size, digest));
         self.finish_if_due(now);
     }
 
-    /// A frame from the receiver.
+    /// Handles a frame from the receiver.
     pub fn handle_frame(&mut self, now: Instant, body: &Body) {
         match (self.phase, body) {
             (Phase::Ended(_), _) => {}
@@ -172,7 +172,7 @@ impl Outbound {
         }
     }
 
-    /// The receiver has a frame.
+    /// Handles the delivery of a frame.
     pub fn handle_delivered(&mut self, now: Instant, what: What) {
         self.last_delivered = now;
         match what {
@@ -191,7 +191,7 @@ impl Outbound {
             }
             What::Alive => {
                 self.is_alive_under_way = false;
-                // Beside chunks that do not move it proves nothing.
+                // While chunks are in flight and do not arrive, it is no progress.
                 if self.under_way.is_empty() && self.phase == Phase::Sending {
                     self.last_progress = now;
                 }
@@ -199,8 +199,8 @@ impl Outbound {
         }
     }
 
-    /// The time for a frame is over, and the receiver may not have it. Whether that is no reason
-    /// to end: the receiver has asked for patience meanwhile, and gets the frame once more.
+    /// Handles a frame that was not delivered before its deadline. Returns whether the transfer continues:
+    /// the receiver has shown signs of life meanwhile, and FINISH is sent again.
     pub fn handle_undelivered(&mut self, now: Instant, what: What) -> bool {
         let is_heard = now.duration_since(self.last_progress) < self.patience;
         match (self.phase, what) {
@@ -214,12 +214,12 @@ impl Outbound {
         true
     }
 
-    /// Part of a chunk has arrived.
+    /// Handles the arrival of part of a chunk.
     pub const fn handle_progress(&mut self, now: Instant) {
         self.last_progress = now;
     }
 
-    /// Does what is due at `now`.
+    /// Handles the time `now`: ends a stalled transfer, or sends a sign of life.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.stalls_at().is_some_and(|at| at <= now) {
             return self.end(match self.phase {
@@ -233,17 +233,17 @@ impl Outbound {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         [self.stalls_at(), self.speaks_at()].into_iter().flatten().min()
     }
 
-    /// The next frame to send; the driver reports its delivery.
+    /// Returns the next frame to send. The driver reports its delivery.
     pub fn poll_transmit(&mut self) -> Option<(What, Bytes)> {
         self.transmits.pop_front()
     }
 
-    /// How the transfer ended, if it has.
+    /// Returns how the transfer ended, if it has.
     pub const fn ending(&self) -> Option<Ending> {
         match self.phase {
             Phase::Ended(ending) => Some(ending),
@@ -251,7 +251,7 @@ impl Outbound {
         }
     }
 
-    /// Whether FINISH was sent: from here on, the receiver may have stored the file.
+    /// Whether FINISH was sent: from then on, the receiver may have stored the file.
     pub fn is_finishing(&self) -> bool {
         self.phase == Phase::Finishing
     }

@@ -1,52 +1,52 @@
-//! Why a file is refused, or its transfer over.
+//! Why a file is refused, or its transfer has failed.
 
 use super::{MAX_CHUNK, VERSION};
 
-/// What FAILED says: a code and a number. Each text names the cause and, where there is one, the
+/// The reason in a FAILED: a code and a number. Each text names the cause and, if there is one, the
 /// remedy; `cbrst-send` shows it to its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
-    /// 1: the name is taken, and the receiver replaces nothing.
+    /// 1: a file has the name, and the receiver does not replace it.
     #[error(
         "the receiver has a file of this name and keeps it: choose another --name, or have it \
          run with --overwrite"
     )]
     Exists,
-    /// 2: the name is none that the receiver stores files by.
+    /// 2: the receiver does not store files under such a name.
     #[error("the receiver does not accept this name: choose another --name")]
     BadName,
-    /// 3: the file is larger than the receiver wants, whose limit is the number.
+    /// 3: the file is larger than the receiver's limit, which is the number of bytes.
     #[error("the file is larger than the receiver's --max-size of {0} bytes")]
     TooLarge(u64),
-    /// 4: the receiver is busy with as many transfers as it takes, the number.
+    /// 4: the receiver has as many transfers as it takes, which is the number.
     #[error("the receiver is busy with {0} transfers already: try again later")]
     Busy(u64),
-    /// 5: the receiver runs for another sender alone.
-    #[error("the receiver serves one sender (--once, --stdout), and that is another one")]
+    /// 5: the receiver serves only one sender, and that is another one.
+    #[error("the receiver serves one sender (--once, --stdout or --pair), and has another")]
     Taken,
-    /// 6: another transfer is about to use the name.
+    /// 6: another transfer is using the name.
     #[error("the receiver is receiving another file of this name: try again later")]
     NameInUse,
-    /// 7: no room, after the number of bytes.
-    #[error("the receiver's disk is full, after {0} bytes: make room there")]
+    /// 7: the disk is full, after the number of bytes.
+    #[error("the receiver's disk is full after {0} bytes: make room there")]
     DiskFull(u64),
-    /// 8: the receiver cannot write; the number is the system's error.
+    /// 8: the receiver cannot write; the number is the system's error code.
     #[error("the receiver cannot write the file: {}", std::io::Error::from_raw_os_error(*.0 as i32))]
     Storage(u64),
-    /// 9: what was received is not what was sent; the number is the size received.
-    #[error("the receiver has {0} bytes, but this is not what was sent: send the file again")]
+    /// 9: the bytes received are not those sent; the number is the size received.
+    #[error("the receiver has {0} bytes, which are not those that were sent: send the file again")]
     Mismatch(u64),
     /// 10: nothing was heard for the number of milliseconds.
     #[error("the receiver heard nothing for {} s and gave up", *.0 as f64 / 1e3)]
     Silence(u64),
-    /// 11: somebody stopped the program.
+    /// 11: the program was stopped.
     #[error("the other side was stopped")]
     Interrupted,
-    /// 12: the receiver knows no such transfer: it restarted, or gave it up.
-    #[error("the receiver no longer knows of this transfer: send the file again")]
+    /// 12: the receiver does not know the transfer: it restarted, or gave it up.
+    #[error("the receiver no longer knows this transfer: send the file again")]
     Unknown,
-    /// 13: the peer broke the rules, at the chunk with this number.
-    #[error("the receiver says that chunk {0} breaks the rules: the versions may not match")]
+    /// 13: the peer violated the protocol, at the chunk with this number.
+    #[error("the receiver rejects chunk {0} as a protocol violation: the versions may not match")]
     Protocol(u64),
     /// 14: the receiver speaks another version of this protocol, the number.
     #[error(
@@ -54,16 +54,16 @@ pub enum Reason {
              upgrade the older one"
     )]
     Version(u64),
-    /// 15: the sender cannot go on: its file changed, or cannot be read.
+    /// 15: the sender cannot continue: its file changed, or cannot be read.
     #[error("the sender could not read the file to its end")]
     Source,
-    /// 16: on the way to the name there is something that is no directory, such as a link.
+    /// 16: a parent of the name is not a directory, but a link, for example.
     #[error("at the receiver, a parent of this name is not a directory")]
     NoDirectory,
     /// 17: the receiver writes to standard output.
-    #[error("the receiver writes to standard output (--stdout), which takes files alone")]
+    #[error("the receiver writes to standard output (--stdout), which takes only files")]
     FilesAlone,
-    /// Any other code: a reason that a later version knows.
+    /// Any other code: a reason of a later version.
     #[error("the other side gave up, for a reason unknown to this version ({0})")]
     Other(u8),
 }
@@ -115,22 +115,22 @@ impl Reason {
         }
     }
 
-    /// Whether a receiver that was asked to store the file and says so has not done it.
+    /// Whether a receiver that answers FINISH with this reason has certainly not stored the file.
     pub(super) const fn excludes_storing(self) -> bool {
         !matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Other(_))
     }
 
-    /// Whether what arrived before may be gone on from: it is not what the transfer failed of.
+    /// Whether the transfer may be resumed: the bytes that have arrived are not the reason for its failure.
     pub const fn is_interruption(self) -> bool {
         matches!(self, Self::Silence(_) | Self::Interrupted | Self::Unknown | Self::Source)
     }
 
-    /// What a failure to write after `written` bytes is called.
+    /// Returns the reason for an error to write after `written` bytes.
     pub fn of_write_error(error: &std::io::Error, written: u64) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match error.kind() {
             StorageFull | QuotaExceeded => Self::DiskFull(written),
-            // EIO, where the error is none of the system's.
+            // EIO, if the error has no system code.
             _ => {
                 Self::Storage(error.raw_os_error().and_then(|e| u64::try_from(e).ok()).unwrap_or(5))
             }

@@ -1,4 +1,4 @@
-//! What a receiver tells of itself to `cbrst-doctor`.
+//! The state that a receiver reports to `cbrst-doctor`.
 
 use super::FrameError;
 use super::cursor::{Cursor, put_address};
@@ -11,40 +11,40 @@ const MAX_DSCP: u64 = 63;
 const NAMINGS: [Option<Naming>; 4] =
     [None, Some(Naming::Own), Some(Naming::Translated), Some(Naming::Foreign)];
 
-/// A receiver's counts, from its start on; those of `symbols` and `answers` are of the asker alone,
-/// as long as the receiver remembers it.
+/// A receiver's state and counters since its start. `symbols` and `answers` count only packets from and to the
+/// requester, while the receiver remembers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vitals {
     /// The DSCP that it marks its packets with.
     pub dscp: u8,
-    /// The first other DSCP that a packet came with, from anybody.
+    /// The first other DSCP of a received packet, from any sender.
     pub first_foreign_dscp: Option<u8>,
-    /// Packets that came with another DSCP, from anybody.
+    /// Packets received with another DSCP, from any sender.
     pub foreign_dscp: u64,
-    /// SYMBOL packets that came from the asker.
+    /// SYMBOL packets received from the requester.
     pub symbols: u64,
-    /// Answers that were sent to the asker.
+    /// Answers sent to the requester.
     pub answers: u64,
-    /// Datagrams that came in, and buffers that they came in: fewer where the system joins them.
+    /// Datagrams received.
     pub datagrams: u64,
-    /// See `datagrams`.
+    /// Buffers in which the datagrams came: fewer than `datagrams` if the system coalesces them.
     pub batches: u64,
     /// Datagrams that its system dropped because a receive buffer was full.
     pub kernel_drops: u64,
-    /// Its sockets whose device cannot cut batches into datagrams.
+    /// Its sockets whose device cannot segment batches into datagrams.
     pub gso_fallbacks: u64,
-    /// Bytes that it asked for, for each socket buffer.
+    /// Bytes that it requested for each socket buffer.
     pub buffers_wanted: u64,
-    /// Bytes that it has for receiving.
+    /// Bytes of its receive buffer.
     pub receive_buffer: u64,
-    /// Bytes that it has for sending.
+    /// Bytes of its send buffer.
     pub send_buffer: u64,
-    /// The address of the asker as the receiver knows it. Where it is not the one that the asker
-    /// has, something on the way translates it.
+    /// The address of the requester as the receiver sees it. If it differs from the requester's own
+    /// address, a device on the way translates it.
     pub asker: Option<SocketAddr>,
-    /// The address that the receiver listens on; an unspecified one stands for all of its host.
+    /// The address that the receiver listens on; an unspecified one stands for all addresses of its host.
     pub listens: Option<SocketAddr>,
-    /// What the address that the asker sent to is to the receiver.
+    /// What the address that the requester sent to is to the receiver.
     pub naming: Option<Naming>,
 }
 

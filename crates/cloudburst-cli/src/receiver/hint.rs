@@ -1,4 +1,4 @@
-//! The line to run at the sender.
+//! The command to run at the sender.
 
 use crate::pairing::Code;
 use crate::plan::Key;
@@ -7,8 +7,8 @@ use nix::ifaddrs::getifaddrs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-/// The two lines to tell the user of a receiver to which senders send at `address`: the second is ready to
-/// copy, but for FILE.
+/// Returns two lines for the user of a receiver that senders reach at `address`. The second is the command, ready to
+/// copy except for FILE.
 pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
     let host = host(address);
     let (text, before, option) = match key {
@@ -24,7 +24,7 @@ pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
             format!("--key-file {} ", quoted(path)),
         ),
         Key::Insecure => (
-            "no key: anybody who reaches this port can send; at the sender, run:",
+            "no key: anyone who can reach this port can send; at the sender, run:",
             String::new(),
             "--insecure ".into(),
         ),
@@ -32,14 +32,14 @@ pub(super) fn lines(key: &Key, address: SocketAddr) -> [String; 2] {
     [text.into(), format!("  {before}cbrst-send {option}{host} FILE...")]
 }
 
-/// The same for a receiver that shows a code.
+/// Returns the same two lines for a receiver that shows a code.
 pub(super) fn pairing(code: Code, address: SocketAddr) -> [String; 2] {
-    let text = format!("the code is {code}; at the sender, run this, which asks for it:");
+    let text = format!("the code is {code}; at the sender, run this command, which asks for it:");
     [text, format!("  cbrst-send --pair - {} FILE...", host(address))]
 }
 
-/// Host and port for others to send to. One that listens everywhere names the address that its
-/// own packets to far away would come from, or else one of an interface.
+/// Returns the host and port for senders to use. For an unspecified address, the host is the source address of
+/// packets along the default route, or else an address of an interface.
 fn host(local: SocketAddr) -> String {
     if !local.ip().is_unspecified() {
         return local.to_string();
@@ -61,7 +61,7 @@ fn host(local: SocketAddr) -> String {
     SocketAddr::new(reachable(interfaces, local.is_ipv6()), local.port()).to_string()
 }
 
-/// Of addresses of a host without a default route, one that others may have a route to.
+/// Picks, from the addresses of a host without a default route, one that others may have a route to.
 fn reachable(addresses: impl Iterator<Item = IpAddr>, takes_v6: bool) -> IpAddr {
     let is_for_others = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
@@ -72,14 +72,14 @@ fn reachable(addresses: impl Iterator<Item = IpAddr>, takes_v6: bool) -> IpAddr 
     addresses.first().copied().unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
-/// The address that packets to `far` leave from. None is sent.
+/// Returns the source address of packets to `far`. Sends none.
 fn outgoing(any: SocketAddr, far: SocketAddr) -> Option<SocketAddr> {
     let socket = UdpSocket::bind(any).ok()?;
     socket.connect(far).ok()?;
     socket.local_addr().ok()
 }
 
-/// The path as a shell takes it for one word.
+/// Quotes the path as one word of a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);

@@ -8,13 +8,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-/// How long a connection may take: others wait meanwhile.
+/// How long a connection may take, while others wait.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Bytes of a request at most.
+/// The most bytes of a request.
 const LONGEST_REQUEST: usize = 8192;
 /// How long to wait after a failure to accept a connection, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Upper bounds of the buckets of times, in seconds: from a round trip within a rack to the default deadline.
+/// Upper bounds of the histogram buckets of times, in seconds: from a round trip within a rack to the default deadline.
 const BUCKETS: [f64; 17] = [
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3,
     1.0, 2.5, 5.0, 10.0,
@@ -22,12 +22,12 @@ const BUCKETS: [f64; 17] = [
 
 /// Serves the metrics of `endpoint` at `addr`, in a thread of its own, as long as the process lives.
 ///
-/// One connection at a time, and each for a second at most: a crowd of them must not take the files that
-/// the receiver needs. It can keep others from the metrics, and from nothing else.
+/// Serves one connection at a time, and each for at most a second, so that many connections cannot use up the
+/// file descriptors that the receiver needs. They can only keep others from the metrics.
 ///
 /// # Errors
 ///
-/// What is wrong with `addr`, or what the system refuses.
+/// A description of the error, such as that of binding `addr`.
 pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String> {
     let listener = TcpListener::bind(addr).map_err(|error| error.to_string())?;
     let builder = PrometheusBuilder::new().set_buckets(&BUCKETS);
@@ -36,7 +36,7 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
     ::metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
     let mut metrics = endpoint.metrics();
     let mut page = move || {
-        // Once the endpoint has ended, this publishes nothing, and the last values stand.
+        // Once the endpoint has ended, this publishes nothing, and the last values remain.
         metrics.publish();
         let page = handle.render();
         handle.run_upkeep();
@@ -45,7 +45,7 @@ pub(super) fn serve(endpoint: &Endpoint, addr: SocketAddr) -> Result<(), String>
     let run = move || {
         for stream in listener.incoming() {
             match stream {
-                // Whoever asked may be gone.
+                // The client may have closed the connection.
                 Ok(stream) => drop(answer(stream, &mut page)),
                 Err(_) => thread::sleep(PAUSE),
             }

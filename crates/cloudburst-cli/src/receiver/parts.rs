@@ -1,4 +1,4 @@
-//! Partial files that outlive a receiver, so that an interrupted transfer can continue.
+//! Partial files that outlive a receiver, so that interrupted transfers can be resumed.
 
 use crate::protocol::FilePath;
 use core::time::Duration;
@@ -9,14 +9,15 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How long parts of files are kept.
+/// How long partial files are kept.
 pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The directory of parts in `dir`, without those that are too old; `None` if somebody else has its name.
+/// Opens the directory of partial files in `dir`, and removes those that are too old. `None` if the name is taken by
+/// something other than a directory that only this user can access.
 pub(super) fn open_directory(dir: &Path) -> Option<PathBuf> {
     let user = geteuid();
     let path = dir.join(format!("{}partial.{user}", FilePath::TEMPORARY));
-    // It may be there.
+    // It may exist already.
     let _ = DirBuilder::new().mode(0o700).create(&path);
     let metadata = fs::symlink_metadata(&path).ok()?;
     let is_ours = metadata.uid() == user.as_raw() && metadata.mode() & 0o077 == 0;
@@ -32,7 +33,7 @@ pub(super) fn open_directory(dir: &Path) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Opens a part for this process alone.
+/// Opens a partial file and locks it for this process.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW.bits();
     let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! Files that appear only when they are whole, and only below the store's directory.
+//! Stores files, which appear only when they are complete, and only below the store's directory.
 
 use super::parts;
 use super::target::{Root, Target};
@@ -16,22 +16,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::{TempDir, TempPath};
 
-/// What becomes a hole where it is all zeros: the block of most file systems.
+/// The size of blocks that become holes if they are all zeros: that of most file systems.
 const BLOCK: u64 = 4096;
 
-/// A directory for files, with a private one inside for those that are not whole yet. The private
-/// one goes with this value.
+/// A directory for files, with a private one inside for incomplete files. The private directory is removed
+/// with this value.
 #[derive(Debug)]
 pub(super) struct Store {
     root: Root,
     overwrite: bool,
     private: TempDir,
-    /// Where parts of files are that outlive this value, to be resumed.
+    /// The directory of partial files that outlive this value, to be resumed.
     parts: Option<PathBuf>,
 }
 
-/// A file that has no name yet. What is dropped before [`commit`](Self::commit) or [`keep`](Self::keep) is
-/// removed.
+/// A file that does not have its name yet. It is removed if dropped before [`commit`](Self::commit) or
+/// [`keep`](Self::keep).
 #[derive(Debug)]
 pub(super) struct Partial {
     file: File,
@@ -43,34 +43,36 @@ pub(super) struct Partial {
     target: Target,
 }
 
-/// What there is of a file before a transfer.
+/// The bytes of a file that exist before a transfer.
 #[derive(Debug)]
 pub(super) enum Base {
     Nothing,
-    /// The partial file is not empty: a file that has its bytes, to be compared with the sender's, and how many.
+    /// The bytes of the partial file, to be compared with the sender's, and their number.
     Part(File, u64),
-    /// A file with the name and the size.
+    /// A file that has the name and the size already.
     Present(File),
 }
 
-/// The right to decide whether a file gets its name: the first thread that takes it has it.
+/// The right to decide whether a file gets its name. The first thread that takes it has it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Say(Arc<AtomicBool>);
 
 impl Say {
-    /// Whether nobody took it before.
+    /// Takes the right. Returns whether no other thread took it before.
     pub(super) fn take(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
 }
 
 impl Store {
+    /// Opens a store in the directory `dir`.
+    ///
     /// # Errors
     ///
-    /// When the directory cannot be written to.
+    /// If the directory cannot be written to.
     pub(super) fn open(dir: PathBuf, overwrite: bool, resumes: bool) -> io::Result<Self> {
-        // On the same file system as its surroundings, so that files can be renamed out of it;
-        // and closed to others, who could put links where files are about to be written.
+        // On the same file system as `dir`, so that files can be renamed out of it; and closed to
+        // other users, who could put links where files are about to be written.
         let private = tempfile::Builder::new()
             .prefix(FilePath::TEMPORARY)
             .permissions(Permissions::from_mode(0o700))
@@ -80,7 +82,7 @@ impl Store {
         Ok(Self { root, overwrite, private, parts })
     }
 
-    /// The directory of what is not whole.
+    /// Returns the directory of incomplete files.
     pub(super) fn private(&self) -> &Path {
         self.private.path()
     }
@@ -89,8 +91,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Reason::Exists`] unless files may be replaced or there is one of this size, [`Reason::NoDirectory`],
-    /// [`Reason::NameInUse`], or what the system says.
+    /// [`Reason::Exists`] unless files may be replaced or the existing one has this size, [`Reason::NoDirectory`],
+    /// [`Reason::NameInUse`], or the system's error.
     pub(super) fn begin(
         &self,
         name: &FilePath,
@@ -101,7 +103,7 @@ impl Store {
         let (root, overwrite) = (self.root.clone(), self.overwrite);
         let (name, takes_same) = (name.clone(), self.parts.is_some());
         let target = Target { root, name, entry, attributes, overwrite, takes_same };
-        // What has no size, such as a pipe, cannot be read again from the middle.
+        // A source without a size, such as a pipe, cannot be read again from the middle.
         let parts = self.parts.as_ref().filter(|_| entry == Entry::File);
         let size = size.filter(|_| parts.is_some());
         let present = target.check(size)?;
@@ -118,7 +120,7 @@ impl Store {
             }
             None => {
                 let file = tempfile::Builder::new()
-                    // As for any new file: less what the user's mask takes away.
+                    // The mode of any new file, from which the user's mask is taken away.
                     .permissions(Permissions::from_mode(0o666))
                     .tempfile_in(&self.private);
                 let (file, path) = file.map_err(failed)?.into_parts();
@@ -136,7 +138,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // It stays if there is anything in it.
+        // It stays unless it is empty.
         if let Some(parts) = &self.parts {
             let _ = fs::remove_dir(parts);
         }
@@ -144,7 +146,7 @@ impl Drop for Store {
 }
 
 impl Partial {
-    /// Makes holes of blocks of zeros from now on, or not, which is the default.
+    /// Sets whether blocks of zeros become holes from now on. By default they do not.
     pub(super) const fn set_sparse(&mut self, sparse: bool) {
         self.is_sparse = sparse;
     }
@@ -163,7 +165,7 @@ impl Partial {
             }
             (rest, at) = (after, at + block.len() as u64);
         }
-        // The last blocks may be a hole.
+        // A hole at the end does not extend the file by itself.
         if self.len() < at { self.file.set_len(at) } else { Ok(()) }
     }
 
@@ -176,38 +178,38 @@ impl Partial {
         Ok(if len == 0 { Base::Nothing } else { Base::Part(self.file.try_clone()?, len) })
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.file.metadata().map_or(0, |metadata| metadata.len())
     }
 
-    /// Forgets what is behind the first `len` bytes.
+    /// Removes all bytes after the first `len`.
     pub(super) fn truncate(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
     }
 
-    /// Whether the file may be replaced that has the name.
+    /// Whether a file that has the name may be replaced.
     pub(super) const fn replaces(&self) -> bool {
         self.target.overwrite
     }
 
-    /// Where the file has its name, or would have it.
+    /// Returns the path that the file has once it is committed.
     pub(super) fn target(&self) -> PathBuf {
         self.target.path()
     }
 
-    /// Lets the first `len` bytes outlive this value, if it may be resumed; whether it does.
+    /// Keeps the first `len` bytes beyond this value, if the file can be resumed. Returns whether they are kept.
     pub(super) fn keep(self, len: u64) -> bool {
         self.is_part && len > 0 && self.truncate(len).is_ok() && self.path.keep().is_ok()
     }
 
-    /// Makes the file durable and gives it its name, at once and whole. May take long; until the
-    /// name is given, a thread that takes `say` can prevent it.
+    /// Makes the file durable and gives it its name atomically. May take long; until the name is given, a
+    /// thread that takes `say` can prevent it.
     ///
     /// # Errors
     ///
-    /// [`Reason::Exists`] when the name was taken meanwhile, [`Reason::Interrupted`] when `say`
-    /// was, or what the system says. Nothing is left then.
+    /// [`Reason::Exists`] if the name was taken meanwhile, [`Reason::Interrupted`] if `say` was, or the
+    /// system's error. Nothing remains of the file then.
     pub(super) fn commit(self, size: u64, say: &Say) -> Result<PathBuf, Reason> {
         let failed = |error: io::Error| Reason::of_write_error(&error, size);
         let Self { file, path, target, .. } = self;
@@ -233,7 +235,7 @@ impl Partial {
     }
 }
 
-/// A symbolic link that leads where the bytes of `file` say, beside the file.
+/// Creates a symbolic link beside `file`, whose bytes are its target.
 fn link_beside(
     file: &File,
     size: u64,

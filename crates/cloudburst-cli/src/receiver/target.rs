@@ -1,4 +1,4 @@
-//! Where a file gets its name: below the receiver's directory, by descriptors, and never through a link.
+//! Gives files their names: below the receiver's directory, relative to descriptors, and never through a link.
 
 use crate::protocol::{Attributes, Entry, FilePath, Reason};
 use core::time::Duration;
@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Directories on the way to a file, until they are offered themselves.
+/// The mode of parent directories, until they are offered themselves.
 const ON_THE_WAY: Mode = Mode::S_IRWXU;
 
-/// The directory that nothing leads out of.
+/// The receiver's directory, which no path leads out of.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
     fd: Arc<OwnedFd>,
     path: PathBuf,
-    /// The permissions that the user's mask leaves to new files and directories.
+    /// The permissions that the user's mask allows to new files and directories.
     mask: u32,
-    /// Device and inode of each directory that was created here: all others are somebody else's.
+    /// Device and inode of each directory that was created here. All others existed before.
     created: Arc<Mutex<HashSet<(u64, u64)>>>,
 }
 
-/// What is to be made of the bytes.
+/// What is to be created from the bytes, and where.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) root: Root,
@@ -37,12 +37,12 @@ pub(super) struct Target {
     pub(super) entry: Entry,
     pub(super) attributes: Option<Attributes>,
     pub(super) overwrite: bool,
-    /// Whether what is there already, and is the same, is as good as stored.
+    /// Whether an existing entry that is the same counts as stored.
     pub(super) takes_same: bool,
 }
 
 impl Root {
-    /// The directory `dir`, of which `private` is inside.
+    /// Opens the directory `dir`. `private` is a directory inside it.
     pub(super) fn open(dir: PathBuf, private: &Path) -> io::Result<Self> {
         let fd = open(&dir, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         // The mask cannot be read without being set for all threads, but a new file shows it.
@@ -52,8 +52,8 @@ impl Root {
         Ok(Self { fd: Arc::new(fd), path: dir, mask, created: Arc::default() })
     }
 
-    /// The directory at the end of `names`, without following links; `None`: one is missing, and none is to be
-    /// created.
+    /// Opens the directory at the end of `names`, without following links, and creates missing ones if `creates` is
+    /// set. `None`: one is missing, and `creates` is not set.
     fn walk<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -67,7 +67,7 @@ impl Root {
                 Err(Errno::ENOENT) if !creates => return Ok(None),
                 Err(Errno::ENOENT) => match mkdirat(&at, name, ON_THE_WAY) {
                     Ok(()) => open().inspect(|directory| self.note_created(directory)),
-                    // Somebody else was faster.
+                    // Another thread or process was faster.
                     Err(Errno::EEXIST) => open(),
                     Err(error) => Err(error),
                 },
@@ -102,7 +102,7 @@ fn refusal(error: Errno) -> Reason {
 }
 
 impl Target {
-    /// Finds out early what would fail in the end. Returns the file that is there and has `size` bytes.
+    /// Finds errors early that would occur at the end. Returns the existing file if it has `size` bytes.
     pub(super) fn check(&self, size: Option<u64>) -> Result<Option<File>, Reason> {
         let (directories, last) = self.name.split();
         let Some(parent) = self.root.walk(directories, false)? else { return Ok(None) };
@@ -119,7 +119,7 @@ impl Target {
             }
         }
         let is_directory = kind == SFlag::S_IFDIR;
-        // What is in them shows in the end: that a file is empty, and where a link leads.
+        // Only the end shows whether the new file is empty, or the new link has the same target.
         let may_be_same = match self.entry {
             Entry::File => kind == SFlag::S_IFREG && len == 0 && size.is_none(),
             Entry::Link => kind == SFlag::S_IFLNK,
@@ -139,8 +139,8 @@ impl Target {
         self.root.path.join(self.name.as_str())
     }
 
-    /// Creates the directory if it is missing. Sets its attributes only if this store
-    /// created it: an older directory may hold private files of its owner.
+    /// Creates the directory if it is missing. Sets its attributes only if this store created it or may overwrite:
+    /// an older directory may hold private files of its owner.
     pub(super) fn make_directory(&self) -> Result<(), Reason> {
         let (directories, last) = self.name.split();
         let directory = self.root.walk(directories.chain([last]), true)?;
@@ -156,14 +156,14 @@ impl Target {
         let Some(attributes) = self.attributes else { return Ok(()) };
         let mode = u32::from(attributes.permissions) & self.root.mask;
         file.set_permissions(Permissions::from_mode(mode))?;
-        // What no clock here can express stays as it is.
+        // A time that this system cannot represent is not set.
         match modified(attributes) {
             Some(time) => file.set_times(FileTimes::new().set_modified(time)),
             None => Ok(()),
         }
     }
 
-    /// Whether the empty file or the link that has the name is the same as the one at `from`, of `size` bytes.
+    /// Whether the empty file or link that has the name is the same as the one at `from`, of `size` bytes.
     pub(super) fn is_same(&self, from: &Path, size: u64) -> Result<bool, Reason> {
         let (directories, last) = self.name.split();
         let Some(parent) = self.root.walk(directories, false)?.filter(|_| self.takes_same) else {
@@ -183,7 +183,7 @@ impl Target {
         })
     }
 
-    /// Gives what is at `from` its name, at once and whole.
+    /// Gives the entry at `from` its name atomically.
     pub(super) fn rename(&self, from: &Path) -> Result<(), Reason> {
         let (directories, last) = self.name.split();
         let parent = self.root.walk(directories, true)?.ok_or(Reason::NoDirectory)?;
@@ -192,19 +192,19 @@ impl Target {
             false => RenameFlags::RENAME_NOREPLACE,
         };
         match renameat2(AT_FDCWD, from, &parent, last, flags) {
-            // Not every file system can refuse to replace.
+            // Not every file system supports RENAME_NOREPLACE.
             Err(Errno::EINVAL | Errno::ENOSYS) if !self.overwrite => {
                 linkat(AT_FDCWD, from, &parent, last, AtFlags::empty()).map_err(refusal)?;
             }
             result => result.map_err(refusal)?,
         }
-        // The name is there. Some file systems cannot make it more durable than that.
+        // The file has its name. Some file systems cannot sync a directory.
         let _ = File::from(parent).sync_all();
         Ok(())
     }
 }
 
-/// When the file was modified, if that can be expressed.
+/// Returns the modification time, if this system can represent it.
 fn modified(attributes: Attributes) -> Option<SystemTime> {
     let whole = Duration::from_secs(attributes.seconds.unsigned_abs());
     let base = match attributes.seconds {

@@ -1,4 +1,4 @@
-//! One file on its way in.
+//! The transfer of one file at the receiver.
 
 use super::pipe::Pipe;
 use super::store::{Partial, Say};
@@ -13,49 +13,49 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Chunks ahead of the first missing one that are taken.
+/// The window: chunks that are taken, counted from the first missing one.
 pub(super) const WINDOW: u16 = 8;
 
-/// A file on its way in.
+/// The receiver's state of one transfer.
 pub(super) struct Transfer {
     pub(super) name: FilePath,
     started: Instant,
-    /// When its sender was last heard.
+    /// When its sender was last heard from.
     pub(super) last_heard: Instant,
     /// How long its sender waits for a sign of life.
     patience: Duration,
     digest: Option<[u8; 32]>,
     progress: Progress,
-    /// Symbols of all messages that had come from its sender when looked at last.
+    /// Symbols of all messages that had arrived from its sender at the last check.
     symbols: u64,
     assembly: Assembly,
-    /// Whether FINISH came, and was right.
+    /// Whether a valid FINISH has arrived.
     is_storing: bool,
     /// When its sender was last told to wait.
     told: Instant,
-    /// Of all chunks before the first missing one.
+    /// The hasher of all chunks before the first missing one.
     hasher: blake3::Hasher,
-    /// Whether a thread compares what is there of the file.
+    /// Whether a thread is hashing the bytes that exist of the file.
     pub(super) is_checking: bool,
-    /// What the sender was told that is there, until it has said how much of that is right.
+    /// The prefixes that were offered to the sender, until it has answered which of them matches.
     offered: Vec<Known>,
-    /// Whether a file of this size has the name.
+    /// Whether a file of this size has the name already.
     is_present: bool,
-    /// Bytes that were there before.
+    /// Bytes that existed before the transfer and are kept.
     resumed: u64,
-    /// `None` when it was handed to the thread that stores it.
+    /// `None` once it was handed to the thread that stores the file.
     sink: Option<Sink>,
-    /// Whether the file gets its name.
+    /// The right to decide whether the file gets its name.
     pub(super) say: Say,
 }
 
-/// What a transfer wants at a time.
+/// What is due for a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// To be kept waiting: its file is being stored, or standard output takes its time.
+    /// Tell the sender to wait: the file is being checked or stored, or standard output is slow.
     SignOfLife,
-    /// To be given up: its sender is silent.
+    /// Give it up: its sender is silent.
     GiveUp,
 }
 
@@ -64,15 +64,15 @@ pub(super) enum Due {
 pub(super) enum Outcome<'a> {
     Done,
     Failed(&'a str),
-    /// It may be stored, or not.
+    /// The file may or may not be stored.
     Unknown(&'a str),
 }
 
-/// Where the bytes go.
+/// The destination of the bytes.
 pub(super) enum Sink {
     File(Partial),
     Pipe(Pipe),
-    /// The file is there already: its path.
+    /// The file exists already, at this path.
     Present(PathBuf),
 }
 
@@ -106,11 +106,11 @@ impl Transfer {
         }
     }
 
-    /// Takes a chunk.
+    /// Writes a chunk.
     ///
     /// # Errors
     ///
-    /// Why the transfer is over.
+    /// The reason why the transfer has failed.
     pub(super) fn take_chunk(&mut self, number: u64, bytes: &Bytes) -> Result<(), Reason> {
         let is_expected = !self.is_checking && self.offered.is_empty();
         let Some(sink) = self.sink.as_mut().filter(|_| is_expected) else {
@@ -127,7 +127,7 @@ impl Transfer {
         while let Some((next, offset, len)) = self.assembly.advance() {
             match sink {
                 Sink::File(_) if next == number => drop(self.hasher.update(bytes)),
-                // It came early, and is still in the system's cache.
+                // It came early, and is probably still in the page cache.
                 Sink::File(file) => {
                     let mut early = vec![0; len];
                     file.read_at(&mut early, offset).map_err(failed)?;
@@ -145,7 +145,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// What is there was hashed, and is offered to the sender: of a file that has the name if `is_present`.
+    /// Offers the hashed prefixes to the sender. `is_present`: they are of a file that has the name.
     pub(super) fn offer(
         &mut self,
         now: Instant,
@@ -158,20 +158,20 @@ impl Transfer {
         prefixes
     }
 
-    /// The sender says that of what it was offered, the first `len` bytes are right.
+    /// Handles the sender's answer: of the prefixes offered, that of `len` bytes matches.
     ///
     /// # Errors
     ///
-    /// As of [`resume`](Self::resume).
+    /// As [`resume`](Self::resume).
     pub(super) fn take_resume(&mut self, len: u64) -> Result<(), Reason> {
         if self.offered.is_empty() { Err(Reason::Protocol(0)) } else { self.resume(len) }
     }
 
-    /// Goes on after the first `len` bytes, which were offered or are none.
+    /// Continues after the first `len` bytes, an offered prefix or none.
     ///
     /// # Errors
     ///
-    /// Why the transfer is over: [`Reason::Exists`] where another file has the name.
+    /// The reason why the transfer has failed: [`Reason::Exists`] if another file has the name.
     pub(super) fn resume(&mut self, len: u64) -> Result<(), Reason> {
         let offered = core::mem::take(&mut self.offered);
         let known = offered.into_iter().find(|(known, _)| *known == len);
@@ -198,11 +198,11 @@ impl Transfer {
         Ok(())
     }
 
-    /// The sender says that this was all: what is left to be stored.
+    /// Handles FINISH. Returns the sink, which is left to be stored.
     ///
     /// # Errors
     ///
-    /// [`Reason::Mismatch`] where it was not.
+    /// [`Reason::Mismatch`] if size or digest do not match.
     pub(super) fn finish(
         &mut self,
         now: Instant,
@@ -216,13 +216,13 @@ impl Transfer {
         if whole { Ok(sink) } else { Err(Reason::Mismatch(self.assembly.received())) }
     }
 
-    /// Whether a thread is about to store it: only that thread knows how it ends.
+    /// Whether a thread is storing the file: only that thread knows the outcome.
     pub(super) const fn is_storing(&self) -> bool {
         self.is_storing
     }
 
-    /// Removes what was written, unless a thread is about to store it; or keeps it, where that is wanted and it
-    /// may be resumed. Whether it was kept.
+    /// Removes the bytes that were written, unless a thread is storing them, or keeps them if `keeps` is set and
+    /// the file can be resumed. Returns whether they were kept.
     pub(super) fn discard(&mut self, keeps: bool) -> bool {
         let Some(Sink::File(partial)) = self.sink.take().filter(|_| keeps) else { return false };
         let is_untouched = self.is_checking || !self.offered.is_empty();
@@ -230,14 +230,14 @@ impl Transfer {
         partial.keep(there)
     }
 
-    /// How long to leave a sender without a sign of life, where the receiver's own patience is
-    /// such.
+    /// Returns how long a sender may be left without a sign of life, if the receiver's own patience is
+    /// `patience`.
     pub(super) fn pause(&self, patience: Duration) -> Duration {
         (patience.min(self.patience) / 4).max(MIN_PAUSE)
     }
 
-    /// What the transfer wants at `now`, when what its sender says is `unread`; a sign of life
-    /// counts as given.
+    /// Returns what is due at `now`; a sign of life counts as given. `unread`: messages of the sender may be
+    /// waiting unread.
     pub(super) fn due(&mut self, now: Instant, patience: Duration, unread: bool) -> Due {
         if self.is_storing || self.is_checking || unread {
             if now.duration_since(self.told) < self.pause(patience) {
@@ -249,8 +249,8 @@ impl Transfer {
         if now.duration_since(self.last_heard) < patience { Due::Nothing } else { Due::GiveUp }
     }
 
-    /// Shows how far it is. `symbols` counts those that have come from its sender: on a slow link a chunk takes
-    /// its time.
+    /// Updates the progress line. `symbols` returns the symbols received from the sender, which show progress
+    /// within a chunk on a slow link.
     pub(super) fn show(&mut self, now: Instant, symbols: impl FnOnce() -> u64) {
         if !self.progress.is_shown() {
             return;
@@ -265,7 +265,7 @@ impl Transfer {
         self.progress.tick(now);
     }
 
-    /// Tells the user how it ended; `file` is its path, or its name if it has none.
+    /// Tells the user how the transfer ended. `file` is the path of the file, or its name if it has no path.
     pub(super) fn tell(&self, ui: &Ui, peer: SocketAddr, file: &str, outcome: Outcome<'_>) {
         let (word, error) = match outcome {
             Outcome::Done => ("done", None),

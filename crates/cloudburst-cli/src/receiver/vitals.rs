@@ -1,11 +1,11 @@
-//! How this receiver is, for `cbrst-doctor`.
+//! The state of this receiver, for `cbrst-doctor`.
 
 use crate::protocol::Vitals;
 use cloudburst_net::Endpoint;
 use std::net::SocketAddr;
 
-/// What `endpoint`, whose DSCP is `dscp`, can tell of itself and of the packets of `asker`, who has
-/// sent them to the address `addressed`.
+/// Returns the state of `endpoint`, whose DSCP is `dscp`, and its counts of the packets of `asker`, which sent
+/// its request to the address `addressed`.
 pub(super) fn of(
     endpoint: &Endpoint,
     dscp: u8,

@@ -1,4 +1,4 @@
-//! Finds the receiver, and finds out why it cannot be found.
+//! Resolves the receiver's address, and finds out why a receiver does not answer.
 
 use super::failure::Failure;
 use core::time::Duration;
@@ -7,14 +7,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc;
 use std::thread;
 
-/// How long to wait for word that a port is closed.
+/// How long to wait for the ICMP message that a port is closed.
 const PROBE: Duration = Duration::from_millis(500);
-/// The same where there are other addresses to try.
+/// The same if there are other addresses to try.
 const QUICK_PROBE: Duration = Duration::from_millis(50);
-/// Longer than nothing and shorter than any frame: the receiver drops it unread.
+/// Not empty, and shorter than any packet: the receiver drops it unread.
 const JUNK: [u8; 1] = [0];
 
-/// Why a name leads nowhere.
+/// Why a name could not be resolved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResolveError {
     #[error("{host}: {source}")]
@@ -25,8 +25,8 @@ pub(crate) enum ResolveError {
     TimedOut { host: String, waited: Duration },
 }
 
-/// The address of `host`. Where there are several, the first whose host does not say at once that
-/// nobody listens.
+/// Resolves `host`. Of several addresses, returns the first whose host does not report at once that
+/// the port is closed.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub(crate) enum ResolveError {
 pub(crate) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, ResolveError> {
     let (answer, answers) = mpsc::channel();
     let asked = host.to_owned();
-    // The system's resolver has its own idea of patience.
+    // The system's resolver has timeouts of its own.
     thread::spawn(move || answer.send(asked.to_socket_addrs().map(Vec::from_iter)));
     let host = host.to_owned();
     let all = match answers.recv_timeout(deadline) {
@@ -46,14 +46,14 @@ pub(crate) fn resolve(host: &str, deadline: Duration) -> Result<SocketAddr, Reso
     open.or(all.first()).copied().ok_or(ResolveError::Nothing { host })
 }
 
-/// The address of this host that packets to `peer` come from, with port 0.
+/// Returns this host's source address for packets to `peer`, with port 0.
 pub(crate) fn local_for(peer: SocketAddr) -> io::Result<SocketAddr> {
     let mut local = connected(peer)?.local_addr()?;
     local.set_port(0);
     Ok(local)
 }
 
-/// Why nobody at `peer` answered in the time `waited`.
+/// Finds out why `peer` did not answer in the time `waited`.
 pub(crate) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
     match probe(peer, PROBE) {
         Ok(()) => Failure::NoAnswer { peer, waited },
@@ -62,7 +62,7 @@ pub(crate) fn explain_silence(peer: SocketAddr, waited: Duration) -> Failure {
     }
 }
 
-/// Sends junk from a socket that hears what the network says of it; an error is its answer.
+/// Sends junk from a connected socket, which reports ICMP errors; returns such an error.
 fn probe(peer: SocketAddr, patience: Duration) -> io::Result<()> {
     let socket = connected(peer)?;
     socket.set_read_timeout(Some(patience))?;
@@ -75,7 +75,7 @@ fn probe(peer: SocketAddr, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Why no packet can be sent to an address; empty where the error says it.
+/// Returns the likely cause of an error to connect; empty if the error says it.
 pub(crate) fn after_connect(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => ": it is a broadcast address, or a local rule forbids it",

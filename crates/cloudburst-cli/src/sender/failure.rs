@@ -1,4 +1,4 @@
-//! Why a file is not at the receiver: one line each, with cause and remedy.
+//! Why a file is not at the receiver: each text is one line, with cause and remedy.
 
 use super::address::explain_silence;
 use super::source::SourceError;
@@ -10,38 +10,38 @@ use std::net::SocketAddr;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The receiver's host says that the port is closed.
-    #[error("nobody listens at {peer}: start cbrst-recv there, or check the address")]
+    /// The receiver's host reports that the port is closed.
+    #[error("no receiver listens at {peer}: start cbrst-recv there, or check the address")]
     NoReceiver { peer: SocketAddr },
-    /// Nothing came back, not even a refusal.
+    /// Nothing came back, not even an error.
     #[error(
-        "no answer from {peer} in {} s: something may be there, but it has another key (or one \
-         end alone runs --insecure) or is of an older version, or a firewall drops UDP in between",
+        "no answer from {peer} in {} s: the receiver may have another key (or only one end runs \
+         --insecure) or an older version, or a firewall in between drops UDP",
         waited.as_secs_f64()
     )]
     NoAnswer { peer: SocketAddr, waited: Duration },
-    /// Somebody with the key is there, and takes the handshake for somebody else's.
+    /// An endpoint with the key answers, but does not know the address of the handshake as its own.
     #[error(
-        "somebody with this key answers at {peer} and does not accept the handshake: it may not know \
-         that it is reached by this address; start it as cbrst-recv --known-as {peer}"
+        "a receiver with this key answers at {peer}, but does not accept the handshake: it may not \
+         know that it is reached by this address; start it as cbrst-recv --known-as {peer}"
     )]
     NotAccepted { peer: SocketAddr },
-    /// Somebody with the key is there, and says so.
+    /// The receiver speaks another version, and says so.
     #[error(
         "the receiver at {peer} speaks version {theirs} of the protocol, and this end version {ours}: \
          upgrade {}", older(*ours, *theirs)
     )]
     OtherVersion { peer: SocketAddr, ours: u8, theirs: u8 },
-    /// It has a session with this end, and no room for what is sent.
+    /// The receiver has a session with this end, but no room for messages.
     #[error(
         "the receiver at {peer} had no room for {} s, because its application does not take \
-         messages: see what it waits for, or try again later", waited.as_secs_f64()
+         messages: find out what it waits for, or try again later", waited.as_secs_f64()
     )]
     Busy { peer: SocketAddr, waited: Duration },
-    /// The network says so.
+    /// The network reports an error.
     #[error("{peer} cannot be reached: {source}")]
     Unreachable { peer: SocketAddr, source: io::Error },
-    /// The receiver did not take it.
+    /// The receiver refused the file.
     #[error("refused: {0}")]
     Refused(Reason),
     /// The receiver gave up.
@@ -49,13 +49,13 @@ pub(crate) enum Failure {
     ByReceiver(Reason),
     /// Nothing moved.
     #[error(
-        "stalled: nothing got through for {} s; check the network, or allow more by --deadline",
+        "stalled: nothing got through for {} s; check the network, or allow more with --deadline",
         .0.as_secs_f64()
     )]
     Stalled(Duration),
-    /// All of it arrived, and then silence.
+    /// All of the file arrived, but the receiver did not confirm that it is stored.
     #[error(
-        "the receiver has all of it, but did not say for {} s whether it is stored: look there",
+        "the receiver has all of it, but did not confirm within {} s that it is stored: check there",
         .0.as_secs_f64()
     )]
     Unconfirmed(Duration),
@@ -63,35 +63,35 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Transport(SendError),
     /// FINISH may have been delivered or not.
-    #[error("the receiver may have stored it, or not; look there: {0}")]
+    #[error("the receiver may or may not have stored it; check there: {0}")]
     Doubtful(SendError),
-    /// The receiver gave up after FINISH, which it may have heeded.
-    #[error("the receiver may have stored it, or not; look there: {0}")]
+    /// The receiver gave up after FINISH, and may have stored the file.
+    #[error("the receiver may or may not have stored it; check there: {0}")]
     InDoubt(Reason),
-    /// The file is to blame.
+    /// The file could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Ctrl-C.
+    /// A signal stopped the program.
     #[error("interrupted")]
     Interrupted,
-    /// The same after FINISH.
+    /// A signal stopped the program after FINISH.
     #[error(
-        "interrupted; all of it was sent, and the receiver may have stored it, or not: look there"
+        "interrupted after all of it was sent; the receiver may or may not have stored it: check there"
     )]
     InterruptedLate,
-    /// An earlier file failed in a way that this one would, too.
+    /// An earlier file failed for a reason that applies to this one, too.
     #[error("not sent, for the same reason")]
     NotTried,
 }
 
-/// The end that is of an older version.
+/// Returns the name of the end that has the older version.
 const fn older(ours: u8, theirs: u8) -> &'static str {
     if ours < theirs { "this end" } else { "the receiver" }
 }
 
 impl Failure {
-    /// What is known of `peer`, to which nothing could be sent in the time `waited`; `None` if no more
-    /// is than the error itself says.
+    /// Explains `error`, after which nothing could be sent to `peer` in the time `waited`; `None` if no more
+    /// is known than the error itself says.
     pub(crate) fn of_peer(peer: SocketAddr, waited: Duration, error: &SendError) -> Option<Self> {
         match *error {
             SendError::NoAnswer => Some(explain_silence(peer, waited)),
@@ -104,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// Whether other files would fare the same.
+    /// Whether other files would fail for the same reason.
     pub(crate) const fn is_fatal(&self) -> bool {
         match self {
             Self::Refused(reason) | Self::ByReceiver(reason) | Self::InDoubt(reason) => {
@@ -115,7 +115,7 @@ impl Failure {
         }
     }
 
-    /// The word for `--json`.
+    /// Returns the `outcome` in `--json`.
     pub(crate) const fn outcome(&self) -> &'static str {
         match self {
             Self::Unconfirmed(_) | Self::Doubtful(_) | Self::InDoubt(_) | Self::InterruptedLate => {

@@ -1,4 +1,4 @@
-//! `cbrst-send` at work: one file after the other, in one session.
+//! Runs `cbrst-send`: sends one file after the other, in one session.
 
 pub(crate) mod address;
 mod failure;
@@ -24,7 +24,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Why nothing could even be tried.
+/// Why the program could not start to send.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error(transparent)]
@@ -39,7 +39,7 @@ enum StartError {
     Signals(io::Error),
 }
 
-/// One run of `cbrst-send`, and what all its transfers share.
+/// One run of `cbrst-send`: the state that all its transfers share.
 struct Session {
     id: InvocationId,
     peer: SocketAddr,
@@ -49,9 +49,9 @@ struct Session {
     /// The burst policy of chunks.
     policy: BurstPolicy,
     courier: Courier<Tag>,
-    /// Whether to go on from what the receiver has.
+    /// Whether to resume from the prefixes that the receiver has.
     resumes: bool,
-    /// Whether the receiver ever had a message of ours.
+    /// Whether a message was ever delivered to the receiver.
     is_known: bool,
     silence: Silence,
     interrupts: Interrupts,
@@ -85,7 +85,7 @@ impl Session {
         let interrupts = Interrupts::install().map_err(StartError::Signals)?;
         let deadline = plan.common.deadline;
         let peer = address::resolve(&plan.host, deadline)?;
-        // The very address that packets come from tells the interface, and so the capacity.
+        // The source address of packets determines the interface, and so the capacity.
         let local =
             address::local_for(peer).map_err(|source| StartError::NoRoute { peer, source })?;
         let security = match plan.pair {
@@ -132,14 +132,14 @@ impl Session {
         })
     }
 
-    /// Tells the user early why the receiver may be silent. That ends nothing: whoever forges a sign of it, or
-    /// keeps one away, changes a line on the screen.
+    /// Tells the user early why the receiver may be silent, without ending the transfer: an attacker that forges
+    /// or suppresses the evidence only changes a line on the screen.
     fn notice_silence(&mut self, now: Instant) {
         let heard = self.courier.endpoint().counters().sender.sessions_opened > 0;
         if let Some(cause) = self.silence.look(now, self.peer, heard) {
             let (peer, deadline) = (self.peer, self.deadline.as_secs_f64());
             self.ui.status(&format!(
-                "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the way there"
+                "{cause}; trying for {deadline} s in all; cbrst-doctor {peer} examines the network"
             ));
         }
     }
@@ -196,14 +196,14 @@ impl Session {
         });
     }
 
-    /// Says something that need not be heard.
+    /// Sends a frame whose delivery does not matter.
     fn say(&mut self, transfer: TransferId, body: Body) {
         let frame = Frame { transfer, body }.encode();
         let options = SendOptions { deadline: Some(FAREWELL), ..SendOptions::default() };
         let _ = self.courier.send((transfer, What::Alive, 0), self.peer, frame, options);
     }
 
-    /// Takes leave of the receiver, if it has answered.
+    /// Ends the session, with a BYE if the receiver has answered.
     fn end(mut self) {
         if self.is_known {
             self.say(TransferId { session: self.id, file: 0 }, Body::Bye);

@@ -1,4 +1,4 @@
-//! Says early why a receiver may be silent, while the endpoint still tries to reach it.
+//! Finds out early why a receiver may be silent, while the endpoint still tries to reach it.
 
 use super::address::explain_silence;
 use super::failure::Failure;
@@ -8,26 +8,26 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::time::Instant;
 
-/// How long a receiver may take for its first sign of life until a cause is looked for.
+/// How long to wait for the receiver's first sign of life before a cause is looked for.
 const EARLY: Duration = Duration::from_secs(1);
 
 /// Watches for the first sign of life.
 pub(super) enum Silence {
-    /// There was none since then.
+    /// No sign of life since this time.
     Since(Instant),
     /// A thread looks for the cause.
     Examined(Receiver<Failure>),
-    /// There was one, or the user was told.
+    /// There was a sign of life, or the user was told.
     Over,
 }
 
 impl Silence {
-    /// Begins to watch. Where the endpoint gives up within `deadline` anyway, there is nothing to tell early.
+    /// Begins to watch, unless `deadline` is so short that the endpoint's own error comes early enough.
     pub(super) fn new(now: Instant, deadline: Duration) -> Self {
         if deadline > 3 * EARLY { Self::Since(now) } else { Self::Over }
     }
 
-    /// The likely cause of the silence of `peer`, once. `heard`: there was a sign of life.
+    /// Returns the likely cause of the silence of `peer`, once. `heard`: there was a sign of life.
     pub(super) fn look(&mut self, now: Instant, peer: SocketAddr, heard: bool) -> Option<Failure> {
         match self {
             Self::Over => {}

@@ -21,7 +21,7 @@ pub(crate) const SEND: &str = env!("CARGO_BIN_EXE_cbrst-send");
 pub(crate) const RECV: &str = env!("CARGO_BIN_EXE_cbrst-recv");
 pub(crate) const DOCTOR: &str = env!("CARGO_BIN_EXE_cbrst-doctor");
 
-/// Where no user has settings.
+/// A directory that does not exist, and so has no settings files.
 const NO_CONFIG: &str = "/nonexistent";
 
 /// A running program.
@@ -177,14 +177,14 @@ impl Receiver {
         fs::read(self.dir.path().join(name)).unwrap()
     }
 
-    /// What is in the directory under a name of its own.
+    /// The files in the directory that have their names.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names = entries(self.dir.path());
         names.retain(|name| !name.starts_with(".cbrst-"));
         names
     }
 
-    /// The files that are not whole yet.
+    /// The incomplete files.
     pub(crate) fn partial(&self) -> Vec<PathBuf> {
         let mut directories = entries(self.dir.path());
         directories.retain(|name| name.starts_with(".cbrst-"));
@@ -197,7 +197,7 @@ impl Receiver {
         directories.iter().flat_map(files).collect()
     }
 
-    /// Stops the receiver, and says what it leaves.
+    /// Stops the receiver, and returns the files that it leaves.
     pub(crate) fn stop(self) -> (Ended, Vec<String>) {
         self.running.signal(Signal::SIGTERM);
         let ended = self.running.end();

@@ -1,4 +1,4 @@
-//! What `cbrst-doctor` says of a router between it and the receiver.
+//! What `cbrst-doctor` reports of a router between it and the receiver.
 
 use crate::common::*;
 use cloudburst_testbed::Gateway;
@@ -14,7 +14,7 @@ fn examine(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result
     if report["error"].is_string() { Err(report["error"].to_string().into()) } else { Ok(report) }
 }
 
-/// A receiver at the server, and what a doctor at the first client says of it, who asks at `peer`.
+/// Runs a receiver at the server, and returns the report of a doctor at the first client, which asks at `peer`.
 fn ask(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result<Value, Failed> {
     let dir = tempfile::tempdir()?;
     let out = dir.path().to_str().ok_or("a path that is no text")?;
@@ -22,7 +22,7 @@ fn ask(gateway: &Gateway, listen: &str, more: &[&str], peer: &str) -> Result<Val
     receiver.args(more);
     let (receiver, _, _) = listening(gateway.server.run(move || Running::start(&mut receiver)));
     let mut doctor = command(DOCTOR, &["--insecure", "--json", "--ports", "4"]);
-    // What does not come takes the deadline, and is what the tests expect.
+    // Packets that do not arrive, as the tests expect, take the whole deadline.
     doctor.args(["--capacity", "1G", "--deadline", "2", peer]);
     let ended = gateway.clients[0].run(move || Running::start(&mut doctor).end());
     drop(receiver);
@@ -94,10 +94,10 @@ pub(crate) fn of_destination_nat() -> Result<(), Failed> {
     let (public, server) = (SocketAddrV4::new(Gateway::INSIDE, 443).to_string(), here(&gateway));
     gateway.forward(443, server)?;
     let server = server.to_string();
-    // One that was not told does not take itself for the one that is meant.
+    // A receiver that was not told the address does not accept a handshake to it.
     let report = ask(&gateway, &server, &[], &public)?;
     let error = report["error"].as_str().ok_or_else(|| report.to_string())?;
-    assert!(error.starts_with(&format!("somebody with this key answers at {public}")), "{error}");
+    assert!(error.starts_with(&format!("a receiver with this key answers at {public}")), "{error}");
     assert!(error.contains(&format!("cbrst-recv --known-as {public}")), "{error}");
 
     let report = examine(&gateway, &server, &["--known-as", &public], &public)?;
@@ -125,7 +125,7 @@ pub(crate) fn of_a_firewall() -> Result<(), Failed> {
     let server = here(&gateway).to_string();
     let report = examine(&gateway, &server, &[], &server)?;
     assert_eq!(report["addresses"]["unasked_arrive"], false, "{report}");
-    let says = "a stateful firewall drops packets that nobody here asked for";
+    let says = "a stateful firewall drops unsolicited packets";
     assert!(notes(&report).len() == 1 && notes(&report)[0].starts_with(says), "{report}");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! What `cbrst-doctor` sees of a leaf-spine of network namespaces: two leaves, four spines.
+//! What `cbrst-doctor` reports of a leaf-spine of network namespaces: two leaves, four spines.
 //!
-//! Source ports are drawn by the system, and switches hash them: with 64, a spine that none of them
-//! takes is a matter of one in 25,000,000.
+//! The system chooses source ports, and switches hash them: with 64, the probability that some spine gets
+//! none of them is one in 25,000,000.
 
 use crate::common::{DOCTOR, Ended, RECV, Running, command, listening};
 use cloudburst_testbed::{Error, Fabric, Failure, Node, Target, Topology};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// For ports that all work.
 const LONG: &str = "20";
 
-/// Whether a fabric can be had.
+/// Whether a fabric can be created.
 pub(crate) fn available() -> Result<(), Error> {
     cloudburst_testbed::available()?;
     Fabric::up(&small()).map(drop)
@@ -23,7 +23,7 @@ fn small() -> Topology {
     Topology { hosts: 4, ..Topology::default() }
 }
 
-/// A receiver at host 3, and what the doctor at host 1 says of it.
+/// Runs a receiver at host 3, and returns the report of the doctor at host 1.
 fn examine(fabric: &Fabric, v6: bool, deadline: &str) -> Result<Value, Failed> {
     let (from, to) = (fabric.host(1)?, fabric.host(3)?);
     let address: IpAddr = if v6 { to.v6().into() } else { to.v4().into() };
@@ -34,7 +34,7 @@ fn examine(fabric: &Fabric, v6: bool, deadline: &str) -> Result<Value, Failed> {
     let (receiver, bound, _) = listening(to.run(|| Running::start(&mut receiver))?);
     let port = bound.rsplit(':').next().and_then(|port| port.parse().ok()).ok_or("no port")?;
     let peer = std::net::SocketAddr::new(address, port).to_string();
-    // A port of the fabric says that it is much faster. Dead ports take the deadline each.
+    // Ports of the fabric report a much higher speed. Each dead port takes the whole deadline.
     let args =
         ["--insecure", "--json", "--ports", "64", "--capacity", "100M", "--deadline", deadline];
     let mut doctor = command(DOCTOR, &args);
@@ -129,6 +129,6 @@ pub(crate) fn one_spine_is_one_path() -> Result<(), Failed> {
     let report = examine(&fabric, false, LONG)?;
     assert_eq!(report["paths"].as_array().map(Vec::len), Some(1), "{report}");
     assert_eq!(problems(&report).len(), 1, "{report}");
-    assert!(problems(&report)[0].starts_with("all source ports take the same way"), "{report}");
+    assert!(problems(&report)[0].starts_with("all source ports take the same path"), "{report}");
     Ok(())
 }

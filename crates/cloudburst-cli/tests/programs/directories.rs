@@ -1,4 +1,4 @@
-//! Directories: what is sent arrives as it was, and nothing arrives anywhere else.
+//! Directories arrive as they were sent, and nothing is written elsewhere.
 
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Reason};
@@ -187,7 +187,7 @@ fn what_is_there_already_and_is_the_same_is_not_sent_again() {
         .map(|object| object["bytes"].as_u64().unwrap())
         .sum();
     assert_eq!(bytes, "b".len() as u64 + "/etc".len() as u64 + "nowhere".len() as u64);
-    // Others of the same kind are not the same.
+    // Other entries of the same kind are not the same.
     for changed in ["link", "2025/none"] {
         fs::remove_file(root.join(changed)).unwrap();
         symlink("b", root.join(changed)).unwrap();
@@ -206,6 +206,6 @@ fn a_pipe_takes_files_alone() {
     let (running, addr, key) = listening(Running::start(&mut command(RECV, &args)));
     let sent = Running::start(&mut sender(&addr, &key, &["-r"], &[&root])).end();
     assert_eq!(sent.code, Some(1));
-    assert!(sent.stderr.contains("takes files alone"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("takes only files"), "{}", sent.stderr);
     assert_eq!(running.end().code, Some(1));
 }

@@ -1,4 +1,4 @@
-//! What `cbrst-doctor` says of a receiver on this host, and of none.
+//! What `cbrst-doctor` reports of a receiver on this host, and where there is none.
 
 use crate::common::*;
 use cloudburst_cli::protocol::{Body, Frame, Vitals};
@@ -24,7 +24,7 @@ fn json(ended: &Ended) -> Value {
     serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
-/// Problems that are none of this host's limits on buffers, which tests cannot know.
+/// Problems other than this host's limits on buffers, which tests cannot know.
 fn problems(report: &Value) -> Vec<&str> {
     let all = report["problems"].as_array().unwrap().iter();
     let what = all.map(|problem| problem["what"].as_str().unwrap());
@@ -78,14 +78,14 @@ fn where_nobody_answers_it_says_why() {
     let key = "00".repeat(32);
     let ended = doctor(&closed, &key, &args);
     assert_eq!(ended.code, Some(1));
-    let expected = format!("nobody listens at {closed}: start cbrst-recv there");
+    let expected = format!("no receiver listens at {closed}: start cbrst-recv there");
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert!(json(&ended)["error"].as_str().unwrap().contains(&expected));
 
     let receiver = Receiver::start(&[]);
     let ended = doctor(&receiver.addr, &key, &args);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("it has another key"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("may have another key"), "{}", ended.stderr);
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn several_receivers_have_a_line_each_and_one_that_is_not_there_hides_no_other()
     assert!(lines[1].starts_with(&closed) && lines[1].ends_with("not examined"), "{text}");
     assert!(lines[2].starts_with(&receiver.addr) && lines[2].contains("2/2"), "{text}");
     assert!(lines[2].contains("kept"), "{text}");
-    assert!(text.contains(&format!("{closed}: nobody listens at")), "{text}");
+    assert!(text.contains(&format!("{closed}: no receiver listens at")), "{text}");
     let object = json(&args(&["--json"]));
-    assert!(object["receivers"][0]["error"].as_str().unwrap().contains("nobody listens"));
+    assert!(object["receivers"][0]["error"].as_str().unwrap().contains("no receiver listens"));
     assert_eq!(object["receivers"][1]["ports"].as_array().unwrap().len(), 2);
 }

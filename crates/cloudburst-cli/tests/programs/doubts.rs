@@ -52,7 +52,7 @@ fn a_sender_that_is_stopped_when_all_is_sent_says_where_to_look() {
     sending.signal(Signal::SIGTERM);
     let ended = sending.end();
     assert_eq!((ended.code, outcome(&ended).as_str()), (Some(130), "unknown"));
-    assert!(ended.stderr.contains("look there"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("check there"), "{}", ended.stderr);
 }
 
 #[test]
@@ -67,6 +67,6 @@ fn a_receiver_that_gives_up_when_all_is_sent_may_have_stored_it() {
         answer(&endpoint, &finish, Body::Failed(reason));
         let ended = sending.end();
         assert_eq!((ended.code, outcome(&ended).as_str()), (Some(1), expected), "{reason:?}");
-        assert_eq!(ended.stderr.contains("look there"), expected == "unknown", "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("check there"), expected == "unknown", "{}", ended.stderr);
     }
 }

@@ -1,5 +1,5 @@
-//! A sender that has the key and no manners: the receiver neither crashes, nor fills up, nor
-//! leaves its directory.
+//! A malicious sender that has the key: the receiver neither crashes, nor runs out of memory, nor writes
+//! outside its directory.
 
 use crate::common::*;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ impl Attacker {
         Self { endpoint, victim: receiver.addr.parse().unwrap(), session: 0 }
     }
 
-    /// A transfer of a session that was not used before.
+    /// A transfer of a new session.
     fn transfer(&mut self) -> TransferId {
         self.session += 1;
         TransferId { session: InvocationId([self.session; 16]), file: 0 }
@@ -43,7 +43,7 @@ impl Attacker {
         self.endpoint.send(self.victim, bytes).unwrap();
     }
 
-    /// What the receiver says of the transfer next.
+    /// The receiver's next frame about the transfer.
     fn answer(&self, transfer: TransferId) -> Body {
         loop {
             let message = self.endpoint.recv_timeout(PATIENCE).unwrap().expect("an answer");
@@ -68,7 +68,7 @@ impl Attacker {
         transfer
     }
 
-    /// Sends a whole file, directory or link, and returns what the receiver says in the end.
+    /// Sends a whole file, directory or link, and returns the receiver's last answer.
     fn put(&mut self, name: &str, entry: Entry, bytes: &[u8]) -> Body {
         let transfer = self.offer_entry(name, Some(bytes.len() as u64), entry);
         let answer = self.answer(transfer);
@@ -275,7 +275,7 @@ fn a_file_that_is_being_stored_is_stored_whatever_its_sender_says() {
         attacker.chunk(transfer, 0, 1000);
         attacker.send(transfer, Body::Finish { size: 1000, digest });
         attacker.send(transfer, body);
-        // If it was stored before, the last words are of a transfer that nobody knows.
+        // If it was stored before, the last frames belong to a transfer that the receiver no longer knows.
         while attacker.answer(transfer) != Body::Done {}
         stored.push(name);
     }

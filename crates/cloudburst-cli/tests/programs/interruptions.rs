@@ -1,4 +1,4 @@
-//! Whoever stops, is stopped, or falls silent: the other end hears of it, and nothing is left.
+//! An end stops, is stopped, or falls silent: the other end notices, and nothing is left behind.
 
 use crate::common::*;
 use nix::sys::signal::Signal;
@@ -44,7 +44,7 @@ fn once_ends_with_1_when_its_sender_is_killed() {
 
 #[test]
 fn a_sender_that_is_stopped_says_so_and_the_part_is_removed_at_once() {
-    // A patience that only a test that fails would wait out.
+    // A patience so long that only a failing test would wait it out.
     let mut receiver = Receiver::start(&["--deadline", "300"]);
     let (sending, _stdin) = hanging(&receiver, &["--deadline", "300"]);
     sending.signal(Signal::SIGTERM);
@@ -71,7 +71,7 @@ fn a_receiver_that_is_stopped_removes_its_parts_and_tells_its_senders() {
 #[test]
 fn ctrl_c_at_the_receiver_removes_its_parts() {
     let dir = tempfile::tempdir().unwrap();
-    // Shells have jobs in the background ignore Ctrl-C, and so would their children.
+    // Shells have background jobs ignore Ctrl-C, and their children inherit that.
     let args = ["--default-signal=INT", RECV, "--listen", "127.0.0.1:0", "--out"];
     let mut command = command("env", &args);
     let (running, addr, key) = listening(Running::start(command.arg(dir.path())));
@@ -131,7 +131,7 @@ fn a_reader_of_standard_output_that_goes_away_ends_the_transfer() {
 
 #[test]
 fn a_reader_of_standard_output_that_pauses_is_waited_for() {
-    // Longer than anybody's patience, and more bytes than anybody keeps for it.
+    // Longer than either end's patience, and more bytes than either end buffers.
     let script = r#""$@" | (sleep 4; cat)"#;
     let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout", "--deadline", "1"];
     let (running, addr, key) = listening(Running::start(&mut command("sh", &args)));
@@ -145,7 +145,7 @@ fn a_reader_of_standard_output_that_pauses_is_waited_for() {
 
 #[test]
 fn a_sender_hears_in_time_that_its_file_is_still_being_stored() {
-    // A patience of the receiver's that would have it speak every 75 seconds.
+    // With its own patience alone, the receiver would send a sign of life every 75 seconds.
     let script = r#""$@" | (sleep 3; cat)"#;
     let args = ["-c", script, "sh", RECV, "--listen", "127.0.0.1:0", "--stdout"];
     let (running, addr, key) =

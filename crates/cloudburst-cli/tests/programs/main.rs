@@ -1,4 +1,4 @@
-//! The programs as people use them, on this host, and the protocol between them.
+//! The programs as users run them, on this host, and the protocol between them.
 
 #![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
 

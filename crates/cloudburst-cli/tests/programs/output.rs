@@ -55,7 +55,7 @@ fn metrics_of_a_receiver_are_served_where_it_says() {
     let addr = format!("127.64.{high}.{}:9464", low.max(1));
     let mut receiver = Receiver::start(&["--metrics", &addr]);
     receiver.running.line(&format!("metrics at http://{addr}/metrics"));
-    // It says nothing, and is not waited for.
+    // This connection sends nothing, and does not block the others for long.
     let _idle = TcpStream::connect(&addr).unwrap();
     let nothing = "\ncloudburst_messages_received_total 0\n";
     scrape(&addr, |page| page.contains(nothing));
@@ -180,7 +180,7 @@ fn quiet_leaves_errors_and_the_line_with_a_new_key() {
     let args = ["--listen", "127.0.0.1:0", "--out", out, "--quiet", "--once"];
     let mut receiver = Running::start(&mut command(RECV, &args));
     let line = receiver.line("CBRST_KEY=");
-    // The line is there to be copied: a shell runs it as it is.
+    // The line is meant to be copied: a shell runs it as it is.
     let (_dir, paths) = files(&[("a", b"abc")]);
     let line = line.replace("cbrst-send", &format!("{SEND} --quiet"));
     let line = line.replace("FILE...", paths[0].to_str().unwrap());

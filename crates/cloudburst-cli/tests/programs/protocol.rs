@@ -125,7 +125,7 @@ fn frames_that_end_early_or_late_are_refused() {
         let bytes = Frame { transfer: ID, body: body.clone() }.encode();
         let open_ended = matches!(body, Body::Offer(_) | Body::Chunk { .. } | Body::Examine { .. });
         if matches!(&body, Body::Accept { prefixes, .. } if !prefixes.is_empty()) {
-            // A frame with fewer prefixes is one, too.
+            // A frame with fewer prefixes is valid, too.
             for len in (0..bytes.len()).filter(|len| *len < 31 || (len - 31) % 40 != 0) {
                 assert!(Frame::decode(&bytes.slice(..len)).is_err(), "{len} bytes");
             }
@@ -137,7 +137,7 @@ fn frames_that_end_early_or_late_are_refused() {
         }
         if !open_ended {
             let longer = Bytes::from([&bytes[..], b"x"].concat());
-            // Of ACCEPT, it is the beginning of a prefix.
+            // In an ACCEPT, the extra byte begins another prefix.
             let refused = Frame::decode(&longer).unwrap_err();
             let is_named =
                 |e| matches!(e, FrameError::TooLong { .. } | FrameError::TooShort { .. });

@@ -1,4 +1,4 @@
-//! A transfer that was interrupted goes on from what has arrived.
+//! An interrupted transfer resumes with the bytes that have not arrived.
 
 use crate::common::*;
 use nix::sys::signal::Signal;
@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const SIZE: usize = 12_345_678;
-/// Of what the receiver has when one end is stopped, at least so much is not sent again: all but a window of chunks.
+/// The least number of bytes that are not sent again, of those that the receiver has when one end is stopped: all but a
+/// window of chunks.
 const LEAST: u64 = 2_000_000;
-/// A link on which a chunk has 100 kB and the whole file takes longer than anybody needs to stop an end.
+/// A link on which a chunk has 100 kB, and the whole file takes longer than it takes to stop an end.
 const SLOW: [&str; 4] = ["--capacity", "8M", "--deadline", "1"];
 
 fn source() -> (TempDir, PathBuf) {
@@ -47,7 +48,7 @@ fn are_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// A sender of the file that has got more than three megabytes through.
+/// A sender of the file that has delivered more than three megabytes.
 fn half_way(receiver: &Receiver, path: &Path) -> Running {
     let sending = receiver.start_sender(&SLOW, &[path]);
     wait_until("part of the file has arrived", || {
@@ -57,7 +58,7 @@ fn half_way(receiver: &Receiver, path: &Path) -> Running {
     sending
 }
 
-/// Sends the file and returns what both ends say of it.
+/// Sends the file and returns what both ends report.
 fn finish(receiver: Receiver, args: &[&str], path: &Path) -> (Value, Value, TempDir) {
     let sent = receiver.send(&[args, &["--json"]].concat(), &[path]);
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
@@ -109,7 +110,7 @@ fn a_receiver_that_is_killed_goes_on_where_it_was() {
         assert_eq!(sending.end().code, Some(1));
         let Receiver { running, dir, .. } = receiver;
         running.end();
-        // A directory that only a later clean-up by hand removes.
+        // A directory that remains until it is removed by hand.
         for entry in entries(dir.path()).iter().filter(|name| !name.contains("partial")) {
             fs::remove_dir_all(dir.path().join(entry)).unwrap();
         }

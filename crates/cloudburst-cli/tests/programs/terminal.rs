@@ -1,4 +1,4 @@
-//! What users of a terminal see: progress, and names that are not what they seem.
+//! What users see on a terminal: progress, and names with characters that terminals act on.
 
 use crate::common::*;
 use core::num::NonZero;
@@ -33,7 +33,7 @@ impl Seen {
         let (mut master, shared) = (File::from(terminal.master), screen.clone());
         let reader = thread::spawn(move || {
             let (mut all, mut some) = (Vec::new(), [0; 4096]);
-            // The end is an error: there is nobody at the other side any more.
+            // The end is an error: no process is left at the other side.
             while let Ok(got @ 1..) = master.read(&mut some) {
                 all.extend_from_slice(&some[..got]);
                 shared.lock().unwrap().process(&some[..got]);
@@ -129,7 +129,7 @@ fn what_terminals_act_on_is_escaped_wherever_it_is_printed() {
     let key = &receiver.key;
     let hidden = "x\x1b[2J\u{202e}";
     let commands = [
-        // In clap's words, in the plan's, and in those of what comes after.
+        // In errors of clap, of the plan, and of the run.
         sender(&receiver.addr, key, &["--rate", hidden], &[&paths[0]]),
         sender(&receiver.addr, key, &["--key-file", hidden], &[&paths[0]]),
         sender(&receiver.addr, key, &[], &[Path::new(hidden)]),
@@ -153,7 +153,7 @@ fn what_terminals_act_on_is_escaped_wherever_it_is_printed() {
 fn a_user_of_a_terminal_is_asked_for_the_code() {
     let terminal = openpty(None, None).unwrap();
     let (_dir, paths) = files(&[("a", b"abc")]);
-    // Nobody listens there.
+    // No receiver listens there.
     let args = ["--pair", "-", "127.0.0.1:9", paths[0].to_str().unwrap()];
     let mut sending = command(SEND, &args);
     File::from(terminal.master.try_clone().unwrap()).write_all(b"123-456\n").unwrap();

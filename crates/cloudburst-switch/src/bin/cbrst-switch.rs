@@ -1,4 +1,4 @@
-//! `cbrst-switch`: the tiny queue's configuration for a switch, rendered and checked.
+//! `cbrst-switch`: renders and checks the configuration of the tiny queue for a switch.
 
 use std::process::ExitCode;
 

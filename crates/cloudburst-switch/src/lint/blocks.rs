@@ -1,10 +1,10 @@
-//! Configurations that are blocks by indentation: Cisco's, Arista's, Dell's.
+//! Configurations with blocks by indentation: Cisco's, Arista's, Dell's.
 
 use super::facts::{Facts, Place};
 use super::{File, lines};
 use std::net::IpAddr;
 
-/// A line, and the lines that are indented below it.
+/// A line and the lines that are indented below it.
 #[derive(Clone, Debug)]
 pub(super) struct Block<'a> {
     pub(super) line: &'a str,
@@ -12,12 +12,12 @@ pub(super) struct Block<'a> {
     pub(super) inner: Vec<Block<'a>>,
 }
 
-/// All blocks of all files, without what a later line takes back by `no` or `default`. Such a line stays
-/// itself, for some say something: `no priority` is round robin on EOS.
+/// Returns all blocks of all files, without the lines that a later `no` or `default` takes back. The `no` line itself
+/// is kept, since some are settings: `no priority` is round robin on EOS.
 pub(super) fn read(files: &[File]) -> Vec<Block<'_>> {
     let mut top: Vec<Block<'_>> = Vec::new();
     let mut file = String::new();
-    // The indentation of the open blocks, from the outermost.
+    // The indentation of the open blocks, the outermost first.
     let mut open: Vec<usize> = Vec::new();
     for (at, text) in lines(files, &['!', '#']) {
         if at.file != file {
@@ -39,7 +39,7 @@ pub(super) fn read(files: &[File]) -> Vec<Block<'_>> {
     top
 }
 
-/// The lines of the open blocks, from the outermost: each is the last one of its level.
+/// Returns the lines of the open blocks, the outermost first. Each is the last one of its level.
 fn headers<'a>(level: &[Block<'a>], depth: usize) -> Vec<&'a str> {
     let mut headers = Vec::new();
     let mut last = level.last();
@@ -50,7 +50,7 @@ fn headers<'a>(level: &[Block<'a>], depth: usize) -> Vec<&'a str> {
     headers
 }
 
-/// Takes lines out of all blocks with these headers: a block may be told in parts, and in two files.
+/// Removes lines from all blocks with these headers: a block may be given in parts, and in two files.
 fn take_back(level: &mut Vec<Block<'_>>, headers: &[&str], what: &str) {
     match headers.split_first() {
         None => level.retain(|block| !is_taken_back(block.line, what)),
@@ -61,13 +61,13 @@ fn take_back(level: &mut Vec<Block<'_>>, headers: &[&str], what: &str) {
     }
 }
 
-/// Whether `no` and these words take a line back: they are its beginning, or the kind and name of a class
-/// or policy; and of a queue's limit and share, whatever number stands there is meant.
+/// Whether `no` and these words take a line back: they are its beginning, or the kind and name of a class or policy.
+/// For a queue's limit and share, the number need not match.
 fn is_taken_back(line: &str, what: &str) -> bool {
     let (words, taken) = (words(line), words(what));
     match taken.first().map(String::as_str) {
         None => false,
-        // Single DSCPs are taken out of a list.
+        // EOS takes single DSCPs out of the list: its parser handles that.
         Some("qos") if words.starts_with(&["qos".into(), "map".into(), "dscp".into()]) => false,
         Some("queue-limit" | "bandwidth") => words[0] == taken[0],
         Some("class-map" | "policy-map") => words[0] == taken[0] && words.last() == taken.last(),
@@ -75,12 +75,12 @@ fn is_taken_back(line: &str, what: &str) -> bool {
     }
 }
 
-/// The words of a line, in lower case.
+/// Returns the words of a line, in lower case.
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_lowercase).collect()
 }
 
-/// Each open block is the last one of its level.
+/// Inserts a block at `depth`. Each open block is the last one of its level.
 fn insert<'a>(level: &mut Vec<Block<'a>>, depth: usize, block: Block<'a>) {
     match (depth.checked_sub(1), level.len().checked_sub(1)) {
         (Some(depth), Some(last)) => insert(&mut level[last].inner, depth, block),
@@ -89,18 +89,18 @@ fn insert<'a>(level: &mut Vec<Block<'a>>, depth: usize, block: Block<'a>) {
 }
 
 impl<'a> Block<'a> {
-    /// What follows `start`, if the line begins with it.
+    /// Returns the text that follows `start`, if the line begins with it.
     pub(super) fn after(&self, start: &str) -> Option<&'a str> {
         let rest = self.line.strip_prefix(start)?;
         rest.strip_prefix(' ').or(rest.is_empty().then_some(""))
     }
 
-    /// The words of the line.
+    /// Returns the words of the line.
     pub(super) fn words(&self) -> Vec<&'a str> {
         self.line.split_whitespace().collect()
     }
 
-    /// The number behind a word of the line.
+    /// Returns the number that follows a word of the line.
     pub(super) fn number(&self, word: &str) -> Option<u64> {
         let words = self.words();
         let at = words.iter().position(|each| *each == word)?;
@@ -108,7 +108,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Numbers and ranges: `1,3-5 7`.
+/// Parses numbers and ranges: `1,3-5 7`.
 pub(super) fn numbers(text: &str) -> Vec<u8> {
     let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
     let range = |part: &str| match part.split_once('-') {
@@ -121,18 +121,18 @@ pub(super) fn numbers(text: &str) -> Vec<u8> {
     parts.filter_map(range).flatten().collect()
 }
 
-/// The tiny queue's class takes something besides a DSCP.
+/// Reports that the tiny queue's class matches something besides a DSCP.
 pub(super) fn alone(facts: &mut Facts, line: &str, at: &Place) {
     let remedy = "other traffic would be dropped from a queue this small: take it out";
     facts.find(at, format!("the tiny queue has {line} too"), "its DSCP alone", remedy);
 }
 
-/// The next hop of a route: a port may stand before it, and a name, a tag or a distance behind.
+/// Returns the next hop of a route: a port may precede it, and a name, a tag or a distance may follow.
 pub(super) fn next_hop<'a>(words: &[&'a str]) -> Option<&'a str> {
     words.iter().copied().find(|word| word.parse::<IpAddr>().is_ok())
 }
 
-/// A number of bytes with the units that switches print.
+/// Parses a number of bytes with the units that switches print.
 pub(super) fn bytes(number: &str, unit: &str) -> Option<u64> {
     let number: u64 = number.parse().ok()?;
     let scale = match unit {

@@ -1,12 +1,12 @@
-//! Configurations that are commands one after the other, where a later one takes earlier ones back:
+//! Configurations that are lists of commands, where a later one may take back earlier ones:
 //! `set` and `delete`, `nv set` and `nv unset`.
 
 use super::blocks::numbers;
 use super::facts::Place;
 use super::{File, lines};
 
-/// What is set in the end, in order, each as it is written but without quotes. A path that is taken
-/// back takes along everything below it.
+/// Returns the commands that remain in the end, in order, as written but without quotes. Taking back a path
+/// takes back everything below it.
 pub(super) fn read(files: &[File], set: &str, take_back: &str) -> Vec<(Place, String)> {
     let mut told: Vec<(Place, String)> = Vec::new();
     for (at, line) in lines(files, &['#']) {
@@ -29,14 +29,14 @@ pub(super) fn read(files: &[File], set: &str, take_back: &str) -> Vec<(Place, St
     told
 }
 
-/// The words that follow `verb`, if the line begins with it.
+/// Returns the words that follow `verb`, if the line begins with it.
 fn after(line: &str, verb: &str) -> Option<Vec<String>> {
     let mut words = line.split_whitespace();
     verb.split(' ').all(|word| words.next() == Some(word)).then(|| words.map(Into::into).collect())
 }
 
-/// What is left of a command when `path` is taken back: all of it, or, of a list such as `40-47`, the
-/// numbers that the path does not name.
+/// Returns what is left of a command when `path` is taken back: nothing, all of it if the path is another one, or,
+/// of a list such as `40-47`, the numbers that the path does not name.
 fn remains(told: &[String], path: &[String]) -> Option<Vec<String>> {
     let mut rest = told.to_vec();
     let mut is_part = false;

@@ -13,7 +13,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let mut told: BTreeMap<&str, Seen<&str>> = BTreeMap::new();
     for (at, line) in lines(files, &['#', '!']) {
         if let Some((key, value)) = line.split_once('=') {
-            // What follows a value may be a comment.
+            // A comment may follow the value.
             let value = value.split('#').next().unwrap_or("").trim();
             told.insert(key.trim(), Seen::new(value, &at));
             continue;
@@ -47,7 +47,7 @@ fn classifier(told: &BTreeMap<&str, Seen<&str>>, nowhere: &Place, facts: &mut Fa
     if let Some(Seen { value, at }) = told.get("traffic.packet_priority_source_set")
         && value.trim_matches(['[', ']']).trim() != "dscp"
     {
-        let remedy = "a packet's DSCP would be passed over: take dscp alone";
+        let remedy = "a packet's DSCP would be ignored: use dscp alone";
         facts.find(at, format!("the priority comes from {value}"), "[dscp]", remedy);
     }
     for cos in 0..8 {
@@ -58,7 +58,7 @@ fn classifier(told: &BTreeMap<&str, Seen<&str>>, nowhere: &Place, facts: &mut Fa
     }
 }
 
-/// The priority group of the tiny queue.
+/// Finds the priority group of the tiny queue.
 fn groups<'a>(
     intent: &Intent,
     told: &BTreeMap<&'a str, Seen<&'a str>>,
@@ -116,7 +116,7 @@ fn queue(
         (_, Some(Seen { value, at })) => {
             Seen::some(Cap::Not(format!("unlimited_egress_buffer = {value}")), at)
         }
-        // Unlimited is what the group starts with.
+        // The default is unlimited.
         (None, _) => None,
         _ => {
             least.map(|seen| Seen::new(Cap::Bytes(seen.value.saturating_mul(thousandth)), &seen.at))
@@ -134,7 +134,7 @@ fn queue(
         }));
 }
 
-/// Hashing takes everything unless told otherwise.
+/// Reads the hash fields. By default, all are used.
 fn hash(told: &BTreeMap<&str, Seen<&str>>, nowhere: &Place, facts: &mut Facts) {
     let mut fields = Field::ALL.to_vec();
     let mut place = nowhere.clone();

@@ -7,16 +7,17 @@ use crate::intent::Intent;
 use std::collections::BTreeMap;
 
 const NAME: &str = "default-global";
-/// Percent; a tiny queue at every port fits many times, and what a static pool has, others lack.
+/// The most percent of the memory for the tiny queues' pool: they need far less, and other traffic cannot use a static
+/// pool.
 const LARGEST_POOL: u64 = 10;
 
 #[derive(Default)]
 struct Found {
     fields: Vec<Field>,
     trusts: bool,
-    /// The traffic class of switch priorities that have not their own number.
+    /// Switch priorities whose traffic class has another number.
     classes: BTreeMap<u8, u8>,
-    /// DSCP and switch priority.
+    /// DSCPs and their switch priorities.
     dscps: Vec<Seen<(u8, u8)>>,
     strict: BTreeMap<u8, Seen<bool>>,
     percents: BTreeMap<u8, Seen<u64>>,
@@ -41,7 +42,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
         match words[..] {
             ["nv", "set", "interface", port, "qos", "mapping", "profile", name] if name != NAME => {
                 let found = format!("{port} has mapping {name}");
-                facts.find(&at, found, NAME, "its DSCPs would go elsewhere: take the line out");
+                facts.find(&at, found, NAME, "its DSCPs would go elsewhere: remove the line");
             }
             ["nv", "set", "qos", ref rest @ ..] => of_qos(intent, &mut found, facts, rest, &at),
             ["nv", "set", "system", "forwarding", "ecmp-hash", field, on] => {
@@ -103,7 +104,7 @@ fn of_qos(intent: &Intent, found: &mut Found, facts: &mut Facts, words: &[&str],
     match *words {
         ["mapping", name, "trust", what] if name != NAME && what != "l3" => {
             let found = format!("mapping {name} trusts {what}");
-            facts.find(at, found, "trust l3", "the DSCPs of its ports would be passed over");
+            facts.find(at, found, "trust l3", "the DSCPs of its ports would be ignored: set it");
         }
         ["mapping", NAME, "trust", what] => found.trusts = what == "l3",
         ["mapping", NAME, "dscp", dscps, "switch-priority", priority] => {
@@ -187,7 +188,7 @@ fn of_qos(intent: &Intent, found: &mut Found, facts: &mut Facts, words: &[&str],
 
 fn resolve(intent: &Intent, found: Found, facts: &mut Facts, nowhere: &Place) {
     if !found.trusts {
-        let remedy = "DSCPs would be passed over: nv set qos mapping default-global trust l3";
+        let remedy = "DSCPs would be ignored: nv set qos mapping default-global trust l3";
         facts.find(nowhere, "DSCPs are not trusted", "trust l3", remedy);
     }
     facts.classifiers.bind(EVERY_PORT, NAME, nowhere);
@@ -207,7 +208,7 @@ fn resolve(intent: &Intent, found: Found, facts: &mut Facts, nowhere: &Place) {
     let schedule = facts.schedules.entry(NAME);
     (schedule.tiny, schedule.default) = (share(intent.queue), share(0));
     facts.queues.bind(EVERY_PORT, NAME, nowhere);
-    // Without a pool of its own the queue is in pool 0, which is dynamic.
+    // Without its own pool, the queue is in pool 0, which is dynamic.
     let is_static =
         found.pool.as_ref().is_some_and(|pool| found.pools.get(&pool.value).copied() == Some(true));
     let size = found.pool.as_ref().and_then(|pool| found.sizes.get(&pool.value));

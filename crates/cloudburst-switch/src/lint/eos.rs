@@ -14,9 +14,9 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let nowhere = Place { file: files[0].name.clone(), line: 0 };
     let mut maps: Vec<_> =
         (0..64).map(|dscp| Seen::new((dscp, intent.start_of(dscp)), &nowhere)).collect();
-    // Queues of classes that have not their own number.
+    // Classes whose queue has another number.
     let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
-    // The threshold that each profile gives the tiny queue, and the profile that is applied.
+    // The threshold of the tiny queue in each profile, and the profile that is applied.
     let mut thresholds: BTreeMap<&str, Option<Seen<&str>>> = BTreeMap::new();
     let mut reserved: BTreeMap<&str, Option<Seen<u64>>> = BTreeMap::new();
     let mut applied = None;
@@ -115,7 +115,7 @@ fn hash(fields: &[&str]) -> Vec<Field> {
         "destination-port" => Some(Field::DestinationPort),
         _ => None,
     };
-    // The protocol is always in, and has no word.
+    // The protocol is always included, and has no keyword.
     fields.iter().filter_map(field).chain([Field::Protocol]).collect()
 }
 
@@ -126,7 +126,7 @@ fn interface(intent: &Intent, facts: &mut Facts, port: &str, block: &Block<'_>) 
             facts.classifiers.bind(port, MAP, &inner.at);
         } else if let Some(what) = inner.after("qos trust").or_else(|| inner.after("no qos trust"))
         {
-            let remedy = "DSCPs would be passed over: take the line out";
+            let remedy = "DSCPs would be ignored: remove the line";
             facts.find(&inner.at, format!("{port} trusts {what}"), "qos trust dscp", remedy);
         } else if let Some(priority) = inner.after("priority-flow-control priority") {
             let is_on = priority.ends_with(" no-drop");
@@ -148,7 +148,7 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block<'_>) {
     facts.queues.bind(port, port, &block.at);
     facts.schedules.bind(port, port, &block.at);
     facts.queues.entry(port);
-    // The same queue may be told in two files.
+    // The same queue may be configured in two files.
     if let Some(share) = share(block)
         && (facts.schedules.entry(port).tiny.is_none() || block.line_of("bandwidth").is_some())
     {
@@ -181,7 +181,7 @@ fn tiny(facts: &mut Facts, port: &str, block: &Block<'_>) {
     }
 }
 
-/// The thresholds of WRED, in bytes.
+/// Returns the thresholds of WRED, in bytes.
 fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
     let words = line.words();
     let of = |word: &str| {
@@ -191,7 +191,7 @@ fn bounds(line: &Block<'_>) -> Option<(u64, u64)> {
     of("minimum-threshold").zip(of("maximum-threshold"))
 }
 
-/// A queue is strict until it is told not to be.
+/// Returns the share of a queue. By default a queue is strict.
 fn share(block: &Block<'_>) -> Option<Seen<Share>> {
     let percent = block.line_of("bandwidth");
     match (block.line_of("no priority"), percent) {

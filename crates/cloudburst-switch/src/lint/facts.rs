@@ -1,10 +1,10 @@
-//! What a configuration says, whatever the language.
+//! The facts that a configuration sets, in a form common to all platforms.
 
 use super::Finding;
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of a port when all of them are meant.
+/// The name that stands for every port.
 pub(super) const EVERY_PORT: &str = "*";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,85 +13,86 @@ pub(super) struct Place {
     pub(super) line: usize,
 }
 
-/// A value, and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Seen<T> {
     pub(super) value: T,
     pub(super) at: Place,
 }
 
-/// How much a queue holds.
+/// The limit of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cap {
     Packets(u64),
     Bytes(u64),
-    /// No fixed number, in the words of the configuration.
+    /// No fixed number: the words of the configuration.
     Not(String),
 }
 
-/// How a queue has its turn.
+/// How a queue is scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Share {
-    /// Weight or percent, as the platform has it.
+    /// With a weight or percent, in the platform's terms.
     Weighted(u64),
     Strict,
 }
 
-/// What tells packets apart.
+/// A classifier of packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classifier {
-    /// DSCP and queue.
+    /// DSCPs and their queues.
     pub(super) maps: Vec<Seen<(u8, u8)>>,
 }
 
-/// What the tiny queue holds.
+/// The settings of the tiny queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     pub(super) cap: Option<Seen<Cap>>,
-    /// What lets it take more than that.
+    /// Settings that let the queue exceed its limit.
     pub(super) borrows: Vec<Seen<String>>,
 }
 
-/// How the link is shared.
+/// The shares of the link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
     pub(super) tiny: Option<Seen<Share>>,
     pub(super) default: Option<Seen<Share>>,
-    /// What queues of other classes have, where all must come to 100 percent.
+    /// The shares of queues of other classes, where all must add up to 100 percent.
     pub(super) others: u64,
 }
 
 /// How the tiny queue drops packets before it is full.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aeolus {
-    /// Where it begins and ends, in bytes.
+    /// The thresholds where it begins and ends, in bytes.
     pub(super) bounds: Option<Seen<(u64, u64)>>,
-    /// Packets that are ECN capable are marked, not dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub(super) spares_ecn: bool,
-    /// That all others are dropped at the upper bound.
+    /// Whether all other packets are dropped at the upper threshold.
     pub(super) is_sure: bool,
 }
 
-/// What becomes of packets that find the tiny queue full, if they are trimmed.
+/// How packets that meet a full tiny queue are trimmed.
 #[derive(Debug, Default)]
 pub(super) struct Trimming {
-    /// Bytes that are left of a packet.
+    /// Bytes that remain of a packet.
     pub(super) size: Option<Seen<u64>>,
-    /// What trimmed packets are marked with, and their queue.
+    /// The DSCP of trimmed packets.
     pub(super) dscp: Option<Seen<u64>>,
+    /// Their queue.
     pub(super) queue: Option<Seen<u64>>,
-    /// Whether trimming is switched off, where that is said apart.
+    /// Whether trimming is off, on platforms that have a setting for it.
     pub(super) is_off: bool,
-    /// What trims packets of the tiny queue.
+    /// Settings that trim packets of the tiny queue.
     pub(super) eligible: Given<()>,
 }
 
-/// What is given to ports by name.
+/// Named settings and the ports that refer to them.
 #[derive(Clone, Debug)]
 pub(super) struct Given<T> {
-    /// By name: class maps, profiles, policies.
+    /// The settings by name: class maps, profiles, policies.
     pub(super) named: BTreeMap<String, T>,
-    /// Which port has which.
+    /// Ports, and the names they refer to.
     pub(super) bound: Vec<Seen<(String, String)>>,
 }
 
@@ -112,7 +113,7 @@ impl<T: Default> Given<T> {
     }
 }
 
-/// All that the judge asks for.
+/// All facts that the judge needs.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) classifiers: Given<Classifier>,
@@ -120,18 +121,18 @@ pub(super) struct Facts {
     pub(super) schedules: Given<Schedule>,
     /// Queues with priority flow control.
     pub(super) pfc: Vec<Seen<u8>>,
-    /// What the ECMP hash takes.
+    /// The fields of the ECMP hash.
     pub(super) hash: Option<Seen<Vec<Field>>>,
     pub(super) seed: Option<Seen<u64>>,
     /// Prefixes and next hops.
     pub(super) routes: Vec<Seen<(String, String)>>,
     pub(super) decapsulates: Vec<Seen<String>>,
-    /// Addresses of tunnels, and the prefixes that they take packets from.
+    /// Addresses of tunnels, and the prefixes from which they take packets.
     pub(super) decapsulates_from: Vec<Seen<(String, BTreeSet<String>)>>,
-    /// What drops packets early; ports need not have any.
+    /// Settings that drop packets early. Ports need not have any.
     pub(super) aeolus: Given<Aeolus>,
     pub(super) trimming: Trimming,
-    /// What a parser itself has to say.
+    /// Findings of the parser itself.
     pub(super) findings: Vec<Finding>,
 }
 
@@ -177,7 +178,7 @@ impl<T> Seen<T> {
         Self { value, at: at.clone() }
     }
 
-    /// For the last one counts.
+    /// Wraps the value in `Some`, to replace an earlier one.
     pub(super) fn some(value: T, at: &Place) -> Option<Self> {
         Some(Self::new(value, at))
     }

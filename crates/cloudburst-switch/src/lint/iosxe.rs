@@ -28,8 +28,8 @@ fn is_model(file: &File) -> bool {
     file.text.trim_start().starts_with('{')
 }
 
-/// What is to be judged apart: the queues as commands, and the same as a model. One would hide what the
-/// other lacks. What there are only commands for, such as the hash, belongs to both.
+/// Splits the files into sets to be judged separately: the queues as commands, and the queues as a model. One would hide
+/// what the other lacks. Settings that exist only as commands, such as the hash, belong to both.
 pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
     let is_queue = |file: &File| {
         !is_model(file)
@@ -42,7 +42,7 @@ pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
     vec![texts, files.iter().map(unbound).collect()]
 }
 
-/// A file whose commands give no policy to a port; its lines keep their numbers.
+/// Returns the file without the commands that attach a policy to a port. Lines keep their numbers.
 fn unbound(file: &File) -> File {
     let is_bond = |line: &str| !is_model(file) && line.trim_start().starts_with("service-policy");
     let lines = file.text.lines().map(|line| if is_bond(line) { "" } else { line });
@@ -108,7 +108,7 @@ fn bind(facts: &mut Facts, port: &str, name: &str, at: &Place) {
     facts.schedules.bind(port, name, at);
 }
 
-/// What a class of a policy is to us.
+/// The kind of a class in a policy.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Tiny,
@@ -132,7 +132,7 @@ impl<'a> Policy<'a> {
         Self { facts, name, intent, classes }
     }
 
-    /// A class is a queue; the one that has Cloudburst's DSCP is the tiny one.
+    /// Returns the kind of a class. Each class is a queue; the one with Cloudburst's DSCP is the tiny one.
     fn class(&mut self, of: &str) -> Class {
         if of == "class-default" {
             return Class::Default;
@@ -202,7 +202,7 @@ fn cap(limit: &[&str]) -> Cap {
 
 fn other(facts: &mut Facts, block: &Block<'_>) {
     if let Some(rest) = block.after("ip cef load-sharing algorithm") {
-        // The other algorithms take addresses alone; protocol and addresses are in all of them.
+        // All algorithms hash protocol and addresses; only this one hashes ports.
         let mut fields = vec![Field::SourceAddress, Field::DestinationAddress, Field::Protocol];
         let words: Vec<&str> = rest.split_whitespace().collect();
         if words.first() == Some(&"include-ports") {
@@ -219,7 +219,7 @@ fn other(facts: &mut Facts, block: &Block<'_>) {
     }
 }
 
-/// The class maps of `Cisco-IOS-XE-native`, as NETCONF and RESTCONF take it.
+/// Reads the class maps of `Cisco-IOS-XE-native`, the model of NETCONF and RESTCONF.
 fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
     let at = Places::new(files).of(&["Cisco-IOS-XE-policy:class-map", "dscp"]);
     let all = &all["Cisco-IOS-XE-native:native"]["policy"];
@@ -233,7 +233,7 @@ fn native_classes(files: &[File], all: &Value, classes: &mut Classes) {
     }
 }
 
-/// The policies and ports of the same.
+/// Reads the policies and ports of the same model.
 fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts: &mut Facts) {
     let places = Places::new(files);
     let all = &all["Cisco-IOS-XE-native:native"];
@@ -258,7 +258,7 @@ fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts
                 continue;
             };
             let at = places.of(&[kind, number]);
-            // It is in commands alone, under the same name.
+            // Selective dropping exists only as commands, under the same name.
             facts.aeolus.entry(name);
             facts.aeolus.bind(&format!("{kind}{number}"), name, &at);
             bind(facts, &format!("{kind}{number}"), &model(name, files), &at);
@@ -266,12 +266,12 @@ fn native(intent: &Intent, files: &[File], all: &Value, classes: &Classes, facts
     }
 }
 
-/// The policy of that name in a file of the model: a switch has it besides the one in commands.
+/// Returns a name for a policy in a model, to distinguish it from the policy of the same name in commands.
 fn model(name: &str, files: &[File]) -> String {
     format!("{name} of {}", files[0].name)
 }
 
-/// An action as the words of a command.
+/// Returns an action as the words of a command.
 fn words(kind: &str, action: &Value) -> Vec<String> {
     let number = |value: &Value| json::number(value).map_or(String::new(), |n| n.to_string());
     match kind {

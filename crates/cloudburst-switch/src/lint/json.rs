@@ -1,4 +1,4 @@
-//! JSON, and the lines that things stand on.
+//! Parses JSON, and finds the lines of its values.
 
 use super::File;
 use super::facts::{Facts, Place};
@@ -6,11 +6,10 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Far more parts than a path of any configuration has; paths become values within values.
+/// The most parts of a path, far more than any configuration has. Each part becomes a nested value.
 const MOST_PARTS: usize = 16;
 
-/// All files merged into one value, patches after what they may change; those that are no JSON are
-/// found.
+/// Merges all files into one value, patches last. Reports files that are not JSON.
 pub(super) fn read(files: &[File], facts: &mut Facts) -> Value {
     let mut all = Value::Object(Map::new());
     let mut patches = Vec::new();
@@ -38,7 +37,7 @@ fn merge(into: &mut Value, from: Value) {
                 merge(into.entry(key).or_insert(Value::Null), value);
             }
         }
-        // Lists of objects with a key: the same entry of two files is one entry.
+        // In lists of objects with a key, the same entry in two files is one entry.
         (Value::Array(into), Value::Array(from)) => {
             for value in from {
                 match into.iter_mut().find(|known| is_same_entry(known, &value)) {
@@ -60,7 +59,7 @@ fn is_same_entry(one: &Value, other: &Value) -> bool {
     key.is_some_and(|key| one.get(key) == other.get(key))
 }
 
-/// A JSON patch (RFC 6902), as far as it adds, replaces and removes members of objects.
+/// Applies a JSON patch (RFC 6902), as far as it adds, replaces and removes members of objects.
 fn apply(all: &mut Value, patch: &[Value], file: &File, facts: &mut Facts) {
     for step in patch {
         let Some(path) = step["path"].as_str() else { continue };
@@ -87,7 +86,7 @@ fn apply(all: &mut Value, patch: &[Value], file: &File, facts: &mut Facts) {
     }
 }
 
-/// Removes what a path of a patch leads to, if it is there.
+/// Removes the value at a patch's path, if it exists.
 fn remove(all: &mut Value, path: &str) {
     let Some((parent, key)) = path.rsplit_once('/') else { return };
     if let Some(parent) = all.pointer_mut(parent).and_then(Value::as_object_mut) {
@@ -95,12 +94,12 @@ fn remove(all: &mut Value, path: &str) {
     }
 }
 
-/// Where each name stands in each file, so that places are found without reading the files again.
+/// An index of the names in each file, so that places are found without reading the files again.
 pub(super) struct Places<'a>(Vec<Index<'a>>);
 
 struct Index<'a> {
     file: &'a File,
-    /// The offsets of each text in quotes; of a path, those of its parts.
+    /// The offsets of each quoted text; for a path, those of its parts.
     names: HashMap<Cow<'a, str>, Vec<usize>>,
     line_ends: Vec<usize>,
 }
@@ -110,7 +109,7 @@ impl<'a> Places<'a> {
         Self(files.iter().map(Index::new).collect())
     }
 
-    /// Where the keys stand that lead to a value, as far as they can be followed.
+    /// Returns the place of the last of the keys that lead to a value, as far as they can be followed.
     pub(super) fn of(&self, keys: &[&str]) -> Place {
         let mut best = (0, Place { file: self.0[0].file.name.clone(), line: 0 });
         for index in &self.0 {
@@ -134,7 +133,7 @@ impl<'a> Index<'a> {
         let line_ends = file.text.match_indices('\n').map(|(at, _)| at).collect();
         let mut names: HashMap<Cow<'a, str>, Vec<usize>> = HashMap::new();
         let mut at = 0;
-        // Every other part is in quotes; a quote within a name would only misplace a finding.
+        // Every other part is quoted. An escaped quote in a name would only misplace a finding.
         for (number, part) in file.text.split('"').enumerate() {
             if number % 2 == 1 {
                 if part.starts_with('/') {
@@ -158,22 +157,22 @@ impl<'a> Index<'a> {
     }
 }
 
-/// A part of a JSON pointer (RFC 6901).
+/// Unescapes a part of a JSON pointer (RFC 6901).
 fn unescaped(key: &str) -> Cow<'_, str> {
     if key.contains('~') { key.replace("~1", "/").replace("~0", "~").into() } else { key.into() }
 }
 
-/// A number that may be written as text.
+/// Returns a number that may be written as text.
 pub(super) fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// The entries of an object.
+/// Returns the entries of an object.
 pub(super) fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// The entries of a list.
+/// Returns the entries of a list.
 pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }

@@ -1,4 +1,4 @@
-//! Facts against intent, the same for all platforms.
+//! Compares facts with the intent, in the same way for all platforms.
 
 use super::Finding;
 use super::facts::{
@@ -30,7 +30,7 @@ pub(super) fn judge(intent: &Intent, facts: &Facts, file: &str) -> Vec<Finding> 
 
 struct Judge<'a> {
     intent: &'a Intent,
-    /// For what is missing.
+    /// The place of findings about missing lines.
     nowhere: Place,
     findings: Vec<Finding>,
 }
@@ -45,11 +45,11 @@ impl Judge<'_> {
         self.find(&at, found, expected, remedy);
     }
 
-    /// The names that the intended ports have, each of which exists; ports without one are found.
+    /// Returns the existing names that the intended ports refer to. Reports ports without one.
     fn bound<T>(&mut self, given: &Given<T>, what: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let mut without = Vec::new();
-        // Their command lines take a port's name in any case, and print it in their own.
+        // These command lines take a port's name in any case, and print it in their own.
         let any_case = matches!(
             self.intent.platform,
             Platform::Eos | Platform::Os10 | Platform::Nxos | Platform::IosXe
@@ -85,10 +85,10 @@ impl Judge<'_> {
 
     fn classifiers(&mut self, facts: &Facts) {
         let Intent { dscp, queue, .. } = *self.intent;
-        let names = self.bound(&facts.classifiers, "what tells packets apart by DSCP");
+        let names = self.bound(&facts.classifiers, "a classifier by DSCP");
         for name in names {
             let maps = &facts.classifiers.named[&name].maps;
-            // The last word on a DSCP counts.
+            // The last entry for a DSCP counts.
             let last = |dscp: u8| maps.iter().rev().find(|map| map.value.0 == dscp);
             match last(dscp) {
                 Some(Seen { value: (_, to), at }) if *to != queue => self.find(
@@ -99,7 +99,7 @@ impl Judge<'_> {
                 ),
                 Some(_) => {}
                 None => self.missing(
-                    format!("{name} says nothing of DSCP {dscp}"),
+                    format!("{name} does not map DSCP {dscp}"),
                     format!("it in queue {queue}"),
                     "without it the tiny queue stays empty: add it",
                 ),
@@ -126,7 +126,7 @@ impl Judge<'_> {
             None => self.missing(
                 format!("{name} has a queue {} without limit", self.intent.queue),
                 expected.to_string(),
-                "without it Cloudburst floods the buffer that all share: set it",
+                "without it Cloudburst floods the shared buffer: set it",
             ),
             Some(Seen { value: cap, at }) if *cap != expected => self.find(
                 at,
@@ -141,7 +141,7 @@ impl Judge<'_> {
                 at,
                 format!("the tiny queue borrows: {value}"),
                 "nothing beyond its limit".into(),
-                "a burst would take the buffer of all other traffic: switch it off",
+                "a burst would take the buffer of all other traffic: turn it off",
             );
         }
     }
@@ -150,7 +150,7 @@ impl Judge<'_> {
         let (tiny, default) = self.intent.shares;
         let queues = [
             ("the tiny queue", tiny, &schedule.tiny, 0),
-            // What other classes have is taken from the default queue.
+            // The shares of other classes are taken from the default queue.
             ("the default queue", default, &schedule.default, schedule.others),
         ];
         for (whose, share, seen, others) in queues {
@@ -211,7 +211,7 @@ impl Judge<'_> {
                         at,
                         format!("the ECMP hash lacks {}", lacks.join(", ")),
                         "addresses, protocol and both ports".into(),
-                        "Cloudburst's paths differ by ports: add what is missing",
+                        "Cloudburst's paths differ by ports: add the missing fields",
                     );
                 }
             }
@@ -250,7 +250,7 @@ impl Judge<'_> {
                     at,
                     format!("{} is reached by way of {hop}", route.to),
                     format!("{via}, and nothing else"),
-                    "an explicit path has one way: correct or remove it",
+                    "an explicit path has one next hop: correct or remove it",
                 );
             }
         }
@@ -269,9 +269,9 @@ impl Judge<'_> {
             let (address, from) = guard;
             let from: Vec<String> = from.into_iter().collect();
             self.missing(
-                format!("IP-in-IP packets to {address} are unwrapped from others than was meant"),
-                format!("a rule that drops those not from {}", from.join(", ")),
-                "what is inside can claim any source: add it",
+                format!("IP-in-IP packets to {address} are decapsulated from unintended senders"),
+                format!("a rule that drops all that are not from {}", from.join(", ")),
+                "the inner packet can claim any source: add it",
             );
         }
     }
@@ -290,7 +290,7 @@ impl Judge<'_> {
         };
         self.bound(&trimming.eligible, "trimming of the tiny queue");
         if trimming.is_off {
-            self.missing("trimming is off", "on".into(), "switch it on");
+            self.missing("trimming is off", "on".into(), "turn it on");
         }
         for (what, expected, found) in [
             ("bytes of trimmed packets", u64::from(trim.bytes), &trimming.size),
@@ -337,7 +337,7 @@ impl Judge<'_> {
                 );
                 continue;
             };
-            // OS10 counts whole kilobytes; some take no two thresholds that are equal.
+            // OS10 counts whole kilobytes; some platforms do not take two equal thresholds.
             let less = if self.intent.platform == Platform::Os10 { 1023 } else { 0 };
             let close =
                 |found: u64| (threshold.saturating_sub(less)..=threshold + 1).contains(&found);
@@ -354,7 +354,7 @@ impl Judge<'_> {
                     at,
                     "selective dropping without ECN",
                     "ECN".into(),
-                    "what is to be spared would be dropped too: switch ECN on for it",
+                    "packets that are to be spared would be dropped too: turn ECN on for them",
                 );
             }
             if !is_sure {

@@ -5,27 +5,27 @@ use super::{File, lines};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a port is told.
+/// The settings of a port.
 #[derive(Default)]
 struct Port<'a> {
     at: Place,
     /// The class of packets that no filter matches, such as `1:20`.
     default: Option<String>,
     classes: BTreeMap<&'a str, Class<'a>>,
-    /// What waits in each class.
+    /// The limit of each class's queue.
     caps: BTreeMap<&'a str, Seen<Cap>>,
-    /// RED, which takes the place of what waits there when its file is applied.
+    /// The settings of RED, which replaces a class's queue when its file is applied.
     red: BTreeMap<&'a str, (Seen<Cap>, Aeolus)>,
     filters: Vec<Seen<Filter<'a>>>,
-    /// Filters that go by something besides the DSCP, and their class.
+    /// The classes of filters that match something besides the DSCP.
     others: Vec<Seen<&'a str>>,
-    /// What shares the link, if it is not HTB.
+    /// The root qdisc, if it is not HTB.
     root: Option<Seen<&'a str>>,
-    /// What joins packets, or leaves joined ones whole, and is off.
+    /// Offloads that are off.
     off: BTreeSet<&'a str>,
 }
 
-/// A device may hold up to 64 KB in one packet with any of these.
+/// Offloads with any of which a device may hold up to 64 KB in one packet.
 const OFFLOADS: [&str; 3] = ["tso", "gso", "gro"];
 
 #[derive(Clone, Default)]
@@ -135,12 +135,12 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
-/// A route's prefix, which may be an address.
+/// Returns a route's prefix, which may be given as an address.
 fn prefix(to: &str) -> String {
     if to.contains('/') { to.into() } else { format!("{to}/32") }
 }
 
-/// Whether a command of `tc` takes back instead of setting.
+/// Whether a command of `tc` removes instead of setting.
 fn takes_back(words: &[&str]) -> bool {
     matches!(words.get(2), Some(&("del" | "delete")))
 }
@@ -154,9 +154,9 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place
         let is_gone = takes_back(words);
         let is_htb = words.contains(&"htb");
         if is_gone || !is_htb {
-            // All that hung below it goes too.
+            // Everything below it is removed, too.
             let (at, off) = (port.at.clone(), core::mem::take(&mut port.off));
-            // RED is applied after, though its file may be read before.
+            // RED is applied later, though its file may be read earlier.
             let red = core::mem::take(&mut port.red);
             *port = Port { at, off, red, ..Port::default() };
         }
@@ -186,7 +186,7 @@ fn qdisc<'a>(intent: &Intent, port: &mut Port<'a>, words: &[&'a str], at: &Place
                 spares_ecn: words.contains(&"ecn"),
                 is_sure: after("probability").is_some_and(|p| p.parse() == Ok(1.0)),
             };
-            // RED counts bytes, whatever a queue without it counts.
+            // RED counts bytes, even where the queue that it replaces counts packets.
             let is_same = limit == intent.limit.bytes && intent.limit.in_packets;
             let cap = if is_same { Cap::Packets(intent.limit.packets) } else { Cap::Bytes(limit) };
             port.red.insert(parent, (Seen::new(cap, at), aeolus));
@@ -219,7 +219,7 @@ fn class<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     port.classes.insert(id, class);
 }
 
-/// A rate as `tc` reads it.
+/// Parses a rate as `tc` does.
 fn bits(text: &str) -> u64 {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -259,7 +259,7 @@ fn filter<'a>(port: &mut Port<'a>, words: &[&'a str], at: &Place) {
     }
 }
 
-/// Whether a filter is among those that a command names: all that it says of them is so.
+/// Whether a filter is one of those that a command names: it has all the values that the command gives.
 fn is_meant(filter: &[&str], words: &[&str]) -> bool {
     let told = |words: &[&str], keys: &[&str]| -> Option<String> {
         let at = words.iter().position(|word| keys.contains(word))?;
@@ -288,7 +288,7 @@ fn sysctl(facts: &mut Facts, set: &str, at: &Place) {
 
 fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     let default = port.default.clone().unwrap_or_else(|| "1:0".into());
-    // What shares the link with the default class: a leaf, or the parent of one for each DSCP.
+    // The class that shares the link with the default class: a leaf, or the parent of a leaf for each DSCP.
     let below = |parent: &str| -> Vec<&str> {
         let ids =
             port.classes.iter().filter(|(id, class)| class.parent == parent && **id != default);
@@ -306,7 +306,7 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     }
     let place = intent.tiny.iter().position(|tiny| tiny.queue == intent.queue);
     let tiny = place.and_then(|place| leaves.get(place)).copied();
-    // The class that has the intended priority is the queue.
+    // The rank of a class by priority determines which of the intended queues it is.
     let queue_of = |class: &str| {
         let place = leaves.iter().position(|leaf| *leaf == class);
         place.and_then(|place| intent.tiny.get(place)).map_or(0, |tiny| tiny.queue)
@@ -328,7 +328,7 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
         facts.find(&filter.at, found, "mask 0xfc", remedy);
     }
     for Seen { value: class, at } in port.others.iter().filter(|seen| Some(seen.value) == tiny) {
-        let found = format!("a filter to {class} does not go by the DSCP alone");
+        let found = format!("a filter to {class} does not match the DSCP alone");
         let remedy = "other traffic would be dropped from a queue this small: take it out";
         facts.find(at, found, "the DSCP, and nothing else", remedy);
     }
@@ -369,7 +369,7 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     let mut share = |class: Option<Class>, rate: u64, turns: u64, weight: u64| {
         let Class { at, rate: found, ceil, quantum, .. } = class?;
         let turn = turns * intent.buffer.frame();
-        // Without a ceil the rate is one: a share that is idle would go to nobody.
+        // The ceil defaults to the rate: then an idle share could not be used by others.
         let ceil = ("ceil", ceil.unwrap_or(found), intent.rate);
         for (what, found, expected) in [("rate", found, rate), ("quantum", quantum, turn), ceil] {
             if found != expected {
@@ -385,18 +385,17 @@ fn resolve(intent: &Intent, facts: &mut Facts, name: &str, port: &Port<'_>) {
     (schedule.tiny, schedule.default) = (tiny, default);
 }
 
-/// Bits a second that a class has besides its parent's share: next to nothing, but `tc` cannot count the time of a
-/// frame at much less.
+/// Bits per second that a class has besides its parent's share: next to nothing, but `tc` cannot represent the time of
+/// a frame at much less.
 const LEAST_RATE: u64 = 8_000;
 
-/// The leaves of several DSCPs: strict to each other, and all of what they send from the share of their
-/// parent.
+/// Checks the leaves of several DSCPs: they have strict order, and send only from the share of their parent.
 fn order(intent: &Intent, facts: &mut Facts, port: &Port<'_>, leaves: &[&str]) {
     let classes: Vec<&Class<'_>> = leaves.iter().map(|leaf| &port.classes[leaf]).collect();
     let expected = intent.tiny.len();
     if classes.len() != expected {
         let found = format!("{} classes in the share of the tiny queues", classes.len());
-        let remedy = "each DSCP has one: add or remove classes";
+        let remedy = "each DSCP needs one: add or remove classes";
         facts.find(&port.at, found, expected.to_string(), remedy);
     }
     for pair in classes.windows(2).filter(|pair| pair[0].priority == pair[1].priority) {
@@ -413,7 +412,7 @@ fn order(intent: &Intent, facts: &mut Facts, port: &Port<'_>, leaves: &[&str]) {
         {
             if found != expected {
                 let remedy =
-                    "a tiny queue has all from its parent, in order, and up to the whole link";
+                    "tiny queues share their parent's rate, in order, up to the whole link: set it";
                 facts.find(&class.at, format!("{what} {found}"), expected.to_string(), remedy);
             }
         }

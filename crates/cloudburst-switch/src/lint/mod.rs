@@ -1,8 +1,8 @@
-//! What a configuration says, held against what was meant.
+//! Checks what a configuration sets against the intent.
 //!
-//! Each platform's parser reads just as much structure as it takes to find the facts: blocks by
-//! indentation, words of a line, or JSON. What it does not know it passes over, so that a whole
-//! running configuration can be given.
+//! Each platform's parser reads only as much structure as it needs to find the facts: blocks by
+//! indentation, words of a line, or JSON. It skips everything else, so that a whole running
+//! configuration can be given.
 
 mod blocks;
 mod commands;
@@ -32,11 +32,11 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
-/// Something that is not as it was meant.
+/// A difference between a configuration and the intent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     file: String,
-    /// From 1; 0 for what is missing and has no line.
+    /// The line, from 1; 0 if something is missing.
     line: usize,
     found: String,
     expected: String,
@@ -54,7 +54,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that is wrong with `files`, which are one configuration together. Each class of Cloudburst's packets is
+/// Returns all findings in `files`, which together are one configuration. Each class of Cloudburst's packets is
 /// judged as if it were the only one.
 pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     let read = match intent.platform {
@@ -87,7 +87,7 @@ pub(crate) fn lint(intent: &Intent, files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// All lines of all files, each with its place, without comments and blank lines.
+/// Returns all lines of all files, each with its place, without comments and blank lines.
 fn lines<'a>(
     files: &'a [File],
     comment: &'static [char],

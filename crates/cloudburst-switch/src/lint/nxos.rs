@@ -6,13 +6,13 @@ use super::facts::{Aeolus, Cap, EVERY_PORT, Facts, Field, Seen, Share};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lines of each class that match something besides DSCPs.
+/// The lines of each class that match anything besides DSCPs.
 type Matches<'a> = BTreeMap<&'a str, Vec<Seen<&'a str>>>;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let blocks = blocks::read(files);
     let mut dscps: BTreeMap<&str, Vec<Seen<u8>>> = BTreeMap::new();
-    // What classes match besides.
+    // Other matches of classes.
     let mut others: Matches<'_> = Matches::new();
     let mut loopbacks: BTreeMap<String, &str> = BTreeMap::new();
     for block in &blocks {
@@ -78,7 +78,7 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     }
 }
 
-/// Which packets belong to which group, which is their queue.
+/// Reads the group of each class's packets, which is their queue.
 fn marking(
     facts: &mut Facts,
     name: &str,
@@ -86,7 +86,7 @@ fn marking(
     dscps: &BTreeMap<&str, Vec<Seen<u8>>>,
 ) {
     let classifier = facts.classifiers.entry(name);
-    // The first class that matches has the packet; the judge takes the last.
+    // The first matching class counts, but the judge takes the last.
     for class in block.inner.iter().rev() {
         let group = class.inner.iter().find_map(|inner| inner.after("set qos-group")?.parse().ok());
         let of = class.line.rsplit(' ').next().unwrap_or("");

@@ -25,7 +25,7 @@ struct Model<'a> {
     queues: BTreeMap<&'a str, u8>,
 }
 
-/// The name of an entry.
+/// Returns the name of an entry.
 fn name(entry: &Value) -> &str {
     entry["config"]["name"].as_str().or_else(|| entry["name"].as_str()).unwrap_or("")
 }
@@ -45,7 +45,7 @@ impl<'a> Model<'a> {
         self.places.of(keys)
     }
 
-    /// The queue of a forwarding group.
+    /// Returns the queue of a forwarding group.
     fn queue_of(&self, group: &str) -> Option<u8> {
         let mut groups = items(&self.qos["forwarding-groups"]["forwarding-group"]);
         let config = &groups.find(|each| name(each) == group)?["config"];
@@ -58,7 +58,7 @@ impl<'a> Model<'a> {
         for classifier in items(&self.qos["classifiers"]["classifier"]) {
             let of = name(classifier);
             let maps = &mut facts.classifiers.entry(of).maps;
-            // The first term that matches has the packet; the judge takes the last.
+            // The first matching term counts, but the judge takes the last.
             let terms: Vec<&Value> = items(&classifier["terms"]["term"]).collect();
             for term in terms.into_iter().rev() {
                 let group = term["actions"]["config"]["target-group"].as_str().unwrap_or("");
@@ -148,7 +148,7 @@ impl<'a> Model<'a> {
                 let meant = each["type"].as_str().unwrap_or("");
                 if let Some(of) = of.filter(|of| *of != meant) {
                     let found =
-                        format!("{port} has for {meant} a classifier for {of}, {}", name(each));
+                        format!("{port} has, for {meant}, a classifier for {of}, {}", name(each));
                     let remedy = "packets of that family would be in the default queue: correct it";
                     facts.find(&at, found, format!("one for {meant}"), remedy);
                 }

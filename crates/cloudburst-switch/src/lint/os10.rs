@@ -6,12 +6,12 @@ use super::facts::{Cap, EVERY_PORT, Facts, Field, Seen, Share};
 use crate::intent::Intent;
 use std::collections::BTreeMap;
 
-/// What OS10 calls KB.
+/// Bytes in a KB of OS10.
 const KILOBYTE: u64 = 1024;
 
 pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     let blocks = blocks::read(files);
-    // The queues of groups that have not their own number.
+    // Groups whose queue has another number.
     let mut queues: BTreeMap<u8, u8> = BTreeMap::new();
     // The queue of each class map.
     let mut classes: BTreeMap<&str, u8> = BTreeMap::new();

@@ -5,7 +5,7 @@ use super::{File, commands};
 use crate::intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A scheduler, as far as it is told.
+/// A scheduler, as far as it is configured.
 #[derive(Default)]
 struct Scheduler {
     share: Option<Seen<Share>>,

@@ -18,8 +18,8 @@ pub(super) fn read(intent: &Intent, files: &[File], facts: &mut Facts) {
     tables.routes(facts);
 }
 
-/// What is to be judged apart. A patch says once more what the tables of its name say, and one
-/// would hide the mistakes of the other: `qos.patch.json` is judged in place of `qos.json`.
+/// Splits the files into sets to be judged separately. A patch repeats the tables of its name, and one would hide the
+/// mistakes of the other: `qos.patch.json` is judged instead of `qos.json`.
 pub(super) fn apart(files: &[File]) -> Vec<Vec<File>> {
     let tables_of =
         |file: &File| file.name.strip_suffix(".patch.json").map(|of| format!("{of}.json"));
@@ -77,18 +77,18 @@ impl Tables<'_> {
             let class = classes[dscp.to_string().as_str()].as_str()?;
             let queue = json::number(&to_queues[class]).and_then(|queue| u8::try_from(queue).ok());
             let at = self.at(&["DSCP_TO_TC_MAP", dscps, &dscp.to_string()]);
-            // A class without a queue has that of its number.
+            // By default, a class has the queue with its number.
             Some(Seen { value: (dscp, queue.or(class.parse().ok())?), at })
         };
         let missing: Vec<_> = (0..64).filter(|&dscp| of(dscp).is_none()).collect();
         if let (Some(first), at) = (missing.first(), self.at(&["DSCP_TO_TC_MAP", dscps])) {
             let found = format!("{} DSCPs have no class in {dscps}, {first} first", missing.len());
-            facts.find(&at, found, "all 64", "add them: what has no class is anywhere");
+            facts.find(&at, found, "all 64", "add them: without a class, the queue is not defined");
         }
         facts.classifiers.entry(name).maps.extend((0..64).filter_map(of));
     }
 
-    /// The ports and queues of a key such as `Ethernet0,Ethernet4|3-5`.
+    /// Returns the ports of a key such as `Ethernet0,Ethernet4|3-5`, if its queues include `queue`.
     fn each_port<'k>(&self, key: &'k str, queue: u8) -> Vec<&'k str> {
         let Some((ports, queues)) = key.split_once('|') else { return Vec::new() };
         let is_of = blocks::numbers(queues).contains(&queue);
@@ -133,7 +133,7 @@ impl Tables<'_> {
         }
     }
 
-    /// A pool is only to be seen where a whole configuration is given.
+    /// Checks the profile's pool, which is present only in a whole configuration.
     fn pool(&self, profile: &Value, at: &Place) -> Vec<Seen<String>> {
         let name = profile["pool"].as_str().unwrap_or("");
         let pool = &self.all["BUFFER_POOL"][name];

@@ -23,7 +23,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end: it waits for nobody.
+/// Runs the program to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
     let output = command.output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -103,13 +103,13 @@ impl Platform {
         )
     }
 
-    /// Leaf 1 or 2, with a path to a host of the other by way of each spine.
+    /// Leaf 1 or 2, with a path to a host of the other leaf by way of each spine.
     pub(crate) fn leaf(&self, leaf: u32) -> String {
         let mut text = self.start(&format!("l{leaf}"), "leaf", self.ports);
         text += "limit = \"8 packets\"\nrate = \"10G\"\nweights = { tiny = 1, default = 3 }\n\
                  pfc = [3]\n";
         text += match self.name {
-            // All 64 DSCPs are mapped there, so what has PFC must be among them.
+            // These platforms map all 64 DSCPs, so those with PFC must be among them.
             "sonic" | "cumulus4" => "classes = { 3 = 3, 46 = 6, 48 = 6 }\n",
             "openconfig" | "iosxe" | "linux" => "",
             _ => "classes = { 46 = 6, 48 = 6 }\n",
@@ -146,7 +146,7 @@ impl Platform {
         text
     }
 
-    /// Spine 1 with three DSCPs, and selective dropping where it can be had.
+    /// Spine 1 with three DSCPs, and selective dropping where the platform has a template for it.
     pub(crate) fn classes(&self) -> String {
         let text = self.spine(1).replace("dscp = 43\n", "dscps = [43, 45, 47]\n");
         if self.aeolus { format!("aeolus = \"6144 bytes\"\n{text}") } else { text }
@@ -160,10 +160,10 @@ impl Platform {
     }
 }
 
-/// A directory with parameters and what was rendered of them.
+/// A directory with parameters and the files rendered from them.
 pub(crate) struct Rendered {
     dir: TempDir,
-    /// What the program has said.
+    /// The output of the program.
     pub(crate) said: String,
 }
 
@@ -209,7 +209,7 @@ impl Rendered {
     }
 }
 
-/// Renders, whatever comes of it.
+/// Renders the parameters. Returns the directory and how the program ended.
 pub(crate) fn render(parameters: &str, flags: &[&str]) -> (TempDir, Ended) {
     let dir = tempfile::tempdir().unwrap();
     let (params, out) = (dir.path().join("params.toml"), dir.path().join("out"));

@@ -1,8 +1,8 @@
-//! What is rendered for every platform, pinned: a leaf, a spine, and a spine with three DSCPs word by word, a
-//! switch of 32 ports by digest. And the lint has nothing to say of any of it.
+//! Pins the files rendered for every platform: a leaf, a spine and a spine with three DSCPs word by word, a
+//! switch of 32 ports by digest. The lint has no findings in any of them.
 //!
 //! After a template was changed on purpose, `SWITCH_GOLDENS=write cargo test -p cloudburst-switch --test
-//! configurations goldens` writes them anew; read the difference before it is committed.
+//! configurations goldens` rewrites them; read the difference before it is committed.
 
 use crate::common::{PLATFORMS, Rendered, find};
 use std::fmt::Write as _;
@@ -149,7 +149,7 @@ fn all_32_ports_are_named_where_ports_are_named_at_all() {
             .filter(|(name, _)| name.starts_with("qos."))
             .map(|(_, text)| text)
             .collect();
-        // Both Cumulus Linux set all ports at once.
+        // Both versions of Cumulus Linux set all ports at once.
         if platform.name.starts_with("cumulus") {
             assert!(!qos.contains("swp"), "{qos}");
             continue;

@@ -1,4 +1,4 @@
-//! Which files and forms of a configuration are judged together, and what is passed over.
+//! Which files and forms of a configuration are judged together, and which parts are skipped.
 
 use crate::common::*;
 use std::fs;
@@ -21,7 +21,7 @@ fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
         fs::write(rendered.path(file), text.replace(from, to)).unwrap();
         assert_eq!(rendered.check().code, Some(1), "{file}: {from:?}");
     }
-    // What a switch has now is one text, with what has one form only; the model is judged beside it.
+    // A switch's configuration is one text, with settings that exist only as commands. The model is judged separately.
     let rendered = Rendered::of(&find("iosxe").leaf(1));
     let running = ["qos.cfg", "aeolus.cfg", "ecmp.cfg", "paths.cfg"]
         .map(|name| fs::read_to_string(rendered.path(name)).unwrap());
@@ -29,7 +29,7 @@ fn one_form_of_a_configuration_does_not_hide_the_mistakes_of_the_other() {
     let both = ["running", "qos.native.json"].map(|name| rendered.path(name));
     let ended = rendered.check_files(&both);
     assert_eq!(ended.code, Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
-    // Either form alone is complete; the hash is commands in both.
+    // Either form alone is complete. The hash exists only as commands.
     let rendered = Rendered::of(&find("iosxe").many());
     for form in ["qos.cfg", "qos.native.json"] {
         let ended = rendered.check_files(&[form, "ecmp.cfg"].map(|name| rendered.path(name)));
@@ -48,7 +48,7 @@ fn a_configuration_without_its_hash_is_not_complete() {
             .collect();
         let ended = rendered.check_files(&files);
         let said = String::from_utf8_lossy(&ended.stdout);
-        // Its models have no place for one.
+        // Its models have no field for the hash.
         if platform.name == "openconfig" {
             assert_eq!(ended.code, Some(0), "{said}");
         } else {
@@ -197,7 +197,7 @@ fn who_may_have_packets_unwrapped_is_rendered_and_a_rule_that_is_wider_is_found(
     let from = "decapsulate_from = [\"10.1.0.0/16\", \"10.2.0.0/16\"]\n";
     let parameters = format!("{from}{}", find("linux").spine(1));
     let rendered = Rendered::of(&parameters);
-    assert!(!rendered.said.contains("whoever sends them"), "{}", rendered.said);
+    assert!(!rendered.said.contains("from any sender"), "{}", rendered.said);
     assert_eq!(rendered.check().code, Some(0));
     let right = fs::read_to_string(rendered.path("paths.sh")).unwrap();
     for (from, to) in [
@@ -212,8 +212,8 @@ fn who_may_have_packets_unwrapped_is_rendered_and_a_rule_that_is_wider_is_found(
         let ended = rendered.check();
         let said = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.code, Some(1), "{from}: {said}");
-        assert!(said.contains("are unwrapped from others than was meant"), "{from}: {said}");
+        assert!(said.contains("are decapsulated from unintended senders"), "{from}: {said}");
     }
     let open = Rendered::of(&find("linux").spine(1));
-    assert!(open.said.contains("are unwrapped whoever sends them"), "{}", open.said);
+    assert!(open.said.contains("are decapsulated from any sender"), "{}", open.said);
 }

@@ -1,4 +1,4 @@
-//! Configurations of switches: what is rendered, what is refused, and what is found in them.
+//! Configurations of switches: rendering, refusals of parameters, and findings of the lint.
 
 #![allow(clippy::unwrap_used, reason = "all of it is for tests, which may panic")]
 

@@ -1,9 +1,9 @@
-//! Mistakes that people make in a switch's configuration: each is caught, where it is, by what it is.
+//! Common mistakes in a switch's configuration: each is reported with its place and its nature.
 
 use crate::common::*;
 use std::fs;
 
-/// What is wrong: in the file of a leaf, `from` became `to`, and a line that has `finding` is said.
+/// A mistake: in the file of a leaf, `from` became `to`, and a finding that contains `finding` is expected.
 struct Mistake {
     platform: &'static str,
     file: &'static str,
@@ -27,7 +27,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(("picos", "qos.cli"), "set class-of-service scheduler cloudburst-wrr buffer queue-limit 64\n", "",
         "queue 5 without limit"),
     mistake(("picos", "qos.cli"), "queue-limit 64", "queue-limit 640", "limit is 133120 bytes; expected 13312 bytes"),
-    mistake(("picos", "qos.cli"), "cloudburst code-point 43", "cloudburst code-point 42", "says nothing of DSCP 43"),
+    mistake(("picos", "qos.cli"), "cloudburst code-point 43", "cloudburst code-point 42", "does not map DSCP 43"),
     mistake(("picos", "qos.cli"), "scheduler cloudburst-wrr mode \"WRR\"", "scheduler cloudburst-wrr mode \"SP\"",
         "the tiny queue has strict priority"),
     mistake(("picos", "qos.cli"), "interface te-1/1/52 classifier \"cloudburst-in\"", "interface te-1/1/52 classifier \"cb\"",
@@ -99,7 +99,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(("eos", "qos.cfg"), "maximum-threshold 13312 bytes", "maximum-threshold 100000 bytes", "WRED from 13312 to 100000"),
     mistake(("eos", "qos.cfg"), "      no priority\n", "", "strict priority"),
     mistake(("eos", "qos.cfg"), "qos map dscp 43 to traffic-class 5\n", "qos map dscp 43 to traffic-class 4\n", "DSCP 43 goes to queue 4"),
-    mistake(("eos", "qos.cfg"), "   qos trust dscp\n", "", "Ethernet1 without what tells packets apart"),
+    mistake(("eos", "qos.cfg"), "   qos trust dscp\n", "", "Ethernet1 without a classifier by DSCP"),
     mistake(("eos", "ecmp.cfg"), "fields ip source-ip source-port destination-ip destination-port\n",
         "fields ip source-ip destination-ip\n", "lacks source port, destination port"),
     // Cisco NX-OS
@@ -108,7 +108,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(("nxos", "qos.cfg"), "  class type queuing c-out-8q-q2\n    bandwidth remaining percent 0\n", "", "lacks c-out-8q-q2"),
     mistake(("nxos", "qos.cfg"), "    set qos-group 5", "    set qos-group 4", "DSCP 43 goes to queue 4"),
     mistake(("nxos", "qos.cfg"), "interface Ethernet1/8\n  service-policy type qos input CLOUDBURST-IN\n", "",
-        "Ethernet1/8 without what tells packets apart"),
+        "Ethernet1/8 without a classifier by DSCP"),
     mistake(("nxos", "qos.cfg"), "    bandwidth remaining percent 25\n", "    priority level 1\n", "strict priority"),
     mistake(("nxos", "qos.cfg"), "system qos\n",
         "policy-map type network-qos N\n  class type network-qos c-8q-nq5\n    pause pfc-cos 5\nsystem qos\n",
@@ -128,7 +128,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(("openconfig", "qos.json"), "\"use-shared-buffer\": false", "\"use-shared-buffer\": true", "borrows: use-shared-buffer is true"),
     mistake(("openconfig", "qos.json"), ", \"use-shared-buffer\": false", "", "use-shared-buffer is not set"),
     mistake(("openconfig", "qos.json"), "\"dedicated-buffer\": \"13312\", ", "", "without limit"),
-    mistake(("openconfig", "qos.json"), "\"ipv4\": {\"config\": {\"dscp\": 43}}", "\"ipv4\": {\"config\": {\"dscp\": 42}}", "says nothing of DSCP 43"),
+    mistake(("openconfig", "qos.json"), "\"ipv4\": {\"config\": {\"dscp\": 43}}", "\"ipv4\": {\"config\": {\"dscp\": 42}}", "does not map DSCP 43"),
     mistake(("openconfig", "qos.json"), "\"config\": {\"sequence\": 1}", "\"config\": {\"sequence\": 1, \"priority\": \"STRICT\"}", "strict priority"),
     mistake(("openconfig", "qos.json"), ",\n                {\"type\": \"IPV6\", \"config\": {\"type\": \"IPV6\", \"name\": \"cloudburst-ipv6\"}}", "",
         "no classifier for IPV6"),
@@ -139,13 +139,13 @@ const MISTAKES: &[Mistake] = &[
     mistake(("linux", "qos.sh"), "match ip dsfield 0xac 0xfc", "match ip dsfield 0xac 0xff", "mask 0xff"),
     mistake(("linux", "qos.sh"), "match ip dsfield 0xac 0xfc", "match ip dsfield 0xa0 0xe0", "DSCP 40 goes to queue 5 too"),
     mistake(("linux", "qos.sh"), "tc filter add dev h1 parent 1: prio 2 protocol ipv6 u32 match ip6 priority 0xac 0xfc flowid 1:10\n", "",
-        "h1, ipv6, says nothing of DSCP 43"),
+        "h1, ipv6, does not map DSCP 43"),
     mistake(("linux", "qos.sh"), "gro off ", "", "may join packets"),
     mistake(("linux", "qos.sh"), "quantum 4542", "quantum 1514", "quantum 1514; expected 4542"),
     mistake(("linux", "qos.sh"), "1:20 htb rate", "1:20 htb prio 1 rate", "strict priority"),
     mistake(("linux", "ecmp.sh"), "fib_multipath_hash_policy=1", "fib_multipath_hash_policy=0", "lacks protocol, source port"),
     mistake(("linux", "paths.sh"), "10.104.2.5/32 via 10.3.0.4", "10.104.2.5/32 via 10.3.0.1", "reached by way of 10.3.0.1"),
-    // What is taken besides, or back
+    // Additions and removals
     mistake(("picos", "qos.cli"), "set class-of-service scheduler cloudburst-wrr mode \"WRR\"\n", "",
         "scheduler cloudburst-wrr has no mode"),
     mistake(("picos", "qos.cli"), "set class-of-service classifier cloudburst-in trust-mode \"dscp\"\n", "",
@@ -175,9 +175,9 @@ const MISTAKES: &[Mistake] = &[
     mistake(("linux", "qos.sh"), "tc qdisc add dev h2 root", "tc qdisc replace dev h1 root fq\ntc qdisc add dev h2 root",
         "the root of h1 is fq"),
     mistake(("linux", "qos.sh"), "match ip dsfield 0xac 0xfc flowid 1:10", "match u32 0 0 flowid 1:10",
-        "does not go by the DSCP alone"),
+        "does not match the DSCP alone"),
     mistake(("linux", "qos.sh"), "match ip dsfield 0xac 0xfc flowid 1:10", "match ip dsfield 0xac 0xfc match ip dport 53 0xffff flowid 1:10",
-        "does not go by the DSCP alone"),
+        "does not match the DSCP alone"),
     mistake(("linux", "qos.sh"), "rate 2500000000bit ceil 10000000000bit", "rate 2500000000bit ceil 2500000000bit",
         "ceil 2500000000; expected 10000000000"),
     mistake(("linux", "qos.sh"), "tso off", "tso on",
@@ -219,7 +219,7 @@ const MISTAKES: &[Mistake] = &[
         "selective dropping from 5500"),
 ];
 
-/// The same of a spine with three DSCPs: 43, 45 and 47 in queues 5, 4 and 3.
+/// The same for a spine with three DSCPs: 43, 45 and 47 in queues 5, 4 and 3.
 #[rustfmt::skip]
 const MISTAKES_OF_CLASSES: &[Mistake] = &[
     mistake(("picos", "qos.cli"), "set class-of-service scheduler cloudburst-wrr-2 buffer queue-limit 49\n", "",
@@ -238,7 +238,7 @@ const MISTAKES_OF_CLASSES: &[Mistake] = &[
         "priority flow control for queue 3"),
     mistake(("sonic", "aeolus.json"), "\"Ethernet0|3\": {\"scheduler\": \"cloudburst_tiny-3\", \"wred_profile\": \"CLOUDBURST\"}",
         "\"Ethernet0|3\": {\"scheduler\": \"cloudburst_tiny-3\"}", "Ethernet0 without selective dropping"),
-    mistake(("cumulus4", "qos.traffic.conf"), "dscp = [43,45,47]", "dscp = [43,45]", "says nothing of DSCP 47"),
+    mistake(("cumulus4", "qos.traffic.conf"), "dscp = [43,45,47]", "dscp = [43,45]", "does not map DSCP 47"),
     mistake(("cumulus5", "qos.nv"), "traffic-class 3 bw-percent 7", "traffic-class 3 bw-percent 30", "share of the tiny queue is 30; expected 7"),
     mistake(("cumulus5", "qos.nv"), "traffic-class 5 mode dwrr", "traffic-class 5 mode strict", "strict priority"),
     mistake(("cumulus5", "qos.nv"), "traffic-class 4 shared-bytes 10192", "traffic-class 4 shared-alpha alpha_1", "a share of the free buffer"),
@@ -252,7 +252,7 @@ const MISTAKES_OF_CLASSES: &[Mistake] = &[
     mistake(("nxos", "qos.cfg"), "    bandwidth remaining percent 50\n", "    bandwidth remaining percent 30\n",
         "share of the default queue is 30; expected 50"),
     mistake(("iosxe", "qos.cfg"), "class-map match-any CLOUDBURST-2\n match dscp 45", "class-map match-any CLOUDBURST-2\n match dscp 47",
-        "says nothing of DSCP 45"),
+        "does not map DSCP 45"),
     mistake(("iosxe", "qos.cfg"), "  bandwidth percent 14\n", "  priority level 2\n", "strict priority"),
     mistake(("iosxe", "qos.native.json"), "{\"percent\": 7}", "{\"percent\": 70}", "share of the tiny queue is 70; expected 7"),
     mistake(("openconfig", "qos.json"), "\"queue\": \"cloudburst-2\", \"weight\": \"2\"", "\"queue\": \"cloudburst-2\", \"weight\": \"20\"",
@@ -272,7 +272,7 @@ const MISTAKES_OF_CLASSES: &[Mistake] = &[
         "parent 1:12 handle 32: red limit 10192 min 6144 max 9000", "selective dropping from 6144 to 9000"),
 ];
 
-/// A switch with one mistake in it, and what is said of that.
+/// Checks a switch with one mistake, and returns the findings.
 fn said(mistake: &Mistake, parameters: &str) -> (Ended, String) {
     let rendered = Rendered::of(parameters);
     let (platform, file) = (mistake.platform, mistake.file);

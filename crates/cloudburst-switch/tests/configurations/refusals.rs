@@ -1,9 +1,8 @@
-//! Parameters that make no sense are refused in one line, before anything is written; and what is
-//! rounded is said.
+//! Invalid parameters are refused in one line, before anything is written, and rounding is reported.
 
 use crate::common::*;
 
-/// Parameters that are fine, with lines in place of those with the same key.
+/// Valid parameters, in which `lines` replace those with the same keys.
 fn with(platform: &str, lines: &str) -> String {
     let mut text = find(platform).many();
     if lines.contains("dscps") {
@@ -37,8 +36,8 @@ fn what_would_break_the_network_is_refused() {
         ("eos", "limit = \"5M bytes\"", "more than the whole buffer of 4000000"),
         ("eos", "limit = \"eight\"", "expected \"8 packets\""),
         ("eos", "classes = { 43 = 3 }", "dscp = 43 is in use already"),
-        ("eos", "dscp = 0", "what all packets have that are not marked"),
-        ("nxos", "dscp = 46", "has a name, ef, and nxos shows it by that"),
+        ("eos", "dscp = 0", "the DSCP of all unmarked packets"),
+        ("nxos", "dscp = 46", "has a name, ef, and nxos prints the name"),
         ("iosxe", "dscp = 40", "has a name, cs5"),
         ("eos", "trim = { bytes = 256, dscp = 49, queue = 6 }", "no template for packet trimming"),
         ("sonic", "trim = { bytes = 64, dscp = 49, queue = 6 }", "expected 112 to 1024"),
@@ -50,7 +49,7 @@ fn what_would_break_the_network_is_refused() {
         ("eos", "dscp = 43\ndscps = [43, 45]", "expected it or `dscp`, and not both"),
         ("eos", "dscps = [43, 45, 43]", "dscps = [43, 45, 43]: expected each once"),
         ("eos", "dscps = [41, 42, 43, 45, 47]", "expected at most four"),
-        ("eos", "dscps = [43, 0]", "what all packets have that are not marked"),
+        ("eos", "dscps = [43, 0]", "the DSCP of all unmarked packets"),
         ("eos", "dscps = [43, 45]\nqueue = 2", "queue = 1 is the queue of everything else"),
         ("sonic", "dscps = [43, 45, 47]\npfc = [3]\nclasses = { 3 = 3 }", "puts DSCP 3 there too"),
         ("nxos", "dscps = [43, 46]", "has a name, ef"),
@@ -67,13 +66,13 @@ fn what_would_break_the_network_is_refused() {
         ("eos", "dscp = 64", "dscp = 64: expected 0 to 63"),
         ("sonic", "classes = { 46 = 5 }", "puts DSCP 46 there too"),
         ("sonic", "classes = { 99 = 1 }", "expected a DSCP"),
-        ("sonic", "pfc = [3]", "no entry of `classes` is 3: sonic is told the class of all 64"),
+        ("sonic", "pfc = [3]", "no entry of `classes` is 3: sonic is given the class of all 64"),
         ("cumulus4", "pfc = [4]\nclasses = { 3 = 3 }", "no entry of `classes` is 4"),
         ("iosxe", "classes = { 46 = 6 }", "iosxe has no template for the classes of other DSCPs"),
-        ("linux", "classes = { 46 = 6 }", "leave classes away"),
-        ("openconfig", "classes = { 46 = 6 }", "leave classes away"),
+        ("linux", "classes = { 46 = 6 }", "omit classes"),
+        ("openconfig", "classes = { 46 = 6 }", "omit classes"),
         ("os10", "limit = \"2000 bytes\"\nmtu = 576", "takes 2048"),
-        ("os10", "aeolus = \"1800 bytes\"", "are 1024 bytes: expected at least a packet"),
+        ("os10", "aeolus = \"1800 bytes\"", "is 1024 bytes: expected at least a packet"),
         ("linux", "limit = \"5000000 packets\"\nbuffer = \"900G\"", "no tiny queue"),
         ("iosxe", "limit = \"5M bytes\"\nbuffer = \"9M\"", "give at most 4000000 bytes"),
         ("sonic", "rate = \"18446744073709551615\"", "expected 8000 to 10000000000000"),
@@ -102,7 +101,7 @@ fn what_would_break_the_network_is_refused() {
         ("cumulus4", "aeolus = \"6144 bytes\"", "cumulus4 has no template for selective dropping"),
         ("eos", "aeolus = \"1000 bytes\"", "at least a packet"),
         ("eos", "aeolus = \"50 %\"", "aeolus = 50 %: expected packets or bytes"),
-        ("iosxe", "decapsulate = \"10.3.0.1\"", "iosxe has no template for taking IP-in-IP"),
+        ("iosxe", "decapsulate = \"10.3.0.1\"", "iosxe has no template for decapsulating IP-in-IP"),
         ("eos", "name = \"a\\nreload\"", "name = "),
         (
             "eos",
@@ -142,7 +141,7 @@ fn routes_are_complete_and_unique() {
     for (routes, said) in [
         (route("10.1.0.0/16", "Ethernet1"), "expected an IPv4 prefix of 32 bits"),
         (route("10.101.2.5/32", "Ethernet99"), "port Ethernet99 is not among"),
-        (route("10.101.2.5/32", "Ethernet1").repeat(2), "is listed twice: a path has one way"),
+        (route("10.101.2.5/32", "Ethernet1").repeat(2), "is listed twice: a path has one next hop"),
     ] {
         let refusal = refusal(&format!("{start}{routes}"));
         assert!(refusal.contains(said), "{refusal}");
@@ -198,9 +197,9 @@ fn a_chip_fills_in_what_is_not_given_and_what_is_given_counts() {
             &[],
             &[
                 "chip tomahawk: 2 MMUs, each with 4000000 bytes of buffer in cells of 256 bytes\n",
-                "buffer = 8000000 is given: it counts, not tomahawk's 16000000\n",
-                "mmus = 2 is given: it counts, not tomahawk's 4\n",
-                "cell = 256 is given: it counts, not tomahawk's 208\n",
+                "buffer = 8000000 is given, and replaces tomahawk's 16000000\n",
+                "mmus = 2 is given, and replaces tomahawk's 4\n",
+                "cell = 256 is given, and replaces tomahawk's 208\n",
                 "holds 39936 bytes: 156 cells of 256 bytes",
             ],
         ),
@@ -233,7 +232,7 @@ fn edited_files_are_kept_and_stale_ones_removed_only_by_force() {
     std::fs::write(out.join("notes"), "the operator's own").unwrap();
     let refused = again(&find("sonic").leaf(1), &[]);
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("qos.json is there and is not"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("qos.json exists and is not"), "{}", refused.stderr);
     assert_eq!(std::fs::read_to_string(out.join("qos.json")).unwrap(), "edited");
     // Without routes and thresholds, two files are no longer part of it.
     assert_eq!(again(&find("sonic").many(), &["--force"]).code, Some(0));

@@ -1,4 +1,4 @@
-//! What later lines of a configuration take back.
+//! Later lines of a configuration that take back earlier ones.
 
 use crate::common::*;
 use std::fs;
@@ -25,7 +25,7 @@ const TAKEN_BACK: &[TakenBack] = &[
         "ge-1/1/2 without a limit"),
     taken_back(("picos", "qos.cli"), "delete class-of-service scheduler cloudburst-wrr buffer\n", "queue 5 without limit"),
     taken_back(("picos", "qos.cli"), "delete class-of-service classifier cloudburst-in forwarding-class cloudburst code-point 43\n",
-        "says nothing of DSCP 43"),
+        "does not map DSCP 43"),
     taken_back(("picos", "ecmp.cli"), "delete interface ecmp hash-mapping field port-source\n", "lacks source port"),
     taken_back(("picos", "paths.cli"), "delete protocols static route 10.102.2.5/32\n", "no route to 10.102.2.5/32"),
     taken_back(("sonic", "zz.patch.json"), "[{\"op\": \"remove\", \"path\": \"/BUFFER_QUEUE/Ethernet4|5\"}]",
@@ -60,20 +60,20 @@ const TAKEN_BACK: &[TakenBack] = &[
     taken_back(("nxos", "qos.cfg"), "system qos\n  no service-policy type queuing output CLOUDBURST-OUT\n",
         "Ethernet1/1 and 7 more ports without a limit"),
     taken_back(("nxos", "qos.cfg"), "interface ethernet1/2\n  no service-policy type qos input CLOUDBURST-IN\n",
-        "Ethernet1/2 without what tells packets apart"),
+        "Ethernet1/2 without a classifier by DSCP"),
     taken_back(("nxos", "qos.cfg"), "policy-map type queuing CLOUDBURST-OUT\n  class type queuing c-out-8q-q5\n    no queue-limit 1 mbytes\n",
         "queue 5 without limit"),
-    taken_back(("nxos", "qos.cfg"), "no class-map type qos match-any CLOUDBURST\n", "says nothing of DSCP 43"),
+    taken_back(("nxos", "qos.cfg"), "no class-map type qos match-any CLOUDBURST\n", "does not map DSCP 43"),
     taken_back(("nxos", "aeolus.cfg"), "policy-map type queuing CLOUDBURST-OUT\n  class type queuing c-out-8q-q5\n    no random-detect\n",
         "has no selective dropping"),
     taken_back(("iosxe", "qos.cfg"), "interface GigabitEthernet2\n no service-policy output\n", "GigabitEthernet2 without a limit"),
     taken_back(("iosxe", "qos.cfg"), "policy-map CLOUDBURST-OUT\n class CLOUDBURST\n  no queue-limit\n", "queue 5 without limit"),
-    taken_back(("iosxe", "qos.cfg"), "no class-map CLOUDBURST\n", "says nothing of DSCP 43"),
+    taken_back(("iosxe", "qos.cfg"), "no class-map CLOUDBURST\n", "does not map DSCP 43"),
     taken_back(("iosxe", "paths.cfg"), "no ip route 10.102.2.5 255.255.255.255\n", "no route to 10.102.2.5/32"),
     taken_back(("openconfig", "zz.json"), "[{\"op\": \"remove\", \"path\": \"/openconfig-qos:qos/buffer-allocation-profiles\"}]",
         "refers to cloudburst, which is not there"),
-    taken_back(("linux", "qos.sh"), "tc filter del dev h2 parent 1: prio 2\n", "h2, ipv6, says nothing of DSCP 43"),
-    taken_back(("linux", "qos.sh"), "tc filter del dev h2\n", "h2, ip, says nothing of DSCP 43"),
+    taken_back(("linux", "qos.sh"), "tc filter del dev h2 parent 1: prio 2\n", "h2, ipv6, does not map DSCP 43"),
+    taken_back(("linux", "qos.sh"), "tc filter del dev h2\n", "h2, ip, does not map DSCP 43"),
     taken_back(("linux", "qos.sh"), "tc qdisc del dev h2 parent 1:10 handle 11:\n", "h2 has a queue 5 without limit"),
     taken_back(("linux", "qos.sh"), "tc class del dev h2 classid 1:10\n", "h2 has no share for the tiny queue"),
     taken_back(("linux", "paths.sh"), "ip route del 10.102.2.5\n", "no route to 10.102.2.5/32"),
